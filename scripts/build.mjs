@@ -1,0 +1,17 @@
+// Compiles src/ to dist/ and puts the .lua and .sql files beside the code that reads them.
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'));
+
+if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true });
+execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
+  stdio: 'inherit',
+});
+for (const assets of ['engine/redis/lua', 'sync/migrations']) {
+  cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
+}

@@ -1,0 +1,63 @@
+// The programs that tests and benches start: how they are recognised, and which package brings them.
+import { accessSync, constants, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+export const servers = {
+  redis: {
+    programs: ['redis-server'],
+    why: 'tests and benches start a Redis of their own',
+    debianPackage: 'redis-server',
+    brewFormula: 'redis',
+  },
+  postgres: {
+    programs: ['initdb', 'postgres'],
+    why: 'tests and benches start a Postgres of their own',
+    debianPackage: 'postgresql',
+    brewFormula: 'postgresql@17',
+  },
+  wrk: {
+    programs: ['wrk'],
+    why: 'the HTTP bench drives its load with it',
+    debianPackage: 'wrk',
+    brewFormula: 'wrk',
+  },
+};
+
+/** Debian keeps Postgres off the PATH, and so does Homebrew for its versioned formulas. */
+const postgresParents = ['/usr/lib/postgresql', '/opt/homebrew/opt', '/usr/local/opt'];
+
+/** The folder that holds all programs of a server, or undefined: programs of two installations don't mix. */
+export function findServer(name) {
+  const onPath = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  const folders = name === 'postgres' ? [...onPath, ...postgresFolders()] : onPath;
+  return folders.find((folder) =>
+    servers[name].programs.every((program) => isExecutable(join(folder, program))),
+  );
+}
+
+function postgresFolders() {
+  const version = (folder) => Number(/\d+/.exec(folder)?.[0] ?? 0);
+  return postgresParents.flatMap((parent) =>
+    childrenOf(parent)
+      .filter((child) => /^(postgresql(@\d+)?|\d+(\.\d+)?)$/.test(child))
+      .sort((a, b) => version(b) - version(a))
+      .map((child) => join(parent, child, 'bin')),
+  );
+}
+
+function childrenOf(folder) {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,48 @@
+/** Faults of the engine. "Sold out" is an outcome, a value; these are what goes wrong, and they are thrown. */
+export class StockadeError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** The backend did nothing: it could not be reached, or refused the command before its first write. */
+export class NotExecuted extends StockadeError {
+  constructor(message: string, cause?: unknown) {
+    super('not_executed', message, { cause });
+  }
+}
+
+/** The command was sent and its reply is lost: it may or may not have been executed. Ask again with the same order ids. */
+export class OutcomeUnknown extends StockadeError {
+  constructor(message: string, cause?: unknown) {
+    super('outcome_unknown', message, { cause });
+  }
+}
+
+/** Input that breaks a rule. `faults` names each field and what it must be. Nothing was changed. */
+export class InvalidInput extends StockadeError {
+  readonly faults: readonly { readonly field: string; readonly problem: string }[];
+
+  constructor(what: string, faults: readonly { field: string; problem: string }[]) {
+    super('invalid_request', `${what}: ${faults.map((f) => `${f.field} ${f.problem}`).join('; ')}`);
+    this.faults = faults;
+  }
+}
+
+/** The backend holds something that this version did not write, or a script broke its own rules. */
+export class BackendCorrupt extends StockadeError {
+  constructor(message: string) {
+    super('backend_corrupt', message);
+  }
+}
+
+/** The segment or sale is of a later generation, missing, or frozen: the caller works with an old picture of it. */
+export class StaleGeneration extends StockadeError {
+  constructor(saleId: string, generation: number) {
+    super('stale_generation', `sale ${saleId} is missing, frozen or no longer in generation ${generation}`);
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Every bound of the engine, with its unit in the name, and the relations that must hold between them.
+ * What an operator may change is in src/config; these are the bounds of the design.
+ */
+
+export const MAX_STOCK = 2 ** 31;
+export const MAX_SEGMENTS = 1_024;
+export const MAX_PER_BUYER_LIMIT = 1_000;
+export const MAX_ID_CHARACTERS = 128;
+export const MAX_SALE_ID_CHARACTERS = 64;
+
+/** Orders in one take. Above 256 a batch gains little and holds Redis longer; Lua's unpack ends near 8,000 values. */
+export const MAX_BATCH_ORDERS = 256;
+
+/** A `sold_out` answer from the board is never older than this. */
+export const BOARD_REPAIR_MS = 250;
+/** The board is confirmed this often, so that one late or lost confirmation does not open it. */
+export const BOARD_POLL_MS = 80;
+
+/** Deadlines are looked at this often: an answer is at most this much late. */
+export const DEADLINE_SWEEP_MS = 10;
+
+/**
+ * Ids and keys travel in order records and log entries, whose fields are separated by spaces:
+ * visible ASCII, no spaces, nothing to escape.
+ */
+export const ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
+/** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */
+export const SALE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+if (BOARD_POLL_MS * 3 > BOARD_REPAIR_MS) {
+  throw new Error(`BOARD_POLL_MS ${BOARD_POLL_MS} leaves no room for a lost poll within ${BOARD_REPAIR_MS} ms`);
+}

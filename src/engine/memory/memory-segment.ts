@@ -1,0 +1,121 @@
+import type {
+  HeldOrder,
+  Holding,
+  LogEntry,
+  SaleState,
+  SegmentLoad,
+  TakeBatch,
+  TakeOrder,
+  TakeReply,
+  TakeResult,
+} from '../contract.ts';
+
+const TAKEN: TakeResult = { kind: 'taken' };
+const SHORT: TakeResult = { kind: 'short' };
+
+/** One segment in the memory of this process: what redis/lua/take.lua and its siblings do, in the same order. */
+export class MemorySegment {
+  readonly generation: number;
+  readonly perBuyerLimit: number;
+  state: SaleState | 'frozen' = 'frozen';
+  left: number;
+  seq = 0;
+  tail = '';
+  committed = 0;
+  committedOrders = 0;
+  orders = 0;
+  taken = 0;
+  log: LogEntry[] = [];
+  readonly buyers = new Map<string, HeldOrder[]>();
+  readonly #tickets = new Map<number, number>();
+
+  constructor(load: SegmentLoad) {
+    this.generation = load.generation;
+    this.perBuyerLimit = load.perBuyerLimit;
+    this.left = load.left;
+  }
+
+  take(batch: TakeBatch, maxLogOrders: number): TakeReply {
+    if (this.state === 'frozen' || batch.generation !== this.generation) return { status: 'stale' };
+    if (this.state !== 'open') return { status: this.state };
+    if ((this.#tickets.get(batch.lane) ?? 0) >= batch.ticket) return { status: 'superseded' };
+    if (this.orders - this.committedOrders + batch.orders.length > maxLogOrders) return { status: 'busy' };
+    this.#tickets.set(batch.lane, batch.ticket);
+
+    const seq = this.seq + 1;
+    const taken: TakeOrder[] = [];
+    const results = batch.orders.map((order) => {
+      const result = this.#examine(order);
+      if (result.kind === 'taken') {
+        this.#record(order, seq);
+        taken.push(order);
+      }
+      return result;
+    });
+    if (taken.length > 0) this.#append(taken, seq);
+    return { status: 'served', results, seq, committed: this.committed, left: this.left };
+  }
+
+  #examine(order: TakeOrder): TakeResult {
+    let units = 0;
+    const held = this.buyers.get(order.buyerId) ?? [];
+    for (const { orderId, quantity, key, seq } of held) {
+      if (orderId === order.orderId || (order.key !== '' && key === order.key)) {
+        if (quantity !== order.quantity) return { kind: 'mismatch', orderId, quantity };
+        return { kind: 'replay', orderId, quantity, seq };
+      }
+      units += quantity;
+    }
+    if (units + order.quantity > this.perBuyerLimit) return { kind: 'limit', orderIds: held.map((o) => o.orderId) };
+    return order.quantity > this.left ? SHORT : TAKEN;
+  }
+
+  #record({ buyerId, orderId, quantity, key }: TakeOrder, seq: number): void {
+    this.left -= quantity;
+    this.taken += quantity;
+    const held = this.buyers.get(buyerId);
+    const order = { orderId, quantity, key, seq };
+    if (held) held.push(order);
+    else this.buyers.set(buyerId, [order]);
+  }
+
+  #append(orders: TakeOrder[], seq: number): void {
+    const previous = this.tail;
+    this.seq = seq;
+    this.tail = orders[0]!.orderId;
+    this.orders += orders.length;
+    this.log.push({ seq, previous, tail: this.tail, ordersSoFar: this.orders, orders });
+  }
+
+  /** Entries with a higher sequence number than `seq`. The log is contiguous, so that they are found by counting. */
+  entriesAfter(seq: number, maxEntries: number): readonly LogEntry[] {
+    const first = this.log[0];
+    if (!first) return [];
+    const from = Math.max(0, seq - first.seq + 1);
+    return this.log.slice(from, from + maxEntries);
+  }
+
+  advance(seq: number, orders: number): void {
+    if (seq <= this.committed) return;
+    this.committed = seq;
+    this.committedOrders = orders;
+    this.log = this.log.filter((entry) => entry.seq > seq);
+  }
+
+  compensate(buyerId: string, orderId: string, units: number): void {
+    const held = this.buyers.get(buyerId) ?? [];
+    const kept = held.filter((order) => order.orderId !== orderId);
+    if (kept.length === held.length) return;
+    if (kept.length > 0) this.buyers.set(buyerId, kept);
+    else this.buyers.delete(buyerId);
+    this.left += units;
+  }
+
+  load(holdings: readonly Holding[]): void {
+    for (const { buyerId, orders } of holdings) this.buyers.set(buyerId, [...orders]);
+  }
+
+  holding(buyerId: string): Holding {
+    return { buyerId, orders: [...(this.buyers.get(buyerId) ?? [])] };
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * The Redis connections of a process, each with the options that its work needs.
+ *
+ * The take connection must never retry by itself: with ioredis' defaults a command whose reply was lost is sent again,
+ * and a decrement then happens twice. So it fails a command when its connection breaks, queues nothing while it is
+ * down, and leaves the asking again to the lane, which does it with the same order ids and a newer ticket.
+ */
+import { Redis } from 'ioredis';
+
+const CONNECT_TIMEOUT_MS = 2_000;
+const RECONNECT_STEP_MS = 50;
+const RECONNECT_MAX_MS = 1_000;
+
+const common = {
+  lazyConnect: true,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  retryStrategy: (attempt: number) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_MAX_MS),
+};
+
+/** For takes: a command is sent at most once. */
+export function takeClient(url: string): Redis {
+  return new Redis(url, { ...common, maxRetriesPerRequest: 0, enableOfflineQueue: false });
+}
+
+/** For work that is idempotent and may wait: logs, cursors, sale records. Commands are tried again a few times. */
+export function workClient(url: string): Redis {
+  return new Redis(url, { ...common, maxRetriesPerRequest: 3 });
+}
+
+/** For subscriptions: waits for as long as it takes. */
+export function subscriberClient(url: string): Redis {
+  return new Redis(url, { ...common, maxRetriesPerRequest: null });
+}
+
+/** Connects, and lets later connection errors be seen through `ready` and failing commands, not as a crash. */
+export async function connect(client: Redis): Promise<Redis> {
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}

@@ -1,0 +1,38 @@
+/**
+ * The two line formats of take.lua. Ids and keys hold visible ASCII without spaces (limits.ts), so that nothing
+ * needs escaping. A buyer's record: "orderId:quantity:seq:key" words. A log entry's orders: lines of
+ * "orderId buyerId quantity key".
+ */
+import type { HeldOrder, TakeOrder } from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
+
+export function encodeRecord(orders: readonly HeldOrder[]): string {
+  return orders.map((o) => `${o.orderId}:${o.quantity}:${o.seq}:${o.key}`).join(' ');
+}
+
+export function decodeRecord(record: string | null): HeldOrder[] {
+  if (!record) return [];
+  return record.split(' ').map((word) => {
+    const parts = /^(\d+):(\d+):(\d+):(\S*)$/.exec(word);
+    if (!parts) throw new BackendCorrupt(`a buyer's record holds ${JSON.stringify(word)}`);
+    return { orderId: parts[1]!, quantity: Number(parts[2]), seq: Number(parts[3]), key: parts[4]! };
+  });
+}
+
+export function decodeOrders(lines: string): TakeOrder[] {
+  return lines.split('\n').map((line) => {
+    const first = line.indexOf(' ');
+    const second = line.indexOf(' ', first + 1);
+    const third = line.indexOf(' ', second + 1);
+    const quantity = Number(line.slice(second + 1, third));
+    if (first < 1 || third < 0 || !(quantity > 0)) {
+      throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
+    }
+    return {
+      orderId: line.slice(0, first),
+      buyerId: line.slice(first + 1, second),
+      quantity,
+      key: line.slice(third + 1),
+    };
+  });
+}

@@ -1,0 +1,39 @@
+import type { SegmentRef } from '../contract.ts';
+
+/**
+ * Names of all keys and channels. Keys of one segment share the hash tag `{saleId:segment}`, a sale's own key has
+ * `{saleId}`: a take stays within one slot of a Redis Cluster.
+ */
+export class Keys {
+  readonly watermarks: string;
+  readonly hints: string;
+  readonly sales: string;
+  readonly #prefix: string;
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    this.watermarks = `${prefix}watermarks`;
+    this.hints = `${prefix}hints`;
+    this.sales = `${prefix}sales`;
+  }
+
+  sale(saleId: string): string {
+    return `${this.#prefix}{${saleId}}:sale`;
+  }
+
+  segment({ saleId, segment }: Pick<SegmentRef, 'saleId' | 'segment'>): SegmentKeys {
+    const base = `${this.#prefix}{${saleId}:${segment}}`;
+    return { segment: `${base}:segment`, buyers: `${base}:buyers`, log: `${base}:log` };
+  }
+
+  /** The segment hashes of a whole sale, in order. */
+  segments(saleId: string, count: number): string[] {
+    return Array.from({ length: count }, (_, segment) => this.segment({ saleId, segment }).segment);
+  }
+}
+
+export interface SegmentKeys {
+  readonly segment: string;
+  readonly buyers: string;
+  readonly log: string;
+}

@@ -1,0 +1,17 @@
+--[[
+  Writes a sale's record and raises its epoch: nodes that learn the epoch have thereby reopened the sale.
+  A record of a later generation is left alone.
+
+  Input
+    KEYS[1] sale (hash)
+    ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] definition (JSON)
+  Output
+    the new epoch, or 'stale'
+]]
+local sale = KEYS[1]
+local generation, state, definition = ARGV[1], ARGV[2], ARGV[3]
+
+local current = redis.call('HGET', sale, 'generation')
+if current and tonumber(current) > tonumber(generation) then return 'stale' end
+redis.call('HSET', sale, 'generation', generation, 'state', state, 'definition', definition)
+return redis.call('HINCRBY', sale, 'epoch', 1)

@@ -1,0 +1,77 @@
+import type { Redis } from 'ioredis';
+import type { Compensation, LogEntry, LogPosition, LogRead, OrderLog, Watermark } from '../contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../errors.ts';
+import { decodeOrders } from './codec.ts';
+import type { Keys } from './keys.ts';
+import { results } from './redis-sales.ts';
+import { type Scripts, STALE } from './scripts.ts';
+
+type StreamEntry = [id: string, fields: string[]];
+
+/**
+ * The order logs: one stream per segment, whose entry ids are `generation-seq`. The ids only address entries; that
+ * entries follow on is checked by sync through the chain of tails.
+ */
+export class RedisLog implements OrderLog {
+  readonly #redis: Redis;
+  readonly #scripts: Scripts;
+  readonly #keys: Keys;
+
+  constructor(redis: Redis, scripts: Scripts, keys: Keys) {
+    this.#redis = redis;
+    this.#scripts = scripts;
+    this.#keys = keys;
+  }
+
+  async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
+    if (positions.length === 0) return [];
+    const pipeline = this.#redis.pipeline();
+    for (const position of positions) {
+      const keys = this.#keys.segment(position);
+      pipeline.hmget(keys.segment, 'generation', 'seq', 'tail');
+      const after = `(${position.generation}-${position.seq}`;
+      pipeline.xrange(keys.log, after, '+', 'COUNT', maxEntries);
+    }
+    const replies = await results<unknown>(pipeline);
+    return positions.map((position, i) => {
+      const [generation, seq, tail] = replies[2 * i] as (string | null)[];
+      const exists = generation === String(position.generation);
+      return {
+        position,
+        head: exists ? { seq: Number(seq), tail: tail ?? '' } : undefined,
+        entries: exists ? (replies[2 * i + 1] as StreamEntry[]).map(decodeEntry) : [],
+      };
+    });
+  }
+
+  async advance(watermarks: readonly Watermark[]): Promise<void> {
+    if (watermarks.length === 0) return;
+    await Promise.all(
+      watermarks.map((w) => this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders)),
+    );
+    await this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
+  }
+
+  async compensate(c: Compensation): Promise<void> {
+    const keys = this.#keys.segment(c);
+    const reply = await this.#scripts.compensate(keys, c.generation, c.buyerId, c.orderId, c.units);
+    if (reply === STALE) throw new StaleGeneration(c.saleId, c.generation);
+    // The epoch is raised on every call, also when the order was gone: a crash may have come between the two.
+    if (c.units > 0) {
+      await this.#redis.hincrby(this.#keys.sale(c.saleId), 'epoch', 1);
+      await this.#redis.publish(this.#keys.sales, c.saleId);
+    }
+  }
+}
+
+function decodeEntry([id, fields]: StreamEntry): LogEntry {
+  const values = new Map<string, string>();
+  for (let i = 0; i < fields.length; i += 2) values.set(fields[i]!, fields[i + 1]!);
+  const seq = Number(id.slice(id.indexOf('-') + 1));
+  const [previous, count, lines] = [values.get('p'), values.get('n'), values.get('o')];
+  if (previous === undefined || count === undefined || lines === undefined) {
+    throw new BackendCorrupt(`log entry ${id} has the fields ${[...values.keys()].join(', ')}`);
+  }
+  const orders = decodeOrders(lines);
+  return { seq, previous, tail: orders[0]!.orderId, ordersSoFar: Number(count), orders };
+}

@@ -1,0 +1,162 @@
+import type { Redis } from 'ioredis';
+import type { RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
+import type { Keys, SegmentKeys } from './keys.ts';
+import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
+
+const TAKEN: TakeResult = { kind: 'taken' };
+const SHORT: TakeResult = { kind: 'short' };
+
+/** Error replies with which Redis refuses a script before its first write. */
+const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|EXECABORT)\b/;
+
+export interface RedisTakeOptions {
+  /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
+  readonly takeTimeoutMs: number;
+  /** Orders that one segment's log may hold beyond the cursor before takes are refused as busy. */
+  readonly maxLogOrders: number;
+}
+
+export class RedisTakes implements TakeStore {
+  readonly #redis: Redis;
+  readonly #scripts: Scripts;
+  readonly #keys: Keys;
+  readonly #options: RedisTakeOptions;
+  readonly #segmentKeys = new Map<string, SegmentKeys[]>();
+
+  constructor(redis: Redis, keys: Keys, options: RedisTakeOptions) {
+    this.#redis = redis;
+    this.#scripts = new Scripts(redis);
+    this.#keys = keys;
+    this.#options = options;
+  }
+
+  get ready(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
+  async whenReady(timeoutMs: number): Promise<void> {
+    if (this.ready) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.#redis.off('ready', done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      this.#redis.on('ready', done);
+    });
+  }
+
+  async take(batch: TakeBatch): Promise<TakeReply> {
+    const reply = await this.#guarded(() => this.#scripts.take(this.#keysOf(batch), this.#head(batch), batch.orders));
+    return decodeTake(reply, batch.orders.length);
+  }
+
+  async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
+    const refill = {
+      segments: this.#keys.segments(batch.saleId, segments),
+      sale: this.#keys.sale(batch.saleId),
+      receiver: batch.segment,
+      least: Math.min(...batch.orders.map((o) => o.quantity)),
+      wanted: batch.orders.reduce((sum, o) => sum + o.quantity, 0),
+    };
+    const [refilled, raw] = await this.#guarded(() =>
+      this.#scripts.refillAndTake(refill, this.#keysOf(batch), this.#head(batch), batch.orders),
+    );
+    if (typeof refilled === 'string') return { status: 'stale' };
+    const take = decodeTake(raw, batch.orders.length);
+    return { status: 'refilled', take, total: refilled[0] - unitsTaken(take, batch), epoch: refilled[2] };
+  }
+
+  hint(saleId: string, segments: readonly number[]): void {
+    if (!this.ready) return;
+    this.#redis.publish(this.#keys.hints, `${saleId} ${segments.join(' ')}`).catch(() => {});
+  }
+
+  #head({ generation, lane, ticket }: TakeBatch) {
+    return { generation, lane, ticket, maxLogOrders: this.#options.maxLogOrders };
+  }
+
+  #keysOf(batch: TakeBatch): SegmentKeys {
+    let ofSale = this.#segmentKeys.get(batch.saleId);
+    if (!ofSale) {
+      ofSale = [];
+      this.#segmentKeys.set(batch.saleId, ofSale);
+    }
+    ofSale[batch.segment] ??= this.#keys.segment(batch);
+    return ofSale[batch.segment]!;
+  }
+
+  /** Sorts failures into "nothing was done" and "nobody knows", and puts a bound on the wait. */
+  async #guarded<T>(send: () => Promise<T>): Promise<T> {
+    if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
+    const { takeTimeoutMs } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new OutcomeUnknown(`no reply from Redis within ${takeTimeoutMs} ms`));
+        this.#redis.disconnect(true);
+      }, takeTimeoutMs);
+    });
+    try {
+      return await Promise.race([send(), late]);
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) throw error;
+      const message = error instanceof Error ? error.message : String(error);
+      if (REFUSED.test(message)) throw new NotExecuted(`Redis refused the take: ${message}`, error);
+      if (error instanceof Error && error.name === 'ReplyError') {
+        throw new BackendCorrupt(`the take script failed: ${message}`);
+      }
+      throw new OutcomeUnknown(`the reply to a take was lost: ${message}`, error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function unitsTaken(reply: TakeReply, batch: TakeBatch): number {
+  if (reply.status !== 'served') return 0;
+  return reply.results.reduce((sum, r, i) => (r.kind === 'taken' ? sum + batch.orders[i]!.quantity : sum), 0);
+}
+
+function decodeTake(reply: RawTakeReply, orders: number): TakeReply {
+  if (typeof reply === 'string') return { status: decodeStatus(reply) };
+  const [seq, committed, left] = reply;
+  if (reply.length !== 3 + orders) throw new BackendCorrupt(`${orders} orders got ${reply.length - 3} answers`);
+  const results = new Array<TakeResult>(orders);
+  for (let i = 0; i < orders; i++) {
+    const code = reply[3 + i]!;
+    results[i] = code === 1 ? TAKEN : code === 0 ? SHORT : decodeSettled(String(code));
+  }
+  return { status: 'served', results, seq, committed, left };
+}
+
+function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
+  switch (status) {
+    case 'paused':
+    case 'closed':
+    case 'busy':
+    case 'superseded':
+    case STALE:
+      return status;
+    case 'frozen':
+      return 'stale';
+    default:
+      throw new BackendCorrupt(`a segment has the state ${JSON.stringify(status)}`);
+  }
+}
+
+function decodeSettled(words: string): TakeResult {
+  const [kind, ...rest] = words.split(' ');
+  switch (kind) {
+    case 'replay':
+      return { kind, orderId: rest[0]!, quantity: Number(rest[1]), seq: Number(rest[2]) };
+    case 'mismatch':
+      return { kind, orderId: rest[0]!, quantity: Number(rest[1]) };
+    case 'limit':
+      return { kind, orderIds: rest.filter(Boolean) };
+    default:
+      throw new BackendCorrupt(`a take was answered ${JSON.stringify(words)}`);
+  }
+}

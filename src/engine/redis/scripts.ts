@@ -1,0 +1,130 @@
+/** One typed function per script. Nothing else calls a script, and callers never build argument arrays. */
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import type { SaleState, TakeOrder } from '../contract.ts';
+import type { SegmentKeys } from './keys.ts';
+
+export const STALE = 'stale';
+
+const source = (name: string) => readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+
+const SCRIPTS = {
+  take: { lua: source('take'), numberOfKeys: 3 },
+  recall: { lua: source('recall'), numberOfKeys: 2 },
+  advance: { lua: source('advance'), numberOfKeys: 2 },
+  compensate: { lua: source('compensate'), numberOfKeys: 2 },
+  loadSegment: { lua: source('load-segment'), numberOfKeys: 3 },
+  loadHoldings: { lua: source('load-holdings'), numberOfKeys: 2 },
+  setState: { lua: source('set-state'), numberOfKeys: 1 },
+  publishSale: { lua: source('publish-sale'), numberOfKeys: 1 },
+} as const;
+
+/** Scripts over all segments of a sale have as many keys as the sale has segments. */
+const REFILL = source('refill');
+const SNAPSHOT = source('snapshot');
+
+export type RawTakeReply = string | [seq: number, committed: number, left: number, ...results: (number | string)[]];
+export type RawRefillReply = string | [total: number, moved: number, epoch: number];
+
+type Argument = string | number;
+type Commands = Record<keyof typeof SCRIPTS, (...args: Argument[]) => Promise<unknown>>;
+
+export class Scripts {
+  readonly #redis: Redis;
+  readonly #commands: Commands;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+    for (const [name, script] of Object.entries(SCRIPTS)) redis.defineCommand(`stockade:${name}`, script);
+    this.#commands = Object.fromEntries(
+      Object.keys(SCRIPTS).map((name) => [
+        name,
+        (redis as unknown as Commands)[`stockade:${name}` as keyof Commands].bind(redis),
+      ]),
+    ) as Commands;
+  }
+
+  take(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Promise<RawTakeReply> {
+    return this.#commands.take(...takeArguments(keys, head, orders)) as Promise<RawTakeReply>;
+  }
+
+  /**
+   * A refill and a take as one transaction. Sent with their sources, because ioredis can't load a script again in the
+   * middle of a transaction; refills are rare.
+   */
+  async refillAndTake(
+    refill: { segments: string[]; sale: string; receiver: number; least: number; wanted: number },
+    keys: SegmentKeys,
+    head: TakeHead,
+    orders: readonly TakeOrder[],
+  ): Promise<[RawRefillReply, RawTakeReply]> {
+    const { segments, sale, receiver, least, wanted } = refill;
+    const replies = await this.#redis
+      .multi()
+      .eval(REFILL, segments.length + 1, ...segments, sale, head.generation, receiver + 1, least, wanted)
+      .eval(SCRIPTS.take.lua, SCRIPTS.take.numberOfKeys, ...takeArguments(keys, head, orders))
+      .exec();
+    return (replies ?? []).map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    }) as [RawRefillReply, RawTakeReply];
+  }
+
+  recall(keys: SegmentKeys, generation: number, buyerIds: readonly string[]) {
+    const { segment, buyers } = keys;
+    type Reply = Promise<string | [committed: number, ...records: (string | null)[]]>;
+    return this.#commands.recall(segment, buyers, generation, ...buyerIds) as Reply;
+  }
+
+  advance(keys: SegmentKeys, generation: number, seq: number, orders: number) {
+    return this.#commands.advance(keys.segment, keys.log, generation, seq, orders) as Promise<number | string>;
+  }
+
+  compensate(keys: SegmentKeys, generation: number, buyerId: string, orderId: string, units: number) {
+    const { segment, buyers } = keys;
+    type Reply = Promise<number | string>;
+    return this.#commands.compensate(segment, buyers, generation, buyerId, orderId, units) as Reply;
+  }
+
+  loadSegment(keys: SegmentKeys, generation: number, left: number, limit: number) {
+    const { segment, buyers, log } = keys;
+    return this.#commands.loadSegment(segment, buyers, log, generation, left, limit) as Promise<number | string>;
+  }
+
+  /** `records`: buyerId and record in turn. */
+  loadHoldings(keys: SegmentKeys, generation: number, records: readonly string[]) {
+    const { segment, buyers } = keys;
+    return this.#commands.loadHoldings(segment, buyers, generation, ...records) as Promise<number | string>;
+  }
+
+  setState(segment: string, generation: number, state: SaleState, thaw: boolean) {
+    return this.#commands.setState(segment, generation, state, thaw ? 'thaw' : '') as Promise<number | string>;
+  }
+
+  freeze(segment: string) {
+    return this.#commands.setState(segment, '', 'frozen', '') as Promise<number | string>;
+  }
+
+  publishSale(sale: string, generation: number, state: SaleState, definition: string) {
+    return this.#commands.publishSale(sale, generation, state, definition) as Promise<number | string>;
+  }
+
+  snapshot(segments: string[], generation: number) {
+    type Reply = Promise<(string[] | null)[]>;
+    return this.#redis.eval(SNAPSHOT, segments.length, ...segments, generation) as Reply;
+  }
+}
+
+export interface TakeHead {
+  readonly generation: number;
+  readonly lane: number;
+  readonly ticket: number;
+  readonly maxLogOrders: number;
+}
+
+function takeArguments(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
+  const args: Argument[] = [keys.segment, keys.buyers, keys.log];
+  args.push(head.generation, head.lane, head.ticket, head.maxLogOrders);
+  for (const order of orders) args.push(order.buyerId, order.orderId, order.quantity, order.key);
+  return args;
+}

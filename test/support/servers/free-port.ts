@@ -1,0 +1,32 @@
+import { randomInt } from 'node:crypto';
+import { createServer } from 'node:net';
+
+/**
+ * Below the range from which Linux and macOS pick the local ports of outgoing connections. A server that
+ * is down for a while therefore finds its port free when it comes back: no client's connection sits on it,
+ * not even a client that keeps knocking at that very port.
+ */
+const lowestPort = 20_000;
+const highestPort = 32_000;
+const portAttempts = 100;
+
+const handedOut = new Set<number>();
+
+/** A port on 127.0.0.1 on which nothing listens and that this process has not been given before. */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < portAttempts; attempt++) {
+    const port = randomInt(lowestPort, highestPort);
+    if (handedOut.has(port) || !(await isFree(port))) continue;
+    handedOut.add(port);
+    return port;
+  }
+  throw new Error(`no free port found in ${lowestPort}..${highestPort} after ${portAttempts} attempts`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
+}

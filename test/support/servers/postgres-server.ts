@@ -1,0 +1,174 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { findServer } from '../../../scripts/servers.mjs';
+import { createDatabase } from './create-database.ts';
+import { freePort } from './free-port.ts';
+import { childrenOf, isAlive } from './process-table.ts';
+import { type Account, ServerProcess, ServerStartError } from './server-process.ts';
+
+const portAttempts = 5;
+const answerLimitMs = 1_000;
+
+export interface PostgresServerOptions {
+  /** Settings as in postgresql.conf; they win over the ones given here. */
+  settings?: Record<string, string>;
+}
+
+/** A Postgres of one's own. `stop` and `kill` leave its directory for `restart`; disposing of it removes both. */
+export class PostgresServer implements AsyncDisposable {
+  readonly #process: ServerProcess;
+  readonly #folder: string;
+  readonly #settings: Record<string, string>;
+  readonly port: number;
+
+  private constructor(process: ServerProcess, folder: string, settings: Record<string, string>, port: number) {
+    this.#process = process;
+    this.#folder = folder;
+    this.#settings = settings;
+    this.port = port;
+  }
+
+  static async start({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const folder = findServer('postgres');
+    if (!folder) throw new Error('Postgres not found: run `node scripts/ensure-servers.mjs postgres`');
+    const process = await ServerProcess.create({ name: 'postgres', account: account(), lastSignal: 'QUIT' });
+    try {
+      await process.run(join(folder, 'initdb'), [
+        ...['--pgdata', dataOf(process), '--username', 'postgres', '--auth', 'trust'],
+        // Only the creation goes unsynced: the server itself runs with fsync, as it does in earnest.
+        ...['--no-locale', '--encoding', 'UTF8', '--no-sync'],
+      ]);
+      return await PostgresServer.#startOnFreePort(process, folder, settings);
+    } catch (error) {
+      await process.remove();
+      throw error;
+    }
+  }
+
+  static async #startOnFreePort(process: ServerProcess, folder: string, settings: Record<string, string>) {
+    for (let attempt = 1; ; attempt++) {
+      const server = new PostgresServer(process, folder, settings, await freePort());
+      try {
+        await server.restart();
+        return server;
+      } catch (error) {
+        if (error instanceof ServerStartError && error.portTaken && attempt < portAttempts) continue;
+        throw error;
+      }
+    }
+  }
+
+  get url(): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/postgres`;
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  /** A new, empty database; its url. */
+  createDatabase(label?: string): Promise<string> {
+    return createDatabase(this.url, label);
+  }
+
+  /** fast: open transactions are rolled back, then a checkpoint. immediate: no checkpoint, the next start recovers. */
+  stop(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
+    this.resume();
+    return this.#process.end(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+  }
+
+  /** Power cut, as far as Postgres can tell: the postmaster and all its children die at once. */
+  async kill(): Promise<void> {
+    if (!this.#process.isUp) return;
+    // Frozen, the postmaster can't start another child, nor learn of a dead one and recover from it.
+    await this.#process.freeze();
+    const children = childrenOf(this.pid);
+    for (const child of children) signalIfAlive(child, 'SIGKILL');
+    await this.#process.end('SIGKILL');
+    while (children.some(isAlive)) await delay(1);
+  }
+
+  /** Stops it if it runs, and starts it in the same directory and on the same port. */
+  async restart(): Promise<void> {
+    await this.stop();
+    const settings = Object.entries({
+      port: String(this.port),
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: this.#process.directory,
+      // In the data directory, and so gone with it; segments in /dev/shm would outlive a server that is killed.
+      dynamic_shared_memory_type: 'mmap',
+      ...this.#settings,
+    });
+    await this.#process.launch(
+      join(this.#folder, 'postgres'),
+      ['-D', dataOf(this.#process), ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      () => this.#answers(),
+    );
+  }
+
+  /** Freezes the postmaster and all its children: connections stay open, nothing is answered. */
+  async pause(): Promise<void> {
+    await this.#process.freeze();
+    for (const child of childrenOf(this.pid)) signalIfAlive(child, 'SIGSTOP');
+  }
+
+  resume(): void {
+    if (!this.#process.isUp) return;
+    for (const child of childrenOf(this.pid)) signalIfAlive(child, 'SIGCONT');
+    this.#process.signal('SIGCONT');
+  }
+
+  log(): Promise<string> {
+    return this.#process.log();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.resume();
+    return this.#process.remove();
+  }
+
+  /** True once this server, and no other on the port, takes connections. */
+  async #answers(): Promise<boolean> {
+    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: answerLimitMs });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rows } = await client.query('SHOW data_directory');
+      return rows[0].data_directory === dataOf(this.#process);
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+}
+
+function dataOf(process: ServerProcess): string {
+  return join(process.directory, 'data');
+}
+
+/** Postgres refuses to run as root; then it runs as the account that its package made, or else as nobody. */
+function account(): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  return accountOf('postgres') ?? accountOf('nobody');
+}
+
+function accountOf(user: string): Account | undefined {
+  const id = (flag: string) =>
+    Number(execFileSync('id', [flag, user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+  try {
+    return { uid: id('-u'), gid: id('-g') };
+  } catch {
+    return undefined;
+  }
+}
+
+function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended by itself in the meantime.
+  }
+}

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+interface ProcessEntry {
+  pid: number;
+  parent: number;
+  /** One letter, as ps shows it: R running, S sleeping, T stopped, Z ended but not collected by its parent. */
+  state: string;
+}
+
+/** Linux counts a process's CPU time in these, whatever the kernel's own tick is. */
+const ticksPerSecond = 100;
+
+export function childrenOf(pid: number): number[] {
+  return allProcesses()
+    .filter((entry) => entry.parent === pid && entry.state !== 'Z')
+    .map((entry) => entry.pid);
+}
+
+export function isAlive(pid: number): boolean {
+  const state = stateOf(pid);
+  return state !== undefined && state !== 'Z';
+}
+
+/** True for a process that no longer runs: stopped by a signal, or gone altogether. */
+export function isAtRest(pid: number): boolean {
+  return !isAlive(pid) || stateOf(pid) === 'T';
+}
+
+/** The CPU time, user and system, that a process with all its threads has used so far. */
+export function cpuSecondsOf(pid: number): number {
+  const fields = statFields(pid);
+  if (!fields) throw new Error(`no /proc/${pid}/stat: CPU time is only known for live processes on Linux`);
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+function stateOf(pid: number): string | undefined {
+  if (process.platform === 'linux') return statFields(pid)?.[0];
+  return allProcesses().find((entry) => entry.pid === pid)?.state;
+}
+
+function allProcesses(): ProcessEntry[] {
+  return process.platform === 'linux' ? readProc() : askPs();
+}
+
+function readProc(): ProcessEntry[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      const fields = statFields(Number(name));
+      return fields ? [{ pid: Number(name), parent: Number(fields[1]), state: fields[0] ?? '' }] : [];
+    });
+}
+
+/** The fields of /proc/<pid>/stat from the state on. What comes before is the name, which may hold anything. */
+function statFields(pid: number): string[] | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
+function askPs(): ProcessEntry[] {
+  const listing = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'state='], { encoding: 'utf8' });
+  return listing
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [pid, parent, state] = line.trim().split(/\s+/);
+      return { pid: Number(pid), parent: Number(parent), state: state?.[0] ?? '' };
+    });
+}

@@ -1,0 +1,124 @@
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { findServer } from '../../../scripts/servers.mjs';
+import { freePort } from './free-port.ts';
+import { cpuSecondsOf } from './process-table.ts';
+import { ServerProcess, ServerStartError } from './server-process.ts';
+
+const portAttempts = 5;
+const answerLimitMs = 1_000;
+
+export interface RedisServerOptions {
+  /** Keep an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
+  appendonly?: boolean;
+  /** More arguments for redis-server; they win over the ones given here. */
+  extraArgs?: string[];
+}
+
+/** A Redis of one's own. `stop` and `kill` leave its directory for `restart`; disposing of it removes both. */
+export class RedisServer implements AsyncDisposable {
+  readonly #process: ServerProcess;
+  readonly #args: string[];
+  readonly port: number;
+
+  private constructor(process: ServerProcess, args: string[], port: number) {
+    this.#process = process;
+    this.#args = args;
+    this.port = port;
+  }
+
+  static async start({ appendonly = false, extraArgs = [] }: RedisServerOptions = {}): Promise<RedisServer> {
+    const process = await ServerProcess.create({ name: 'redis', lastSignal: 'KILL' });
+    for (let attempt = 1; ; attempt++) {
+      const port = await freePort();
+      const args = [...redisArguments(process.directory, port, appendonly), ...extraArgs];
+      const server = new RedisServer(process, args, port);
+      try {
+        await server.restart();
+        return server;
+      } catch (error) {
+        if (error instanceof ServerStartError && error.portTaken && attempt < portAttempts) continue;
+        await process.remove();
+        throw error;
+      }
+    }
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  get directory(): string {
+    return this.#process.directory;
+  }
+
+  /** Shuts down in good order. */
+  stop(): Promise<void> {
+    return this.#process.end('SIGTERM');
+  }
+
+  /** Power cut, as far as Redis can tell. */
+  kill(): Promise<void> {
+    return this.#process.end('SIGKILL');
+  }
+
+  /** Stops it if it runs, and starts it in the same directory and on the same port. */
+  async restart(): Promise<void> {
+    await this.stop();
+    const folder = findServer('redis');
+    if (!folder) throw new Error('redis-server not found: run `node scripts/ensure-servers.mjs redis`');
+    await this.#process.launch(join(folder, 'redis-server'), this.#args, (pid) => answers(this.port, pid));
+  }
+
+  /** Freezes it: connections stay open, nothing is answered. */
+  pause(): Promise<void> {
+    return this.#process.freeze();
+  }
+
+  resume(): void {
+    this.#process.signal('SIGCONT');
+  }
+
+  cpuSeconds(): number {
+    return cpuSecondsOf(this.pid);
+  }
+
+  log(): Promise<string> {
+    return this.#process.log();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#process.remove();
+  }
+}
+
+function redisArguments(directory: string, port: number, appendonly: boolean): string[] {
+  return Object.entries({
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: directory,
+    save: '',
+    appendonly: appendonly ? 'yes' : 'no',
+    // The default, and yet said aloud: evicted keys would be lost stock.
+    'maxmemory-policy': 'noeviction',
+  }).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+/** True once the process with this pid, and no other server on the port, has loaded its data and serves. */
+function answers(port: number, pid: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    let reply = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write('INFO server\r\nPING\r\n'));
+    socket.setTimeout(answerLimitMs, () => socket.destroy());
+    socket.on('data', (chunk) => {
+      reply += chunk;
+      if (/\+PONG\r\n|-LOADING/.test(reply)) socket.destroy();
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(reply.includes(`process_id:${pid}\r\n`) && reply.includes('+PONG')));
+  });
+}

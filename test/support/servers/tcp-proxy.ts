@@ -1,0 +1,227 @@
+/**
+ * A network that fails on demand, between a client and a server under test on 127.0.0.1.
+ *
+ * It passes bytes on until it is told to lose replies or requests, to hold requests back, to cut clients or
+ * to refuse them. Predicates see one whole request at a time (a Redis command, a Postgres query), and every
+ * fault has a promise or a counter, so that a test waits for what has happened and never for time to pass.
+ */
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type Fate, ProxiedConnection } from './proxied-connection.ts';
+
+export type Predicate = (request: Buffer) => boolean;
+
+/** What the proxy has done so far. */
+export interface ProxyCounts {
+  connections: number;
+  refused: number;
+  /** Requests at which a hold has begun; those waiting behind them don't count. */
+  held: number;
+  lostReplies: number;
+  lostRequests: number;
+  /** Clients cut by `cutAll`. */
+  cut: number;
+}
+
+export interface Loss {
+  /** Resolves when as many were lost as was asked for. */
+  readonly lost: Promise<void>;
+  /** How many were lost so far. */
+  readonly count: number;
+  /** Loses no more. */
+  cancel(): void;
+}
+
+export interface Hold {
+  /** Resolves when the first request is held back. */
+  readonly held: Promise<void>;
+}
+
+const anyRequest: Predicate = () => true;
+
+export class TcpProxy implements AsyncDisposable {
+  readonly counts: ProxyCounts = {
+    connections: 0,
+    refused: 0,
+    held: 0,
+    lostReplies: 0,
+    lostRequests: 0,
+    cut: 0,
+  };
+  readonly #targetPort: number;
+  readonly #listener: Server;
+  readonly #connections = new Set<ProxiedConnection>();
+  #losses: LossRule[] = [];
+  #hold: { predicate: Predicate; began: () => void } | undefined;
+  #refusing = false;
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#listener = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
+  }
+
+  static async start(targetPort: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(targetPort);
+    await new Promise<void>((resolve, reject) => {
+      proxy.#listener.once('error', reject);
+      proxy.#listener.listen(0, '127.0.0.1', resolve);
+    });
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#listener.address() as AddressInfo).port;
+  }
+
+  /** The same url by way of the proxy. */
+  through(url: string): string {
+    const rerouted = new URL(url);
+    rerouted.port = String(this.port);
+    return rerouted.href;
+  }
+
+  /**
+   * The next matching requests reach the server and are executed, but their clients never hear of it: they
+   * are cut off, after the server has answered.
+   */
+  loseReplies(predicate: Predicate = anyRequest, { times = 1 } = {}): Loss {
+    return this.#lose('reply', predicate, times);
+  }
+
+  /** The next matching requests never reach the server, and their clients are cut off. */
+  loseRequests(predicate: Predicate = anyRequest, { times = 1 } = {}): Loss {
+    return this.#lose('request', predicate, times);
+  }
+
+  /**
+   * Keeps back matching requests and, on their connections, all that follows, until `release`; not even the
+   * end of the client changes that. Replies go on to the client.
+   */
+  hold(predicate: Predicate = anyRequest): Hold {
+    if (this.#hold) throw new Error('already holding');
+    const held = new Promise<void>((began) => {
+      this.#hold = { predicate, began };
+    });
+    return { held };
+  }
+
+  /**
+   * Delivers what was held, in order. Resolves when the servers' sockets have it; for clients that have gone
+   * meanwhile, when the server has executed it and closed the connection.
+   */
+  async release(): Promise<void> {
+    this.#hold = undefined;
+    const orphans = [...this.#connections].filter((connection) => connection.clientHasGone);
+    for (const connection of this.#connections) connection.release();
+    await Promise.all(orphans.map((connection) => connection.over));
+  }
+
+  /** Cuts off all clients. What they have sent still reaches the server, at once or when it is released. */
+  cutAll(): void {
+    for (const connection of this.#connections) {
+      if (connection.clientHasGone) continue;
+      this.counts.cut += 1;
+      connection.cut();
+    }
+  }
+
+  /** While refusing, new connections are closed at once; existing ones go on. */
+  refuse(refusing: boolean): void {
+    this.#refusing = refusing;
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.#listener.close(resolve));
+    for (const connection of this.#connections) connection.destroy();
+    await closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #accept(client: Socket): void {
+    client.on('error', () => {});
+    if (this.#refusing) {
+      this.counts.refused += 1;
+      client.destroy();
+      return;
+    }
+    this.counts.connections += 1;
+    const connection = new ProxiedConnection(client, this.#targetPort, (request) => this.#decide(request));
+    this.#connections.add(connection);
+    connection.over.then(() => this.#connections.delete(connection));
+  }
+
+  #lose(what: LossRule['what'], predicate: Predicate, times: number): Loss {
+    const rule = new LossRule(what, predicate, times);
+    this.#losses.push(rule);
+    return rule;
+  }
+
+  #decide(request: Buffer): Fate {
+    if (this.#hold?.predicate(request)) {
+      this.counts.held += 1;
+      this.#hold.began();
+      return 'hold';
+    }
+    this.#losses = this.#losses.filter((rule) => !rule.isOver);
+    const rule = this.#losses.find((candidate) => candidate.claim(request));
+    if (!rule) return 'pass';
+    if (rule.what === 'request') {
+      this.counts.lostRequests += 1;
+      rule.confirm();
+      return 'lose-request';
+    }
+    return {
+      lost: () => {
+        this.counts.lostReplies += 1;
+        rule.confirm();
+      },
+      failed: () => rule.giveBack(),
+    };
+  }
+}
+
+/** So many matching requests are to be lost. One is claimed when it is met, and confirmed when it is lost indeed. */
+class LossRule implements Loss {
+  readonly what: 'reply' | 'request';
+  readonly lost: Promise<void>;
+  count = 0;
+  readonly #predicate: Predicate;
+  readonly #times: number;
+  #claimed = 0;
+  #cancelled = false;
+  #resolve: () => void = () => {};
+
+  constructor(what: 'reply' | 'request', predicate: Predicate, times: number) {
+    this.what = what;
+    this.#predicate = predicate;
+    this.#times = times;
+    this.lost = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#cancelled || this.count >= this.#times;
+  }
+
+  claim(request: Buffer): boolean {
+    if (this.#cancelled || this.#claimed >= this.#times || !this.#predicate(request)) return false;
+    this.#claimed += 1;
+    return true;
+  }
+
+  confirm(): void {
+    this.count += 1;
+    if (this.count >= this.#times) this.#resolve();
+  }
+
+  giveBack(): void {
+    this.#claimed -= 1;
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+  }
+}
