@@ -9,7 +9,11 @@ import { findServer, servers } from './servers.mjs';
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !Object.hasOwn(servers, name));
 if (names.length === 0 || unknown.length > 0) {
-  fail(`usage: node scripts/ensure-servers.mjs ${Object.keys(servers).map((name) => `[${name}]`).join(' ')}`);
+  fail(
+    `usage: node scripts/ensure-servers.mjs ${Object.keys(servers)
+      .map((name) => `[${name}]`)
+      .join(' ')}`,
+  );
 }
 
 const missing = names.filter((name) => !findServer(name));
@@ -34,7 +38,9 @@ function canInstall() {
 
 function install(wanted) {
   const packages = wanted.map((name) => servers[name].debianPackage);
-  console.error(`Installing with apt-get: ${packages.join(', ')}. Missing: ${wanted.map(describe).join('; ')}.`);
+  console.error(
+    `Installing with apt-get: ${packages.join(', ')}. Missing: ${wanted.map(describe).join('; ')}.`,
+  );
   const output = withServicesKeptDown(() => {
     // A broken third-party source fails the update and yet leaves the packages installable: go on, and judge the install.
     return aptGet('update') + aptGet('install', '-y', '--no-install-recommends', ...packages);
@@ -43,21 +49,25 @@ function install(wanted) {
   if (stillMissing.length === 0) return;
   fail(
     output.trimEnd(),
-    `apt-get did not bring ${stillMissing.map(describe).join('; ')}: its output is above.`,
+    `apt-get did not bring ${stillMissing.flatMap((name) => servers[name].programs).join(', ')}: its output is above.`,
     `Put right what it complains about and run this again, or install by hand: ${advice(stillMissing)}.`,
   );
 }
 
 /** Runs apt-get and gives back all that it said. */
 function aptGet(...args) {
-  const result = spawnSync('apt-get', ['-o', 'Acquire::Retries=3', '-o', 'DPkg::Lock::Timeout=120', ...args], {
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const output = [`$ apt-get ${args.join(' ')}\n`, result.stdout, result.stderr, result.error?.message];
-  return output.filter(Boolean).join('');
+  const result = spawnSync(
+    'apt-get',
+    ['-o', 'Acquire::Retries=3', '-o', 'DPkg::Lock::Timeout=120', ...args],
+    {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  );
+  const said = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join('');
+  return `$ apt-get ${args.join(' ')}\n${said.trimEnd()}\n`;
 }
 
 /** Debian starts the service of a package that it installs, unless policy-rc.d answers 101 ("not allowed"). */

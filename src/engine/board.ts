@@ -6,7 +6,7 @@
  * - A sale is closed only with the observation "nothing anywhere" made wholly within one epoch: `close(slot, epoch)`.
  * - Whatever gives stock back raises the epoch. A node that learns the newer epoch has thereby reopened the sale:
  *   there is no flag to clear, and a late "sold out" of an older epoch can't shut a newer one.
- * - Both slots only ever rise (compare-and-swap), so writers need no order among themselves. A reader loads
+ * - Both epochs only ever rise (compare-and-swap), so writers need no order among themselves. A reader loads
  *   `soldOutEpoch` first: if the two are equal then, the epoch was still that one when it was read.
  * - `confirmed` is when the epoch was last known to be current. A board that can't be confirmed (the poll is late, the
  *   backend away) stops answering: a "sold out" is never older than BOARD_REPAIR_MS.
@@ -42,7 +42,8 @@ export class Board {
     const at = slot * SLOTS_PER_SALE;
     const soldOut = Atomics.load(this.#slots, at + SOLD_OUT_EPOCH);
     if (soldOut === 0 || soldOut !== Atomics.load(this.#slots, at + EPOCH)) return false;
-    return clock() - Atomics.load(this.#slots, at + CONFIRMED) <= BOARD_REPAIR_MS;
+    const age = (wrapped(monotonicMs()) - Atomics.load(this.#slots, at + CONFIRMED)) | 0;
+    return Math.abs(age) <= BOARD_REPAIR_MS;
   }
 
   /** Whether the sale was seen sold out in its newest known epoch, however long ago: such sales are polled. */
@@ -58,7 +59,7 @@ export class Board {
   learn(slot: number, epoch: number, asked: number): void {
     if (slot === NO_SLOT) return;
     this.#raise(slot, EPOCH, epoch);
-    if (this.epoch(slot) === epoch) this.#raise(slot, CONFIRMED, asked | 0);
+    if (this.epoch(slot) === epoch) Atomics.store(this.#slots, slot * SLOTS_PER_SALE + CONFIRMED, wrapped(asked));
   }
 
   /** Every segment was seen empty, and nothing in transit, at `epoch`; `asked` as in `learn`. */
@@ -82,5 +83,5 @@ export class Board {
   }
 }
 
-/** Wraps after 24 days of uptime of the machine, as `learn` and `isSoldOut` both do: differences stay right. */
-const clock = () => monotonicMs() | 0;
+/** A clock in 32 bits wraps every 49 days; differences, taken in 32 bits as well, stay right. */
+const wrapped = (ms: number) => Math.floor(ms) | 0;

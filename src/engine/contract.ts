@@ -155,9 +155,15 @@ export interface LogEntry {
 /** What a read of one segment's log found behind a position. */
 export interface LogRead {
   readonly position: LogPosition;
-  /** The segment's newest sequence number and tail; `undefined` if the segment does not exist in that generation. */
-  readonly head: { readonly seq: number; readonly tail: string } | undefined;
+  /** The segment's newest entry and count of orders; `undefined` if the segment does not exist in that generation. */
+  readonly head: LogHead | undefined;
   readonly entries: readonly LogEntry[];
+}
+
+export interface LogHead {
+  readonly seq: number;
+  readonly tail: string;
+  readonly orders: number;
 }
 
 export interface Rejection {
@@ -283,7 +289,7 @@ export interface SegmentLoad extends SegmentRef {
 
 /** The order log, as sync reads it. */
 export interface OrderLog {
-  /** Entries behind each position, at most `maxEntries` from each log. */
+  /** Entries behind each position, at most `maxEntries` from each log; 0 reads the heads alone. */
   readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]>;
   /** Notes the cursors in the segments, trims the logs below them and tells every node. Idempotent. */
   advance(watermarks: readonly Watermark[]): Promise<void>;

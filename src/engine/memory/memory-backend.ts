@@ -139,7 +139,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return positions.map((position) => {
       const segment = this.#segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
-      const head = { seq: segment.seq, tail: segment.tail };
+      const head = { seq: segment.seq, tail: segment.tail, orders: segment.orders };
       return { position, head, entries: segment.entriesAfter(position.seq, maxEntries) };
     });
   }

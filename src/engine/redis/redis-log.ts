@@ -27,20 +27,19 @@ export class RedisLog implements OrderLog {
     if (positions.length === 0) return [];
     const pipeline = this.#redis.pipeline();
     for (const position of positions) {
-      const keys = this.#keys.segment(position);
-      pipeline.hmget(keys.segment, 'generation', 'seq', 'tail');
+      pipeline.hmget(this.#keys.segment(position).segment, 'generation', 'seq', 'tail', 'orders');
+    }
+    for (const position of maxEntries > 0 ? positions : []) {
       const after = `(${position.generation}-${position.seq}`;
-      pipeline.xrange(keys.log, after, '+', 'COUNT', maxEntries);
+      pipeline.xrange(this.#keys.segment(position).log, after, '+', 'COUNT', maxEntries);
     }
     const replies = await results<unknown>(pipeline);
     return positions.map((position, i) => {
-      const [generation, seq, tail] = replies[2 * i] as (string | null)[];
-      const exists = generation === String(position.generation);
-      return {
-        position,
-        head: exists ? { seq: Number(seq), tail: tail ?? '' } : undefined,
-        entries: exists ? (replies[2 * i + 1] as StreamEntry[]).map(decodeEntry) : [],
-      };
+      const [generation, seq, tail, orders] = replies[i] as (string | null)[];
+      if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
+      const entries = (replies[positions.length + i] ?? []) as StreamEntry[];
+      const head = { seq: Number(seq), tail: tail ?? '', orders: Number(orders) };
+      return { position, head, entries: entries.map(decodeEntry) };
     });
   }
 

@@ -23,7 +23,12 @@ export class PostgresServer implements AsyncDisposable {
   readonly #settings: Record<string, string>;
   readonly port: number;
 
-  private constructor(process: ServerProcess, folder: string, settings: Record<string, string>, port: number) {
+  private constructor(
+    process: ServerProcess,
+    folder: string,
+    settings: Record<string, string>,
+    port: number,
+  ) {
     this.#process = process;
     this.#folder = folder;
     this.#settings = settings;

@@ -63,7 +63,9 @@ function statFields(pid: number): string[] | undefined {
 }
 
 function askPs(): ProcessEntry[] {
-  const listing = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'state='], { encoding: 'utf8' });
+  const listing = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'ppid=', '-o', 'state='], {
+    encoding: 'utf8',
+  });
   return listing
     .trim()
     .split('\n')

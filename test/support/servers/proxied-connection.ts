@@ -39,6 +39,8 @@ export class ProxiedConnection {
   #waitingBytes = 0;
   #holding = false;
   #clientEnded = false;
+  /** Something was lost here: no more requests go out, and no replies come back. */
+  #severed = false;
   #losing: (LostReply & { swallowedBytes: number }) | undefined;
 
   /** decide is asked once for each request, when its turn has come. */
@@ -46,18 +48,23 @@ export class ProxiedConnection {
     this.#client = client;
     this.#decide = decide;
     this.#server = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
-    this.over = Promise.all([client, this.#server].map((socket) => new Promise((r) => socket.once('close', r))));
+    this.over = Promise.all(
+      [client, this.#server].map((socket) => new Promise((r) => socket.once('close', r))),
+    );
     this.#listenToClient();
     this.#listenToServer();
   }
 
+  /** The client sends no more: it has closed its side, or has been cut. */
   get clientHasGone(): boolean {
-    return this.#client.destroyed;
+    return this.#clientEnded || this.#client.destroyed;
   }
 
-  /** Cuts the client off. What it has sent still reaches the server. */
-  cut(): void {
+  /** Cuts the client off, if it is there. What it has sent still reaches the server. */
+  cut(): boolean {
+    if (this.#client.destroyed) return false;
     this.#client.destroy();
+    return true;
   }
 
   /** Delivers what was held, as far as the proxy now lets it. */
@@ -105,14 +112,14 @@ export class ProxiedConnection {
   }
 
   #enqueue(request: Buffer): void {
-    if (request.length === 0) return;
+    if (request.length === 0 || this.#severed) return;
     this.#waiting.push(request);
     this.#waitingBytes += request.length;
   }
 
   #deliver(): void {
-    while (this.#waiting[0] && !this.#holding && !this.#losing) this.#deliverOne(this.#waiting[0]);
-    if (this.#clientEnded && this.#waiting.length === 0 && !this.#losing) this.#server.end();
+    while (this.#waiting[0] && !this.#holding && !this.#severed) this.#deliverOne(this.#waiting[0]);
+    if (this.#clientEnded && this.#waiting.length === 0) this.#server.end();
     this.#readOrPauseClient();
   }
 
@@ -125,7 +132,11 @@ export class ProxiedConnection {
     this.#waiting.shift();
     this.#waitingBytes -= request.length;
     if (fate !== 'lose-request') this.#server.write(request);
-    if (fate === 'pass') return;
+    if (fate !== 'pass') this.#sever(fate);
+  }
+
+  #sever(fate: 'lose-request' | LostReply): void {
+    this.#severed = true;
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#server.end();
@@ -142,7 +153,7 @@ export class ProxiedConnection {
 
   #readOrPauseClient(): void {
     const full = this.#waitingBytes > waitingBytesMax || this.#server.writableNeedDrain;
-    if (full && !this.#losing) this.#client.pause();
+    if (full && !this.#severed) this.#client.pause();
     else this.#client.resume();
   }
 }

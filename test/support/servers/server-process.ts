@@ -94,7 +94,10 @@ export class ServerProcess {
     const deadline = Date.now() + startLimitMs;
     for (;;) {
       if (!this.#child?.pid) {
-        throw new ServerStartError(`${program} ended before it was ready (${this.#lastEnd})`, await this.log());
+        throw new ServerStartError(
+          `${program} ended before it was ready (${this.#lastEnd})`,
+          await this.log(),
+        );
       }
       if (await ready(this.#child.pid)) return;
       if (Date.now() > deadline) {

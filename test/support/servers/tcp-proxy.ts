@@ -6,9 +6,8 @@
  * fault has a promise or a counter, so that a test waits for what has happened and never for time to pass.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type Loss, LossRule, type Predicate } from './loss-rule.ts';
 import { type Fate, ProxiedConnection } from './proxied-connection.ts';
-
-export type Predicate = (request: Buffer) => boolean;
 
 /** What the proxy has done so far. */
 export interface ProxyCounts {
@@ -22,14 +21,7 @@ export interface ProxyCounts {
   cut: number;
 }
 
-export interface Loss {
-  /** Resolves when as many were lost as was asked for. */
-  readonly lost: Promise<void>;
-  /** How many were lost so far. */
-  readonly count: number;
-  /** Loses no more. */
-  cancel(): void;
-}
+export type { Loss, Predicate };
 
 export interface Hold {
   /** Resolves when the first request is held back. */
@@ -118,9 +110,7 @@ export class TcpProxy implements AsyncDisposable {
   /** Cuts off all clients. What they have sent still reaches the server, at once or when it is released. */
   cutAll(): void {
     for (const connection of this.#connections) {
-      if (connection.clientHasGone) continue;
-      this.counts.cut += 1;
-      connection.cut();
+      if (connection.cut()) this.counts.cut += 1;
     }
   }
 
@@ -179,49 +169,5 @@ export class TcpProxy implements AsyncDisposable {
       },
       failed: () => rule.giveBack(),
     };
-  }
-}
-
-/** So many matching requests are to be lost. One is claimed when it is met, and confirmed when it is lost indeed. */
-class LossRule implements Loss {
-  readonly what: 'reply' | 'request';
-  readonly lost: Promise<void>;
-  count = 0;
-  readonly #predicate: Predicate;
-  readonly #times: number;
-  #claimed = 0;
-  #cancelled = false;
-  #resolve: () => void = () => {};
-
-  constructor(what: 'reply' | 'request', predicate: Predicate, times: number) {
-    this.what = what;
-    this.#predicate = predicate;
-    this.#times = times;
-    this.lost = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
-  }
-
-  get isOver(): boolean {
-    return this.#cancelled || this.count >= this.#times;
-  }
-
-  claim(request: Buffer): boolean {
-    if (this.#cancelled || this.#claimed >= this.#times || !this.#predicate(request)) return false;
-    this.#claimed += 1;
-    return true;
-  }
-
-  confirm(): void {
-    this.count += 1;
-    if (this.count >= this.#times) this.#resolve();
-  }
-
-  giveBack(): void {
-    this.#claimed -= 1;
-  }
-
-  cancel(): void {
-    this.#cancelled = true;
   }
 }

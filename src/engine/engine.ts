@@ -1,0 +1,249 @@
+/**
+ * The engine of one worker: takes a purchase from the request to its outcome (src/engine/contract.ts has the words).
+ *
+ *   sale known? -> quantity within the limit? -> board: sold out? -> window, pause -> lane of the home segment
+ *
+ * A purchase with an idempotency key may be the repetition of one that succeeded. So what this node alone would refuse
+ * (sold out, ended, paused) is refused only after the buyer's record was asked whether it knows the key.
+ */
+import type { Board } from './board.ts';
+import type { Backend, HeldOrder, Outcome, Purchase, SaleRecord, Watermark } from './contract.ts';
+import { Deadlines } from './deadlines.ts';
+import type { Directory, SaleView } from './directory.ts';
+import { homeSegment } from './home-segment.ts';
+import { Lane, type LaneHost, type LaneSale } from './lane.ts';
+import { monotonicMs } from './monotonic.ts';
+import { Pending } from './pending.ts';
+import { Recaller } from './recaller.ts';
+
+export interface EngineOptions {
+  readonly backend: Backend;
+  readonly directory: Directory;
+  readonly board: Board;
+  /** This worker's number: names its lanes to the backend. */
+  readonly worker: number;
+  /** @throws if this worker may not name orders now */
+  readonly nextOrderId: () => string;
+  /** A purchase is answered within this time, in milliseconds. */
+  readonly requestDeadlineMs: number;
+  /** Purchases that one lane may hold. */
+  readonly laneCapacity: number;
+  readonly onBatch?: (orders: number) => void;
+  readonly onFault?: (error: unknown, saleId: string, segment: number) => void;
+}
+
+/** A sale in this worker, with its lanes. The view is replaced when the sale changes. */
+class LiveSale implements LaneSale {
+  record: SaleRecord;
+  slot: number;
+  readonly lanes: (Lane | undefined)[];
+  readonly #host: LaneHost;
+
+  constructor(host: LaneHost, view: SaleView) {
+    this.#host = host;
+    this.record = view.record;
+    this.slot = view.slot;
+    this.lanes = new Array(view.record.sale.segments);
+  }
+
+  laneOf(buyerId: string): Lane {
+    const segment = homeSegment(buyerId, this.record.sale.segments);
+    this.lanes[segment] ??= new Lane(this.#host, this, segment);
+    return this.lanes[segment]!;
+  }
+
+  learn(view: SaleView): void {
+    if (view.record.generation < this.record.generation) return;
+    if (view.record.generation > this.record.generation) {
+      for (const lane of this.lanes) lane?.waiters.reset();
+    }
+    this.record = view.record;
+    this.slot = view.slot;
+  }
+}
+
+export class Engine {
+  readonly #options: EngineOptions;
+  readonly #deadlines: Deadlines;
+  readonly #recaller: Recaller;
+  readonly #host: LaneHost;
+  readonly #sales = new Map<string, LiveSale>();
+  readonly #grown = new Map<string, Set<number>>();
+  #unsubscribe: (() => Promise<void>) | undefined;
+  #inFlight = 0;
+  #whenIdle: (() => void) | undefined;
+
+  private constructor(options: EngineOptions) {
+    this.#options = options;
+    this.#deadlines = new Deadlines(options.backend.durable);
+    this.#recaller = new Recaller(options.backend.sales);
+    this.#host = {
+      takes: options.backend.takes,
+      board: options.board,
+      durable: options.backend.durable,
+      worker: options.worker,
+      laneCapacity: options.laneCapacity,
+      nextOrderId: options.nextOrderId,
+      taken: (saleId, segment) => this.#hint(saleId, segment),
+      stale: (saleId, generation) => this.#refresh(saleId, generation),
+      batchSent: (orders) => options.onBatch?.(orders),
+      fault: (error, saleId, segment) => options.onFault?.(error, saleId, segment),
+    };
+  }
+
+  static async start(options: EngineOptions): Promise<Engine> {
+    const engine = new Engine(options);
+    options.directory.onChange((view) => engine.#learn(view));
+    engine.#unsubscribe = await options.backend.subscribe({
+      watermarks: (watermarks) => engine.#advance(watermarks),
+    });
+    return engine;
+  }
+
+  /** The purchase's outcome, within the request deadline. Never rejects. */
+  purchase(purchase: Purchase): Promise<Outcome> {
+    return new Promise((resolve) => this.buy(purchase, resolve));
+  }
+
+  /** As `purchase`, for callers who can't afford a promise per request. `done` may be called before `buy` returns. */
+  buy(purchase: Purchase, done: (outcome: Outcome) => void): void {
+    const sale = this.#sales.get(purchase.saleId);
+    if (!sale) return void this.#buyUnknown(purchase, done);
+    const refusal = this.#refusal(sale, purchase);
+    if (refusal && (purchase.key === '' || refusal.code === 'invalid_request')) return done(refusal);
+    const pending = this.#begin(purchase, done);
+    if (refusal) void this.#recall(sale, pending, refusal);
+    else sale.laneOf(purchase.buyerId).push(pending);
+  }
+
+  /** The sale's view, as a buyer may see it. */
+  async view(saleId: string): Promise<SaleView | undefined> {
+    const sale = await this.#find(saleId);
+    return sale && { record: sale.record, slot: sale.slot };
+  }
+
+  /** Purchases under way. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Purchases queued per lane, for the metrics. */
+  *laneDepths(): Generator<{ saleId: string; queued: number; waiting: number }> {
+    for (const { record, lanes } of this.#sales.values()) {
+      let [queued, waiting] = [0, 0];
+      for (const lane of lanes) {
+        queued += lane?.depth ?? 0;
+        waiting += lane?.waiters.size ?? 0;
+      }
+      yield { saleId: record.sale.id, queued, waiting };
+    }
+  }
+
+  /** Resolves when every purchase under way has been answered. The caller sees to it that no more come. */
+  async idle(): Promise<void> {
+    if (this.#inFlight === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.idle();
+    this.#deadlines.stop();
+    await this.#unsubscribe?.();
+  }
+
+  #refusal({ record, slot }: LiveSale, { quantity }: Purchase): Outcome | undefined {
+    const { sale, state } = record;
+    if (!Number.isInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit) {
+      return { code: 'invalid_request', detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}` };
+    }
+    if (this.#options.board.isSoldOut(slot)) return { code: 'sold_out' };
+    if (state === 'closed') return { code: 'ended', endedAt: sale.endsAt };
+    const now = Date.now();
+    if (now < sale.startsAt) return { code: 'not_started', startsAt: sale.startsAt };
+    if (sale.endsAt !== undefined && now >= sale.endsAt) return { code: 'ended', endedAt: sale.endsAt };
+    if (state === 'paused') return { code: 'paused' };
+    return undefined;
+  }
+
+  #begin(purchase: Purchase, done: (outcome: Outcome) => void): Pending {
+    this.#inFlight++;
+    const pending = new Pending(purchase, monotonicMs() + this.#options.requestDeadlineMs, (outcome) => {
+      done(outcome);
+      if (--this.#inFlight === 0) this.#whenIdle?.();
+    });
+    this.#deadlines.add(pending);
+    return pending;
+  }
+
+  async #buyUnknown(purchase: Purchase, done: (outcome: Outcome) => void): Promise<void> {
+    try {
+      if (!(await this.#find(purchase.saleId))) return done({ code: 'unknown_sale' });
+    } catch {
+      return done({ code: 'unavailable' });
+    }
+    this.buy(purchase, done);
+  }
+
+  /** Answers with what the key's order became, if the buyer's record knows the key; else with the refusal. */
+  async #recall(sale: LiveSale, pending: Pending, refusal: Outcome): Promise<void> {
+    const lane = sale.laneOf(pending.buyerId);
+    const { generation } = sale.record;
+    try {
+      const ref = { saleId: pending.saleId, segment: lane.segment, generation };
+      const { committed, orders } = await this.#recaller.ask(ref, pending.buyerId);
+      const order = orders.find((o) => o.key === pending.key);
+      if (!order) pending.settle(refusal);
+      else if (order.quantity !== pending.quantity) pending.settle(mismatch(order));
+      else lane.replayed(pending, order, committed);
+    } catch {
+      pending.settle({ code: 'unavailable' });
+    }
+  }
+
+  async #find(saleId: string): Promise<LiveSale | undefined> {
+    const known = this.#sales.get(saleId);
+    if (known) return known;
+    const view = await this.#options.directory.lookup(saleId);
+    return view && this.#learn(view);
+  }
+
+  #learn(view: SaleView): LiveSale {
+    const { id } = view.record.sale;
+    const known = this.#sales.get(id);
+    if (known) known.learn(view);
+    else this.#sales.set(id, new LiveSale(this.#host, view));
+    return this.#sales.get(id)!;
+  }
+
+  async #refresh(saleId: string, generation: number): Promise<void> {
+    const view = await this.#options.directory.refresh(saleId, generation).catch(() => undefined);
+    if (view) this.#learn(view);
+  }
+
+  #advance(watermarks: readonly Watermark[]): void {
+    for (const watermark of watermarks) {
+      this.#sales.get(watermark.saleId)?.lanes[watermark.segment]?.advance(watermark);
+    }
+  }
+
+  /** One hint per sale and turn of the event loop. */
+  #hint(saleId: string, segment: number): void {
+    const segments = this.#grown.get(saleId);
+    if (segments) segments.add(segment);
+    else {
+      if (this.#grown.size === 0) setImmediate(() => this.#sendHints());
+      this.#grown.set(saleId, new Set([segment]));
+    }
+  }
+
+  #sendHints(): void {
+    for (const [saleId, segments] of this.#grown) this.#options.backend.takes.hint(saleId, [...segments]);
+    this.#grown.clear();
+  }
+}
+
+function mismatch({ orderId, quantity }: HeldOrder): Outcome {
+  return { code: 'idempotency_mismatch', orderId, quantity };
+}

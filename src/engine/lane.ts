@@ -1,0 +1,264 @@
+/**
+ * A lane: the bounded queue of one worker in front of one segment. One batch is in flight at a time; what arrives
+ * meanwhile is the next batch. A batch starts with setImmediate, so that it holds all that one turn of the event loop
+ * has read.
+ *
+ * States of a batch:
+ *
+ *   asked ──served──> settled, or waiting for its commit ──short of stock──> asked again, behind a refill
+ *     │ ──paused, closed, busy, stale──> refused: nothing was done
+ *     │ ──not executed──> unavailable: nothing was done
+ *     └──reply lost──> in doubt ──> asked again: same order ids, newer ticket
+ *
+ * A batch in doubt may or may not have been executed, or may be executed later. Asking again with the same order ids
+ * tells which: an order that the buyer's record holds comes back as a replay. The newer ticket shuts the old attempt out
+ * if it should still arrive. A batch in doubt is asked again until it is answered or its last purchase has expired;
+ * refusals then say nothing about the first attempt, and its purchases end as `unknown`.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Board } from './board.ts';
+import { CommitWaiters } from './commit-waiters.ts';
+import type { Outcome, RefillReply, SaleRecord, TakeReply, TakeStore, Watermark } from './contract.ts';
+import { NotExecuted, OutcomeUnknown } from './errors.ts';
+import { Fifo } from './fifo.ts';
+import { MAX_BATCH_ORDERS } from './limits.ts';
+import { monotonicMs } from './monotonic.ts';
+import type { Pending } from './pending.ts';
+
+/** Pause before a batch in doubt is asked again while the store is there but answers nothing. */
+const DOUBT_PAUSE_MS = 20;
+/** A clock that was set back may leave the ticket behind; this much at a time it catches up (tickets are microseconds). */
+const TICKET_LEAP = 60_000_000;
+
+/** What a lane needs of the worker it lives in. */
+export interface LaneHost {
+  readonly takes: TakeStore;
+  readonly board: Board;
+  readonly durable: boolean;
+  readonly worker: number;
+  readonly laneCapacity: number;
+  nextOrderId(): string;
+  /** Orders were taken: sync should be told. */
+  taken(saleId: string, segment: number): void;
+  /** The segment does not know the generation that the lane works with. Resolves when there is a newer picture. */
+  stale(saleId: string, generation: number): Promise<void>;
+  batchSent(orders: number): void;
+  fault(error: unknown, saleId: string, segment: number): void;
+}
+
+/** The sale as the worker knows it now. */
+export interface LaneSale {
+  readonly record: SaleRecord;
+  readonly slot: number;
+}
+
+type Answer = { readonly reply: TakeReply; readonly stock?: { readonly total: number; readonly epoch: number } };
+
+export class Lane {
+  readonly segment: number;
+  readonly waiters: CommitWaiters;
+  readonly #host: LaneHost;
+  readonly #sale: LaneSale;
+  readonly #queue = new Fifo<Pending>();
+  #running = false;
+  #ticket = 0;
+
+  constructor(host: LaneHost, sale: LaneSale, segment: number) {
+    this.#host = host;
+    this.#sale = sale;
+    this.segment = segment;
+    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit);
+  }
+
+  get depth(): number {
+    return this.#queue.length;
+  }
+
+  push(pending: Pending): void {
+    if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
+    if (this.#queue.length >= this.#host.laneCapacity) return pending.settle({ code: 'busy' });
+    this.#queue.push(pending);
+    if (this.#running) return;
+    this.#running = true;
+    setImmediate(() => void this.#run());
+  }
+
+  advance(watermark: Watermark): void {
+    if (watermark.generation === this.#sale.record.generation) this.waiters.advance(watermark);
+  }
+
+  async #run(): Promise<void> {
+    try {
+      for (;;) {
+        const batch = this.#nextBatch();
+        if (batch.length > 0) await this.#serve(batch);
+        if (this.#queue.length === 0) break;
+        await nextTurn();
+      }
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  #nextBatch(): Pending[] {
+    const batch: Pending[] = [];
+    const soldOut = this.#host.board.isSoldOut(this.#sale.slot);
+    while (batch.length < MAX_BATCH_ORDERS) {
+      const pending = this.#queue.shift();
+      if (!pending) break;
+      if (pending.settled) continue;
+      if (soldOut && pending.key === '') pending.settle({ code: 'sold_out' });
+      else if (this.#name(pending)) batch.push(pending);
+    }
+    return batch;
+  }
+
+  /** Gives the order its id. Without a worker number of its own a worker must not name orders. */
+  #name(pending: Pending): boolean {
+    try {
+      pending.orderId = this.#host.nextOrderId();
+      return true;
+    } catch (error) {
+      this.#fault(error);
+      pending.settle({ code: 'unavailable' });
+      return false;
+    }
+  }
+
+  async #serve(batch: Pending[]): Promise<void> {
+    let doubt = false;
+    let refill = false;
+    for (let asked = batch; asked.length > 0; asked = asked.filter((pending) => !pending.settled)) {
+      const sent = monotonicMs();
+      try {
+        const answer = await this.#ask(asked, refill);
+        asked = await this.#settle(asked, answer, sent, doubt);
+        if (answer.reply.status !== 'superseded') doubt = false;
+        if (answer.reply.status === 'served') refill = true;
+      } catch (error) {
+        if (error instanceof NotExecuted && !doubt) return settleAll(asked, { code: 'unavailable' });
+        if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
+          this.#fault(error);
+          return settleAll(asked, { code: 'unknown' });
+        }
+        doubt = true;
+        await this.#pause(asked);
+      }
+    }
+  }
+
+  async #ask(orders: Pending[], refill: boolean): Promise<Answer> {
+    const { sale, generation } = this.#sale.record;
+    const { takes, worker } = this.#host;
+    this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);
+    const batch = { saleId: sale.id, segment: this.segment, generation, lane: worker, ticket: this.#ticket, orders };
+    for (const pending of orders) pending.phase = 'sent';
+    this.#host.batchSent(orders.length);
+    if (!refill) return { reply: await takes.take(batch) };
+    const refilled: RefillReply = await takes.refillAndTake(batch, sale.segments);
+    if (refilled.status === 'stale') return { reply: refilled };
+    return { reply: refilled.take, stock: refilled };
+  }
+
+  /** @returns the purchases to ask for again */
+  async #settle(asked: Pending[], { reply, stock }: Answer, sent: number, doubt: boolean): Promise<Pending[]> {
+    switch (reply.status) {
+      case 'served':
+        return this.#settleServed(asked, reply, stock, sent);
+      case 'superseded':
+        this.#ticket += TICKET_LEAP;
+        return asked;
+      case 'stale':
+        return this.#settleStale(asked, doubt);
+      default:
+        settleAll(asked, doubt ? { code: 'unknown' } : refusal(reply.status, this.#sale.record));
+        return [];
+    }
+  }
+
+  #settleServed(
+    asked: Pending[],
+    reply: Extract<TakeReply, { status: 'served' }>,
+    stock: Answer['stock'],
+    sent: number,
+  ): Pending[] {
+    if (stock?.total === 0) this.#host.board.close(this.#sale.slot, stock.epoch, sent);
+    const short: Pending[] = [];
+    let taken = false;
+    for (let i = 0; i < asked.length; i++) {
+      const pending = asked[i]!;
+      const result = reply.results[i]!;
+      switch (result.kind) {
+        case 'taken':
+          taken = true;
+          this.#taken(pending, reply.seq);
+          break;
+        case 'replay':
+          this.replayed(pending, result, reply.committed);
+          break;
+        case 'mismatch':
+          pending.settle({ code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity });
+          break;
+        case 'limit':
+          pending.settle({
+            code: 'limit_reached',
+            limit: this.#sale.record.sale.perBuyerLimit,
+            orderIds: result.orderIds,
+          });
+          break;
+        case 'short':
+          pending.phase = 'queued';
+          if (!stock) short.push(pending);
+          else if (stock.total === 0) pending.settle({ code: 'sold_out' });
+          else if (stock.total < pending.quantity) {
+            pending.settle({ code: 'insufficient_stock', remaining: stock.total });
+          } else short.push(pending);
+      }
+    }
+    if (taken) this.#host.taken(this.#sale.record.sale.id, this.segment);
+    return short;
+  }
+
+  #taken(pending: Pending, seq: number): void {
+    pending.phase = 'taken';
+    pending.seq = seq;
+    if (!pending.awaitCommit && this.#host.durable) {
+      pending.settle({ code: 'accepted', orderId: pending.orderId, quantity: pending.quantity });
+    } else this.waiters.add(pending);
+  }
+
+  /** The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits. */
+  replayed(pending: Pending, order: { orderId: string; quantity: number; seq: number }, committed: number): void {
+    pending.orderId = order.orderId;
+    if (order.seq <= committed) {
+      pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });
+    } else this.#taken(pending, order.seq);
+  }
+
+  async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {
+    const { sale, generation } = this.#sale.record;
+    await this.#host.stale(sale.id, generation);
+    if (!doubt && this.#sale.record.generation !== generation) return asked;
+    settleAll(asked, { code: doubt ? 'unknown' : 'unavailable' });
+    return [];
+  }
+
+  async #pause(asked: Pending[]): Promise<void> {
+    const last = Math.max(...asked.map((pending) => pending.deadline));
+    const { takes } = this.#host;
+    if (!takes.ready) await takes.whenReady(Math.max(0, last - monotonicMs()));
+    await new Promise((resolve) => setTimeout(resolve, DOUBT_PAUSE_MS));
+  }
+
+  #fault(error: unknown): void {
+    this.#host.fault(error, this.#sale.record.sale.id, this.segment);
+  }
+}
+
+function settleAll(pendings: Pending[], outcome: Outcome): void {
+  for (const pending of pendings) pending.settle(outcome);
+}
+
+function refusal(status: 'paused' | 'closed' | 'busy', { sale }: SaleRecord): Outcome {
+  return status === 'closed' ? { code: 'ended', endedAt: sale.endsAt } : { code: status };
+}

@@ -1,0 +1,40 @@
+import type { Outcome, Purchase, TakeOrder } from './contract.ts';
+
+/**
+ * How far a purchase has got, which decides what may truly be said of it when its deadline passes:
+ * queued: nothing was sent, so nothing was taken. sent: nobody knows. taken: it is in the order log.
+ */
+export type Phase = 'queued' | 'sent' | 'taken';
+
+/** A purchase on its way, and at once the order that a take carries. Settled exactly once. */
+export class Pending implements TakeOrder {
+  readonly saleId: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly key: string;
+  readonly awaitCommit: boolean;
+  /** On the clock of `monotonicMs`. */
+  readonly deadline: number;
+  orderId = '';
+  /** The log entry that carries the order, once it is taken. */
+  seq = 0;
+  phase: Phase = 'queued';
+  settled = false;
+  readonly #done: (outcome: Outcome) => void;
+
+  constructor(purchase: Purchase, deadline: number, done: (outcome: Outcome) => void) {
+    this.saleId = purchase.saleId;
+    this.buyerId = purchase.buyerId;
+    this.quantity = purchase.quantity;
+    this.key = purchase.key;
+    this.awaitCommit = purchase.awaitCommit;
+    this.deadline = deadline;
+    this.#done = done;
+  }
+
+  settle(outcome: Outcome): void {
+    if (this.settled) return;
+    this.settled = true;
+    this.#done(outcome);
+  }
+}

@@ -1,0 +1,86 @@
+/** A sale as it looks in JSON: times are ISO 8601 with zone, what is not set is left out. */
+import { z } from 'zod';
+import type { Sale } from './contract.ts';
+import { InvalidInput } from './errors.ts';
+import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS, MAX_STOCK, SALE_ID_PATTERN } from './limits.ts';
+
+const DEFAULT_SEGMENTS = 8;
+const MAX_METADATA_BYTES = 16 * 1_024;
+
+const whole = (least: number, most: number) =>
+  z
+    .int({ error: `must be a whole number from ${least} to ${most}` })
+    .min(least, { error: `must be at least ${least}` })
+    .max(most, { error: `must be at most ${most}` });
+
+const time = z.iso
+  .datetime({ offset: true, error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00' })
+  .transform((text) => Date.parse(text));
+
+const text = (most: number) =>
+  z.string({ error: 'must be a string' }).max(most, { error: `must have at most ${most} characters` });
+
+const schema = z
+  .strictObject({
+    id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
+      error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit',
+    }),
+    title: text(200).default(''),
+    stock: whole(1, MAX_STOCK),
+    segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
+    startsAt: time.optional(),
+    endsAt: time.optional(),
+    perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+    payWithinSeconds: whole(1, 31_536_000).optional(),
+    priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+    faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+    currency: z.string().regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' }).optional(),
+    shopId: text(128).optional(),
+    metadata: z
+      .record(z.string(), z.unknown(), { error: 'must be an object' })
+      .refine((value) => JSON.stringify(value).length <= MAX_METADATA_BYTES, {
+        error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
+      })
+      .default({}),
+  });
+
+/**
+ * A sale from what an operator sent. Only `id` and `stock` are required.
+ * @throws InvalidInput with all faults at once
+ */
+export function parseSale(input: unknown, now = Date.now()): Sale {
+  const parsed = schema.safeParse(input);
+  const faults = parsed.success ? [] : parsed.error.issues.map(fault);
+  if (parsed.success) {
+    const startsAt = parsed.data.startsAt ?? now;
+    const { endsAt } = parsed.data;
+    if (endsAt !== undefined && endsAt <= startsAt) faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
+    if (faults.length === 0) return complete(parsed.data, startsAt);
+  }
+  throw new InvalidInput('the sale is not valid', faults);
+}
+
+function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
+  if (issue.code === 'unrecognized_keys') {
+    return { field: issue.keys.join(', '), problem: 'is not a field of a sale' };
+  }
+  return { field: issue.path.join('.') || 'the sale', problem: issue.message };
+}
+
+function complete(data: z.output<typeof schema>, startsAt: number): Sale {
+  const { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId, ...rest } = data;
+  return { ...rest, startsAt, endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId };
+}
+
+export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt'> {
+  readonly startsAt: string;
+  readonly endsAt: string | undefined;
+}
+
+export function saleToJson(sale: Sale): SaleJson {
+  return {
+    ...sale,
+    startsAt: new Date(sale.startsAt).toISOString(),
+    endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
+  };
+}

@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import createKnex, { type Knex } from 'knex';
+
+export type Database = Knex;
+
+export interface DatabaseOptions {
+  readonly url: string;
+  /** 1 for PGlite, which has one session only. */
+  readonly maxConnections: number;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const ACQUIRE_TIMEOUT_MS = 10_000;
+
+export function openDatabase({ url, maxConnections }: DatabaseOptions): Database {
+  return createKnex({
+    client: 'pg',
+    connection: { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true },
+    pool: { min: 0, max: maxConnections },
+    acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
+  });
+}
+
+/** Waits until the database answers, at most `timeoutMs`. @throws the last connection error */
+export async function awaitDatabase(db: Database, timeoutMs: number): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    try {
+      await db.raw('select 1');
+      return;
+    } catch (error) {
+      if (Date.now() >= deadline) throw error;
+      await delay(100);
+    }
+  }
+}
+
+/** SQLSTATE of a Postgres error; `undefined` for anything else, such as a connection that broke. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** The rows of a raw query. */
+export async function rows<T>(db: Knex, sql: string, bindings: readonly Knex.RawBinding[] = []): Promise<T[]> {
+  const result = await db.raw(sql, bindings);
+  return result.rows as T[];
+}

@@ -1,0 +1,77 @@
+/**
+ * One suite, every backend: what is written with `onEachBackend` runs on each of them, and after each test the units
+ * of every sale are counted.
+ */
+import { afterEach, beforeEach, describe } from 'vitest';
+import type { Backend, Sale } from '../../src/engine/contract.ts';
+import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
+import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
+import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { aSale, type LoadedSale, type LoadOptions, loadSale } from '../support/sales.ts';
+
+/** One batch of the largest size fills a log. */
+export const MAX_LOG_ORDERS = MAX_BATCH_ORDERS;
+
+const BACKENDS: readonly { name: string; open(): Promise<Backend> }[] = [
+  { name: 'memory', open: async () => new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS }) },
+  {
+    name: 'redis',
+    open: () =>
+      RedisBackend.open({
+        url: redisUrl(),
+        keyPrefix: freshPrefix(),
+        takeTimeoutMs: 1000,
+        maxLogOrders: MAX_LOG_ORDERS,
+      }),
+  },
+];
+
+export function onEachBackend(tests: (stage: Stage) => void): void {
+  describe.each(BACKENDS)('$name', ({ open }) => {
+    const stage = new Stage();
+    beforeEach(async () => stage.begin(await open()));
+    afterEach(() => stage.end());
+    tests(stage);
+  });
+}
+
+/** A test's backend, and the sales that it has put there. */
+export class Stage {
+  #backend: Backend | undefined;
+  #loaded: LoadedSale[] = [];
+
+  get backend(): Backend {
+    if (!this.#backend) throw new Error('no test is running');
+    return this.#backend;
+  }
+
+  async load(spec: Partial<Sale> = {}, options: LoadOptions = {}): Promise<LoadedSale> {
+    const split = options.split;
+    const fromSplit = split && { segments: split.length, stock: split.reduce((sum, units) => sum + units, 0) };
+    const loaded = await loadSale(this.backend, aSale({ ...fromSplit, ...spec }), options);
+    this.#loaded.push(loaded);
+    return loaded;
+  }
+
+  /** The sale is replaced by a new generation: the old one has nothing left to count. */
+  async reload(old: LoadedSale, options: LoadOptions): Promise<LoadedSale> {
+    this.#loaded = this.#loaded.filter((loaded) => loaded !== old);
+    const loaded = await loadSale(this.backend, old.sale, { generation: old.generation + 1, ...options });
+    this.#loaded.push(loaded);
+    return loaded;
+  }
+
+  begin(backend: Backend): void {
+    this.#backend = backend;
+    this.#loaded = [];
+  }
+
+  async end(): Promise<void> {
+    try {
+      for (const loaded of this.#loaded) await loaded.expectConserved();
+    } finally {
+      await this.#backend?.close();
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import type { TestProject } from 'vitest/node';
+import { PostgresServer } from './servers/postgres-server.ts';
+import { RedisServer } from './servers/redis-server.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    redisUrl: string;
+    postgresUrl: string;
+  }
+}
+
+/** One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  refuseServersOfOthers();
+  const starts = await Promise.allSettled([RedisServer.start(), PostgresServer.start()]);
+  const [redis, postgres] = starts;
+  const stopAll = async (): Promise<void> => {
+    const started = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+    await Promise.all(started.map((server) => server[Symbol.asyncDispose]()));
+  };
+  if (redis.status === 'rejected' || postgres.status === 'rejected') {
+    await stopAll();
+    throw redis.status === 'rejected' ? redis.reason : (postgres as PromiseRejectedResult).reason;
+  }
+  project.provide('redisUrl', redis.value.url);
+  project.provide('postgresUrl', postgres.value.url);
+  return stopAll;
+}
+
+/** Tests flush, fill and kill: they must never find their way to a server that somebody uses. */
+function refuseServersOfOthers(): void {
+  for (const name of ['REDIS_URL', 'DATABASE_URL']) {
+    if (process.env[name] === undefined) continue;
+    delete process.env[name];
+    console.warn(`${name} is ignored: tests only use servers that they have started.`);
+  }
+}

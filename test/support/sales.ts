@@ -1,0 +1,178 @@
+/** Sales for tests: built with few words, loaded into a backend, and counted afterwards. */
+import { expect } from 'vitest';
+import type {
+  Backend,
+  HeldOrder,
+  Holding,
+  LogPosition,
+  RefillReply,
+  Sale,
+  SaleState,
+  SegmentRef,
+  TakeBatch,
+  TakeOrder,
+  TakeReply,
+  Watermark,
+} from '../../src/engine/contract.ts';
+
+let salesBuilt = 0;
+
+/** A sale with an id of its own; what the test doesn't care about has the product's defaults. */
+export function aSale(spec: Partial<Sale> = {}): Sale {
+  return {
+    id: `sale-${++salesBuilt}`,
+    title: 'Concert tickets',
+    stock: 10,
+    segments: 1,
+    startsAt: Date.UTC(2024, 0, 1),
+    endsAt: undefined,
+    perBuyerLimit: 1,
+    payWithinSeconds: undefined,
+    priceMinor: undefined,
+    faceValueMinor: undefined,
+    currency: undefined,
+    shopId: undefined,
+    metadata: {},
+    ...spec,
+  };
+}
+
+export interface LoadOptions {
+  readonly generation?: number;
+  readonly state?: SaleState;
+  /** Units of each segment; without it the sale's stock is split evenly. */
+  readonly split?: readonly number[];
+  /** What buyers hold already, by segment. */
+  readonly holdings?: readonly (readonly Holding[])[];
+}
+
+/** Builds the sale's state as a rebuild does: every segment, its holdings, then the record that opens it. */
+export async function loadSale(backend: Backend, sale: Sale, options: LoadOptions = {}): Promise<LoadedSale> {
+  const { generation = 1, state = 'open', split = splitEvenly(sale), holdings = [] } = options;
+  const { id: saleId, perBuyerLimit } = sale;
+  for (let segment = 0; segment < sale.segments; segment++) {
+    const ref = { saleId, segment, generation };
+    await backend.sales.loadSegment({ ...ref, left: split[segment]!, perBuyerLimit });
+    if (holdings[segment]) await backend.sales.loadHoldings(ref, holdings[segment]);
+  }
+  await backend.sales.publish({ sale, state, generation });
+  return new LoadedSale(backend, sale, generation);
+}
+
+/** `sale.stock` over `sale.segments`, the first ones getting what does not divide. */
+export function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): number[] {
+  return Array.from({ length: segments }, (_, i) => Math.floor(stock / segments) + (i < stock % segments ? 1 : 0));
+}
+
+type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation'>>;
+
+/** A sale in a backend, with what a test does to it. Order ids count from 1001, tickets from 1. */
+export class LoadedSale {
+  readonly backend: Backend;
+  readonly sale: Sale;
+  readonly generation: number;
+  /** Units that compensations have put on top of the stock. */
+  returned = 0;
+  #nextOrder = 1001;
+  #nextTicket = 1;
+
+  constructor(backend: Backend, sale: Sale, generation: number) {
+    this.backend = backend;
+    this.sale = sale;
+    this.generation = generation;
+  }
+
+  ref(segment = 0): SegmentRef {
+    return { saleId: this.sale.id, segment, generation: this.generation };
+  }
+
+  order(buyerId: string, { quantity = 1, key = '' }: Partial<TakeOrder> = {}): TakeOrder {
+    return { orderId: String(this.#nextOrder++), buyerId, quantity, key };
+  }
+
+  /** One order of one unit for each of `count` buyers. */
+  crowd(count: number): TakeOrder[] {
+    return Array.from({ length: count }, () => this.order(`buyer-${this.#nextOrder}`));
+  }
+
+  batch(orders: readonly TakeOrder[], segment = 0, options: BatchOptions = {}): TakeBatch {
+    return { ...this.ref(segment), lane: 1, ticket: this.#nextTicket++, orders, ...options };
+  }
+
+  take(orders: readonly TakeOrder[], segment = 0, options: BatchOptions = {}): Promise<TakeReply> {
+    return this.backend.takes.take(this.batch(orders, segment, options));
+  }
+
+  refillAndTake(orders: readonly TakeOrder[], segment = 0, options: BatchOptions = {}): Promise<RefillReply> {
+    return this.backend.takes.refillAndTake(this.batch(orders, segment, options), this.sale.segments);
+  }
+
+  /** Orders of the crowd, one batch each, as many as the sale sells. */
+  async sellEach(count: number, segment = 0): Promise<TakeOrder[]> {
+    const orders = this.crowd(count);
+    for (const order of orders) served(await this.take([order], segment));
+    return orders;
+  }
+
+  async compensate({ buyerId, orderId, quantity }: TakeOrder, segment = 0): Promise<void> {
+    const held = await this.held(buyerId, segment);
+    await this.backend.log.compensate({ ...this.ref(segment), buyerId, orderId, units: quantity });
+    if (held.some((order) => order.orderId === orderId)) this.returned += quantity;
+  }
+
+  position(seq = 0, tail = '', segment = 0): LogPosition {
+    return { ...this.ref(segment), seq, tail };
+  }
+
+  watermark(seq: number, orders: number, segment = 0): Watermark {
+    return { ...this.ref(segment), seq, orders, rejected: [] };
+  }
+
+  async held(buyerId: string, segment = 0): Promise<readonly HeldOrder[]> {
+    const { holdings } = await this.backend.sales.recall(this.ref(segment), [buyerId]);
+    return holdings[0]!.orders;
+  }
+
+  /** The counters of every segment; a missing one fails the test. */
+  async counters() {
+    const segments = await this.backend.sales.snapshot(this.sale.id, this.sale.segments, this.generation);
+    return segments.map(({ segment, counters }) => {
+      if (!counters) throw new Error(`segment ${segment} of ${this.sale.id} is missing`);
+      return counters;
+    });
+  }
+
+  async left(): Promise<number[]> {
+    return (await this.counters()).map(({ left }) => left);
+  }
+
+  async epoch(): Promise<number> {
+    const [pulse] = await this.backend.sales.pulse([this.sale.id]);
+    return pulse!.epoch;
+  }
+
+  /** Whatever happened: units are in segments or in orders, and none was made or lost. */
+  async expectConserved(): Promise<void> {
+    const counters = await this.counters();
+    const units = counters.reduce((sum, { left, taken }) => sum + left + taken, 0);
+    expect(units, `units of ${this.sale.id}, left and taken`).toBe(this.sale.stock + this.returned);
+    for (const { left } of counters) expect(left).toBeGreaterThanOrEqual(0);
+  }
+}
+
+/** The reply of a take that was served; any other status fails the test. */
+export function served(reply: TakeReply): Extract<TakeReply, { status: 'served' }> {
+  if (reply.status !== 'served') throw new Error(`the take was answered ${reply.status}`);
+  return reply;
+}
+
+/** The kind of each result, in order. */
+export function kinds(reply: TakeReply): string[] {
+  return served(reply).results.map((result) => result.kind);
+}
+
+/** The reply of a refill, with its take; `stale` fails the test. */
+export function refilled(reply: RefillReply): Extract<RefillReply, { status: 'refilled' }> {
+  if (reply.status !== 'refilled') throw new Error(`the refill was answered ${reply.status}`);
+  return reply;
+}
