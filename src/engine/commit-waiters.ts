@@ -57,8 +57,6 @@ export class CommitWaiters {
         return pending.settle({ code: 'sold_out' });
       case 'limit':
         return pending.settle({ code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] });
-      case 'duplicate':
-        return pending.settle({ code: 'unknown' });
     }
   }
 }

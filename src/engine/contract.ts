@@ -168,7 +168,8 @@ export interface LogHead {
 
 export interface Rejection {
   readonly orderId: string;
-  readonly reason: 'stock' | 'limit' | 'duplicate';
+  /** The sale had no unit left in Postgres, or the buyer held all that he may. */
+  readonly reason: 'stock' | 'limit';
 }
 
 /** "Everything in this segment's log up to `seq` is in Postgres", but for the orders named in `rejected`. */
@@ -247,8 +248,8 @@ export interface SaleStore {
   read(saleId: string): Promise<SaleRecord | undefined>;
   /** Epochs and states of many sales in one call; a sale that is not there gives `undefined`. */
   pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]>;
-  /** Makes every segment answer `stale` until it is loaded again. A segment that is not there stays so. */
-  freeze(saleId: string, segments: number): Promise<void>;
+  /** Makes every segment of that generation answer `stale` until it is loaded again. */
+  freeze(saleId: string, segments: number, generation: number): Promise<void>;
   /** Replaces a segment's state: `left` units, no buyers, an empty log. It answers `stale` until `publish`. @throws StaleGeneration */
   loadSegment(load: SegmentLoad): Promise<void>;
   /** @throws StaleGeneration */

@@ -10,12 +10,19 @@ export interface DatabaseOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A query that takes longer is given up, so that a frozen database can't hold a loop for ever. */
+export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
 export function openDatabase({ url, maxConnections }: DatabaseOptions): Database {
   return createKnex({
     client: 'pg',
-    connection: { connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true },
+    connection: {
+      connectionString: url,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      keepAlive: true,
+    },
     pool: { min: 0, max: maxConnections },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   });

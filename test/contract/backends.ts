@@ -48,7 +48,10 @@ export class Stage {
 
   async load(spec: Partial<Sale> = {}, options: LoadOptions = {}): Promise<LoadedSale> {
     const split = options.split;
-    const fromSplit = split && { segments: split.length, stock: split.reduce((sum, units) => sum + units, 0) };
+    const fromSplit = split && {
+      segments: split.length,
+      stock: split.reduce((sum, units) => sum + units, 0),
+    };
     const loaded = await loadSale(this.backend, aSale({ ...fromSplit, ...spec }), options);
     this.#loaded.push(loaded);
     return loaded;

@@ -68,7 +68,12 @@ onEachBackend((stage) => {
       const sale = await stage.load({ perBuyerLimit: 5 });
       const anna = sale.order('anna');
       const reply = served(await sale.take([anna, anna]));
-      expect(reply.results[1]).toEqual({ kind: 'replay', orderId: anna.orderId, quantity: 1, seq: reply.seq });
+      expect(reply.results[1]).toEqual({
+        kind: 'replay',
+        orderId: anna.orderId,
+        quantity: 1,
+        seq: reply.seq,
+      });
       expect(await sale.held('anna')).toHaveLength(1);
     });
 
@@ -105,7 +110,11 @@ onEachBackend((stage) => {
 
     it.each(['7:1:1:x', ':::', '1:2:3', '%d+', '"}{"', '!~'])('is known by a key like %s', async (key) => {
       const sale = await stage.load({ perBuyerLimit: 5 });
-      const orders = [sale.order('anna', { key }), sale.order('anna', { key: `${key}:` }), sale.order('anna')];
+      const orders = [
+        sale.order('anna', { key }),
+        sale.order('anna', { key: `${key}:` }),
+        sale.order('anna'),
+      ];
       expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'taken']);
       expect(kinds(await sale.take(orders))).toEqual(['replay', 'replay', 'replay']);
       expect((await sale.held('anna')).map((order) => order.key)).toEqual([key, `${key}:`, '']);
@@ -219,7 +228,7 @@ onEachBackend((stage) => {
 
     it('while it is frozen, also when the sale was paused', async () => {
       const sale = await stage.load({}, { state: 'paused' });
-      await stage.backend.sales.freeze(sale.sale.id, 1);
+      await sale.freeze();
       expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
     });
 

@@ -53,7 +53,8 @@ export async function loadSale(backend: Backend, sale: Sale, options: LoadOption
   for (let segment = 0; segment < sale.segments; segment++) {
     const ref = { saleId, segment, generation };
     await backend.sales.loadSegment({ ...ref, left: split[segment]!, perBuyerLimit });
-    if (holdings[segment]) await backend.sales.loadHoldings(ref, holdings[segment]);
+    const held = holdings[segment];
+    if (held) await backend.sales.loadHoldings(ref, held);
   }
   await backend.sales.publish({ sale, state, generation });
   return new LoadedSale(backend, sale, generation);
@@ -61,7 +62,10 @@ export async function loadSale(backend: Backend, sale: Sale, options: LoadOption
 
 /** `sale.stock` over `sale.segments`, the first ones getting what does not divide. */
 export function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): number[] {
-  return Array.from({ length: segments }, (_, i) => Math.floor(stock / segments) + (i < stock % segments ? 1 : 0));
+  return Array.from(
+    { length: segments },
+    (_, i) => Math.floor(stock / segments) + (i < stock % segments ? 1 : 0),
+  );
 }
 
 type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation'>>;
@@ -118,6 +122,10 @@ export class LoadedSale {
     const held = await this.held(buyerId, segment);
     await this.backend.log.compensate({ ...this.ref(segment), buyerId, orderId, units: quantity });
     if (held.some((order) => order.orderId === orderId)) this.returned += quantity;
+  }
+
+  freeze(): Promise<void> {
+    return this.backend.sales.freeze(this.sale.id, this.sale.segments, this.generation);
   }
 
   position(seq = 0, tail = '', segment = 0): LogPosition {

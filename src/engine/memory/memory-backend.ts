@@ -60,7 +60,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
     const sale = this.#sales.get(batch.saleId);
     const all = Array.from({ length: segments }, (_, segment) => this.#segment({ ...batch, segment }));
-    if (!sale?.record || !all.every((s) => s !== undefined && s.state !== 'frozen')) return { status: 'stale' };
+    if (!sale?.record || !all.every((s) => s !== undefined && s.state !== 'frozen'))
+      return { status: 'stale' };
     const present = all as MemorySegment[];
     refill(present, batch.segment, batch.orders);
     const take = await this.take(batch);
@@ -80,8 +81,11 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return saleIds.map((id) => this.#sales.get(id)?.record);
   }
 
-  async freeze(saleId: string): Promise<void> {
-    for (const segment of this.#sales.get(saleId)?.segments.values() ?? []) segment.state = 'frozen';
+  async freeze(saleId: string, segments: number, generation: number): Promise<void> {
+    for (let segment = 0; segment < segments; segment++) {
+      const found = this.#segment({ saleId, segment, generation });
+      if (found) found.state = 'frozen';
+    }
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
@@ -91,7 +95,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
       this.#sales.set(load.saleId, sale);
     }
     const current = sale.segments.get(load.segment);
-    if (current && current.generation >= load.generation) throw new StaleGeneration(load.saleId, load.generation);
+    if (current && current.generation >= load.generation)
+      throw new StaleGeneration(load.saleId, load.generation);
     sale.segments.set(load.segment, new MemorySegment(load));
   }
 
@@ -145,6 +150,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
+    if (watermarks.length === 0) return;
     for (const w of watermarks) this.#segment(w)?.advance(w.seq, w.orders);
     this.#tell((events) => events.watermarks?.(watermarks));
   }

@@ -47,8 +47,10 @@ export class MemorySegment {
     const results = batch.orders.map((order) => {
       const result = this.#examine(order);
       if (result.kind === 'taken') {
+        const { orderId, buyerId, quantity, key } = order;
         this.#record(order, seq);
-        taken.push(order);
+        // A copy: what the caller has may be more than an order, and change.
+        taken.push({ orderId, buyerId, quantity, key });
       }
       return result;
     });
@@ -66,7 +68,8 @@ export class MemorySegment {
       }
       units += quantity;
     }
-    if (units + order.quantity > this.perBuyerLimit) return { kind: 'limit', orderIds: held.map((o) => o.orderId) };
+    if (units + order.quantity > this.perBuyerLimit)
+      return { kind: 'limit', orderIds: held.map((o) => o.orderId) };
     return order.quantity > this.left ? SHORT : TAKEN;
   }
 

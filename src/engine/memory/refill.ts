@@ -2,7 +2,11 @@ import type { TakeOrder } from '../contract.ts';
 import type { MemorySegment } from './memory-segment.ts';
 
 /** What redis/lua/refill.lua does: half of the richest donor, at least what is missing, then the next richest. */
-export function refill(segments: readonly MemorySegment[], receiver: number, orders: readonly TakeOrder[]): void {
+export function refill(
+  segments: readonly MemorySegment[],
+  receiver: number,
+  orders: readonly TakeOrder[],
+): void {
   const home = segments[receiver]!;
   const total = segments.reduce((sum, segment) => sum + segment.left, 0);
   const least = Math.min(...orders.map((order) => order.quantity));

@@ -8,18 +8,26 @@
 import { Redis } from 'ioredis';
 
 const CONNECT_TIMEOUT_MS = 2_000;
+/** A connection that owes a reply for so long is taken for dead. A take has its own, shorter deadline. */
+const SILENCE_TIMEOUT_MS = 5_000;
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_MAX_MS = 1_000;
 
 const common = {
   lazyConnect: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
+  socketTimeout: SILENCE_TIMEOUT_MS,
   retryStrategy: (attempt: number) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_MAX_MS),
 };
 
-/** For takes: a command is sent at most once. */
+/** For takes: a command is sent at most once. A connection that is given up is not kept for a polite goodbye. */
 export function takeClient(url: string): Redis {
-  return new Redis(url, { ...common, maxRetriesPerRequest: 0, enableOfflineQueue: false });
+  return new Redis(url, {
+    ...common,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    disconnectTimeout: 0,
+  });
 }
 
 /** For work that is idempotent and may wait: logs, cursors, sale records. Commands are tried again a few times. */

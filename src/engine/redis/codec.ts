@@ -6,6 +6,12 @@
 import type { HeldOrder, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 
+/** A counter of a hash. A missing one never means zero. */
+export function decodeCount(text: string | null | undefined): number {
+  if (!text || !/^\d+$/.test(text)) throw new BackendCorrupt(`a counter is ${JSON.stringify(text)}`);
+  return Number(text);
+}
+
 export function encodeRecord(orders: readonly HeldOrder[]): string {
   return orders.map((o) => `${o.orderId}:${o.quantity}:${o.seq}:${o.key}`).join(' ');
 }
@@ -21,18 +27,8 @@ export function decodeRecord(record: string | null): HeldOrder[] {
 
 export function decodeOrders(lines: string): TakeOrder[] {
   return lines.split('\n').map((line) => {
-    const first = line.indexOf(' ');
-    const second = line.indexOf(' ', first + 1);
-    const third = line.indexOf(' ', second + 1);
-    const quantity = Number(line.slice(second + 1, third));
-    if (first < 1 || third < 0 || !(quantity > 0)) {
-      throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
-    }
-    return {
-      orderId: line.slice(0, first),
-      buyerId: line.slice(first + 1, second),
-      quantity,
-      key: line.slice(third + 1),
-    };
+    const parts = /^(\S+) (\S+) ([1-9]\d*) (\S*)$/.exec(line);
+    if (!parts) throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
+    return { orderId: parts[1]!, buyerId: parts[2]!, quantity: Number(parts[3]), key: parts[4]! };
   });
 }

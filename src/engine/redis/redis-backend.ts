@@ -4,7 +4,7 @@ import { connect, subscriberClient, takeClient, workClient } from './clients.ts'
 import { Keys } from './keys.ts';
 import { RedisLog } from './redis-log.ts';
 import { RedisSales } from './redis-sales.ts';
-import { RedisTakes, type RedisTakeOptions } from './redis-takes.ts';
+import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
 import { Scripts } from './scripts.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {
@@ -46,8 +46,9 @@ export class RedisBackend implements Backend {
   }
 
   async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
-    const client = await connect(subscriberClient(this.#url));
+    const client = subscriberClient(this.#url);
     this.#clients.push(client);
+    await connect(client);
     const { watermarks, hints, sales } = this.#keys;
     client.on('message', (channel: string, message: string) => {
       if (channel === watermarks) events.watermarks?.(JSON.parse(message) as Watermark[]);
@@ -59,7 +60,10 @@ export class RedisBackend implements Backend {
     });
     const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
     await client.subscribe(...wanted.filter((channel) => channel !== undefined));
-    return async () => client.disconnect();
+    return async () => {
+      client.removeAllListeners('message');
+      client.disconnect();
+    };
   }
 
   async close(): Promise<void> {

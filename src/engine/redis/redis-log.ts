@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Compensation, LogEntry, LogPosition, LogRead, OrderLog, Watermark } from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
-import { decodeOrders } from './codec.ts';
+import { decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { results } from './redis-sales.ts';
 import { type Scripts, STALE } from './scripts.ts';
@@ -31,14 +31,15 @@ export class RedisLog implements OrderLog {
     }
     for (const position of maxEntries > 0 ? positions : []) {
       const after = `(${position.generation}-${position.seq}`;
-      pipeline.xrange(this.#keys.segment(position).log, after, '+', 'COUNT', maxEntries);
+      // The end is this generation's last id: the log may be replaced between the two commands.
+      pipeline.xrange(this.#keys.segment(position).log, after, position.generation, 'COUNT', maxEntries);
     }
     const replies = await results<unknown>(pipeline);
     return positions.map((position, i) => {
       const [generation, seq, tail, orders] = replies[i] as (string | null)[];
       if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
       const entries = (replies[positions.length + i] ?? []) as StreamEntry[];
-      const head = { seq: Number(seq), tail: tail ?? '', orders: Number(orders) };
+      const head = { seq: decodeCount(seq), tail: tail ?? '', orders: decodeCount(orders) };
       return { position, head, entries: entries.map(decodeEntry) };
     });
   }
@@ -72,5 +73,5 @@ function decodeEntry([id, fields]: StreamEntry): LogEntry {
     throw new BackendCorrupt(`log entry ${id} has the fields ${[...values.keys()].join(', ')}`);
   }
   const orders = decodeOrders(lines);
-  return { seq, previous, tail: orders[0]!.orderId, ordersSoFar: Number(count), orders };
+  return { seq, previous, tail: orders[0]!.orderId, ordersSoFar: decodeCount(count), orders };
 }

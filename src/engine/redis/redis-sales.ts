@@ -12,7 +12,7 @@ import type {
   SegmentSnapshot,
 } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
-import { decodeRecord, encodeRecord } from './codec.ts';
+import { decodeCount, decodeRecord, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { type Scripts, STALE } from './scripts.ts';
 
@@ -58,8 +58,10 @@ export class RedisSales implements SaleStore {
     );
   }
 
-  async freeze(saleId: string, segments: number): Promise<void> {
-    await Promise.all(this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key)));
+  async freeze(saleId: string, segments: number, generation: number): Promise<void> {
+    await Promise.all(
+      this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key, generation)),
+    );
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
@@ -74,7 +76,7 @@ export class RedisSales implements SaleStore {
 
   async loadHoldings(segment: SegmentRef, holdings: readonly Holding[]): Promise<void> {
     const keys = this.#keys.segment(segment);
-    for (let at = 0; at < holdings.length; at += LOAD_CHUNK_BUYERS) {
+    for (let at = 0; at === 0 || at < holdings.length; at += LOAD_CHUNK_BUYERS) {
       const chunk = holdings.slice(at, at + LOAD_CHUNK_BUYERS);
       const records = chunk.flatMap((holding) => [holding.buyerId, encodeRecord(holding.orders)]);
       refuseStale(await this.#scripts.loadHoldings(keys, segment.generation, records), segment);
@@ -91,7 +93,9 @@ export class RedisSales implements SaleStore {
 
   async #applyState({ sale, state, generation }: Omit<SaleRecord, 'epoch'>, thaw: boolean): Promise<void> {
     const segments = this.#keys.segments(sale.id, sale.segments);
-    const replies = await Promise.all(segments.map((key) => this.#scripts.setState(key, generation, state, thaw)));
+    const replies = await Promise.all(
+      segments.map((key) => this.#scripts.setState(key, generation, state, thaw)),
+    );
     for (const reply of replies) refuseStale(reply, { saleId: sale.id, generation });
     const published = await this.#scripts.publishSale(
       this.#keys.sale(sale.id),
@@ -107,7 +111,8 @@ export class RedisSales implements SaleStore {
     const reply = await this.#scripts.snapshot(this.#keys.segments(saleId, segments), generation);
     return reply.map((values, segment) => {
       if (!values) return { segment, counters: undefined };
-      const [left, seq, committed, taken, orders] = values.map(Number) as [number, number, number, number, number];
+      const counters = values.map(decodeCount) as [number, number, number, number, number];
+      const [left, seq, committed, taken, orders] = counters;
       return { segment, counters: { left, seq, committed, taken, orders } };
     });
   }

@@ -7,8 +7,9 @@ import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
 
-/** Error replies with which Redis refuses a script before its first write. */
-const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|EXECABORT)\b/;
+/** Error replies with which Redis refuses a script before its first write, and ioredis a command that it can't send. */
+const REFUSED =
+  /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
 
 export interface RedisTakeOptions {
   /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
@@ -32,7 +33,8 @@ export class RedisTakes implements TakeStore {
   }
 
   get ready(): boolean {
-    return this.#redis.status === 'ready';
+    // A connection that was given up, or whose other end has gone, has this status for a moment longer.
+    return this.#redis.status === 'ready' && this.#redis.stream.writable;
   }
 
   async whenReady(timeoutMs: number): Promise<void> {
@@ -49,7 +51,9 @@ export class RedisTakes implements TakeStore {
   }
 
   async take(batch: TakeBatch): Promise<TakeReply> {
-    const reply = await this.#guarded(() => this.#scripts.take(this.#keysOf(batch), this.#head(batch), batch.orders));
+    const reply = await this.#guarded(() =>
+      this.#scripts.take(this.#keysOf(batch), this.#head(batch), batch.orders),
+    );
     return decodeTake(reply, batch.orders.length);
   }
 
@@ -61,12 +65,13 @@ export class RedisTakes implements TakeStore {
       least: Math.min(...batch.orders.map((o) => o.quantity)),
       wanted: batch.orders.reduce((sum, o) => sum + o.quantity, 0),
     };
-    const [refilled, raw] = await this.#guarded(() =>
+    const reply = await this.#guarded(() =>
       this.#scripts.refillAndTake(refill, this.#keysOf(batch), this.#head(batch), batch.orders),
     );
-    if (typeof refilled === 'string') return { status: 'stale' };
+    if (typeof reply === 'string') return { status: 'stale' };
+    const [[total, , epoch], raw] = reply;
     const take = decodeTake(raw, batch.orders.length);
-    return { status: 'refilled', take, total: refilled[0] - unitsTaken(take, batch), epoch: refilled[2] };
+    return { status: 'refilled', take, total: total - unitsTaken(take, batch), epoch };
   }
 
   hint(saleId: string, segments: readonly number[]): void {
@@ -123,7 +128,8 @@ function unitsTaken(reply: TakeReply, batch: TakeBatch): number {
 function decodeTake(reply: RawTakeReply, orders: number): TakeReply {
   if (typeof reply === 'string') return { status: decodeStatus(reply) };
   const [seq, committed, left] = reply;
-  if (reply.length !== 3 + orders) throw new BackendCorrupt(`${orders} orders got ${reply.length - 3} answers`);
+  if (reply.length !== 3 + orders)
+    throw new BackendCorrupt(`${orders} orders got ${reply.length - 3} answers`);
   const results = new Array<TakeResult>(orders);
   for (let i = 0; i < orders; i++) {
     const code = reply[3 + i]!;

@@ -20,11 +20,15 @@ const SCRIPTS = {
 } as const;
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. */
-const REFILL = source('refill');
+const REFILL_AND_TAKE = source('refill-and-take').replace(/--include (\w+)/g, (_, name: string) =>
+  source(name),
+);
 const SNAPSHOT = source('snapshot');
 
-export type RawTakeReply = string | [seq: number, committed: number, left: number, ...results: (number | string)[]];
-export type RawRefillReply = string | [total: number, moved: number, epoch: number];
+export type RawTakeReply =
+  | string
+  | [seq: number, committed: number, left: number, ...results: (number | string)[]];
+export type RawRefillReply = string | [[total: number, moved: number, epoch: number], RawTakeReply];
 
 type Argument = string | number;
 type Commands = Record<keyof typeof SCRIPTS, (...args: Argument[]) => Promise<unknown>>;
@@ -45,29 +49,30 @@ export class Scripts {
   }
 
   take(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Promise<RawTakeReply> {
-    return this.#commands.take(...takeArguments(keys, head, orders)) as Promise<RawTakeReply>;
+    const { segment, buyers, log } = keys;
+    return this.#commands.take(segment, buyers, log, ...takeArguments(head, orders)) as Promise<RawTakeReply>;
   }
 
-  /**
-   * A refill and a take as one transaction. Sent with their sources, because ioredis can't load a script again in the
-   * middle of a transaction; refills are rare.
-   */
-  async refillAndTake(
+  /** Sent with its source, as the number of keys differs from sale to sale; refills are rare. */
+  refillAndTake(
     refill: { segments: string[]; sale: string; receiver: number; least: number; wanted: number },
     keys: SegmentKeys,
     head: TakeHead,
     orders: readonly TakeOrder[],
-  ): Promise<[RawRefillReply, RawTakeReply]> {
-    const { segments, sale, receiver, least, wanted } = refill;
-    const replies = await this.#redis
-      .multi()
-      .eval(REFILL, segments.length + 1, ...segments, sale, head.generation, receiver + 1, least, wanted)
-      .eval(SCRIPTS.take.lua, SCRIPTS.take.numberOfKeys, ...takeArguments(keys, head, orders))
-      .exec();
-    return (replies ?? []).map(([error, reply]) => {
-      if (error) throw error;
-      return reply;
-    }) as [RawRefillReply, RawTakeReply];
+  ): Promise<RawRefillReply> {
+    const takeKeys = [keys.segment, keys.buyers, keys.log];
+    const refillKeys = [...refill.segments, refill.sale];
+    const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.wanted];
+    return this.#redis.eval(
+      REFILL_AND_TAKE,
+      refillKeys.length + takeKeys.length,
+      ...refillKeys,
+      ...takeKeys,
+      refillKeys.length,
+      refillArguments.length,
+      ...refillArguments,
+      ...takeArguments(head, orders),
+    ) as Promise<RawRefillReply>;
   }
 
   recall(keys: SegmentKeys, generation: number, buyerIds: readonly string[]) {
@@ -77,7 +82,9 @@ export class Scripts {
   }
 
   advance(keys: SegmentKeys, generation: number, seq: number, orders: number) {
-    return this.#commands.advance(keys.segment, keys.log, generation, seq, orders) as Promise<number | string>;
+    return this.#commands.advance(keys.segment, keys.log, generation, seq, orders) as Promise<
+      number | string
+    >;
   }
 
   compensate(keys: SegmentKeys, generation: number, buyerId: string, orderId: string, units: number) {
@@ -88,7 +95,9 @@ export class Scripts {
 
   loadSegment(keys: SegmentKeys, generation: number, left: number, limit: number) {
     const { segment, buyers, log } = keys;
-    return this.#commands.loadSegment(segment, buyers, log, generation, left, limit) as Promise<number | string>;
+    return this.#commands.loadSegment(segment, buyers, log, generation, left, limit) as Promise<
+      number | string
+    >;
   }
 
   /** `records`: buyerId and record in turn. */
@@ -98,11 +107,13 @@ export class Scripts {
   }
 
   setState(segment: string, generation: number, state: SaleState, thaw: boolean) {
-    return this.#commands.setState(segment, generation, state, thaw ? 'thaw' : '') as Promise<number | string>;
+    return this.#commands.setState(segment, generation, state, thaw ? 'thaw' : '') as Promise<
+      number | string
+    >;
   }
 
-  freeze(segment: string) {
-    return this.#commands.setState(segment, '', 'frozen', '') as Promise<number | string>;
+  freeze(segment: string, generation: number) {
+    return this.#commands.setState(segment, generation, 'frozen', '') as Promise<number | string>;
   }
 
   publishSale(sale: string, generation: number, state: SaleState, definition: string) {
@@ -122,9 +133,8 @@ export interface TakeHead {
   readonly maxLogOrders: number;
 }
 
-function takeArguments(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
-  const args: Argument[] = [keys.segment, keys.buyers, keys.log];
-  args.push(head.generation, head.lane, head.ticket, head.maxLogOrders);
+function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
+  const args: Argument[] = [head.generation, head.lane, head.ticket, head.maxLogOrders];
   for (const order of orders) args.push(order.buyerId, order.orderId, order.quantity, order.key);
   return args;
 }

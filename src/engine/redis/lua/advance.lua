@@ -13,6 +13,7 @@ local generation, seq, orders = ARGV[1], ARGV[2], ARGV[3]
 local now = redis.call('HMGET', segment, 'generation', 'committed')
 if now[1] ~= generation then return 'stale' end
 if tonumber(now[2]) >= tonumber(seq) then return 0 end
-redis.call('HSET', segment, 'committed', seq, 'committedOrders', orders)
+-- The trim comes first: it fails, before anything is written, if the log is not a stream.
 redis.call('XTRIM', log, 'MINID', generation .. '-' .. string.format('%.0f', tonumber(seq) + 1))
+redis.call('HSET', segment, 'committed', seq, 'committedOrders', orders)
 return 1

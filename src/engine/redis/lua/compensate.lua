@@ -11,8 +11,9 @@
 local segment, buyers = KEYS[1], KEYS[2]
 local generation, buyerId, orderId, units = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-local current = redis.call('HGET', segment, 'generation')
-if current ~= generation then return 'stale' end
+local now = redis.call('HMGET', segment, 'generation', 'left')
+if now[1] ~= generation then return 'stale' end
+if not string.match(now[2] or '', '^%d+$') then return redis.error_reply('CORRUPT units left in ' .. segment) end
 local record, kept, found = redis.call('HGET', buyers, buyerId), {}, 0
 for word in string.gmatch(record or '', '%S+') do
   if string.match(word, '^(%d+):') == orderId then found = 1 else kept[#kept + 1] = word end

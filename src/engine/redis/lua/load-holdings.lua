@@ -13,5 +13,5 @@ local now = redis.call('HMGET', segment, 'generation', 'state')
 if now[1] ~= generation or now[2] ~= 'frozen' then return 'stale' end
 local writes = {}
 for i = 2, #ARGV do writes[i - 1] = ARGV[i] end
-redis.call('HSET', buyers, unpack(writes))
+if #writes > 0 then redis.call('HSET', buyers, unpack(writes)) end
 return 1

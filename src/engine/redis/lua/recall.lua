@@ -3,16 +3,18 @@
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)
-    ARGV[1] generation ('' for any)   then buyerIds
+    ARGV[1] generation   then buyerIds
   Output
     'stale'; or { committed, record… } with false where a buyer has no record
 ]]
 local segment, buyers, generation = KEYS[1], KEYS[2], ARGV[1]
 
 local now = redis.call('HMGET', segment, 'generation', 'committed', 'state')
-if not now[1] or now[3] == 'frozen' or (generation ~= '' and now[1] ~= generation) then return 'stale' end
+if now[1] ~= generation or now[3] == 'frozen' then return 'stale' end
 local names = {}
 for i = 2, #ARGV do names[i - 1] = ARGV[i] end
-local reply = redis.call('HMGET', buyers, unpack(names))
-table.insert(reply, 1, tonumber(now[2]))
+local committed = tonumber(now[2])
+if not committed then return redis.error_reply('CORRUPT cursor of ' .. segment) end
+local reply = #names > 0 and redis.call('HMGET', buyers, unpack(names)) or {}
+table.insert(reply, 1, committed)
 return reply

@@ -19,12 +19,16 @@ local HEADER, FIELDS = 4, 4
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane)
 if now[1] ~= generation then return 'stale' end
-if now[2] ~= 'open' then return now[2] end
+if now[2] ~= 'open' then return now[2] or 'no state' end
 if now[11] and tonumber(now[11]) >= tonumber(ticket) then return 'superseded' end
-local left, limit, seq, tail = tonumber(now[3]), tonumber(now[4]), tonumber(now[5]) + 1, now[6]
-local orders, taken = tonumber(now[9]), tonumber(now[10])
-local count = (#ARGV - HEADER) / FIELDS
-if orders - tonumber(now[8]) + count > maxLogOrders then return 'busy' end
+local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
+local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
+local committedOrders, orders, taken = whole(8), whole(9), whole(10)
+if not (left and limit and last and tail and committed and committedOrders and orders and taken) then
+  return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
+end
+local seq, count = last + 1, (#ARGV - HEADER) / FIELDS
+if orders - committedOrders + count > maxLogOrders then return 'busy' end
 
 local names = {}
 for i = 1, count do names[i] = ARGV[HEADER + (i - 1) * FIELDS + 1] end
@@ -44,11 +48,13 @@ local function examine(record, orderId, quantity, key)
   if units + quantity > limit then return 'limit ' .. table.concat(ids, ' ') end
 end
 
-local reply, records, writes, lines, firstId = { seq, tonumber(now[7]), left }, {}, {}, {}, nil
+local reply, records, writes, lines, firstId = { seq, committed, left }, {}, {}, {}, nil
 for i = 1, count do
   local at = HEADER + (i - 1) * FIELDS
   local buyer, orderId, quantity, key = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3]), ARGV[at + 4]
-  if not quantity or quantity < 1 then return redis.error_reply('BADARG quantity of order ' .. orderId) end
+  if not quantity or not (quantity >= 1) or quantity % 1 ~= 0 then
+    return redis.error_reply('BADARG quantity of order ' .. orderId)
+  end
   local record = records[buyer] or held[i]
   local settled = record and examine(record, orderId, quantity, key) or (quantity > limit and 'limit ')
   if settled then

@@ -1,0 +1,116 @@
+/**
+ * Errors in words: what happened, with which values, what to do. Exit code 2 says that the command or its
+ * configuration was wrong and nothing was tried; 1 that what was asked for does not hold.
+ */
+import { CommanderError } from 'commander';
+import { ConfigError } from '../config/config.ts';
+import { InvalidInput, StockadeError } from '../engine/errors.ts';
+
+export const EXIT_OK = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_USAGE = 2;
+export const EXIT_INTERRUPTED = 130;
+
+export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | typeof EXIT_INTERRUPTED;
+
+/** Ctrl-C during a command that ends by itself: neither a success nor a fault of the command. */
+export class Interrupted extends StockadeError {
+  constructor(signal: string) {
+    super('interrupted', `interrupted by ${signal}; nothing more is done`);
+  }
+}
+
+/** What was given on the command line can't be used. */
+export class UsageError extends StockadeError {
+  constructor(message: string) {
+    super('usage', message);
+  }
+}
+
+export interface Explanation {
+  readonly exitCode: ExitCode;
+  /** For stderr; empty if it has been said already. */
+  readonly lines: readonly string[];
+  /** For stdout under `--json`; nothing if the command did what was asked (help, version). */
+  readonly json: { readonly error: Readonly<Record<string, unknown>> } | undefined;
+}
+
+export function explain(error: unknown): Explanation {
+  if (error instanceof CommanderError) return explainCommander(error);
+  if (error instanceof ConfigError || error instanceof InvalidInput) {
+    return {
+      exitCode: EXIT_USAGE,
+      lines: error.faults.map(({ field, problem }) => `error: ${field} ${problem}`),
+      json: { error: { code: error.code, message: error.message, faults: error.faults } },
+    };
+  }
+  const message = describe(error);
+  const advice = adviceFor(error);
+  return {
+    exitCode: exitCodeOf(error),
+    lines: [`error: ${message}`, ...(advice ? [`  ${advice}`] : [])],
+    json: { error: { code: codeOf(error) ?? 'failed', message, ...(advice ? { advice } : {}) } },
+  };
+}
+
+function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof UsageError) return EXIT_USAGE;
+  return error instanceof Interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
+function explainCommander(error: CommanderError): Explanation {
+  // Help and version were asked for; help because no command was named has its own code, and exit code 1.
+  if (error.exitCode === 0) return { exitCode: EXIT_OK, lines: [], json: undefined };
+  const message = error.message.replace(/^error: /, '');
+  return { exitCode: EXIT_USAGE, lines: [], json: { error: { code: 'usage', message } } };
+}
+
+const MOST_CAUSES = 5;
+
+/** The message with those of its causes that add something. */
+export function describe(error: unknown): string {
+  const parts: string[] = [];
+  for (let current = error, depth = 0; current != null && depth < MOST_CAUSES; depth++) {
+    const text = ownMessage(current);
+    if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
+    current = (current as { cause?: unknown }).cause;
+  }
+  return parts.join(': ') || 'failed without saying why';
+}
+
+/** A connection that was tried at several addresses fails with an AggregateError that has no message of its own. */
+function ownMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message === '' && error instanceof AggregateError) {
+    return [...new Set(error.errors.map(ownMessage))].join(', ');
+  }
+  return error.message.trim() || codeOf(error) || error.name;
+}
+
+function codeOf(error: unknown): string | undefined {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
+  return typeof code === 'string' ? code : cause === undefined ? undefined : codeOf(cause);
+}
+
+const doctor = '`stockade doctor` checks each of them';
+const ADVICE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: `Nothing listens there: start the server, or correct REDIS_URL or DATABASE_URL; ${doctor}.`,
+  ENOTFOUND: `That host name is not known: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
+  EAI_AGAIN: `That host name can't be looked up now: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
+  ETIMEDOUT: `No answer: is the host right, and does a firewall stand in between? ${doctor}.`,
+  EADDRINUSE: 'Something listens on that port already: set PORT or OPS_PORT to another, or to 0 for any free one.',
+  EACCES: 'This user may not do that: choose a port from 1024 on, or a DATA_DIR that it may write to.',
+  '28P01': 'Correct the user or password in DATABASE_URL.',
+  '28000': 'Postgres does not let this user in: correct DATABASE_URL, or pg_hba.conf.',
+  '3D000': 'Create that database, or correct DATABASE_URL.',
+  '42P01': 'The database lacks a table: run `stockade migrate`.',
+  '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
+};
+
+function adviceFor(error: unknown): string | undefined {
+  if (error instanceof StockadeError && error.cause === undefined) return undefined;
+  const code = codeOf(error instanceof StockadeError ? error.cause : error);
+  const known = code === undefined ? undefined : ADVICE[code];
+  if (known) return known;
+  return /NOAUTH|WRONGPASS/.test(describe(error)) ? 'Correct the user or password in REDIS_URL.' : undefined;
+}

@@ -1,0 +1,28 @@
+import type { SaleOperations } from '../sync/operations.ts';
+import type { Invocation } from './command.ts';
+import { OpsClient } from './ops-client.ts';
+
+/**
+ * Runs `work` with the sale operations: on the stores themselves if both are named, else through a running node. Whoever
+ * has set OPS_URL means that node, wherever the stores are.
+ */
+export async function withOperations<T>(
+  { config, log }: Pick<Invocation, 'config' | 'log'>,
+  work: (operations: SaleOperations) => Promise<T>,
+): Promise<T> {
+  if (config.redisUrl && config.databaseUrl && !config.opsUrl) {
+    const { openServices } = await import('../node/services.ts');
+    const services = await openServices(config, log);
+    try {
+      return await work(services.operations);
+    } finally {
+      await services.close();
+    }
+  }
+  const client = new OpsClient(config);
+  try {
+    return await work(client);
+  } finally {
+    await client.disconnect();
+  }
+}

@@ -1,0 +1,181 @@
+/** The sale operations, done by a running node that is asked through its ops port. */
+import { Agent, request } from 'undici';
+import type { Config } from '../config/config.ts';
+import { httpUrl, reachableHost } from '../config/hosts.ts';
+import { findOpsToken, opsTokenFile } from '../config/ops-token.ts';
+import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import {
+  SaleExists,
+  type SaleOperations,
+  type SaleStatus,
+  UnknownSale,
+  type VerifyReport,
+} from '../sync/operations.ts';
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** `verify` of a large sale takes a while; the node bounds its own work. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** Nobody answers at the ops port, or somebody who is not a Stockade node does. */
+export class NoNode extends StockadeError {
+  constructor(message: string, cause?: unknown) {
+    super('no_node', message, { cause });
+  }
+}
+
+/** The node does not take the token. */
+export class TokenRefused extends StockadeError {
+  constructor(message: string) {
+    super('token_refused', message);
+  }
+}
+
+interface Problem {
+  readonly code?: string;
+  readonly title?: string;
+  readonly detail?: string;
+  readonly faults?: readonly { field: string; problem: string }[];
+}
+
+interface Call {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly path: string;
+  readonly body?: unknown;
+  /** The sale it is about, for the error that names it. */
+  readonly saleId?: string;
+}
+
+type StateAction = 'pause' | 'resume' | 'close';
+
+export function opsUrlOf({ opsUrl, opsHost, opsPort }: Pick<Config, 'opsUrl' | 'opsHost' | 'opsPort'>): string {
+  return opsUrl ? opsUrl.reveal().replace(/\/+$/, '') : httpUrl(reachableHost(opsHost), opsPort);
+}
+
+export class OpsClient implements SaleOperations {
+  readonly #url: string;
+  readonly #token: string | undefined;
+  readonly #tokenSource: string;
+  readonly #agent = new Agent({
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+  });
+
+  constructor(config: Config) {
+    this.#url = opsUrlOf(config);
+    this.#token = findOpsToken(config);
+    this.#tokenSource = config.opsToken ? 'OPS_TOKEN' : opsTokenFile(config);
+  }
+
+  create(input: unknown): Promise<SaleStatus> {
+    const saleId = String((input as { id?: unknown } | null)?.id);
+    return this.#call({ method: 'POST', path: '/v1/sales', body: input, saleId });
+  }
+
+  async list(): Promise<SaleStatus[]> {
+    return (await this.#call<{ sales: SaleStatus[] }>({ method: 'GET', path: '/v1/sales' })).sales;
+  }
+
+  show(saleId: string): Promise<SaleStatus> {
+    return this.#call({ method: 'GET', path: pathOf(saleId), saleId });
+  }
+
+  pause(saleId: string): Promise<SaleStatus> {
+    return this.#change(saleId, 'pause');
+  }
+
+  resume(saleId: string): Promise<SaleStatus> {
+    return this.#change(saleId, 'resume');
+  }
+
+  close(saleId: string): Promise<SaleStatus> {
+    return this.#change(saleId, 'close');
+  }
+
+  verify(saleId: string): Promise<VerifyReport> {
+    return this.#call({ method: 'POST', path: `${pathOf(saleId)}/verify`, saleId });
+  }
+
+  /** Closes the connections; not to be confused with closing a sale. */
+  disconnect(): Promise<void> {
+    return this.#agent.close();
+  }
+
+  #change(saleId: string, action: StateAction): Promise<SaleStatus> {
+    return this.#call({ method: 'PATCH', path: pathOf(saleId), body: { action }, saleId });
+  }
+
+  async #call<T>(call: Call): Promise<T> {
+    const { status, body } = await this.#send(call);
+    if (status >= 200 && status < 300 && body !== undefined) return body as T;
+    throw this.#errorFrom(call, status, body as Problem | undefined);
+  }
+
+  async #send({ method, path, body }: Call): Promise<{ status: number; body: unknown }> {
+    try {
+      const answer = await request(`${this.#url}${path}`, {
+        dispatcher: this.#agent,
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      return { status: answer.statusCode, body: parseJson(await answer.body.text()) };
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): NoNode {
+    const code = (error as { code?: string }).code;
+    const found = code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
+    return new NoNode(
+      `${found} at ${withoutUser(this.#url)}. Start a node with \`stockade serve\`, name a running one with --ops-url or OPS_URL, ` +
+        'or set both REDIS_URL and DATABASE_URL to work without a node',
+    );
+  }
+
+  #errorFrom({ saleId = '' }: Call, status: number, problem: Problem | undefined): StockadeError {
+    const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
+    if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
+    switch (problem?.code) {
+      case 'unknown_sale':
+        return new UnknownSale(saleId);
+      case 'sale_exists':
+        return new SaleExists(saleId);
+      case 'invalid_request':
+        return new InvalidInput('the request is not valid', problem.faults ?? [{ field: 'it', problem: detail }]);
+      case undefined:
+        return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
+      default:
+        return new StockadeError(problem.code, detail);
+    }
+  }
+
+  #aboutToken(): string {
+    const where = `the node at ${withoutUser(this.#url)}`;
+    return this.#token === undefined
+      ? `${where} wants a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`
+      : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`;
+  }
+}
+
+function pathOf(saleId: string): string {
+  return `/v1/sales/${encodeURIComponent(saleId)}`;
+}
+
+function withoutUser(text: string): string {
+  const url = new URL(text);
+  return `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,34 @@
+import { EXIT_INTERRUPTED } from './explain.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+export interface Interruption {
+  /** Resolves with the first signal. */
+  readonly asked: Promise<NodeJS.Signals>;
+  /** Aborted by the first signal. */
+  readonly signal: AbortSignal;
+  /** Gives the signals back to Node, which ends the process at once. */
+  release(): void;
+}
+
+/** The first SIGINT or SIGTERM asks the command to end; a second one does not wait for that. */
+export function watchSignals(): Interruption {
+  const abort = new AbortController();
+  let ask: (signal: NodeJS.Signals) => void = () => {};
+  const asked = new Promise<NodeJS.Signals>((resolve) => {
+    ask = resolve;
+  });
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (abort.signal.aborted) process.exit(EXIT_INTERRUPTED);
+    abort.abort(signal);
+    ask(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  return {
+    asked,
+    signal: abort.signal,
+    release: () => {
+      for (const signal of SIGNALS) process.off(signal, onSignal);
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * What a process was told: flags over environment over defaults, checked as a whole before anything starts. All that
+ * is wrong is listed at once, so that nobody repairs a configuration one start at a time.
+ */
+import { StockadeError } from '../engine/errors.ts';
+import { relations } from './relations.ts';
+import { Secret, type SecretUrl, withoutPassword } from './secret.ts';
+import { type Setting, type SettingName, settingNames, settings } from './settings.ts';
+
+/** Each of these is described in settings.ts. */
+export interface Config {
+  readonly redisUrl: SecretUrl | undefined;
+  readonly databaseUrl: SecretUrl | undefined;
+  readonly keyPrefix: string;
+  readonly dataDir: string;
+  readonly pgPoolMax: number;
+  readonly host: string;
+  readonly port: number;
+  readonly workers: number;
+  readonly buyerAuth: 'header' | 'jwt';
+  readonly trustBuyerHeader: boolean;
+  readonly jwtSecret: Secret | undefined;
+  readonly jwtJwksUrl: SecretUrl | undefined;
+  readonly jwtAudience: string | undefined;
+  readonly jwtIssuer: string | undefined;
+  readonly opsHost: string;
+  readonly opsPort: number;
+  readonly opsToken: Secret | undefined;
+  readonly opsUrl: SecretUrl | undefined;
+  readonly requestDeadlineMs: number;
+  readonly takeTimeoutMs: number;
+  readonly laneCapacity: number;
+  readonly logBacklogMax: number;
+  readonly sync: boolean;
+  readonly syncBatchRows: number;
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  readonly shutdownGraceMs: number;
+}
+
+export interface ConfigFault {
+  /** The environment variable or the flag that holds the fault. */
+  readonly field: string;
+  readonly problem: string;
+}
+
+export class ConfigError extends StockadeError {
+  readonly faults: readonly ConfigFault[];
+
+  constructor(faults: readonly ConfigFault[]) {
+    super('invalid_config', `the configuration is not valid: ${faults.map(faultText).join('; ')}`);
+    this.faults = faults;
+  }
+}
+
+export function faultText({ field, problem }: ConfigFault): string {
+  return `${field} ${problem}`;
+}
+
+type Values = Partial<Record<string, unknown>>;
+
+/**
+ * @param flags by the names of Config; what is `undefined` there was not given, other names are ignored
+ * @param defaults of this command, where they differ from the table's
+ * @throws ConfigError with all faults at once
+ */
+export function loadConfig(
+  env: NodeJS.ProcessEnv,
+  flags: Values,
+  defaults: Partial<Record<SettingName, unknown>> = {},
+): Config {
+  const faults: ConfigFault[] = [];
+  const faulty = new Set<SettingName>();
+  const values: Record<string, unknown> = {};
+  for (const name of settingNames) {
+    const given = find(name, env, flags, defaults);
+    if (given === undefined) continue;
+    const parsed = settings[name].schema.safeParse(given.value);
+    if (parsed.success) values[name] = parsed.data;
+    else {
+      faulty.add(name);
+      faults.push({
+        field: given.field,
+        problem: problemOf(name, given.value, parsed.error.issues[0]?.message),
+      });
+    }
+  }
+  fillIn(values, faulty);
+  faults.push(...brokenRelations(values as unknown as Config, faulty));
+  if (faults.length > 0) throw new ConfigError(faults);
+  return values as unknown as Config;
+}
+
+interface Given {
+  readonly field: string;
+  readonly value: unknown;
+}
+
+function find(name: SettingName, env: NodeJS.ProcessEnv, flags: Values, defaults: Values): Given | undefined {
+  const setting: Setting<unknown> = settings[name];
+  const flag = flags[name];
+  if (flag !== undefined) return { field: setting.flag?.split(' ')[0] ?? name, value: flag };
+  const variable = env[setting.env];
+  // Compose files and CI set what they have no value for to ''.
+  if (variable !== undefined && variable !== '') return { field: setting.env, value: variable };
+  const fallback = defaults[name];
+  return fallback === undefined ? undefined : { field: setting.env, value: fallback };
+}
+
+function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): string {
+  return `is ${shown(name, value)}: ${mustBe}`;
+}
+
+/** A wrong value may still be a secret: a password in a mistyped URL, a key that lacks a character. */
+function shown(name: SettingName, value: unknown): string {
+  const text = String(value);
+  if (name === 'jwtSecret' || name === 'opsToken') return `${text.length} characters long`;
+  if (name.endsWith('Url')) return withoutPassword(text);
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+function fillIn(values: Record<string, unknown>, faulty: ReadonlySet<SettingName>): void {
+  for (const name of settingNames) {
+    if (name in values || faulty.has(name)) continue;
+    const { fallback }: Setting<unknown> = settings[name];
+    values[name] = typeof fallback === 'function' ? fallback(values) : fallback;
+  }
+}
+
+function brokenRelations(config: Config, faulty: ReadonlySet<SettingName>): ConfigFault[] {
+  return relations.flatMap(({ of, broken }) => {
+    if (of.some((name) => faulty.has(name))) return [];
+    const problem = broken(config);
+    return problem === undefined ? [] : [{ field: settings[of[0]!].env, problem }];
+  });
+}
+
+/** What a process runs with, by environment variable, fit for logs: no secret, no password, nothing that is not set. */
+export function describeConfig(config: Config): Record<string, string | number | boolean> {
+  const described: Record<string, string | number | boolean> = {};
+  for (const name of settingNames) {
+    const value = config[name];
+    if (value !== undefined)
+      described[settings[name].env] = value instanceof Secret ? value.toString() : value;
+  }
+  return described;
+}
+
+/** All settings as a Markdown table, for the README. */
+export function configTable(): string {
+  const rows = settingNames.map((name) => {
+    const setting: Setting<unknown> = settings[name];
+    const flag = setting.flag === undefined ? '' : `\`${setting.flag.split(' ')[0]}\``;
+    return `| \`${setting.env}\` | ${flag} | ${defaultText(setting, '`')} | ${setting.description.replaceAll('|', '\\|')} |`;
+  });
+  return ['| variable | flag | default | what it is |', '|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+/** The default in words; `quote` surrounds a plain value. */
+export function defaultText({ fallback, fallbackText }: Setting<unknown>, quote = ''): string {
+  if (fallbackText !== undefined) return fallbackText;
+  return fallback === undefined ? 'not set' : `${quote}${fallback}${quote}`;
+}

@@ -1,0 +1,82 @@
+/**
+ * The bearer token of the ops port. Who can read the node's data folder may operate it: without OPS_TOKEN a random
+ * token is kept there, which the node makes at its first start and commands on the same machine find.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, linkSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { StockadeError } from '../engine/errors.ts';
+import type { Config } from './config.ts';
+
+const TOKEN_BYTES = 24;
+const LEAST_CHARACTERS = 16;
+const OWNER_ONLY = 0o600;
+
+type TokenConfig = Pick<Config, 'opsToken' | 'dataDir'>;
+
+export class OpsTokenFault extends StockadeError {
+  constructor(message: string, cause?: unknown) {
+    super('ops_token', message, { cause });
+  }
+}
+
+export function opsTokenFile(config: Pick<Config, 'dataDir'>): string {
+  return join(config.dataDir, 'ops-token');
+}
+
+/** The token that a node asks for: OPS_TOKEN, else the kept one, which is made if there is none. */
+export function opsToken(config: TokenConfig): string {
+  return findOpsToken(config) ?? makeToken(config);
+}
+
+/** The token that a command presents; `undefined` if there is none yet. */
+export function findOpsToken(config: TokenConfig): string | undefined {
+  if (config.opsToken) return config.opsToken.reveal();
+  const file = opsTokenFile(config);
+  const token = readIfThere(file);
+  if (token !== undefined && token.length < LEAST_CHARACTERS) {
+    throw new OpsTokenFault(
+      `${file} holds no token: delete it, and the next start of a node makes a new one`,
+    );
+  }
+  return token;
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new OpsTokenFault(
+      `${file} can't be read; set OPS_TOKEN, or DATA_DIR to a folder of your own`,
+      error,
+    );
+  }
+}
+
+/** Written aside and then linked into place: of two nodes that start at once one wins, and nobody reads half a token. */
+function makeToken(config: TokenConfig): string {
+  const file = opsTokenFile(config);
+  const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  try {
+    mkdirSync(config.dataDir, { recursive: true });
+    writeFileSync(draft, `${randomBytes(TOKEN_BYTES).toString('base64url')}\n`, {
+      mode: OWNER_ONLY,
+      flag: 'wx',
+    });
+    try {
+      linkSync(draft, file);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    } finally {
+      unlinkSync(draft);
+    }
+  } catch (error) {
+    throw new OpsTokenFault(
+      `${file} can't be written; set OPS_TOKEN, or DATA_DIR to a folder of your own`,
+      error,
+    );
+  }
+  return readFileSync(file, 'utf8').trim();
+}

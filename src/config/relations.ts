@@ -1,0 +1,52 @@
+import type { Config } from './config.ts';
+import { isLoopback } from './hosts.ts';
+
+/** What must hold between settings that are each valid by themselves. */
+interface Relation {
+  /** Settings that it speaks of, the one to change first. It is looked at only if all of them could be read. */
+  readonly of: readonly (keyof Config)[];
+  readonly broken: (config: Config) => string | undefined;
+}
+
+export const relations: readonly Relation[] = [
+  {
+    of: ['workers', 'redisUrl'],
+    broken: ({ workers, redisUrl }) =>
+      workers > 1 && redisUrl === undefined
+        ? `is ${workers}, but without REDIS_URL the stock lives inside one worker: set REDIS_URL, or WORKERS to 1`
+        : undefined,
+  },
+  {
+    of: ['host', 'buyerAuth', 'trustBuyerHeader'],
+    broken: ({ host, buyerAuth, trustBuyerHeader }) =>
+      buyerAuth === 'header' && !isLoopback(host) && !trustBuyerHeader
+        ? `is ${host}, where anyone could send an X-Buyer-Id: set BUYER_AUTH=jwt, or TRUST_BUYER_HEADER=1 if only a gateway that sets the header can reach it`
+        : undefined,
+  },
+  {
+    of: ['buyerAuth', 'jwtSecret', 'jwtJwksUrl'],
+    broken: ({ buyerAuth, jwtSecret, jwtJwksUrl }) => {
+      if (buyerAuth !== 'jwt') return undefined;
+      if (jwtSecret === undefined && jwtJwksUrl === undefined)
+        return 'is jwt, but there is no key: set JWT_SECRET or JWT_JWKS_URL';
+      if (jwtSecret !== undefined && jwtJwksUrl !== undefined)
+        return 'is jwt, and both JWT_SECRET and JWT_JWKS_URL are set: set one of them only';
+      return undefined;
+    },
+  },
+  {
+    of: ['takeTimeoutMs', 'requestDeadlineMs'],
+    broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
+      takeTimeoutMs >= requestDeadlineMs
+        ? `is ${takeTimeoutMs}: must be below REQUEST_DEADLINE_MS, which is ${requestDeadlineMs}`
+        : undefined,
+  },
+  {
+    // The public port is shared between threads, so the second listener would not fail: it would get half the requests.
+    of: ['opsPort', 'port'],
+    broken: ({ opsPort, port }) =>
+      opsPort === port && port !== 0
+        ? `is ${opsPort}, and so is PORT: set one of them to another`
+        : undefined,
+  },
+];

@@ -1,0 +1,51 @@
+/**
+ * How a setting is read from text. The environment and the command line give strings, callers in this process may give
+ * the value itself; both go through the same schema. Messages continue the sentence "PORT is "abc": …".
+ */
+import { z } from 'zod';
+import { Secret, SecretUrl } from './secret.ts';
+
+export function whole(least: number, most: number) {
+  const error = `must be a whole number from ${least} to ${most}`;
+  const number = (value: unknown) =>
+    typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return z.preprocess(number, z.int({ error }).min(least, { error }).max(most, { error }));
+}
+
+/** Two words for yes and no, such as `on` and `off`; `true` and `false` of a caller are understood too. */
+export function either(yes: string, no: string) {
+  const word = (value: unknown) => (value === yes || value === true ? true : value === no ? false : value);
+  return z.preprocess(word, z.boolean({ error: `must be ${yes} or ${no}` }));
+}
+
+export function oneOf<const T extends readonly string[]>(...words: T) {
+  return z.enum(words, { error: `must be one of ${words.join(', ')}` });
+}
+
+export function url(...protocols: readonly string[]) {
+  const starts = protocols.map((protocol) => `${protocol}//`).join(' or ');
+  return z
+    .string({ error: `must be a URL that begins with ${starts}` })
+    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+      error: `must be a URL that begins with ${starts}`,
+    })
+    .transform((text) => new SecretUrl(text));
+}
+
+export function secret(leastCharacters: number) {
+  return z
+    .string({ error: `must have at least ${leastCharacters} characters` })
+    .min(leastCharacters, { error: `must have at least ${leastCharacters} characters` })
+    .transform((text) => new Secret(text));
+}
+
+export function matching(pattern: RegExp, error: string) {
+  return z.string({ error }).regex(pattern, { error });
+}
+
+export const text = matching(/\S/, 'must not be empty');
+
+export const host = matching(
+  /^[A-Za-z0-9._:%-]+$/,
+  'must be an IP address or a host name, without port and without brackets',
+);

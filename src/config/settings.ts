@@ -1,0 +1,252 @@
+/**
+ * Every setting, once. The environment, the command line, the help texts and the table in the README are all read off
+ * this table, so that none of them can drift from the others.
+ */
+import { availableParallelism } from 'node:os';
+import type { z } from 'zod';
+import type { Config } from './config.ts';
+import { either, host, matching, oneOf, secret, text, url, whole } from './schemas.ts';
+
+export type SettingGroup = 'Stores' | 'Listening' | 'Buyers' | 'Operators' | 'Limits' | 'Sync' | 'Process';
+
+export interface Setting<T> {
+  readonly env: string;
+  /** As commander takes it. Missing for secrets: a command line can be read by everyone on the machine. */
+  readonly flag?: string;
+  readonly group: SettingGroup;
+  readonly schema: z.ZodType<T>;
+  /** What holds if nobody has set it; a function if that depends on other settings. */
+  readonly fallback: T | ((others: Partial<Config>) => T);
+  /** The fallback in words, where its value alone would not explain itself. */
+  readonly fallbackText?: string;
+  readonly description: string;
+}
+
+const MOST_WORKERS_BY_DEFAULT = 4;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const workersByDefault = ({ redisUrl }: Partial<Config>) =>
+  redisUrl === undefined ? 1 : Math.min(availableParallelism(), MOST_WORKERS_BY_DEFAULT);
+
+export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
+  redisUrl: {
+    env: 'REDIS_URL',
+    flag: '--redis-url <url>',
+    group: 'Stores',
+    schema: url('redis:', 'rediss:'),
+    fallback: undefined,
+    fallbackText: 'the in-process backend',
+    description: 'Redis that holds the stock and the order logs. Needed for more than one worker or node.',
+  },
+  databaseUrl: {
+    env: 'DATABASE_URL',
+    flag: '--database-url <url>',
+    group: 'Stores',
+    schema: url('postgres:', 'postgresql:'),
+    fallback: undefined,
+    fallbackText: 'PGlite in `DATA_DIR`',
+    description: 'Postgres that holds sales and orders: the truth.',
+  },
+  keyPrefix: {
+    env: 'KEY_PREFIX',
+    flag: '--key-prefix <text>',
+    group: 'Stores',
+    schema: matching(/^[\x21-\x7a|~]{1,64}$/, 'must be 1 to 64 visible ASCII characters without braces'),
+    fallback: 'stockade:',
+    description: 'Beginning of every Redis key and channel. All nodes of one shop share it.',
+  },
+  dataDir: {
+    env: 'DATA_DIR',
+    flag: '--data-dir <path>',
+    group: 'Stores',
+    schema: text,
+    fallback: '.stockade',
+    description: "Folder of PGlite's data and of the operators' token.",
+  },
+  pgPoolMax: {
+    env: 'PG_POOL_MAX',
+    flag: '--pg-pool-max <n>',
+    group: 'Stores',
+    schema: whole(1, 100),
+    fallback: 5,
+    description: 'Postgres connections of one process, at most.',
+  },
+  host: {
+    env: 'HOST',
+    flag: '--host <address>',
+    group: 'Listening',
+    schema: host,
+    fallback: '127.0.0.1',
+    description: 'Address of the public port; `0.0.0.0` for all.',
+  },
+  port: {
+    env: 'PORT',
+    flag: '--port <n>',
+    group: 'Listening',
+    schema: whole(0, 65_535),
+    fallback: 8_080,
+    description: 'Public port, for buyers. 0: any free one.',
+  },
+  workers: {
+    env: 'WORKERS',
+    flag: '--workers <n>',
+    group: 'Listening',
+    schema: whole(1, 64),
+    fallback: workersByDefault,
+    fallbackText: `1 without \`REDIS_URL\`, else the number of cores, at most ${MOST_WORKERS_BY_DEFAULT}`,
+    description: 'Threads that serve buyers. More than 1 needs `REDIS_URL`.',
+  },
+  buyerAuth: {
+    env: 'BUYER_AUTH',
+    flag: '--buyer-auth <how>',
+    group: 'Buyers',
+    schema: oneOf('header', 'jwt'),
+    fallback: 'header',
+    description: 'How a buyer is known: `header` (`X-Buyer-Id`, set by a gateway) or `jwt` (claim `sub`).',
+  },
+  trustBuyerHeader: {
+    env: 'TRUST_BUYER_HEADER',
+    flag: '--trust-buyer-header <0|1>',
+    group: 'Buyers',
+    schema: either('1', '0'),
+    fallback: false,
+    fallbackText: '0',
+    description:
+      '1: only a gateway that sets `X-Buyer-Id` itself can reach `HOST`, so that it need not be loopback.',
+  },
+  jwtSecret: {
+    env: 'JWT_SECRET',
+    group: 'Buyers',
+    schema: secret(32),
+    fallback: undefined,
+    description: "HS256 key of the buyers' tokens, 32 characters or more.",
+  },
+  jwtJwksUrl: {
+    env: 'JWT_JWKS_URL',
+    flag: '--jwt-jwks-url <url>',
+    group: 'Buyers',
+    schema: url('https:', 'http:'),
+    fallback: undefined,
+    description: "Where the keys of the buyers' tokens are published, instead of `JWT_SECRET`.",
+  },
+  jwtAudience: {
+    env: 'JWT_AUDIENCE',
+    flag: '--jwt-audience <text>',
+    group: 'Buyers',
+    schema: text,
+    fallback: undefined,
+    description: 'Claim `aud` that a token must carry.',
+  },
+  jwtIssuer: {
+    env: 'JWT_ISSUER',
+    flag: '--jwt-issuer <text>',
+    group: 'Buyers',
+    schema: text,
+    fallback: undefined,
+    description: 'Claim `iss` that a token must carry.',
+  },
+  opsHost: {
+    env: 'OPS_HOST',
+    flag: '--ops-host <address>',
+    group: 'Operators',
+    schema: host,
+    fallback: '127.0.0.1',
+    description: 'Address of the ops port.',
+  },
+  opsPort: {
+    env: 'OPS_PORT',
+    flag: '--ops-port <n>',
+    group: 'Operators',
+    schema: whole(0, 65_535),
+    fallback: 9_090,
+    description: 'Port for operators, metrics and health. 0: any free one.',
+  },
+  opsToken: {
+    env: 'OPS_TOKEN',
+    group: 'Operators',
+    schema: secret(16),
+    fallback: undefined,
+    fallbackText: 'a random one, kept in `DATA_DIR`/ops-token',
+    description: 'Bearer token of the ops port, 16 characters or more.',
+  },
+  opsUrl: {
+    env: 'OPS_URL',
+    flag: '--ops-url <url>',
+    group: 'Operators',
+    schema: url('http:', 'https:'),
+    fallback: undefined,
+    fallbackText: '`OPS_HOST` and `OPS_PORT`',
+    description: 'Ops port of the running node that commands such as `sale` and `verify` talk to.',
+  },
+  requestDeadlineMs: {
+    env: 'REQUEST_DEADLINE_MS',
+    flag: '--request-deadline-ms <n>',
+    group: 'Limits',
+    schema: whole(100, 30_000),
+    fallback: 2_000,
+    description: 'Every request is answered within this time, if need be with `unknown`.',
+  },
+  takeTimeoutMs: {
+    env: 'TAKE_TIMEOUT_MS',
+    flag: '--take-timeout-ms <n>',
+    group: 'Limits',
+    schema: whole(10, 29_999),
+    fallback: 500,
+    description: 'How long one call to Redis may take before it is asked again; below `REQUEST_DEADLINE_MS`.',
+  },
+  laneCapacity: {
+    env: 'LANE_CAPACITY',
+    flag: '--lane-capacity <n>',
+    group: 'Limits',
+    schema: whole(1, 1_000_000),
+    fallback: 4_096,
+    description: 'Requests that may wait in front of one segment; more are answered `busy`.',
+  },
+  logBacklogMax: {
+    env: 'LOG_BACKLOG_MAX',
+    flag: '--log-backlog-max <n>',
+    group: 'Limits',
+    schema: whole(1, 100_000_000),
+    fallback: 1_000_000,
+    description:
+      "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",
+  },
+  sync: {
+    env: 'SYNC',
+    flag: '--sync <on|off>',
+    group: 'Sync',
+    schema: either('on', 'off'),
+    fallback: true,
+    fallbackText: 'on',
+    description:
+      'Whether this node carries the order logs to Postgres. Off: `stockade sync` must run elsewhere.',
+  },
+  syncBatchRows: {
+    env: 'SYNC_BATCH_ROWS',
+    flag: '--sync-batch-rows <n>',
+    group: 'Sync',
+    schema: whole(1, 50_000),
+    fallback: 4_000,
+    description: 'Orders in one Postgres transaction, at most.',
+  },
+  logLevel: {
+    env: 'LOG_LEVEL',
+    flag: '--log-level <level>',
+    group: 'Process',
+    schema: oneOf(...LOG_LEVELS),
+    fallback: 'info',
+    description: `${LOG_LEVELS.join(', ')}. Commands that end by themselves default to \`warn\`.`,
+  },
+  shutdownGraceMs: {
+    env: 'SHUTDOWN_GRACE_MS',
+    flag: '--shutdown-grace-ms <n>',
+    group: 'Process',
+    schema: whole(0, 600_000),
+    fallback: 10_000,
+    description: 'How long a node that was told to stop may take to answer what it has begun.',
+  },
+};
+
+export type SettingName = keyof Config;
+
+export const settingNames = Object.keys(settings) as SettingName[];

@@ -1,0 +1,116 @@
+/**
+ * One request and its answer over uWebSockets.js. Its rules, each of which ends the process or corrupts memory when it is
+ * broken, are kept here and nowhere else: an abort handler is always set, nothing is read from the request later, the
+ * response is not touched after an abort or twice, and what is written outside the handler is corked.
+ */
+import { isUtf8 } from 'node:buffer';
+import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js';
+import { problem, type Reply } from './problem.ts';
+
+export const MAX_BODY_BYTES = 4_096;
+
+export type Method = 'get' | 'post' | 'patch';
+/** Reads what it needs from the request at once: uWS reuses the request object. */
+export type Handler = (exchange: Exchange, request: HttpRequest) => void | Promise<void>;
+
+export interface Observer {
+  /** A handler has thrown. The client gets `500` without the reason. */
+  fault(error: unknown): void;
+}
+
+/** What `readBody` hands over: the text, or the answer that the body deserves. */
+export type Body = { readonly text: string } | { readonly refused: Reply };
+
+const EMPTY: Body = { text: '' };
+const NOT_UTF8: Body = { refused: problem('invalid_request', { detail: 'the body is not valid UTF-8' }) };
+const tooLarge = (maxBytes: number): Body => ({
+  refused: problem('payload_too_large', { detail: `the body may have ${maxBytes} bytes` }),
+});
+
+export class Exchange {
+  readonly #response: HttpResponse;
+  #over = false;
+
+  constructor(response: HttpResponse) {
+    this.#response = response;
+    response.onAborted(() => {
+      this.#over = true;
+    });
+  }
+
+  /** Calls back once, with the whole body or why it is refused. What is too long is not kept. */
+  readBody(done: (body: Body) => void, maxBytes = MAX_BODY_BYTES): void {
+    let parts: Buffer[] | undefined;
+    let size = 0;
+    this.#response.onData((chunk, isLast) => {
+      if (size > maxBytes) return;
+      size += chunk.byteLength;
+      if (size > maxBytes) return done(tooLarge(maxBytes));
+      if (isLast && !parts) return done(size === 0 ? EMPTY : decode(Buffer.from(chunk)));
+      // uWS reuses the chunk's memory.
+      parts ??= [];
+      parts.push(Buffer.from(chunk.slice(0)));
+      if (isLast) done(decode(Buffer.concat(parts)));
+    });
+  }
+
+  /** The first answer counts; after an abort none does. */
+  reply(reply: Reply): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#response.cork(() => {
+      const response = this.#response.writeStatus(reply.status).writeHeader('content-type', reply.contentType);
+      if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
+      if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
+      response.end(reply.body);
+    });
+  }
+}
+
+function decode(bytes: Buffer): Body {
+  return isUtf8(bytes) ? { text: bytes.toString() } : NOT_UTF8;
+}
+
+/** Registers handlers; nothing else may put a route on an app. */
+export class Router {
+  readonly #app: TemplatedApp;
+  readonly #observer: Observer;
+  readonly #methods = new Map<string, Method[]>();
+
+  constructor(app: TemplatedApp, observer: Observer) {
+    this.#app = app;
+    this.#observer = observer;
+  }
+
+  route(method: Method, pattern: string, handler: Handler): this {
+    this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
+    this.#app[method](pattern, (response, request) => this.#handle(handler, response, request));
+    return this;
+  }
+
+  /** Answers what no route has: to be called after the last one. */
+  end(): void {
+    for (const [pattern, methods] of this.#methods) {
+      const allow = methods.join(', ').toUpperCase();
+      const reply = { ...problem('method_not_allowed', { detail: `use ${allow}` }), allow };
+      this.#app.any(pattern, (response, request) => this.#handle((e) => e.reply(reply), response, request));
+    }
+    const nothing = problem('not_found');
+    this.#app.any('/*', (response, request) => this.#handle((e) => e.reply(nothing), response, request));
+  }
+
+  #handle(handler: Handler, response: HttpResponse, request: HttpRequest): void {
+    const exchange = new Exchange(response);
+    try {
+      const ended = handler(exchange, request);
+      if (ended instanceof Promise) ended.catch((error) => this.#failed(exchange, error));
+    } catch (error) {
+      this.#failed(exchange, error);
+    }
+  }
+
+  #failed(exchange: Exchange, error: unknown): void {
+    this.#observer.fault(error);
+    exchange.reply(problem('internal'));
+  }
+}

@@ -1,0 +1,111 @@
+/** The operators' port: sales, verify, health and metrics. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import * as uWS from 'uWebSockets.js';
+import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
+import { type Exchange, type Handler, type Observer, Router } from './exchange.ts';
+import { type Listener, listen } from './listener.ts';
+import { isProblemCode, json, problem, type Reply } from './problem.ts';
+
+export interface OpsHost extends Observer {
+  readonly token: string;
+  readonly operations: SaleOperations;
+  /** The metrics in Prometheus' text format. */
+  metrics(): Promise<string>;
+  /** Why the node can't serve buyers now; `undefined` if it can. */
+  notReady(): string | undefined;
+}
+
+const MAX_OPS_BODY_BYTES = 65_536;
+
+type Action = (saleId: string, body: unknown) => Promise<Reply>;
+
+export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
+  const { operations } = host;
+  const guarded = guard(host.token);
+  const app = uWS.App();
+  new Router(app, host)
+    .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
+    .route('get', '/readyz', (exchange) => exchange.reply(readiness(host.notReady())))
+    .route('get', '/metrics', guarded(async () => text(await host.metrics())))
+    .route('get', '/v1/sales', guarded(async () => json(200, { sales: await operations.list() })))
+    .route('post', '/v1/sales', guarded(async (_, body) => json(201, await operations.create(body)), true))
+    .route('get', '/v1/sales/:saleId', guarded(async (id) => json(200, await operations.show(id))))
+    .route('patch', '/v1/sales/:saleId', guarded((id, body) => change(operations, id, body), true))
+    .route('post', '/v1/sales/:saleId/verify', guarded(async (id) => json(200, await operations.verify(id))))
+    .end();
+  return listen(app, address, port);
+}
+
+const ACTIONS = ['pause', 'resume', 'close'] as const;
+
+async function change(operations: SaleOperations, saleId: string, body: unknown): Promise<Reply> {
+  const { action, ...rest } = (typeof body === 'object' && body !== null ? body : {}) as { action?: unknown };
+  const known = ACTIONS.find((name) => name === action);
+  if (!known || Object.keys(rest).length > 0) {
+    throw new InvalidInput('the change is not valid', [
+      { field: 'action', problem: `must be one of ${ACTIONS.join(', ')}, and nothing beside it` },
+    ]);
+  }
+  const status: SaleStatus = await operations[known](saleId);
+  return json(200, status);
+}
+
+/** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
+function guard(token: string): (action: Action, hasBody?: boolean) => Handler {
+  const expected = digest(`Bearer ${token}`);
+  return (action, hasBody = false) =>
+    (exchange, request) => {
+      const saleId = request.getParameter(0) ?? '';
+      if (!timingSafeEqual(digest(request.getHeader('authorization')), expected)) {
+        exchange.reply(problem('unauthenticated', { detail: 'Authorization must be "Bearer <OPS_TOKEN>"' }));
+        return;
+      }
+      if (!hasBody) return answer(exchange, () => action(saleId, undefined));
+      exchange.readBody((body) => {
+        if ('refused' in body) return exchange.reply(body.refused);
+        void answer(exchange, () => action(saleId, parse(body.text)));
+      }, MAX_OPS_BODY_BYTES);
+    };
+}
+
+async function answer(exchange: Exchange, action: () => Promise<Reply>): Promise<void> {
+  try {
+    exchange.reply(await action());
+  } catch (error) {
+    exchange.reply(failure(error));
+    if (!(error instanceof StockadeError)) throw error;
+  }
+}
+
+function failure(error: unknown): Reply {
+  if (error instanceof InvalidInput) {
+    return problem('invalid_request', { detail: error.message, faults: error.faults });
+  }
+  if (error instanceof StockadeError && isProblemCode(error.code)) {
+    return problem(error.code, { detail: error.message });
+  }
+  // The operator sees what is wrong; the public port never says.
+  const detail = error instanceof Error ? error.message : String(error);
+  return problem('unavailable', { detail });
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new InvalidInput('the body is not valid', [{ field: 'body', problem: 'must be JSON' }]);
+  }
+}
+
+function readiness(reason: string | undefined): Reply {
+  return reason === undefined ? json(200, { status: 'ready' }) : json(503, { status: 'not ready', reason });
+}
+
+function text(body: string): Reply {
+  return { status: '200 OK', contentType: 'text/plain; version=0.0.4; charset=utf-8', body };
+}
+
+function digest(value: string): Buffer {
+  return createHash('sha256').update(value).digest();
+}

@@ -1,0 +1,96 @@
+/** Every error that a client can meet, by its stable code, as `application/problem+json` (RFC 9457). */
+
+interface Kind {
+  readonly status: number;
+  readonly title: string;
+  /** What to do about it, where there is something to do. */
+  readonly detail?: string;
+  readonly retryAfterS?: number;
+}
+
+const KINDS = {
+  sold_out: { status: 409, title: 'Sold out' },
+  limit_reached: { status: 409, title: 'This buyer holds all that the sale allows' },
+  insufficient_stock: { status: 409, title: 'Fewer units remain than were asked for' },
+  not_started: { status: 403, title: 'The sale has not started' },
+  ended: { status: 403, title: 'The sale has ended' },
+  paused: { status: 403, title: 'The sale is paused' },
+  unknown_sale: { status: 404, title: 'There is no such sale' },
+  unknown_order: { status: 404, title: 'There is no such order' },
+  not_found: { status: 404, title: 'There is nothing at this address' },
+  method_not_allowed: { status: 405, title: 'This method can’t be used at this address' },
+  invalid_request: { status: 400, title: 'The request is not valid' },
+  unauthenticated: { status: 401, title: 'The request does not say who it is from' },
+  forbidden: { status: 403, title: 'This belongs to somebody else' },
+  sale_exists: { status: 409, title: 'There is a sale with this id already' },
+  wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
+  idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
+  payload_too_large: { status: 413, title: 'The body is too large' },
+  busy: {
+    status: 503,
+    title: 'More is asked of this node than it may queue',
+    detail: 'Nothing was taken. Ask again.',
+    retryAfterS: 1,
+  },
+  unavailable: {
+    status: 503,
+    title: 'The stock can’t be reached now',
+    detail: 'Nothing was taken. Ask again.',
+    retryAfterS: 1,
+  },
+  unknown: {
+    status: 503,
+    title: 'It is not known yet how this purchase ended',
+    detail: 'Ask again with the same Idempotency-Key to learn it.',
+    retryAfterS: 1,
+  },
+  internal: { status: 500, title: 'The server has made a mistake' },
+} as const satisfies Record<string, Kind>;
+
+export type ProblemCode = keyof typeof KINDS;
+
+/** A response ready to be written. */
+export interface Reply {
+  /** Status line without the protocol, as uWS wants it: `409 Conflict`. */
+  readonly status: string;
+  readonly contentType: string;
+  readonly body: string;
+  readonly retryAfterS?: number;
+  readonly allow?: string;
+}
+
+const REASONS: Record<number, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  422: 'Unprocessable Content',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+};
+
+export function json(status: number, value: unknown): Reply {
+  return { status: `${status} ${REASONS[status]}`, contentType: 'application/json', body: JSON.stringify(value) };
+}
+
+/** @param more further members, such as `detail` for what was wrong, or values to act on */
+export function problem(code: ProblemCode, more: Readonly<Record<string, unknown>> = {}): Reply {
+  const { status, title, detail, retryAfterS }: Kind = KINDS[code];
+  const body = { type: 'about:blank', title, status, code, ...(detail && { detail }), ...more };
+  return {
+    status: `${status} ${REASONS[status]}`,
+    contentType: 'application/problem+json',
+    body: JSON.stringify(body),
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  };
+}
+
+export function isProblemCode(code: string): code is ProblemCode {
+  return code in KINDS;
+}

@@ -1,0 +1,19 @@
+import * as uWS from 'uWebSockets.js';
+import { type Observer, Router } from './exchange.ts';
+import { type Listener, listen } from './listener.ts';
+import { type OrderHost, orderRoute } from './order-route.ts';
+import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
+import { type SaleHost, saleRoute } from './sale-route.ts';
+
+export type PublicHost = PurchaseHost & SaleHost & OrderHost & Observer;
+
+/** The buyers' port. Any number of threads may serve the same one. */
+export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {
+  const app = uWS.App();
+  new Router(app, host)
+    .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
+    .route('get', '/v1/sales/:saleId', saleRoute(host))
+    .route('get', '/v1/orders/:orderId', orderRoute(host))
+    .end();
+  return listen(app, address, port);
+}

@@ -1,0 +1,56 @@
+/** `GET /v1/sales/{saleId}`: what anybody may know of a sale. */
+import { LRUCache } from 'lru-cache';
+import type { SaleRecord } from '../engine/contract.ts';
+import type { Handler } from './exchange.ts';
+import { json, problem } from './problem.ts';
+
+export interface SaleHost {
+  readSale(saleId: string): Promise<PublicSale | undefined>;
+}
+
+export interface PublicSale {
+  readonly record: SaleRecord;
+  /** `undefined` while the backend can't tell. */
+  readonly remaining: number | undefined;
+}
+
+/** The crowd looks at the counter more often than it buys; this is how old it may be. */
+const REMAINING_TTL_MS = 200;
+const CACHED_SALES = 1_000;
+
+export function saleRoute(host: SaleHost): Handler {
+  const cache = new LRUCache<string, { found: PublicSale | undefined }>({
+    max: CACHED_SALES,
+    ttl: REMAINING_TTL_MS,
+    fetchMethod: async (saleId) => ({ found: await host.readSale(saleId) }),
+  });
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const sale = (await cache.fetch(saleId))?.found;
+    exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));
+  };
+}
+
+function publicJson({ record, remaining }: PublicSale) {
+  const { sale } = record;
+  return {
+    id: sale.id,
+    title: sale.title,
+    state: phase(record),
+    startsAt: new Date(sale.startsAt).toISOString(),
+    endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
+    perBuyerLimit: sale.perBuyerLimit,
+    priceMinor: sale.priceMinor,
+    faceValueMinor: sale.faceValueMinor,
+    currency: sale.currency,
+    soldOut: remaining === undefined ? undefined : remaining === 0,
+    remaining,
+  };
+}
+
+function phase({ sale, state }: SaleRecord): 'scheduled' | 'open' | 'paused' | 'ended' {
+  const now = Date.now();
+  if (state === 'closed' || (sale.endsAt !== undefined && now >= sale.endsAt)) return 'ended';
+  if (now < sale.startsAt) return 'scheduled';
+  return state;
+}

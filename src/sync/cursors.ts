@@ -1,0 +1,27 @@
+import type { Knex } from 'knex';
+import type { LogPosition } from '../engine/contract.ts';
+import { rows } from './database.ts';
+
+/** A segment's cursor, with the counts that go with it. */
+export interface Cursor extends LogPosition {
+  readonly orders: number;
+  readonly units: number;
+}
+
+/** The cursors of one sale in the order of its segments; empty if its state was never built. */
+export async function readCursors(db: Knex, saleId: string): Promise<Cursor[]> {
+  const found = await rows<{ segment: number; generation: number; position: string; tail: string; orders: string; units: string }>(
+    db,
+    'SELECT segment, generation, position, tail, orders, units FROM segment_cursors WHERE sale_id = ? ORDER BY segment',
+    [saleId],
+  );
+  return found.map((row) => ({
+    saleId,
+    segment: row.segment,
+    generation: row.generation,
+    seq: Number(row.position),
+    tail: row.tail,
+    orders: Number(row.orders),
+    units: Number(row.units),
+  }));
+}

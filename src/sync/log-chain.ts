@@ -1,0 +1,38 @@
+/**
+ * Whether what a log holds follows on from where it was last applied. Each entry names the entry before it, so that
+ * writes which Redis has lost (a failover, a restored snapshot, a cut file) show even where the numbers fit again.
+ *
+ * A head may be older than the entries that were read with it: takes go on meanwhile. It is never older than the cursor.
+ */
+import type { LogEntry, LogPosition, LogRead } from '../engine/contract.ts';
+
+export type ChainVerdict = { readonly ok: true } | { readonly ok: false; readonly problem: string };
+
+export function checkHead({ position, head }: LogRead): ChainVerdict {
+  const { seq, tail } = position;
+  if (!head) return broken('the segment is missing, or of another generation');
+  if (head.seq < seq) return broken(`the segment is at entry ${head.seq}, but ${seq} was applied`);
+  if (head.seq === seq && head.tail !== tail) return broken(`entry ${seq} is not the one that was applied`);
+  return { ok: true };
+}
+
+export function checkChain(read: LogRead): ChainVerdict {
+  const verdict = checkHead(read);
+  if (!verdict.ok) return verdict;
+  let { seq, tail } = read.position;
+  for (const entry of read.entries) {
+    if (entry.seq !== seq + 1) return broken(`entry ${seq + 1} is missing; the next is ${entry.seq}`);
+    if (entry.previous !== tail) return broken(`entry ${entry.seq} follows on ${entry.previous || 'nothing'}, not ${tail}`);
+    ({ seq, tail } = entry);
+  }
+  if (read.entries.length === 0 && read.head!.seq > seq) return broken(`entries ${seq + 1} to ${read.head!.seq} are missing`);
+  return { ok: true };
+}
+
+export function after(position: LogPosition, entry: LogEntry): LogPosition {
+  return { ...position, seq: entry.seq, tail: entry.tail };
+}
+
+function broken(problem: string): ChainVerdict {
+  return { ok: false, problem };
+}

@@ -1,0 +1,174 @@
+/**
+ * Builds a sale's state in the backend from Postgres: at its creation, at the start of an in-process backend, and when
+ * the backend has lost data.
+ *
+ *   freeze -> salvage -> next generation -> load -> publish
+ *
+ * freeze: the segments answer `stale`; no more takes. salvage: what their logs still hold goes to Postgres.
+ * next generation: one transaction counts it up and sets the cursors to zero. load: every segment gets its share of
+ * `sales.stock` and its buyers. publish: the segments thaw, the record names the generation, nodes are told.
+ *
+ * Crash points. Before the next generation: nothing has changed but the freeze; whoever finds the sale stale starts over.
+ * After it: the backend's record names an older generation than Postgres, which is how the next one knows. Two at once:
+ * only one can count the generation up from the one he has read (`WHERE generation = …`), the salvage checks the same in
+ * its transaction, and the backend refuses to load or publish an older generation. The other ends with StaleGeneration.
+ */
+import type { Knex } from 'knex';
+import pLimit from 'p-limit';
+import type { Backend, Holding, LogRead } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { groupBy } from '../engine/group-by.ts';
+import { homeSegment } from '../engine/home-segment.ts';
+import { applySlices, GuardRefused } from './apply.ts';
+import { sellEach } from './apply-each.ts';
+import { batchOf, type Slice } from './batch.ts';
+import { type Database, rows } from './database.ts';
+import { readSale, type SaleRow } from './sale-rows.ts';
+
+const SALVAGE_ENTRIES = 500;
+const HOLDINGS_PAGE_ORDERS = 10_000;
+const PARALLEL_LOADS = 8;
+
+export interface RebuildReport {
+  readonly generation: number;
+  readonly salvagedOrders: number;
+  readonly loadedBuyers: number;
+}
+
+/** @throws StaleGeneration if another rebuild was faster; the database's or backend's error */
+export async function rebuildSale(db: Database, backend: Backend, saleId: string): Promise<RebuildReport | undefined> {
+  const before = await readSale(db, saleId);
+  if (!before) return undefined;
+  await backend.sales.freeze(saleId, before.sale.segments, before.generation);
+  const salvagedOrders = await salvage(db, backend, before);
+  const row = await nextGeneration(db, before);
+  await loadSegments(backend, row);
+  const loadedBuyers = await loadBuyers(db, backend, row);
+  await backend.sales.publish(row);
+  return { generation: row.generation, salvagedOrders, loadedBuyers };
+}
+
+async function salvage(db: Database, backend: Backend, row: SaleRow): Promise<number> {
+  let salvaged = 0;
+  const { id: saleId, segments } = row.sale;
+  for (let segment = 0; segment < segments; segment++) {
+    let position = { saleId, segment, generation: row.generation, seq: 0, tail: '' };
+    for (;;) {
+      const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
+      const last = read?.entries.at(-1);
+      if (!read || !last) break;
+      salvaged += await db.transaction((trx) => applyUnknown(trx, row, read));
+      position = { ...position, seq: last.seq, tail: last.tail };
+    }
+  }
+  return salvaged;
+}
+
+/** Applies those orders of a log that Postgres does not have. @returns how many those were */
+async function applyUnknown(trx: Knex.Transaction, { sale, generation }: SaleRow, read: LogRead): Promise<number> {
+  const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [sale.id, generation]);
+  if (current.length === 0) throw new StaleGeneration(sale.id, generation);
+  const ids = read.entries.flatMap((entry) => entry.orders.map((order) => order.orderId));
+  const known = new Set(
+    (await rows<{ id: string }>(trx, 'SELECT order_id::text AS id FROM orders WHERE order_id = ANY (?::bigint[])', [
+      `{${ids.join(',')}}`,
+    ])).map((row) => row.id),
+  );
+  const entries = read.entries.map((entry) => ({
+    ...entry,
+    orders: entry.orders.filter((order) => !known.has(order.orderId)),
+  }));
+  const { slices, orders } = batchOf([{ ...read, entries }], Number.POSITIVE_INFINITY);
+  if (orders > 0) await sell(trx, slices);
+  return orders;
+}
+
+async function sell(trx: Knex.Transaction, slices: readonly Slice[]): Promise<void> {
+  try {
+    await trx.transaction((savepoint) => applySlices(savepoint, slices, []));
+  } catch (error) {
+    if (!(error instanceof GuardRefused)) throw error;
+    await sellEach(trx, slices);
+  }
+}
+
+/** Returns that wait are part of `sales.stock` and of the orders that are loaded next: they are done with this. */
+async function nextGeneration(db: Database, { sale, generation }: SaleRow): Promise<SaleRow> {
+  return db.transaction(async (trx) => {
+    const raised = await rows(
+      trx,
+      'UPDATE sales SET generation = generation + 1 WHERE id = ? AND generation = ? RETURNING id',
+      [sale.id, generation],
+    );
+    if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
+    await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);
+    await trx.raw(
+      'INSERT INTO segment_cursors (sale_id, segment, generation) SELECT ?, n, ? FROM generate_series(0, ? - 1) AS n',
+      [sale.id, generation + 1, sale.segments],
+    );
+    await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [sale.id]);
+    return (await readSale(trx, sale.id))!;
+  });
+}
+
+async function loadSegments(backend: Backend, { sale, generation, stock }: SaleRow): Promise<void> {
+  const limit = pLimit(PARALLEL_LOADS);
+  await limit.map(shares(stock, sale.segments), (left, segment) =>
+    backend.sales.loadSegment({ saleId: sale.id, segment, generation, left, perBuyerLimit: sale.perBuyerLimit }),
+  );
+}
+
+/** As even as it gets: the first `stock mod segments` segments have one more. */
+function shares(stock: number, segments: number): number[] {
+  const base = Math.floor(stock / segments);
+  return Array.from({ length: segments }, (_, segment) => base + (segment < stock % segments ? 1 : 0));
+}
+
+async function loadBuyers(db: Database, backend: Backend, row: SaleRow): Promise<number> {
+  const limit = pLimit(PARALLEL_LOADS);
+  let buyers = 0;
+  for await (const page of holdingPages(db, row)) {
+    buyers += page.length;
+    const bySegment = groupBy(page, (holding) => homeSegment(holding.buyerId, row.sale.segments));
+    await limit.map([...bySegment], ([segment, holdings]) =>
+      backend.sales.loadHoldings({ saleId: row.sale.id, segment, generation: row.generation }, holdings),
+    );
+  }
+  return buyers;
+}
+
+interface HeldRow {
+  buyer_id: string;
+  order_id: string;
+  quantity: number;
+  idempotency_key: string | null;
+}
+
+/** What buyers hold, page by page in the order of their ids. A buyer is never cut in two. */
+async function* holdingPages(db: Database, { sale }: SaleRow): AsyncGenerator<Holding[]> {
+  let after = '';
+  for (;;) {
+    const page = await rows<HeldRow>(
+      db,
+      `SELECT buyer_id, order_id::text, quantity, idempotency_key FROM orders
+       WHERE sale_id = ? AND ${sale.perBuyerLimit === 1 ? '' : 'NOT'} one_per_buyer AND buyer_id > ?
+         AND status IN ('unpaid', 'paid', 'redeemed')
+       ORDER BY buyer_id, order_id LIMIT ?`,
+      [sale.id, after, HOLDINGS_PAGE_ORDERS],
+    );
+    if (page.length === 0) return;
+    const whole = page.length < HOLDINGS_PAGE_ORDERS ? page : withoutLastBuyer(page);
+    after = whole.at(-1)!.buyer_id;
+    yield [...groupBy(whole, (row) => row.buyer_id)].map(([buyerId, held]) => ({ buyerId, orders: held.map(heldOrder) }));
+  }
+}
+
+/** A buyer holds at most MAX_PER_BUYER_LIMIT orders, a tenth of a page: something is left. */
+function withoutLastBuyer(page: HeldRow[]): HeldRow[] {
+  const last = page.at(-1)!.buyer_id;
+  return page.filter((row) => row.buyer_id !== last);
+}
+
+function heldOrder({ order_id, quantity, idempotency_key }: HeldRow) {
+  return { orderId: order_id, quantity, key: idempotency_key ?? '', seq: 0 };
+}

@@ -1,0 +1,91 @@
+import type { Knex } from 'knex';
+import type { Sale, SaleState } from '../engine/contract.ts';
+import { rows } from './database.ts';
+
+/** A sale as Postgres holds it. */
+export interface SaleRow {
+  readonly sale: Sale;
+  readonly state: SaleState;
+  /** 0 if its state in the backend was never built. */
+  readonly generation: number;
+  /** Units not yet sold. */
+  readonly stock: number;
+}
+
+interface RawSale {
+  id: string;
+  title: string;
+  initial_stock: string;
+  stock: string;
+  segments: number;
+  per_buyer_limit: number;
+  starts_at: Date;
+  ends_at: Date | null;
+  state: SaleState;
+  generation: number;
+  pay_within_seconds: number | null;
+  price_minor: string | null;
+  face_value_minor: string | null;
+  currency: string | null;
+  shop_id: string | null;
+  metadata: Record<string, unknown>;
+}
+
+export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
+  const inserted = await rows(
+    db,
+    `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, ends_at,
+       pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [
+      sale.id,
+      sale.title,
+      sale.stock,
+      sale.stock,
+      sale.segments,
+      sale.perBuyerLimit,
+      new Date(sale.startsAt),
+      sale.endsAt === undefined ? null : new Date(sale.endsAt),
+      sale.payWithinSeconds ?? null,
+      sale.priceMinor ?? null,
+      sale.faceValueMinor ?? null,
+      sale.currency ?? null,
+      sale.shopId ?? null,
+      JSON.stringify(sale.metadata),
+    ],
+  );
+  return inserted.length === 1;
+}
+
+export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
+  const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
+  return row && decode(row);
+}
+
+export async function readSales(db: Knex): Promise<SaleRow[]> {
+  return (await rows<RawSale>(db, 'SELECT * FROM sales ORDER BY created_at, id')).map(decode);
+}
+
+function decode(row: RawSale): SaleRow {
+  const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
+  return {
+    sale: {
+      id: row.id,
+      title: row.title,
+      stock: Number(row.initial_stock),
+      segments: row.segments,
+      startsAt: row.starts_at.getTime(),
+      endsAt: row.ends_at?.getTime(),
+      perBuyerLimit: row.per_buyer_limit,
+      payWithinSeconds: optional(row.pay_within_seconds),
+      priceMinor: optional(row.price_minor),
+      faceValueMinor: optional(row.face_value_minor),
+      currency: row.currency ?? undefined,
+      shopId: row.shop_id ?? undefined,
+      metadata: row.metadata,
+    },
+    state: row.state,
+    generation: row.generation,
+    stock: Number(row.stock),
+  };
+}

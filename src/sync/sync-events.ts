@@ -1,0 +1,15 @@
+/** What sync tells those who watch it: the log and the metrics. */
+export interface SyncEvents {
+  /** A transaction was committed: orders applied, how old the oldest of them was, and how long it took. */
+  applied(info: { orders: number; oldestMs: number; tookMs: number }): void;
+  /** The truth refused orders; they were rejected and taken back. Never normal. */
+  rejected(info: { saleId: string; orderId: string; reason: string }): void;
+  /** A log does not follow on from what was applied: the backend has lost writes. The sale is being rebuilt. */
+  logBroken(info: { saleId: string; segment: number; problem: string }): void;
+  /** The sale's state in the backend was built from Postgres. */
+  rebuilt(info: { saleId: string; why: string; generation: number; salvagedOrders: number; loadedBuyers: number }): void;
+  /** Orders in the logs of all sales that are not in Postgres yet, as the last sweep saw them. */
+  backlog(info: { orders: number }): void;
+  /** The loop has failed and starts again in `retryMs`. */
+  crashed(info: { error: unknown; retryMs: number }): void;
+}

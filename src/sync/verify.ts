@@ -1,0 +1,174 @@
+/**
+ * Proves that nothing was lost or invented: the identities of a sale, term by term.
+ *
+ *   initial + movements = stock + units in live orders                                     (all in Postgres)
+ *   stock = in segments + in transit + in logs beyond the cursors + returns not yet applied   (Postgres and backend)
+ *
+ * The two stores can't be read at one instant. They need not: a take moves units from a segment to its log, so that
+ * their sum stays; a commit moves them from the log to Postgres, where stock and cursors change together. So Postgres is
+ * read first, at one instant of its own; then the segments, at one of theirs; and a log's part is its units taken by the
+ * second instant less those applied by the first. What the logs really hold is counted besides, and must agree.
+ */
+import type { Backend, LogEntry, SegmentSnapshot } from '../engine/contract.ts';
+import { unitsOf } from './batch.ts';
+import { type Cursor, readCursors } from './cursors.ts';
+import { type Database, rows } from './database.ts';
+import { checkChain } from './log-chain.ts';
+import { type Identity, type Term, UnknownSale, type VerifyReport } from './operations.ts';
+import { readSale, type SaleRow } from './sale-rows.ts';
+
+const LOG_PAGE_ENTRIES = 1_000;
+/** A running sync trims what is being counted: then all is read again, at most this often. */
+const MAX_ATTEMPTS = 20;
+
+interface Truth {
+  readonly row: SaleRow;
+  readonly cursors: readonly Cursor[];
+  readonly movements: number;
+  readonly liveUnits: number;
+  readonly committedOrders: number;
+  readonly distinctBuyers: number;
+  readonly returns: number;
+  readonly rejectedOrders: number;
+  readonly aboveLimit: readonly string[];
+}
+
+/** @throws UnknownSale, or the database's or backend's error */
+export async function verifySale(db: Database, backend: Backend, saleId: string): Promise<VerifyReport> {
+  for (let attempt = 1; ; attempt++) {
+    const truth = await readTruth(db, saleId);
+    const { row } = truth;
+    const segments = await backend.sales.snapshot(saleId, row.sale.segments, row.generation);
+    const logs = await readLogs(backend, truth.cursors);
+    const report = compare(truth, segments, logs);
+    if (report.ok || attempt === MAX_ATTEMPTS || !(await hasMoved(db, truth))) return report;
+  }
+}
+
+/** One snapshot of Postgres: all statements see the same instant. */
+async function readTruth(db: Database, saleId: string): Promise<Truth> {
+  return db.transaction(
+    async (trx) => {
+      const row = await readSale(trx, saleId);
+      if (!row) throw new UnknownSale(saleId);
+      const [sums] = await rows<Record<string, string>>(
+        trx,
+        `SELECT
+           (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = s.id) AS movements,
+           (SELECT coalesce(sum(units), 0) FROM stock_returns WHERE sale_id = s.id AND applied_at IS NULL) AS returns,
+           (SELECT count(*) FROM orders WHERE sale_id = s.id AND status = 'rejected') AS rejected,
+           live.units, live.orders, live.buyers
+         FROM sales s, LATERAL (
+           SELECT coalesce(sum(quantity), 0) AS units, count(*) AS orders, count(DISTINCT buyer_id) AS buyers
+           FROM orders WHERE sale_id = s.id AND status IN ('unpaid', 'paid', 'redeemed')) AS live
+         WHERE s.id = ?`,
+        [saleId],
+      );
+      const above = await rows<{ buyer_id: string; units: string }>(
+        trx,
+        `SELECT buyer_id, sum(quantity) AS units FROM orders
+         WHERE sale_id = ? AND status IN ('unpaid', 'paid', 'redeemed')
+         GROUP BY buyer_id HAVING sum(quantity) > ? ORDER BY buyer_id LIMIT 20`,
+        [saleId, row.sale.perBuyerLimit],
+      );
+      return {
+        row,
+        cursors: await readCursors(trx, saleId),
+        movements: Number(sums!.movements),
+        liveUnits: Number(sums!.units),
+        committedOrders: Number(sums!.orders),
+        distinctBuyers: Number(sums!.buyers),
+        returns: Number(sums!.returns),
+        rejectedOrders: Number(sums!.rejected),
+        aboveLimit: above.map((b) => `buyer ${b.buyer_id} holds ${b.units} units, above ${row.sale.perBuyerLimit}`),
+      };
+    },
+    { isolationLevel: 'repeatable read', readOnly: true },
+  );
+}
+
+interface LogContent {
+  readonly cursor: Cursor;
+  readonly entries: readonly LogEntry[];
+  readonly problem: string | undefined;
+}
+
+async function readLogs(backend: Backend, cursors: readonly Cursor[]): Promise<LogContent[]> {
+  return Promise.all(
+    cursors.map(async (cursor) => {
+      const entries: LogEntry[] = [];
+      for (let position = cursor as Cursor; ; ) {
+        const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
+        const verdict = checkChain(read!);
+        if (!verdict.ok) return { cursor, entries, problem: verdict.problem };
+        entries.push(...read!.entries);
+        const last = read!.entries.at(-1);
+        if (!last || read!.entries.length < LOG_PAGE_ENTRIES) return { cursor, entries, problem: undefined };
+        position = { ...position, seq: last.seq, tail: last.tail };
+      }
+    }),
+  );
+}
+
+function compare(truth: Truth, segments: readonly SegmentSnapshot[], logs: readonly LogContent[]): VerifyReport {
+  const { row, cursors } = truth;
+  const findings: string[] = [...truth.aboveLimit];
+  let left = 0;
+  let inLogs = 0;
+  for (const { segment, counters } of segments) {
+    const cursor = cursors[segment];
+    const log = logs[segment];
+    if (!counters || !cursor || !log) {
+      findings.push(`segment ${segment} is not in the backend in generation ${row.generation}`);
+      continue;
+    }
+    left += counters.left;
+    inLogs += counters.taken - cursor.units;
+    if (log.problem) findings.push(`log of segment ${segment}: ${log.problem}`);
+    const units = log.entries.filter((e) => e.seq <= counters.seq).reduce((sum, e) => sum + unitsOf(e.orders), 0);
+    if (units !== counters.taken - cursor.units) {
+      const expected = counters.taken - cursor.units;
+      findings.push(`log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`);
+    }
+  }
+  const identities = [
+    identity(
+      'every unit is in stock or sold',
+      [term('initial', row.sale.stock), term('movements', truth.movements)],
+      [term('stock', row.stock), term('in live orders', truth.liveUnits)],
+    ),
+    identity(
+      'Postgres and the segments agree',
+      [term('stock', row.stock)],
+      [
+        term('in segments', left),
+        term('in transit', 0),
+        term('in logs beyond the cursors', inLogs),
+        term('returns not yet applied', truth.returns),
+      ],
+    ),
+  ];
+  return {
+    saleId: row.sale.id,
+    ok: findings.length === 0 && identities.every((i) => i.difference === 0),
+    identities,
+    findings,
+    rejectedOrders: truth.rejectedOrders,
+    committedOrders: truth.committedOrders,
+    distinctBuyers: truth.distinctBuyers,
+  };
+}
+
+function identity(name: string, left: Term[], right: Term[]): Identity {
+  const sum = (terms: Term[]) => terms.reduce((total, { units }) => total + units, 0);
+  return { name, left, right, difference: sum(left) - sum(right) };
+}
+
+function term(name: string, units: number): Term {
+  return { name, units };
+}
+
+async function hasMoved(db: Database, { row, cursors }: Truth): Promise<boolean> {
+  const now = await readCursors(db, row.sale.id);
+  return now.some((cursor, i) => cursor.seq !== cursors[i]?.seq || cursor.generation !== cursors[i]?.generation);
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { StaleGeneration } from '../../src/engine/errors.ts';
+import { kinds, served } from '../support/sales.ts';
+import { onEachBackend } from './backends.ts';
+
+onEachBackend((stage) => {
+  describe('a compensation', () => {
+    it('gives the units back, raises the epoch, and the buyer can buy again', async () => {
+      const sale = await stage.load({ stock: 2, perBuyerLimit: 2 });
+      const anna = sale.order('anna', { quantity: 2 });
+      await sale.take([anna]);
+      const epoch = await sale.epoch();
+      await sale.compensate(anna);
+      expect(await sale.left()).toEqual([2]);
+      expect(await sale.held('anna')).toEqual([]);
+      expect(await sale.epoch()).toBeGreaterThan(epoch);
+      expect(kinds(await sale.take([sale.order('anna', { quantity: 2 })]))).toEqual(['taken']);
+    });
+
+    it('happens once per order', async () => {
+      const sale = await stage.load({ stock: 3 });
+      const [anna] = await sale.sellEach(2);
+      for (let i = 0; i < 3; i++) await sale.compensate(anna!);
+      expect(await sale.left()).toEqual([2]);
+    });
+
+    it('leaves the other orders of the buyer, and their keys, as they were', async () => {
+      const sale = await stage.load({ perBuyerLimit: 3 });
+      const orders = ['a', 'b', 'c'].map((key) => sale.order('anna', { key }));
+      await sale.take(orders);
+      await sale.compensate(orders[1]!);
+      expect((await sale.held('anna')).map((order) => order.key)).toEqual(['a', 'c']);
+      const again = served(await sale.take([orders[0]!, orders[2]!, sale.order('anna', { key: 'b' })]));
+      expect(again.results.map((result) => result.kind)).toEqual(['replay', 'replay', 'taken']);
+    });
+
+    it('goes by the whole order id, not by a part of it', async () => {
+      const sale = await stage.load({ perBuyerLimit: 3 });
+      await sale.take([sale.order('anna'), sale.order('anna', { key: '100:1' })]);
+      await sale.compensate({ orderId: '100', buyerId: 'anna', quantity: 1, key: '' });
+      expect(await sale.held('anna')).toHaveLength(2);
+    });
+
+    it('changes nothing for another buyer, or for an order that nobody has', async () => {
+      const sale = await stage.load();
+      const anna = sale.order('anna');
+      await sale.take([anna]);
+      await sale.compensate({ ...anna, buyerId: 'ben' });
+      await sale.compensate(sale.order('cleo'));
+      expect(await sale.left()).toEqual([9]);
+      expect(await sale.held('anna')).toHaveLength(1);
+    });
+
+    it('of no units clears the record only: a rejected order was never in the stock of Postgres', async () => {
+      const sale = await stage.load();
+      const anna = sale.order('anna');
+      await sale.take([anna]);
+      const epoch = await sale.epoch();
+      await stage.backend.log.compensate({ ...sale.ref(), ...anna, units: 0 });
+      expect(await sale.held('anna')).toEqual([]);
+      expect(await sale.left()).toEqual([9]);
+      expect(await sale.epoch()).toBe(epoch);
+    });
+
+    it('leaves the log alone', async () => {
+      const sale = await stage.load();
+      const [anna] = await sale.sellEach(2);
+      const before = await stage.backend.log.readLog([sale.position()], 10);
+      await sale.compensate(anna!);
+      expect(await stage.backend.log.readLog([sale.position()], 10)).toEqual(before);
+    });
+
+    it('gives back an order that was loaded with the sale', async () => {
+      const orders = [{ orderId: '77', quantity: 1, key: '', seq: 0 }];
+      const sale = await stage.load({ stock: 1 }, { split: [0], holdings: [[{ buyerId: 'anna', orders }]] });
+      // The stock of the sale was 1, and the one unit is in an order of an earlier generation.
+      sale.returned = -1;
+      await sale.compensate({ orderId: '77', buyerId: 'anna', quantity: 1, key: '' });
+      expect(kinds(await sale.take([sale.order('ben')]))).toEqual(['taken']);
+    });
+
+    it.each([{ generation: 2 }, { segment: 1 }, { saleId: 'nowhere' }])('is refused at %o', async (other) => {
+      const sale = await stage.load();
+      const [anna] = await sale.sellEach(1);
+      const elsewhere = { ...sale.ref(), ...anna!, units: 1, ...other };
+      await expect(stage.backend.log.compensate(elsewhere)).rejects.toThrow(StaleGeneration);
+      expect(await sale.left()).toEqual([9]);
+    });
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import type { BackendEvents, Watermark } from '../../src/engine/contract.ts';
+import { until } from '../support/fixtures.ts';
+import { onEachBackend } from './backends.ts';
+
+/** Keeps what a subscriber was told. */
+class Heard implements BackendEvents {
+  readonly advanced: Watermark[] = [];
+  readonly hints: [string, readonly number[]][] = [];
+  readonly changed: string[] = [];
+
+  watermarks(watermarks: readonly Watermark[]): void {
+    this.advanced.push(...watermarks);
+  }
+
+  hint(saleId: string, segments: readonly number[]): void {
+    this.hints.push([saleId, segments]);
+  }
+
+  saleChanged(saleId: string): void {
+    this.changed.push(saleId);
+  }
+}
+
+onEachBackend((stage) => {
+  const listen = async () => {
+    const heard = new Heard();
+    const stop = await stage.backend.subscribe(heard);
+    return { heard, stop };
+  };
+  /** Events of one backend arrive in order: when this one is heard, so are those before it. */
+  const settled = async (heard: Heard) => {
+    const mark = `mark-${Math.random().toString(36).slice(2)}`;
+    stage.backend.takes.hint(mark, [0]);
+    await until(() => heard.hints.some(([saleId]) => saleId === mark), { what: 'the mark is heard' });
+  };
+
+  describe('a subscriber', () => {
+    it('hears which logs have grown', async () => {
+      const { heard } = await listen();
+      stage.backend.takes.hint('my.sale-1', [0, 63, 1023]);
+      await until(() => heard.hints.length > 0, { what: 'a hint' });
+      expect(heard.hints).toEqual([['my.sale-1', [0, 63, 1023]]]);
+    });
+
+    it('hears watermarks as they were given, with the rejected orders', async () => {
+      const { heard } = await listen();
+      const sale = await stage.load();
+      await sale.sellEach(2);
+      const watermark = {
+        ...sale.watermark(2, 2),
+        rejected: [{ orderId: '1001', reason: 'limit' as const }],
+      };
+      await stage.backend.log.advance([watermark]);
+      await until(() => heard.advanced.length > 0, { what: 'a watermark' });
+      expect(heard.advanced).toEqual([watermark]);
+    });
+
+    it('hears a watermark that the segment knew already: whoever waits for it may have missed it', async () => {
+      const { heard } = await listen();
+      const sale = await stage.load();
+      await sale.sellEach(1);
+      await stage.backend.log.advance([sale.watermark(1, 1)]);
+      await stage.backend.log.advance([sale.watermark(1, 1)]);
+      await until(() => heard.advanced.length === 2, { what: 'both watermarks' });
+    });
+
+    it('hears nothing of an advance of nothing', async () => {
+      const heard: number[] = [];
+      await stage.backend.subscribe({ watermarks: (watermarks) => heard.push(watermarks.length) });
+      await stage.backend.log.advance([]);
+      const sale = await stage.load();
+      await stage.backend.log.advance([sale.watermark(1, 1)]);
+      await until(() => heard.includes(1), { what: 'the watermark' });
+      expect(heard).toEqual([1]);
+    });
+
+    it('hears of a sale that is published, changed, or got units back', async () => {
+      const { heard } = await listen();
+      const sale = await stage.load();
+      const { id } = sale.sale;
+      await until(() => heard.changed.length === 1, { what: 'the sale is published' });
+      await stage.backend.sales.setState({ sale: sale.sale, state: 'open', generation: 1 });
+      await until(() => heard.changed.length === 2, { what: 'its state is set' });
+      const [anna] = await sale.sellEach(1);
+      await sale.compensate(anna!);
+      await until(() => heard.changed.length === 3, { what: 'an order is compensated' });
+      expect(heard.changed).toEqual([id, id, id]);
+    });
+
+    it('learns the raised epoch when it asks upon hearing of the change', async () => {
+      const sale = await stage.load();
+      const before = await sale.epoch();
+      const epochs: Promise<number>[] = [];
+      await stage.backend.subscribe({ saleChanged: () => epochs.push(sale.epoch()) });
+      await stage.backend.sales.publish({ sale: sale.sale, state: 'open', generation: 1 });
+      await until(() => epochs.length > 0, { what: 'the change is heard' });
+      expect(await epochs[0]).toBeGreaterThan(before);
+    });
+
+    it('hears nothing of takes, refusals and refused changes', async () => {
+      const sale = await stage.load();
+      const { heard } = await listen();
+      await sale.sellEach(2);
+      await stage.backend.sales
+        .publish({ sale: sale.sale, state: 'open', generation: 0 })
+        .catch((error: Error) => expect(error.name).toBe('StaleGeneration'));
+      await settled(heard);
+      expect([heard.changed, heard.advanced]).toEqual([[], []]);
+    });
+
+    it('hears nothing any more once it has ended its subscription', async () => {
+      const [gone, stays] = [await listen(), await listen()];
+      await gone.stop();
+      await settled(stays.heard);
+      expect(gone.heard.hints).toEqual([]);
+    });
+  });
+
+  it('a store that is up is ready at once', async () => {
+    await stage.backend.takes.whenReady(0);
+    expect(stage.backend.takes.ready).toBe(true);
+  });
+});

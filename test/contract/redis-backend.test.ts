@@ -1,0 +1,411 @@
+/** What only the Redis backend can go through: lost replies, a server that hangs or is full, keys that others wrote. */
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Sale, TakeOrder } from '../../src/engine/contract.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
+import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import {
+  aSale,
+  kinds,
+  type LoadedSale,
+  type LoadOptions,
+  loadSale,
+  refilled,
+  served,
+} from '../support/sales.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+
+const takeTimeoutMs = 200;
+/** Far below any timeout of ours: the answer was known without asking. */
+const atOnceMs = 50;
+
+let releasers: (() => unknown)[] = [];
+let loaded: LoadedSale[] = [];
+
+beforeEach(() => {
+  releasers = [];
+  loaded = [];
+});
+
+afterEach(async () => {
+  try {
+    for (const sale of loaded) await sale.expectConserved();
+  } finally {
+    for (const release of releasers.reverse()) await release();
+  }
+});
+
+async function open(url: string, keyPrefix = freshPrefix()): Promise<RedisBackend> {
+  const backend = await RedisBackend.open({ url, keyPrefix, takeTimeoutMs, maxLogOrders: 1000 });
+  releasers.push(() => backend.close());
+  return backend;
+}
+
+async function load(
+  backend: RedisBackend,
+  spec: Partial<Sale> = {},
+  options: LoadOptions = {},
+): Promise<LoadedSale> {
+  const sale = await loadSale(backend, aSale(spec), options);
+  loaded.push(sale);
+  return sale;
+}
+
+/** Direct access to the same server, to do what others might. */
+function outsider(url: string): Redis {
+  const client = new Redis(url);
+  releasers.push(() => client.disconnect());
+  return client;
+}
+
+async function startProxy(): Promise<TcpProxy> {
+  const proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
+  releasers.push(() => proxy.stop());
+  return proxy;
+}
+
+async function startServer(): Promise<RedisServer> {
+  const server = await RedisServer.start();
+  releasers.push(() => server[Symbol.asyncDispose]());
+  return server;
+}
+
+/** Matches requests that carry this order, the first `times` of them. */
+function requestsWith(
+  { buyerId }: TakeOrder,
+  times = Number.POSITIVE_INFINITY,
+): (request: Buffer) => boolean {
+  let matched = 0;
+  return (request) => request.includes(buyerId) && matched++ < times;
+}
+
+const recovered = (backend: RedisBackend) =>
+  until(() => backend.takes.ready, { what: 'the take connection is back' });
+
+describe('scripts that Redis has forgotten', () => {
+  it('are sent again, and the take happens once', async () => {
+    const sale = await load(await open(redisUrl()));
+    await sale.sellEach(1);
+    await outsider(redisUrl()).script('FLUSH');
+    await sale.sellEach(1);
+    expect(await sale.left()).toEqual([8]);
+  });
+
+  it('harm none of the takes in flight', async () => {
+    const sale = await load(await open(redisUrl()), { stock: 400, segments: 4 });
+    const admin = outsider(redisUrl());
+    const takes = sale.crowd(200).map(async (order, i) => {
+      if (i % 20 === 0) await admin.script('FLUSH');
+      // A lane each: batches of one lane are never in flight together.
+      return kinds(await sale.take([order], i % 4, { lane: i }))[0];
+    });
+    expect(new Set(await Promise.all(takes))).toEqual(new Set(['taken']));
+    expect((await sale.counters()).map((counters) => counters.orders)).toEqual([50, 50, 50, 50]);
+  });
+});
+
+describe('a lost reply', () => {
+  const setUp = async (spec?: Partial<Sale>, options?: LoadOptions) => {
+    const proxy = await startProxy();
+    const backend = await open(proxy.through(redisUrl()));
+    return { proxy, backend, sale: await load(backend, spec, options) };
+  };
+
+  it('makes the outcome unknown, the take happened once, and asking again settles it', async () => {
+    const { proxy, backend, sale } = await setUp();
+    const orders = [sale.order('anna'), sale.order('ben', { key: 'click-1' })];
+    const loss = proxy.loseReplies(requestsWith(orders[0]!));
+    await expect(sale.take(orders)).rejects.toThrow(OutcomeUnknown);
+    await loss.lost;
+    await recovered(backend);
+    expect(await sale.counters()).toMatchObject([{ left: 8, seq: 1, orders: 2 }]);
+    const again = served(await sale.take(orders));
+    expect(again.results).toMatchObject(orders.map(({ orderId }) => ({ kind: 'replay', orderId, seq: 1 })));
+    expect(await sale.left()).toEqual([8]);
+  });
+
+  it('of a refill makes the outcome unknown as well, and it happened once', async () => {
+    const { proxy, backend, sale } = await setUp({ stock: 5, segments: 2 }, { split: [0, 5] });
+    const anna = sale.order('anna');
+    const loss = proxy.loseReplies(requestsWith(anna));
+    await expect(sale.refillAndTake([anna])).rejects.toThrow(OutcomeUnknown);
+    await loss.lost;
+    await recovered(backend);
+    expect(await sale.left()).toEqual([2, 2]);
+    expect(kinds(refilled(await sale.refillAndTake([anna])).take)).toEqual(['replay']);
+  });
+
+  it('is the same to the caller as a lost request, which asking again takes', async () => {
+    const { proxy, backend, sale } = await setUp();
+    const anna = sale.order('anna');
+    const loss = proxy.loseRequests(requestsWith(anna));
+    await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
+    await loss.lost;
+    await recovered(backend);
+    expect(kinds(await sale.take([anna]))).toEqual(['taken']);
+  });
+
+  it('loses none of the work that is tried again by itself', async () => {
+    const { proxy, sale } = await setUp();
+    const [anna] = await sale.sellEach(1);
+    const loss = proxy.loseReplies(requestsWith(anna!));
+    await sale.backend.log.compensate({ ...sale.ref(), ...anna!, units: 1 });
+    sale.returned += 1;
+    await loss.lost;
+    expect(await sale.left()).toEqual([10]);
+  });
+});
+
+describe('a batch that arrives late', () => {
+  it('is superseded by the newer ticket with which it was asked for again', async () => {
+    const proxy = await startProxy();
+    const backend = await open(proxy.through(redisUrl()));
+    const sale = await load(backend);
+    const anna = sale.order('anna');
+    const hold = proxy.hold(requestsWith(anna, 1));
+    await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
+    await hold.held;
+    // The network has swallowed the old connection without a word; a new one is made all the same.
+    await recovered(backend);
+    expect(kinds(await sale.take([anna]))).toEqual(['taken']);
+    // A segment that executed the late batch now would find units, and a buyer who has the right to buy.
+    await sale.compensate(anna);
+    await proxy.release();
+    expect(await sale.held('anna')).toEqual([]);
+    expect(await sale.counters()).toMatchObject([{ left: 10, orders: 1 }]);
+  });
+});
+
+describe('a Redis that hangs', () => {
+  it('makes the outcome unknown in time, refuses at once meanwhile, and serves when it is back', async () => {
+    const server = await startServer();
+    const backend = await open(server.url);
+    const sale = await load(backend);
+    await sale.sellEach(1);
+    await server.pause();
+    const [anna, ben] = [sale.order('anna'), sale.order('ben')];
+    const begun = performance.now();
+    await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
+    expect(performance.now() - begun).toBeLessThan(takeTimeoutMs * 3);
+
+    await until(() => !backend.takes.ready, { what: 'the dead connection is given up' });
+    const asked = performance.now();
+    await expect(sale.take([ben])).rejects.toThrow(NotExecuted);
+    expect(performance.now() - asked).toBeLessThan(atOnceMs);
+
+    server.resume();
+    await backend.takes.whenReady(10_000);
+    expect(kinds(await sale.take([anna, ben]))).toContain('taken');
+    expect(await sale.counters()).toMatchObject([{ left: 7, orders: 3 }]);
+  });
+
+  it('is waited for no longer than the caller wants', async () => {
+    const server = await startServer();
+    const backend = await open(server.url);
+    await server.kill();
+    await until(() => !backend.takes.ready, { what: 'the end is noticed' });
+    const begun = performance.now();
+    await backend.takes.whenReady(20);
+    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect(backend.takes.ready).toBe(false);
+  });
+});
+
+describe('a Redis that is not there', () => {
+  it('is refused at once, and nothing was done', async () => {
+    const server = await startServer();
+    const backend = await open(server.url);
+    const sale = await loadSale(backend, aSale());
+    await server.kill();
+    await until(() => !backend.takes.ready, { what: 'the end is noticed' });
+    for (const ask of [() => sale.take(sale.crowd(1)), () => sale.refillAndTake(sale.crowd(1))]) {
+      const begun = performance.now();
+      await expect(ask()).rejects.toThrow(NotExecuted);
+      expect(performance.now() - begun).toBeLessThan(atOnceMs);
+    }
+    // Hints are best effort: nobody waits for them, and nobody is hurt.
+    backend.takes.hint('anything', [0]);
+  });
+
+  it('comes back empty and answers stale, not zero', async () => {
+    const server = await startServer();
+    const backend = await open(server.url);
+    const sale = await loadSale(backend, aSale());
+    await server.restart();
+    await recovered(backend);
+    expect(await sale.take(sale.crowd(1))).toEqual({ status: 'stale' });
+    expect(await sale.refillAndTake(sale.crowd(1))).toEqual({ status: 'stale' });
+    expect(await backend.sales.read(sale.sale.id)).toBeUndefined();
+  });
+
+  it('can not be opened', async () => {
+    const server = await startServer();
+    await server.kill();
+    await expect(open(server.url)).rejects.toThrow(/ECONNREFUSED|closed/);
+  });
+});
+
+describe('a Redis that is full', () => {
+  it('refuses takes before anything is written, and serves when there is room', async () => {
+    const server = await startServer();
+    const backend = await open(server.url);
+    const sale = await load(backend, { stock: 2, segments: 2 }, { split: [0, 2] });
+    const admin = outsider(server.url);
+    const before = await contentOf(admin);
+    await admin.config('SET', 'maxmemory', '1');
+    const anna = sale.order('anna');
+    await expect(sale.take([anna], 1)).rejects.toThrow(NotExecuted);
+    await expect(sale.refillAndTake([anna])).rejects.toThrow(NotExecuted);
+    expect(await contentOf(admin)).toEqual(before);
+    await admin.config('SET', 'maxmemory', '0');
+    expect(kinds(refilled(await sale.refillAndTake([anna])).take)).toEqual(['taken']);
+  });
+});
+
+describe('keys that somebody else has spoilt', () => {
+  const setUp = async () => {
+    const prefix = freshPrefix();
+    const backend = await open(redisUrl(), prefix);
+    const sale = await loadSale(backend, aSale({ stock: 6, segments: 2 }));
+    const anna = sale.order('anna');
+    await sale.take([anna]);
+    const key = (part: string, segment = 0) => `${prefix}{${sale.sale.id}:${segment}}:${part}`;
+    return { backend, sale, anna, prefix, admin: outsider(redisUrl()), key };
+  };
+
+  it.each(['segment', 'buyers', 'log'])(
+    'fail a take when %s is of another type, and nothing is written',
+    async (part) => {
+      const { sale, anna, prefix, admin, key } = await setUp();
+      await admin.set(key(part), 'not what it was');
+      const before = await contentOf(admin, prefix);
+      await expect(sale.take([sale.order('ben')])).rejects.toThrow(BackendCorrupt);
+      await expect(sale.refillAndTake([sale.order('ben')])).rejects.toThrow(BackendCorrupt);
+      if (part !== 'log') await expect(sale.compensate(anna)).rejects.toThrow(/WRONGTYPE/);
+      if (part !== 'buyers')
+        await expect(sale.backend.log.advance([sale.watermark(1, 1)])).rejects.toThrow(/WRONGTYPE/);
+      expect(await contentOf(admin, prefix)).toEqual(before);
+    },
+  );
+
+  it.each(
+    ['left', 'limit', 'seq', 'committed', 'committedOrders', 'orders', 'taken'].flatMap((field) =>
+      ['', 'many', 'nan', 'inf', '-1', '1.5'].map((value) => [field, value] as const),
+    ),
+  )('fail a take when %s is "%s", and nothing is written', async (field, value) => {
+    const { sale, anna, prefix, admin, key } = await setUp();
+    await admin.hset(key('segment'), field, value);
+    const before = await contentOf(admin, prefix);
+    await expect(sale.take([sale.order('ben')])).rejects.toThrow(BackendCorrupt);
+    await expect(sale.take([anna])).rejects.toThrow(BackendCorrupt);
+    expect(await contentOf(admin, prefix)).toEqual(before);
+  });
+
+  it.each(['state', 'left', 'limit', 'seq', 'tail', 'committed', 'committedOrders', 'orders', 'taken'])(
+    'fail a take when %s is missing',
+    async (field) => {
+      const { sale, prefix, admin, key } = await setUp();
+      await admin.hdel(key('segment'), field);
+      const before = await contentOf(admin, prefix);
+      await expect(sale.take([sale.order('ben')])).rejects.toThrow(BackendCorrupt);
+      expect(await contentOf(admin, prefix)).toEqual(before);
+    },
+  );
+
+  it.each(['many', '1.5', '1e3', ''])(
+    'fail a refill before any unit moves when a donor has "%s" units',
+    async (left) => {
+      const { sale, prefix, admin, key } = await setUp();
+      await admin.hset(key('segment', 1), 'left', left);
+      const before = await contentOf(admin, prefix);
+      const all = sale.crowd(6);
+      await expect(sale.refillAndTake(all)).rejects.toThrow(BackendCorrupt);
+      expect(await contentOf(admin, prefix)).toEqual(before);
+    },
+  );
+
+  it('fail a compensation before the record is touched', async () => {
+    const { sale, anna, admin, key } = await setUp();
+    await admin.hset(key('segment'), 'left', 'many');
+    await expect(sale.compensate(anna)).rejects.toThrow(/CORRUPT/);
+    expect(await sale.held('anna')).toHaveLength(1);
+  });
+
+  it('are never counted as zero in a snapshot, a log or a recall', async () => {
+    const { sale, admin, key } = await setUp();
+    await admin.hdel(key('segment'), 'left', 'seq', 'committed');
+    await expect(sale.counters()).rejects.toThrow(BackendCorrupt);
+    await expect(sale.backend.log.readLog([sale.position()], 10)).rejects.toThrow(BackendCorrupt);
+    await expect(sale.held('anna')).rejects.toThrow(/CORRUPT/);
+  });
+
+  it('are told from a log that is newer than its segment: the take is refused and nothing is written', async () => {
+    const { sale, prefix, admin, key } = await setUp();
+    await admin.xadd(key('log'), '1-7', 'p', '', 'n', '1', 'o', '5 ben 1 ');
+    const before = await contentOf(admin, prefix);
+    await expect(sale.take([sale.order('ben')])).rejects.toThrow(BackendCorrupt);
+    expect(await contentOf(admin, prefix)).toEqual(before);
+  });
+
+  it('are not read as this generation when the log has entries of another', async () => {
+    const { sale, anna, admin, key } = await setUp();
+    await admin.xadd(key('log'), '2-1', 'p', '', 'n', '1', 'o', '5 ben 1 ');
+    const [log] = await sale.backend.log.readLog([sale.position()], 10);
+    expect(log!.entries.map((entry) => entry.orders)).toEqual([[anna]]);
+  });
+
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'are not made by an order of %d units',
+    async (quantity) => {
+      const { sale, prefix, admin } = await setUp();
+      const before = await contentOf(admin, prefix);
+      const orders = [sale.order('ben'), sale.order('cleo', { quantity })];
+      await expect(sale.take(orders)).rejects.toThrow(NotExecuted);
+      expect(await contentOf(admin, prefix)).toEqual(before);
+    },
+  );
+});
+
+describe('the keys', () => {
+  it('of a segment share a hash tag of their own, and the sale has another', async () => {
+    const prefix = freshPrefix();
+    const sale = await load(await open(redisUrl(), prefix), { segments: 2 });
+    await sale.sellEach(1, 0);
+    await sale.sellEach(1, 1);
+    const { id } = sale.sale;
+    const segments = [0, 1].flatMap((i) =>
+      ['buyers', 'log', 'segment'].map((part) => `${prefix}{${id}:${i}}:${part}`),
+    );
+    expect(await outsider(redisUrl()).keys(`${prefix}*`)).toEqual(
+      expect.arrayContaining([...segments, `${prefix}{${id}}:sale`]),
+    );
+  });
+
+  it("of two installations on one Redis don't meet, nor do their messages", async () => {
+    const [one, two] = [await open(redisUrl()), await open(redisUrl())];
+    const spec = { id: 'the-same' };
+    const first = await load(one, { ...spec, stock: 1 });
+    const second = await load(two, { ...spec, stock: 5 });
+    const heard: string[] = [];
+    await one.subscribe({ hint: (saleId) => heard.push(saleId) });
+    two.takes.hint('of-two', [0]);
+    one.takes.hint('of-one', [0]);
+    await until(() => heard.length > 0, { what: 'a hint' });
+    expect(heard).toEqual(['of-one']);
+    expect([await first.left(), await second.left()]).toEqual([[1], [5]]);
+  });
+});
+
+/** Everything under a prefix, as it is stored. */
+async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unknown>> {
+  const content: Record<string, unknown> = {};
+  for (const key of (await client.keys(`${prefix}*`)).sort()) {
+    const type = await client.type(key);
+    if (type === 'hash') content[key] = await client.hgetall(key);
+    else if (type === 'stream') content[key] = await client.xrange(key, '-', '+');
+    else content[key] = await client.get(key);
+  }
+  return content;
+}

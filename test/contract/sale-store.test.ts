@@ -1,0 +1,294 @@
+import { describe, expect, it } from 'vitest';
+import { StaleGeneration } from '../../src/engine/errors.ts';
+import { aSale, kinds, type LoadedSale } from '../support/sales.ts';
+import { onEachBackend } from './backends.ts';
+
+onEachBackend((stage) => {
+  const publish = ({ sale, generation }: LoadedSale) =>
+    stage.backend.sales.publish({ sale, state: 'open', generation });
+
+  describe('a published sale', () => {
+    it('can be read with everything that it was defined with', async () => {
+      const spec = {
+        ...{
+          title: 'Zoë & friends “live”',
+          stock: 2,
+          segments: 2,
+          perBuyerLimit: 4,
+          endsAt: Date.UTC(2030, 0),
+        },
+        ...{
+          priceMinor: 1990,
+          currency: 'EUR',
+          metadata: { hall: 7, tags: ['a', 'b'], nested: { ok: true } },
+        },
+      };
+      const { sale } = await stage.load(spec, { generation: 3, state: 'paused' });
+      const record = await stage.backend.sales.read(sale.id);
+      expect(record).toEqual({ sale, state: 'paused', generation: 3, epoch: 1 });
+    });
+
+    it('is nowhere before it is published', async () => {
+      const { id } = aSale();
+      await stage.backend.sales.loadSegment({
+        saleId: id,
+        segment: 0,
+        generation: 1,
+        left: 1,
+        perBuyerLimit: 1,
+      });
+      expect(await stage.backend.sales.read(id)).toBeUndefined();
+      expect(await stage.backend.sales.pulse([id])).toEqual([undefined]);
+    });
+
+    it('raises its epoch each time that it is published, also over generations', async () => {
+      const sale = await stage.load();
+      const epochs = [await sale.epoch()];
+      await publish(sale);
+      epochs.push(await sale.epoch());
+      const rebuilt = await stage.reload(sale, {});
+      epochs.push(await rebuilt.epoch());
+      expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b));
+    });
+
+    it('shows in a pulse beside others, in the order asked for', async () => {
+      const one = await stage.load({}, { state: 'paused' });
+      const two = await stage.load({}, { generation: 5 });
+      const pulses = await stage.backend.sales.pulse([two.sale.id, 'nowhere', one.sale.id]);
+      expect(pulses).toMatchObject([
+        { state: 'open', generation: 5, epoch: 1 },
+        undefined as never,
+        { state: 'paused', generation: 1, epoch: 1 },
+      ]);
+      expect(await stage.backend.sales.pulse([])).toEqual([]);
+    });
+
+    it('is refused when a segment was not loaded, or in another generation', async () => {
+      const { sale } = await stage.load({ segments: 2 });
+      const wider = { sale: { ...sale, segments: 3 }, state: 'open' as const, generation: 1 };
+      await expect(stage.backend.sales.publish(wider)).rejects.toThrow(StaleGeneration);
+      const later = { sale, state: 'open' as const, generation: 2 };
+      await expect(stage.backend.sales.publish(later)).rejects.toThrow(StaleGeneration);
+      expect(await stage.backend.sales.read(sale.id)).toMatchObject({ generation: 1, sale: { segments: 2 } });
+    });
+
+    it('is not reopened by a rebuild of an older generation', async () => {
+      const old = await stage.load();
+      const sale = await stage.reload(old, { state: 'paused' });
+      await expect(publish(old)).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'paused' });
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ generation: 2, state: 'paused' });
+    });
+  });
+
+  describe('the state of a sale', () => {
+    it('is set in every segment and in the record, and raises the epoch', async () => {
+      const sale = await stage.load({ stock: 4, segments: 4 });
+      const epoch = await sale.epoch();
+      await stage.backend.sales.setState({ sale: sale.sale, state: 'paused', generation: 1 });
+      for (let segment = 0; segment < 4; segment++) {
+        expect(await sale.take([sale.order('anna')], segment)).toEqual({ status: 'paused' });
+      }
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused' });
+      expect(await sale.epoch()).toBeGreaterThan(epoch);
+    });
+
+    it('comes with the new definition of the sale', async () => {
+      const sale = await stage.load();
+      const later = { ...sale.sale, title: 'Second night' };
+      await stage.backend.sales.setState({ sale: later, state: 'open', generation: 1 });
+      expect((await stage.backend.sales.read(later.id))?.sale).toEqual(later);
+    });
+
+    it.each([1, 3])('is refused in generation %i of a sale in generation 2', async (generation) => {
+      const sale = await stage.load({}, { generation: 2 });
+      const record = { sale: sale.sale, state: 'closed' as const, generation };
+      await expect(stage.backend.sales.setState(record)).rejects.toThrow(StaleGeneration);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('does not thaw a frozen sale', async () => {
+      const sale = await stage.load();
+      await sale.freeze();
+      const record = { sale: sale.sale, state: 'open' as const, generation: 1 };
+      await expect(stage.backend.sales.setState(record)).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
+    });
+  });
+
+  describe('freezing', () => {
+    it('leaves units, orders and the record as they are, and publishing thaws', async () => {
+      const sale = await stage.load();
+      const [anna] = await sale.sellEach(1);
+      await sale.freeze();
+      expect(await sale.left()).toEqual([9]);
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'open' });
+      await publish(sale);
+      expect(kinds(await sale.take([anna!, sale.order('ben')]))).toEqual(['replay', 'taken']);
+    });
+
+    it.each([1, 3])('in generation %i leaves a sale in generation 2 alone', async (generation) => {
+      const sale = await stage.load({}, { generation: 2 });
+      await stage.backend.sales.freeze(sale.sale.id, 1, generation);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('does not make a segment that is not there', async () => {
+      await stage.backend.sales.freeze('nowhere', 2, 1);
+      const missing = { counters: undefined };
+      expect(await stage.backend.sales.snapshot('nowhere', 2, 1)).toMatchObject([missing, missing]);
+    });
+  });
+
+  describe('loading a segment', () => {
+    it('replaces units, buyers, log and tickets', async () => {
+      const old = await stage.load({ stock: 3 });
+      await old.sellEach(1);
+      await stage.backend.log.advance([old.watermark(1, 1)]);
+      await old.take([old.order('anna')], 0, { ticket: 9 });
+      const sale = await stage.reload(old, { split: [3] });
+      expect(await sale.counters()).toEqual([{ left: 3, seq: 0, committed: 0, taken: 0, orders: 0 }]);
+      const [log] = await stage.backend.log.readLog([sale.position()], 10);
+      expect(log).toMatchObject({ head: { seq: 0, tail: '' }, entries: [] });
+      expect(kinds(await sale.take([sale.order('anna')], 0, { ticket: 1 }))).toEqual(['taken']);
+    });
+
+    it.each([1, 2])('is refused in generation %i when it is there in generation 2', async (generation) => {
+      const sale = await stage.load({}, { generation: 2 });
+      const load = { ...sale.ref(), generation, left: 99, perBuyerLimit: 1 };
+      await expect(stage.backend.sales.loadSegment(load)).rejects.toThrow(StaleGeneration);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('sets the limit per buyer', async () => {
+      const sale = await stage.load({ perBuyerLimit: 2 });
+      const orders = ['anna', 'anna', 'anna'].map((buyer) => sale.order(buyer));
+      expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'limit']);
+    });
+  });
+
+  describe('loaded holdings', () => {
+    const held = { orderId: '77', quantity: 2, key: 'click:1', seq: 0 };
+
+    it('count against the limit and answer replays, as entry 0', async () => {
+      const holdings = [[{ buyerId: 'anna', orders: [held] }]];
+      const sale = await stage.load({ perBuyerLimit: 2 }, { holdings });
+      const byKey = sale.order('anna', { quantity: 2, key: 'click:1' });
+      const byId = { ...sale.order('anna', { quantity: 2 }), orderId: '77' };
+      await expect(sale.take([byKey, byId, sale.order('anna')])).resolves.toMatchObject({
+        results: [
+          { kind: 'replay', orderId: '77', quantity: 2, seq: 0 },
+          { kind: 'replay', orderId: '77', quantity: 2, seq: 0 },
+          { kind: 'limit', orderIds: ['77'] },
+        ],
+      });
+    });
+
+    it('may be thousands, and without any order', async () => {
+      const orders = [{ ...held, quantity: 1 }];
+      const many = Array.from({ length: 2500 }, (_, i) => ({
+        buyerId: `buyer-${i}`,
+        orders: i % 2 ? orders : [],
+      }));
+      const sale = await stage.load({}, { holdings: [many] });
+      const { holdings } = await stage.backend.sales.recall(
+        sale.ref(),
+        many.slice(-300).map((holding) => holding.buyerId),
+      );
+      expect(holdings).toEqual(many.slice(-300));
+      expect(kinds(await sale.take([sale.order('buyer-0'), sale.order('buyer-1')]))).toEqual([
+        'taken',
+        'limit',
+      ]);
+    });
+
+    it.each([{ generation: 1 }, { generation: 3 }, { segment: 1 }])('are refused at %o', async (other) => {
+      const old = await stage.load();
+      await old.freeze();
+      const sale = await stage.reload(old, {});
+      await old.freeze();
+      const load = stage.backend.sales.loadHoldings({ ...sale.ref(), ...other }, [
+        { buyerId: 'a', orders: [held] },
+      ]);
+      await expect(load).rejects.toThrow(StaleGeneration);
+    });
+
+    it('of nobody are refused all the same', async () => {
+      const sale = await stage.load();
+      await expect(stage.backend.sales.loadHoldings(sale.ref(), [])).rejects.toThrow(StaleGeneration);
+      await sale.freeze();
+      await stage.backend.sales.loadHoldings(sale.ref(), []);
+    });
+
+    it('are refused once the sale is published', async () => {
+      const sale = await stage.load();
+      const load = stage.backend.sales.loadHoldings(sale.ref(), [{ buyerId: 'anna', orders: [held] }]);
+      await expect(load).rejects.toThrow(StaleGeneration);
+      expect(await sale.held('anna')).toEqual([]);
+    });
+  });
+
+  describe('a snapshot', () => {
+    it('counts units, entries and orders per segment', async () => {
+      const sale = await stage.load({ perBuyerLimit: 3 }, { split: [5, 5] });
+      await sale.take([sale.order('anna', { quantity: 3 }), sale.order('ben')], 1);
+      await sale.sellEach(1, 1);
+      await stage.backend.log.advance([sale.watermark(1, 2, 1)]);
+      expect(await stage.backend.sales.snapshot(sale.sale.id, 2, 1)).toEqual([
+        { segment: 0, counters: { left: 5, seq: 0, committed: 0, taken: 0, orders: 0 } },
+        { segment: 1, counters: { left: 0, seq: 2, committed: 1, taken: 5, orders: 3 } },
+      ]);
+    });
+
+    it('shows what is missing or in another generation as missing, never as zero', async () => {
+      const sale = await stage.load();
+      const { id } = sale.sale;
+      expect(await stage.backend.sales.snapshot(id, 1, 2)).toEqual([{ segment: 0, counters: undefined }]);
+      const [, missing] = await stage.backend.sales.snapshot(id, 2, 1);
+      expect(missing).toEqual({ segment: 1, counters: undefined });
+    });
+  });
+
+  describe('a recall', () => {
+    it('tells what buyers hold and what is committed, also when the sale is closed', async () => {
+      const sale = await stage.load({ perBuyerLimit: 5 });
+      const [one, two] = [sale.order('anna', { quantity: 2, key: 'k' }), sale.order('anna')];
+      await sale.take([one]);
+      await sale.take([two]);
+      await stage.backend.log.advance([sale.watermark(1, 1)]);
+      await stage.backend.sales.setState({ sale: sale.sale, state: 'closed', generation: 1 });
+      expect(await stage.backend.sales.recall(sale.ref(), ['ben', 'anna'])).toEqual({
+        committed: 1,
+        holdings: [
+          { buyerId: 'ben', orders: [] },
+          {
+            buyerId: 'anna',
+            orders: [
+              { orderId: one.orderId, quantity: 2, key: 'k', seq: 1 },
+              { orderId: two.orderId, quantity: 1, key: '', seq: 2 },
+            ],
+          },
+        ],
+      });
+    });
+
+    it('of nobody tells what is committed', async () => {
+      const sale = await stage.load();
+      await sale.sellEach(1);
+      await stage.backend.log.advance([sale.watermark(1, 1)]);
+      expect(await stage.backend.sales.recall(sale.ref(), [])).toEqual({ committed: 1, holdings: [] });
+    });
+
+    it.each([{ generation: 2 }, { segment: 1 }, { saleId: 'nowhere' }])('is refused at %o', async (other) => {
+      const sale = await stage.load();
+      const recall = stage.backend.sales.recall({ ...sale.ref(), ...other }, ['anna']);
+      await expect(recall).rejects.toThrow(StaleGeneration);
+    });
+
+    it('is refused while the sale is frozen', async () => {
+      const sale = await stage.load();
+      await sale.freeze();
+      await expect(stage.backend.sales.recall(sale.ref(), ['anna'])).rejects.toThrow(StaleGeneration);
+    });
+  });
+});
