@@ -2,7 +2,13 @@
 import { type Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { type Config, defaultText, loadConfig } from '../config/config.ts';
-import { type Setting, type SettingGroup, settingNames, type SettingName, settings } from '../config/settings.ts';
+import {
+  type Setting,
+  type SettingGroup,
+  type SettingName,
+  settingNames,
+  settings,
+} from '../config/settings.ts';
 import { createLog } from '../node/log.ts';
 import type { ExitCode } from './explain.ts';
 
@@ -42,7 +48,11 @@ export const QUIET = { logLevel: 'warn' } as const;
 /** Settings by which a command finds sales: the stores themselves, or a running node. */
 export const SALE_SETTINGS: readonly SettingName[] = [...settingsOf('Stores', 'Operators'), 'logLevel'];
 
-export function addCommand(parent: Command, spec: CommandSpec, finished: (exitCode: ExitCode) => void): Command {
+export function addCommand(
+  parent: Command,
+  spec: CommandSpec,
+  finished: (exitCode: ExitCode) => void,
+): Command {
   const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
   for (const option of spec.options ?? []) command.addOption(option);
   command.option('--json', 'print one JSON object on stdout and nothing else there');

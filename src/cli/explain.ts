@@ -98,7 +98,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOTFOUND: `That host name is not known: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   EAI_AGAIN: `That host name can't be looked up now: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   ETIMEDOUT: `No answer: is the host right, and does a firewall stand in between? ${doctor}.`,
-  EADDRINUSE: 'Something listens on that port already: set PORT or OPS_PORT to another, or to 0 for any free one.',
+  EADDRINUSE:
+    'Something listens on that port already: set PORT or OPS_PORT to another, or to 0 for any free one.',
   EACCES: 'This user may not do that: choose a port from 1024 on, or a DATA_DIR that it may write to.',
   '28P01': 'Correct the user or password in DATABASE_URL.',
   '28000': 'Postgres does not let this user in: correct DATABASE_URL, or pg_hba.conf.',

@@ -3,6 +3,7 @@ import { Agent, request } from 'undici';
 import type { Config } from '../config/config.ts';
 import { httpUrl, reachableHost } from '../config/hosts.ts';
 import { findOpsToken, opsTokenFile } from '../config/ops-token.ts';
+import type { SaleState } from '../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
 import {
   SaleExists,
@@ -10,6 +11,7 @@ import {
   type SaleStatus,
   UnknownSale,
   type VerifyReport,
+  WrongState,
 } from '../sync/operations.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -35,6 +37,8 @@ interface Problem {
   readonly title?: string;
   readonly detail?: string;
   readonly faults?: readonly { field: string; problem: string }[];
+  /** With `wrong_state`: the state that the sale is in. */
+  readonly state?: SaleState;
 }
 
 interface Call {
@@ -43,11 +47,17 @@ interface Call {
   readonly body?: unknown;
   /** The sale it is about, for the error that names it. */
   readonly saleId?: string;
+  /** What it does to that sale, for the error that says it can't be done. */
+  readonly wanted?: string;
 }
 
-type StateAction = 'pause' | 'resume' | 'close';
+const DONE = { pause: 'paused', resume: 'resumed', close: 'closed' } as const;
 
-export function opsUrlOf({ opsUrl, opsHost, opsPort }: Pick<Config, 'opsUrl' | 'opsHost' | 'opsPort'>): string {
+export function opsUrlOf({
+  opsUrl,
+  opsHost,
+  opsPort,
+}: Pick<Config, 'opsUrl' | 'opsHost' | 'opsPort'>): string {
   return opsUrl ? opsUrl.reveal().replace(/\/+$/, '') : httpUrl(reachableHost(opsHost), opsPort);
 }
 
@@ -101,8 +111,14 @@ export class OpsClient implements SaleOperations {
     return this.#agent.close();
   }
 
-  #change(saleId: string, action: StateAction): Promise<SaleStatus> {
-    return this.#call({ method: 'PATCH', path: pathOf(saleId), body: { action }, saleId });
+  #change(saleId: string, action: keyof typeof DONE): Promise<SaleStatus> {
+    return this.#call({
+      method: 'PATCH',
+      path: pathOf(saleId),
+      body: { action },
+      saleId,
+      wanted: DONE[action],
+    });
   }
 
   async #call<T>(call: Call): Promise<T> {
@@ -131,25 +147,38 @@ export class OpsClient implements SaleOperations {
 
   #unreachable(error: unknown): NoNode {
     const code = (error as { code?: string }).code;
-    const found = code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
+    const found =
+      code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
     return new NoNode(
       `${found} at ${withoutUser(this.#url)}. Start a node with \`stockade serve\`, name a running one with --ops-url or OPS_URL, ` +
         'or set both REDIS_URL and DATABASE_URL to work without a node',
     );
   }
 
-  #errorFrom({ saleId = '' }: Call, status: number, problem: Problem | undefined): StockadeError {
+  #errorFrom(
+    { saleId = '', wanted = 'changed' }: Call,
+    status: number,
+    problem: Problem | undefined,
+  ): StockadeError {
     const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
     if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
-    switch (problem?.code) {
+    if (problem?.code === undefined) {
+      return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
+    }
+    switch (problem.code) {
       case 'unknown_sale':
         return new UnknownSale(saleId);
       case 'sale_exists':
         return new SaleExists(saleId);
+      case 'wrong_state':
+        return problem.state
+          ? new WrongState(saleId, problem.state, wanted)
+          : new StockadeError('wrong_state', detail);
       case 'invalid_request':
-        return new InvalidInput('the request is not valid', problem.faults ?? [{ field: 'it', problem: detail }]);
-      case undefined:
-        return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
+        return new InvalidInput(
+          'the request is not valid',
+          problem.faults ?? [{ field: 'it', problem: detail }],
+        );
       default:
         return new StockadeError(problem.code, detail);
     }

@@ -1,11 +1,11 @@
-import { EXIT_INTERRUPTED } from './explain.ts';
+import { EXIT_INTERRUPTED, Interrupted } from './explain.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 export interface Interruption {
   /** Resolves with the first signal. */
   readonly asked: Promise<NodeJS.Signals>;
-  /** Aborted by the first signal. */
+  /** Aborted by the first signal; its reason is `Interrupted`. */
   readonly signal: AbortSignal;
   /** Gives the signals back to Node, which ends the process at once. */
   release(): void;
@@ -20,7 +20,7 @@ export function watchSignals(): Interruption {
   });
   const onSignal = (signal: NodeJS.Signals) => {
     if (abort.signal.aborted) process.exit(EXIT_INTERRUPTED);
-    abort.abort(signal);
+    abort.abort(new Interrupted(signal));
     ask(signal);
   };
   for (const signal of SIGNALS) process.on(signal, onSignal);

@@ -59,7 +59,8 @@ export class Board {
   learn(slot: number, epoch: number, asked: number): void {
     if (slot === NO_SLOT) return;
     this.#raise(slot, EPOCH, epoch);
-    if (this.epoch(slot) === epoch) Atomics.store(this.#slots, slot * SLOTS_PER_SALE + CONFIRMED, wrapped(asked));
+    if (this.epoch(slot) === epoch)
+      Atomics.store(this.#slots, slot * SLOTS_PER_SALE + CONFIRMED, wrapped(asked));
   }
 
   /** Every segment was seen empty, and nothing in transit, at `epoch`; `asked` as in `learn`. */

@@ -30,7 +30,11 @@ export class Deadlines {
 
   #sweep(): void {
     const now = monotonicMs();
-    for (let head = this.#queue.peek(); head && (head.settled || head.deadline <= now); head = this.#queue.peek()) {
+    for (
+      let head = this.#queue.peek();
+      head && (head.settled || head.deadline <= now);
+      head = this.#queue.peek()
+    ) {
       this.#queue.shift();
       if (!head.settled) head.settle(this.#expired(head));
     }

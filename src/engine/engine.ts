@@ -6,6 +6,7 @@
  * A purchase with an idempotency key may be the repetition of one that succeeded. So what this node alone would refuse
  * (sold out, ended, paused) is refused only after the buyer's record was asked whether it knows the key.
  */
+import pLimit from 'p-limit';
 import type { Board } from './board.ts';
 import type { Backend, HeldOrder, Outcome, Purchase, SaleRecord, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
@@ -15,6 +16,9 @@ import { Lane, type LaneHost, type LaneSale } from './lane.ts';
 import { monotonicMs } from './monotonic.ts';
 import { Pending } from './pending.ts';
 import { Recaller } from './recaller.ts';
+
+/** Sales asked side by side for one buyer's order. */
+const PARALLEL_RECALLS = 16;
 
 export interface EngineOptions {
   readonly backend: Backend;
@@ -122,9 +126,19 @@ export class Engine {
     return sale && { record: sale.record, slot: sale.slot };
   }
 
-  /** Purchases under way. */
-  get inFlight(): number {
-    return this.#inFlight;
+  /** An order in the buyer's records of the sales that this worker knows; for orders too new for Postgres. */
+  async findOrder(
+    buyerId: string,
+    orderId: string,
+  ): Promise<{ saleId: string; quantity: number } | undefined> {
+    const found = await pLimit(PARALLEL_RECALLS).map([...this.#sales.values()], async ({ record }) => {
+      const { id: saleId, segments } = record.sale;
+      const ref = { saleId, segment: homeSegment(buyerId, segments), generation: record.generation };
+      const { orders } = await this.#recaller.ask(ref, buyerId).catch(() => ({ orders: [] }));
+      const order = orders.find((o) => o.orderId === orderId);
+      return order && { saleId, quantity: order.quantity };
+    });
+    return found.find((order) => order !== undefined);
   }
 
   /** Purchases queued per lane, for the metrics. */
@@ -156,7 +170,10 @@ export class Engine {
   #refusal({ record, slot }: LiveSale, { quantity }: Purchase): Outcome | undefined {
     const { sale, state } = record;
     if (!Number.isInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit) {
-      return { code: 'invalid_request', detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}` };
+      return {
+        code: 'invalid_request',
+        detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
+      };
     }
     if (this.#options.board.isSoldOut(slot)) return { code: 'sold_out' };
     if (state === 'closed') return { code: 'ended', endedAt: sale.endsAt };

@@ -52,7 +52,10 @@ export interface LaneSale {
   readonly slot: number;
 }
 
-type Answer = { readonly reply: TakeReply; readonly stock?: { readonly total: number; readonly epoch: number } };
+type Answer = {
+  readonly reply: TakeReply;
+  readonly stock?: { readonly total: number; readonly epoch: number };
+};
 
 export class Lane {
   readonly segment: number;
@@ -151,7 +154,14 @@ export class Lane {
     const { sale, generation } = this.#sale.record;
     const { takes, worker } = this.#host;
     this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);
-    const batch = { saleId: sale.id, segment: this.segment, generation, lane: worker, ticket: this.#ticket, orders };
+    const batch = {
+      saleId: sale.id,
+      segment: this.segment,
+      generation,
+      lane: worker,
+      ticket: this.#ticket,
+      orders,
+    };
     for (const pending of orders) pending.phase = 'sent';
     this.#host.batchSent(orders.length);
     if (!refill) return { reply: await takes.take(batch) };
@@ -161,7 +171,12 @@ export class Lane {
   }
 
   /** @returns the purchases to ask for again */
-  async #settle(asked: Pending[], { reply, stock }: Answer, sent: number, doubt: boolean): Promise<Pending[]> {
+  async #settle(
+    asked: Pending[],
+    { reply, stock }: Answer,
+    sent: number,
+    doubt: boolean,
+  ): Promise<Pending[]> {
     switch (reply.status) {
       case 'served':
         return this.#settleServed(asked, reply, stock, sent);
@@ -197,7 +212,11 @@ export class Lane {
           this.replayed(pending, result, reply.committed);
           break;
         case 'mismatch':
-          pending.settle({ code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity });
+          pending.settle({
+            code: 'idempotency_mismatch',
+            orderId: result.orderId,
+            quantity: result.quantity,
+          });
           break;
         case 'limit':
           pending.settle({
@@ -228,7 +247,11 @@ export class Lane {
   }
 
   /** The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits. */
-  replayed(pending: Pending, order: { orderId: string; quantity: number; seq: number }, committed: number): void {
+  replayed(
+    pending: Pending,
+    order: { orderId: string; quantity: number; seq: number },
+    committed: number,
+  ): void {
     pending.orderId = order.orderId;
     if (order.seq <= committed) {
       pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });

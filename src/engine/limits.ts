@@ -29,5 +29,7 @@ export const ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 export const SALE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 if (BOARD_POLL_MS * 3 > BOARD_REPAIR_MS) {
-  throw new Error(`BOARD_POLL_MS ${BOARD_POLL_MS} leaves no room for a lost poll within ${BOARD_REPAIR_MS} ms`);
+  throw new Error(
+    `BOARD_POLL_MS ${BOARD_POLL_MS} leaves no room for a lost poll within ${BOARD_REPAIR_MS} ms`,
+  );
 }

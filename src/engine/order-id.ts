@@ -83,7 +83,9 @@ class Bijection {
   constructor(key: Uint8Array) {
     if (key.length !== 32) throw new RangeError(`the order id key has ${key.length} bytes; it must have 32`);
     this.#key = key;
-    const stream = createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(ROUNDS * HALF * 2));
+    const stream = createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(
+      Buffer.alloc(ROUNDS * HALF * 2),
+    );
     this.#tables = new Uint16Array(stream.buffer.slice(stream.byteOffset, stream.byteOffset + stream.length));
   }
 

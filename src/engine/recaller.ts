@@ -24,7 +24,10 @@ export class Recaller {
   }
 
   /** @throws StaleGeneration, or the backend's error */
-  ask(ref: SegmentRef, buyerId: string): Promise<{ committed: number; orders: Recall['holdings'][number]['orders'] }> {
+  ask(
+    ref: SegmentRef,
+    buyerId: string,
+  ): Promise<{ committed: number; orders: Recall['holdings'][number]['orders'] }> {
     return new Promise((resolve, reject) => {
       const name = `${ref.saleId}:${ref.segment}:${ref.generation}`;
       const open = this.#open.get(name) ?? this.#begin(name, ref);

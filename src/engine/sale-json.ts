@@ -14,35 +14,40 @@ const whole = (least: number, most: number) =>
     .max(most, { error: `must be at most ${most}` });
 
 const time = z.iso
-  .datetime({ offset: true, error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00' })
+  .datetime({
+    offset: true,
+    error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
+  })
   .transform((text) => Date.parse(text));
 
 const text = (most: number) =>
   z.string({ error: 'must be a string' }).max(most, { error: `must have at most ${most} characters` });
 
-const schema = z
-  .strictObject({
-    id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
-      error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit',
-    }),
-    title: text(200).default(''),
-    stock: whole(1, MAX_STOCK),
-    segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
-    startsAt: time.optional(),
-    endsAt: time.optional(),
-    perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
-    payWithinSeconds: whole(1, 31_536_000).optional(),
-    priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
-    faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
-    currency: z.string().regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' }).optional(),
-    shopId: text(128).optional(),
-    metadata: z
-      .record(z.string(), z.unknown(), { error: 'must be an object' })
-      .refine((value) => JSON.stringify(value).length <= MAX_METADATA_BYTES, {
-        error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
-      })
-      .default({}),
-  });
+const schema = z.strictObject({
+  id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
+    error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit',
+  }),
+  title: text(200).default(''),
+  stock: whole(1, MAX_STOCK),
+  segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
+  startsAt: time.optional(),
+  endsAt: time.optional(),
+  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+  payWithinSeconds: whole(1, 31_536_000).optional(),
+  priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+  faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+  currency: z
+    .string()
+    .regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' })
+    .optional(),
+  shopId: text(128).optional(),
+  metadata: z
+    .record(z.string(), z.unknown(), { error: 'must be an object' })
+    .refine((value) => JSON.stringify(value).length <= MAX_METADATA_BYTES, {
+      error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
+    })
+    .default({}),
+});
 
 /**
  * A sale from what an operator sent. Only `id` and `stock` are required.
@@ -54,7 +59,8 @@ export function parseSale(input: unknown, now = Date.now()): Sale {
   if (parsed.success) {
     const startsAt = parsed.data.startsAt ?? now;
     const { endsAt } = parsed.data;
-    if (endsAt !== undefined && endsAt <= startsAt) faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
+    if (endsAt !== undefined && endsAt <= startsAt)
+      faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
     if (faults.length === 0) return complete(parsed.data, startsAt);
   }
   throw new InvalidInput('the sale is not valid', faults);

@@ -3,8 +3,9 @@
  * broken, are kept here and nowhere else: an abort handler is always set, nothing is read from the request later, the
  * response is not touched after an abort or twice, and what is written outside the handler is corked.
  */
-import { isUtf8 } from 'node:buffer';
+
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js';
+import { isUtf8 } from 'node:buffer';
 import { problem, type Reply } from './problem.ts';
 
 export const MAX_BODY_BYTES = 4_096;
@@ -18,6 +19,34 @@ export interface Observer {
   fault(error: unknown): void;
 }
 
+/** The requests under way on one port, for a stop that answers what it has begun. */
+export class Traffic {
+  #active = 0;
+  #whenIdle: (() => void) | undefined;
+  /** True once no more requests are wanted: each answer then closes its connection. */
+  draining = false;
+
+  begin(): void {
+    this.#active++;
+  }
+
+  end(): void {
+    if (--this.#active === 0) this.#whenIdle?.();
+  }
+
+  /** Resolves in the very turn in which the last request was answered, or after `timeoutMs`. */
+  idle(timeoutMs: number): Promise<void> {
+    if (this.#active === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#whenIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
 /** What `readBody` hands over: the text, or the answer that the body deserves. */
 export type Body = { readonly text: string } | { readonly refused: Reply };
 
@@ -29,13 +58,20 @@ const tooLarge = (maxBytes: number): Body => ({
 
 export class Exchange {
   readonly #response: HttpResponse;
+  readonly #traffic: Traffic;
   #over = false;
 
-  constructor(response: HttpResponse) {
+  constructor(response: HttpResponse, traffic: Traffic) {
     this.#response = response;
-    response.onAborted(() => {
-      this.#over = true;
-    });
+    this.#traffic = traffic;
+    traffic.begin();
+    response.onAborted(() => this.#end());
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#traffic.end();
   }
 
   /** Calls back once, with the whole body or why it is refused. What is too long is not kept. */
@@ -57,13 +93,15 @@ export class Exchange {
   /** The first answer counts; after an abort none does. */
   reply(reply: Reply): void {
     if (this.#over) return;
-    this.#over = true;
     this.#response.cork(() => {
-      const response = this.#response.writeStatus(reply.status).writeHeader('content-type', reply.contentType);
+      const response = this.#response
+        .writeStatus(reply.status)
+        .writeHeader('content-type', reply.contentType);
       if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
       if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
-      response.end(reply.body);
+      response.end(reply.body, this.#traffic.draining);
     });
+    this.#end();
   }
 }
 
@@ -75,11 +113,13 @@ function decode(bytes: Buffer): Body {
 export class Router {
   readonly #app: TemplatedApp;
   readonly #observer: Observer;
+  readonly #traffic: Traffic;
   readonly #methods = new Map<string, Method[]>();
 
-  constructor(app: TemplatedApp, observer: Observer) {
+  constructor(app: TemplatedApp, observer: Observer, traffic: Traffic) {
     this.#app = app;
     this.#observer = observer;
+    this.#traffic = traffic;
   }
 
   route(method: Method, pattern: string, handler: Handler): this {
@@ -100,7 +140,7 @@ export class Router {
   }
 
   #handle(handler: Handler, response: HttpResponse, request: HttpRequest): void {
-    const exchange = new Exchange(response);
+    const exchange = new Exchange(response, this.#traffic);
     try {
       const ended = handler(exchange, request);
       if (ended instanceof Promise) ended.catch((error) => this.#failed(exchange, error));

@@ -1,9 +1,10 @@
 /** The operators' port: sales, verify, health and metrics. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+
 import * as uWS from 'uWebSockets.js';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
 import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
-import { type Exchange, type Handler, type Observer, Router } from './exchange.ts';
+import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { isProblemCode, json, problem, type Reply } from './problem.ts';
 
@@ -22,19 +23,44 @@ type Action = (saleId: string, body: unknown) => Promise<Reply>;
 
 export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
   const { operations } = host;
-  const guarded = guard(host.token);
+  const guarded = guard(host);
   const app = uWS.App();
-  new Router(app, host)
+  const traffic = new Traffic();
+  new Router(app, host, traffic)
     .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
     .route('get', '/readyz', (exchange) => exchange.reply(readiness(host.notReady())))
-    .route('get', '/metrics', guarded(async () => text(await host.metrics())))
-    .route('get', '/v1/sales', guarded(async () => json(200, { sales: await operations.list() })))
-    .route('post', '/v1/sales', guarded(async (_, body) => json(201, await operations.create(body)), true))
-    .route('get', '/v1/sales/:saleId', guarded(async (id) => json(200, await operations.show(id))))
-    .route('patch', '/v1/sales/:saleId', guarded((id, body) => change(operations, id, body), true))
-    .route('post', '/v1/sales/:saleId/verify', guarded(async (id) => json(200, await operations.verify(id))))
+    .route(
+      'get',
+      '/metrics',
+      guarded(async () => text(await host.metrics())),
+    )
+    .route(
+      'get',
+      '/v1/sales',
+      guarded(async () => json(200, { sales: await operations.list() })),
+    )
+    .route(
+      'post',
+      '/v1/sales',
+      guarded(async (_, body) => json(201, await operations.create(body)), true),
+    )
+    .route(
+      'get',
+      '/v1/sales/:saleId',
+      guarded(async (id) => json(200, await operations.show(id))),
+    )
+    .route(
+      'patch',
+      '/v1/sales/:saleId',
+      guarded((id, body) => change(operations, id, body), true),
+    )
+    .route(
+      'post',
+      '/v1/sales/:saleId/verify',
+      guarded(async (id) => json(200, await operations.verify(id))),
+    )
     .end();
-  return listen(app, address, port);
+  return listen(app, address, port, traffic);
 }
 
 const ACTIONS = ['pause', 'resume', 'close'] as const;
@@ -52,8 +78,8 @@ async function change(operations: SaleOperations, saleId: string, body: unknown)
 }
 
 /** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
-function guard(token: string): (action: Action, hasBody?: boolean) => Handler {
-  const expected = digest(`Bearer ${token}`);
+function guard(host: OpsHost): (action: Action, hasBody?: boolean) => Handler {
+  const expected = digest(`Bearer ${host.token}`);
   return (action, hasBody = false) =>
     (exchange, request) => {
       const saleId = request.getParameter(0) ?? '';
@@ -61,20 +87,20 @@ function guard(token: string): (action: Action, hasBody?: boolean) => Handler {
         exchange.reply(problem('unauthenticated', { detail: 'Authorization must be "Bearer <OPS_TOKEN>"' }));
         return;
       }
-      if (!hasBody) return answer(exchange, () => action(saleId, undefined));
+      if (!hasBody) return answer(host, exchange, () => action(saleId, undefined));
       exchange.readBody((body) => {
         if ('refused' in body) return exchange.reply(body.refused);
-        void answer(exchange, () => action(saleId, parse(body.text)));
+        void answer(host, exchange, () => action(saleId, parse(body.text)));
       }, MAX_OPS_BODY_BYTES);
     };
 }
 
-async function answer(exchange: Exchange, action: () => Promise<Reply>): Promise<void> {
+async function answer(host: OpsHost, exchange: Exchange, action: () => Promise<Reply>): Promise<void> {
   try {
     exchange.reply(await action());
   } catch (error) {
     exchange.reply(failure(error));
-    if (!(error instanceof StockadeError)) throw error;
+    if (!(error instanceof StockadeError)) host.fault(error);
   }
 }
 

@@ -76,7 +76,11 @@ const REASONS: Record<number, string> = {
 };
 
 export function json(status: number, value: unknown): Reply {
-  return { status: `${status} ${REASONS[status]}`, contentType: 'application/json', body: JSON.stringify(value) };
+  return {
+    status: `${status} ${REASONS[status]}`,
+    contentType: 'application/json',
+    body: JSON.stringify(value),
+  };
 }
 
 /** @param more further members, such as `detail` for what was wrong, or values to act on */

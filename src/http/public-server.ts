@@ -1,5 +1,5 @@
 import * as uWS from 'uWebSockets.js';
-import { type Observer, Router } from './exchange.ts';
+import { type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { type OrderHost, orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
@@ -10,10 +10,11 @@ export type PublicHost = PurchaseHost & SaleHost & OrderHost & Observer;
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {
   const app = uWS.App();
-  new Router(app, host)
+  const traffic = new Traffic();
+  new Router(app, host, traffic)
     .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('get', '/v1/sales/:saleId', saleRoute(host))
     .route('get', '/v1/orders/:orderId', orderRoute(host))
     .end();
-  return listen(app, address, port);
+  return listen(app, address, port, traffic);
 }

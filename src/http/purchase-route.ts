@@ -54,12 +54,18 @@ export function purchaseRoute(host: PurchaseHost): Handler {
   };
 }
 
-async function whenKnown(exchange: Exchange, identity: Promise<Identity>, then: (who: Identity) => void): Promise<void> {
+async function whenKnown(
+  exchange: Exchange,
+  identity: Promise<Identity>,
+  then: (who: Identity) => void,
+): Promise<void> {
   try {
     then(await identity);
   } catch {
     // The key set could not be fetched: nothing is known of the token.
-    exchange.reply(problem('unavailable', { detail: 'Who this is from can’t be checked now. Nothing was taken.' }));
+    exchange.reply(
+      problem('unavailable', { detail: 'Who this is from can’t be checked now. Nothing was taken.' }),
+    );
   }
 }
 
@@ -72,17 +78,22 @@ function quantityOf(text: string): number | string {
   } catch {
     return 'the body is not JSON';
   }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'the body must be a JSON object';
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return 'the body must be a JSON object';
   const unknown = Object.keys(body).find((name) => name !== 'quantity');
   if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a field of an order`;
   const { quantity = 1 } = body as { quantity?: unknown };
-  if (!Number.isSafeInteger(quantity) || (quantity as number) < 1) return 'quantity must be a whole number from 1';
+  if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
+    return 'quantity must be a whole number from 1';
   return quantity as number;
 }
 
 /** Refusals without values of their own are the same every time, and there are many of them. */
 const FIXED = new Map<string, Reply>(
-  (['sold_out', 'paused', 'unknown_sale', 'busy', 'unavailable', 'unknown'] as const).map((c) => [c, problem(c)]),
+  (['sold_out', 'paused', 'unknown_sale', 'busy', 'unavailable', 'unknown'] as const).map((c) => [
+    c,
+    problem(c),
+  ]),
 );
 
 function replyOf(outcome: Outcome, saleId: string): Reply {
@@ -100,7 +111,10 @@ function replyOf(outcome: Outcome, saleId: string): Reply {
     case 'not_started':
       return problem('not_started', { startsAt: new Date(outcome.startsAt).toISOString() });
     case 'ended':
-      return problem('ended', outcome.endedAt === undefined ? {} : { endedAt: new Date(outcome.endedAt).toISOString() });
+      return problem(
+        'ended',
+        outcome.endedAt === undefined ? {} : { endedAt: new Date(outcome.endedAt).toISOString() },
+      );
     case 'invalid_request':
       return problem('invalid_request', { detail: outcome.detail });
     case 'idempotency_mismatch':

@@ -21,7 +21,10 @@ export async function applyEach(db: Database, batch: Batch): Promise<Map<string,
 }
 
 /** The orders of the slices, without their cursors. @returns and throws as `applyEach` */
-export async function sellEach(trx: Knex.Transaction, slices: readonly Slice[]): Promise<Map<string, Rejection>> {
+export async function sellEach(
+  trx: Knex.Transaction,
+  slices: readonly Slice[],
+): Promise<Map<string, Rejection>> {
   const rejected = new Map<string, Rejection>();
   for (const slice of slices) {
     for (const order of slice.entries.flatMap((entry) => entry.orders)) {
@@ -32,7 +35,11 @@ export async function sellEach(trx: Knex.Transaction, slices: readonly Slice[]):
   return rejected;
 }
 
-async function applyOne(trx: Knex.Transaction, slice: Slice, order: TakeOrder): Promise<Rejection | undefined> {
+async function applyOne(
+  trx: Knex.Transaction,
+  slice: Slice,
+  order: TakeOrder,
+): Promise<Rejection | undefined> {
   try {
     await trx.transaction((savepoint) => applySlices(savepoint, [withOnly(slice, order)], []));
     return undefined;
@@ -54,19 +61,21 @@ async function rejectionOf(trx: Knex.Transaction, orderId: string): Promise<Reje
   return row?.rejected_because ? { orderId, reason: row.rejected_because } : undefined;
 }
 
-async function reject(trx: Knex.Transaction, saleId: string, order: TakeOrder, reason: string): Promise<void> {
+async function reject(
+  trx: Knex.Transaction,
+  saleId: string,
+  order: TakeOrder,
+  reason: string,
+): Promise<void> {
   await trx.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, idempotency_key, rejected_because)
      SELECT ?, id, ?, ?, 'rejected', per_buyer_limit = 1, ?, ? FROM sales WHERE id = ?`,
     [order.orderId, order.buyerId, order.quantity, order.key || null, reason, saleId],
   );
-  await trx.raw('INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason) VALUES (?, ?, ?, ?, ?)', [
-    order.orderId,
-    saleId,
-    order.buyerId,
-    reason === 'limit' ? order.quantity : 0,
-    `rejected: ${reason}`,
-  ]);
+  await trx.raw(
+    'INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason) VALUES (?, ?, ?, ?, ?)',
+    [order.orderId, saleId, order.buyerId, reason === 'limit' ? order.quantity : 0, `rejected: ${reason}`],
+  );
 }
 
 function withOnly(slice: Slice, order: TakeOrder): Slice {

@@ -104,5 +104,11 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
       }
     }
   }
-  return [numbers(ids), numbers(sales), texts(buyers), numbers(quantities), keyed ? nullableTexts(keys) : null];
+  return [
+    numbers(ids),
+    numbers(sales),
+    texts(buyers),
+    numbers(quantities),
+    keyed ? nullableTexts(keys) : null,
+  ];
 }

@@ -40,7 +40,10 @@ export function batchOf(reads: readonly LogRead[], maxOrders: number): Batch {
   return { slices: slices.sort((a, b) => compare(a.from.saleId, b.from.saleId)), orders };
 }
 
-export function watermarksOf({ slices }: Batch, rejected: Map<string, Watermark['rejected'][number]>): Watermark[] {
+export function watermarksOf(
+  { slices }: Batch,
+  rejected: Map<string, Watermark['rejected'][number]>,
+): Watermark[] {
   return slices.map(({ to, entries }) => ({
     saleId: to.saleId,
     segment: to.segment,

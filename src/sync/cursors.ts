@@ -10,7 +10,14 @@ export interface Cursor extends LogPosition {
 
 /** The cursors of one sale in the order of its segments; empty if its state was never built. */
 export async function readCursors(db: Knex, saleId: string): Promise<Cursor[]> {
-  const found = await rows<{ segment: number; generation: number; position: string; tail: string; orders: string; units: string }>(
+  const found = await rows<{
+    segment: number;
+    generation: number;
+    position: string;
+    tail: string;
+    orders: string;
+    units: string;
+  }>(
     db,
     'SELECT segment, generation, position, tail, orders, units FROM segment_cursors WHERE sale_id = ? ORDER BY segment',
     [saleId],

@@ -49,7 +49,11 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /** The rows of a raw query. */
-export async function rows<T>(db: Knex, sql: string, bindings: readonly Knex.RawBinding[] = []): Promise<T[]> {
+export async function rows<T>(
+  db: Knex,
+  sql: string,
+  bindings: readonly Knex.RawBinding[] = [],
+): Promise<T[]> {
   const result = await db.raw(sql, bindings);
   return result.rows as T[];
 }

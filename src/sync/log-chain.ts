@@ -22,10 +22,12 @@ export function checkChain(read: LogRead): ChainVerdict {
   let { seq, tail } = read.position;
   for (const entry of read.entries) {
     if (entry.seq !== seq + 1) return broken(`entry ${seq + 1} is missing; the next is ${entry.seq}`);
-    if (entry.previous !== tail) return broken(`entry ${entry.seq} follows on ${entry.previous || 'nothing'}, not ${tail}`);
+    if (entry.previous !== tail)
+      return broken(`entry ${entry.seq} follows on ${entry.previous || 'nothing'}, not ${tail}`);
     ({ seq, tail } = entry);
   }
-  if (read.entries.length === 0 && read.head!.seq > seq) return broken(`entries ${seq + 1} to ${read.head!.seq} are missing`);
+  if (read.entries.length === 0 && read.head!.seq > seq)
+    return broken(`entries ${seq + 1} to ${read.head!.seq} are missing`);
   return { ok: true };
 }
 

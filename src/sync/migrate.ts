@@ -14,8 +14,12 @@ const FOLDER = new URL('./migrations/', import.meta.url);
 export async function migrate(db: Database): Promise<string[]> {
   return db.transaction(async (trx) => {
     await trx.raw("SELECT pg_advisory_xact_lock(hashtextextended('stockade:migrate', 0))");
-    await trx.raw('CREATE TABLE IF NOT EXISTS stockade_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL)');
-    const seen = new Set((await rows<{ name: string }>(trx, 'SELECT name FROM stockade_migrations')).map((r) => r.name));
+    await trx.raw(
+      'CREATE TABLE IF NOT EXISTS stockade_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL)',
+    );
+    const seen = new Set(
+      (await rows<{ name: string }>(trx, 'SELECT name FROM stockade_migrations')).map((r) => r.name),
+    );
     const pending = readdirSync(FOLDER)
       .filter((name) => name.endsWith('.sql') && !seen.has(name))
       .sort();

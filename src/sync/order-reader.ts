@@ -24,7 +24,9 @@ export async function readOrder(db: Database, orderId: string): Promise<OrderRec
     quantity: number;
     status: string;
     committed_at: Date;
-  }>(db, 'SELECT sale_id, buyer_id, quantity, status, committed_at FROM orders WHERE order_id = ?', [orderId]);
+  }>(db, 'SELECT sale_id, buyer_id, quantity, status, committed_at FROM orders WHERE order_id = ?', [
+    orderId,
+  ]);
   if (!row) return undefined;
   return {
     orderId,

@@ -36,7 +36,11 @@ export interface RebuildReport {
 }
 
 /** @throws StaleGeneration if another rebuild was faster; the database's or backend's error */
-export async function rebuildSale(db: Database, backend: Backend, saleId: string): Promise<RebuildReport | undefined> {
+export async function rebuildSale(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+): Promise<RebuildReport | undefined> {
   const before = await readSale(db, saleId);
   if (!before) return undefined;
   await backend.sales.freeze(saleId, before.sale.segments, before.generation);
@@ -65,14 +69,25 @@ async function salvage(db: Database, backend: Backend, row: SaleRow): Promise<nu
 }
 
 /** Applies those orders of a log that Postgres does not have. @returns how many those were */
-async function applyUnknown(trx: Knex.Transaction, { sale, generation }: SaleRow, read: LogRead): Promise<number> {
-  const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [sale.id, generation]);
+async function applyUnknown(
+  trx: Knex.Transaction,
+  { sale, generation }: SaleRow,
+  read: LogRead,
+): Promise<number> {
+  const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [
+    sale.id,
+    generation,
+  ]);
   if (current.length === 0) throw new StaleGeneration(sale.id, generation);
   const ids = read.entries.flatMap((entry) => entry.orders.map((order) => order.orderId));
   const known = new Set(
-    (await rows<{ id: string }>(trx, 'SELECT order_id::text AS id FROM orders WHERE order_id = ANY (?::bigint[])', [
-      `{${ids.join(',')}}`,
-    ])).map((row) => row.id),
+    (
+      await rows<{ id: string }>(
+        trx,
+        'SELECT order_id::text AS id FROM orders WHERE order_id = ANY (?::bigint[])',
+        [`{${ids.join(',')}}`],
+      )
+    ).map((row) => row.id),
   );
   const entries = read.entries.map((entry) => ({
     ...entry,
@@ -106,7 +121,9 @@ async function nextGeneration(db: Database, { sale, generation }: SaleRow): Prom
       'INSERT INTO segment_cursors (sale_id, segment, generation) SELECT ?, n, ? FROM generate_series(0, ? - 1) AS n',
       [sale.id, generation + 1, sale.segments],
     );
-    await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [sale.id]);
+    await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [
+      sale.id,
+    ]);
     return (await readSale(trx, sale.id))!;
   });
 }
@@ -114,7 +131,13 @@ async function nextGeneration(db: Database, { sale, generation }: SaleRow): Prom
 async function loadSegments(backend: Backend, { sale, generation, stock }: SaleRow): Promise<void> {
   const limit = pLimit(PARALLEL_LOADS);
   await limit.map(shares(stock, sale.segments), (left, segment) =>
-    backend.sales.loadSegment({ saleId: sale.id, segment, generation, left, perBuyerLimit: sale.perBuyerLimit }),
+    backend.sales.loadSegment({
+      saleId: sale.id,
+      segment,
+      generation,
+      left,
+      perBuyerLimit: sale.perBuyerLimit,
+    }),
   );
 }
 
@@ -159,7 +182,10 @@ async function* holdingPages(db: Database, { sale }: SaleRow): AsyncGenerator<Ho
     if (page.length === 0) return;
     const whole = page.length < HOLDINGS_PAGE_ORDERS ? page : withoutLastBuyer(page);
     after = whole.at(-1)!.buyer_id;
-    yield [...groupBy(whole, (row) => row.buyer_id)].map(([buyerId, held]) => ({ buyerId, orders: held.map(heldOrder) }));
+    yield [...groupBy(whole, (row) => row.buyer_id)].map(([buyerId, held]) => ({
+      buyerId,
+      orders: held.map(heldOrder),
+    }));
   }
 }
 

@@ -13,7 +13,13 @@ export class SaleLog {
   constructor(saleId: string, cursors: readonly Cursor[]) {
     this.saleId = saleId;
     this.generation = cursors[0]?.generation ?? 0;
-    this.#cursors = cursors.map(({ segment, generation, seq, tail }) => ({ saleId, segment, generation, seq, tail }));
+    this.#cursors = cursors.map(({ segment, generation, seq, tail }) => ({
+      saleId,
+      segment,
+      generation,
+      seq,
+      tail,
+    }));
     this.#applied = cursors.map((cursor) => cursor.orders);
     this.#headOrders = [...this.#applied];
   }

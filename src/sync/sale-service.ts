@@ -100,11 +100,11 @@ export class SaleService implements SaleOperations {
 
   async #setState(saleId: string, state: SaleState): Promise<SaleStatus> {
     const { from, called } = TRANSITIONS[state];
-    const changed = await rows(this.#db, 'UPDATE sales SET state = ? WHERE id = ? AND state = ANY (?) RETURNING id', [
-      state,
-      saleId,
-      [...from],
-    ]);
+    const changed = await rows(
+      this.#db,
+      'UPDATE sales SET state = ? WHERE id = ? AND state = ANY (?) RETURNING id',
+      [state, saleId, [...from]],
+    );
     const row = await this.#row(saleId);
     if (changed.length === 0) throw new WrongState(saleId, row.state, called);
     await this.#backend.sales.setState(row);

@@ -7,7 +7,13 @@ export interface SyncEvents {
   /** A log does not follow on from what was applied: the backend has lost writes. The sale is being rebuilt. */
   logBroken(info: { saleId: string; segment: number; problem: string }): void;
   /** The sale's state in the backend was built from Postgres. */
-  rebuilt(info: { saleId: string; why: string; generation: number; salvagedOrders: number; loadedBuyers: number }): void;
+  rebuilt(info: {
+    saleId: string;
+    why: string;
+    generation: number;
+    salvagedOrders: number;
+    loadedBuyers: number;
+  }): void;
   /** Orders in the logs of all sales that are not in Postgres yet, as the last sweep saw them. */
   backlog(info: { orders: number }): void;
   /** The loop has failed and starts again in `retryMs`. */

@@ -24,8 +24,8 @@ import type { Database } from './database.ts';
 import { checkChain, checkHead } from './log-chain.ts';
 import { rebuildSale } from './rebuild.ts';
 import { applyReturns, readRejections } from './returns.ts';
-import { SaleLog } from './sale-log.ts';
 import type { SaleLocks } from './sale-locks.ts';
+import { SaleLog } from './sale-log.ts';
 import { readSales, type SaleRow } from './sale-rows.ts';
 import type { SyncEvents } from './sync-events.ts';
 
@@ -220,7 +220,8 @@ export class Sync {
   /** The sale's log, if this sync works on the sale or can do so from now on. */
   async #logOf(saleId: string): Promise<SaleLog | undefined> {
     const known = this.#logs.get(saleId);
-    if (known || this.#finished.has(saleId) || monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0)) return known;
+    if (known || this.#finished.has(saleId) || monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0))
+      return known;
     if (!(await this.#options.locks.tryLock(saleId))) {
       this.#foreignUntil.set(saleId, monotonicMs() + FOREIGN_MS);
       return undefined;
@@ -246,7 +247,8 @@ export class Sync {
   async #broken({ position }: LogRead, problem: string): Promise<void> {
     const cursors = await readCursors(this.#options.db, position.saleId);
     const cursor = cursors[position.segment];
-    if (cursor?.generation !== position.generation || cursor.seq !== position.seq) return this.#forget([position.saleId]);
+    if (cursor?.generation !== position.generation || cursor.seq !== position.seq)
+      return this.#forget([position.saleId]);
     this.#options.events.logBroken({ saleId: position.saleId, segment: position.segment, problem });
     await this.#rebuild(position.saleId, problem);
   }

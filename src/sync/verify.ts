@@ -80,7 +80,9 @@ async function readTruth(db: Database, saleId: string): Promise<Truth> {
         distinctBuyers: Number(sums!.buyers),
         returns: Number(sums!.returns),
         rejectedOrders: Number(sums!.rejected),
-        aboveLimit: above.map((b) => `buyer ${b.buyer_id} holds ${b.units} units, above ${row.sale.perBuyerLimit}`),
+        aboveLimit: above.map(
+          (b) => `buyer ${b.buyer_id} holds ${b.units} units, above ${row.sale.perBuyerLimit}`,
+        ),
       };
     },
     { isolationLevel: 'repeatable read', readOnly: true },
@@ -110,7 +112,11 @@ async function readLogs(backend: Backend, cursors: readonly Cursor[]): Promise<L
   );
 }
 
-function compare(truth: Truth, segments: readonly SegmentSnapshot[], logs: readonly LogContent[]): VerifyReport {
+function compare(
+  truth: Truth,
+  segments: readonly SegmentSnapshot[],
+  logs: readonly LogContent[],
+): VerifyReport {
   const { row, cursors } = truth;
   const findings: string[] = [...truth.aboveLimit];
   let left = 0;
@@ -125,10 +131,14 @@ function compare(truth: Truth, segments: readonly SegmentSnapshot[], logs: reado
     left += counters.left;
     inLogs += counters.taken - cursor.units;
     if (log.problem) findings.push(`log of segment ${segment}: ${log.problem}`);
-    const units = log.entries.filter((e) => e.seq <= counters.seq).reduce((sum, e) => sum + unitsOf(e.orders), 0);
+    const units = log.entries
+      .filter((e) => e.seq <= counters.seq)
+      .reduce((sum, e) => sum + unitsOf(e.orders), 0);
     if (units !== counters.taken - cursor.units) {
       const expected = counters.taken - cursor.units;
-      findings.push(`log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`);
+      findings.push(
+        `log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`,
+      );
     }
   }
   const identities = [
@@ -170,5 +180,7 @@ function term(name: string, units: number): Term {
 
 async function hasMoved(db: Database, { row, cursors }: Truth): Promise<boolean> {
   const now = await readCursors(db, row.sale.id);
-  return now.some((cursor, i) => cursor.seq !== cursors[i]?.seq || cursor.generation !== cursors[i]?.generation);
+  return now.some(
+    (cursor, i) => cursor.seq !== cursors[i]?.seq || cursor.generation !== cursors[i]?.generation,
+  );
 }

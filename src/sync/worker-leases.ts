@@ -68,7 +68,9 @@ export class WorkerLeases {
   /** Gives the numbers back. They are free for others after the margin. */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
-    await this.#db.raw("UPDATE worker_leases SET expires_at = now(), holder = '' WHERE holder = ?", [this.#holder]);
+    await this.#db.raw("UPDATE worker_leases SET expires_at = now(), holder = '' WHERE holder = ?", [
+      this.#holder,
+    ]);
   }
 
   #renewIn(ms: number, listener: (expiresAtMs: number) => void): void {
@@ -97,7 +99,9 @@ export class WorkerLeases {
 /** @throws NotExecuted when the lease has run out: another worker may have the number by now */
 export function assertLeased(expiresAtMs: number): void {
   if (Date.now() < expiresAtMs) return;
-  throw new NotExecuted(`this worker's number could not be renewed since ${new Date(expiresAtMs).toISOString()}`);
+  throw new NotExecuted(
+    `this worker's number could not be renewed since ${new Date(expiresAtMs).toISOString()}`,
+  );
 }
 
 /** The key of the order ids, the same for all nodes of this database; made by the first who asks. */

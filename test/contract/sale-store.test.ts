@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { aSale, kinds, type LoadedSale } from '../support/sales.ts';
+import { aSale, kinds, LoadedSale } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
@@ -72,6 +72,17 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.read(sale.id)).toMatchObject({ generation: 1, sale: { segments: 2 } });
     });
 
+    it('opens in no segment when one is not loaded', async () => {
+      const sale = new LoadedSale(stage.backend, aSale({ segments: 2 }), 1);
+      const load = { left: 5, perBuyerLimit: 1 };
+      await stage.backend.sales.loadSegment({ ...sale.ref(0), ...load });
+      await expect(publish(sale)).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
+      await stage.backend.sales.loadSegment({ ...sale.ref(1), ...load });
+      await publish(sale);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
     it('is not reopened by a rebuild of an older generation', async () => {
       const old = await stage.load();
       const sale = await stage.reload(old, { state: 'paused' });
@@ -107,6 +118,16 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
     });
 
+    it('is set in no segment when one can not be set', async () => {
+      const sale = await stage.load({ segments: 2 });
+      const wider = { ...sale.sale, segments: 3 };
+      const paused = { sale: wider, state: 'paused' as const, generation: 1 };
+      await expect(stage.backend.sales.setState(paused)).rejects.toThrow(StaleGeneration);
+      await stage.backend.sales.loadSegment({ ...sale.ref(2), left: 0, perBuyerLimit: 1 });
+      await expect(stage.backend.sales.setState(paused)).rejects.toThrow(StaleGeneration);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
     it('does not thaw a frozen sale', async () => {
       const sale = await stage.load();
       await sale.freeze();
@@ -117,14 +138,32 @@ onEachBackend((stage) => {
   });
 
   describe('freezing', () => {
-    it('leaves units, orders and the record as they are, and publishing thaws', async () => {
+    it('leaves units, orders and the record as they are', async () => {
       const sale = await stage.load();
-      const [anna] = await sale.sellEach(1);
+      await sale.sellEach(1);
       await sale.freeze();
       expect(await sale.left()).toEqual([9]);
       expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'open' });
-      await publish(sale);
-      expect(kinds(await sale.take([anna!, sale.order('ben')]))).toEqual(['replay', 'taken']);
+    });
+
+    it('can not be undone: what somebody publishes late has been drained, and is loaded again', async () => {
+      const sale = await stage.load({ segments: 2 });
+      await sale.freeze();
+      await expect(publish(sale)).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
+      const rebuilt = await stage.reload(sale, {});
+      expect(kinds(await rebuilt.take([rebuilt.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('overtakes a rebuild that has loaded, and not yet published', async () => {
+      const sale = await stage.load();
+      const next = { ...sale.ref(), generation: 2 };
+      await stage.backend.sales.loadSegment({ ...next, left: 10, perBuyerLimit: 1 });
+      await stage.backend.sales.freeze(sale.sale.id, 1, 2);
+      await expect(
+        stage.backend.sales.publish({ sale: sale.sale, state: 'open', generation: 2 }),
+      ).rejects.toThrow(StaleGeneration);
+      await stage.reload(sale, { generation: 3 });
     });
 
     it.each([1, 3])('in generation %i leaves a sale in generation 2 alone', async (generation) => {
@@ -203,21 +242,17 @@ onEachBackend((stage) => {
     });
 
     it.each([{ generation: 1 }, { generation: 3 }, { segment: 1 }])('are refused at %o', async (other) => {
-      const old = await stage.load();
-      await old.freeze();
-      const sale = await stage.reload(old, {});
-      await old.freeze();
-      const load = stage.backend.sales.loadHoldings({ ...sale.ref(), ...other }, [
-        { buyerId: 'a', orders: [held] },
-      ]);
+      const ref = { saleId: aSale().id, segment: 0, generation: 2 };
+      await stage.backend.sales.loadSegment({ ...ref, left: 1, perBuyerLimit: 1 });
+      const load = stage.backend.sales.loadHoldings({ ...ref, ...other }, [{ buyerId: 'a', orders: [held] }]);
       await expect(load).rejects.toThrow(StaleGeneration);
     });
 
     it('of nobody are refused all the same', async () => {
       const sale = await stage.load();
       await expect(stage.backend.sales.loadHoldings(sale.ref(), [])).rejects.toThrow(StaleGeneration);
-      await sale.freeze();
-      await stage.backend.sales.loadHoldings(sale.ref(), []);
+      await stage.backend.sales.loadSegment({ ...sale.ref(1), left: 0, perBuyerLimit: 1 });
+      await stage.backend.sales.loadHoldings(sale.ref(1), []);
     });
 
     it('are refused once the sale is published', async () => {

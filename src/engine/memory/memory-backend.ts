@@ -60,8 +60,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
     const sale = this.#sales.get(batch.saleId);
     const all = Array.from({ length: segments }, (_, segment) => this.#segment({ ...batch, segment }));
-    if (!sale?.record || !all.every((s) => s !== undefined && s.state !== 'frozen'))
-      return { status: 'stale' };
+    if (!sale?.record || !all.every((segment) => segment?.isPublished)) return { status: 'stale' };
     const present = all as MemorySegment[];
     refill(present, batch.segment, batch.orders);
     const take = await this.take(batch);
@@ -102,7 +101,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   async loadHoldings(ref: SegmentRef, holdings: readonly Holding[]): Promise<void> {
     const segment = this.#segment(ref);
-    if (segment?.state !== 'frozen') throw new StaleGeneration(ref.saleId, ref.generation);
+    if (segment?.state !== 'loaded') throw new StaleGeneration(ref.saleId, ref.generation);
     segment.load(holdings);
   }
 
@@ -114,11 +113,13 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     this.#applyState(record, false);
   }
 
-  #applyState(record: Omit<SaleRecord, 'epoch'>, thaw: boolean): void {
+  #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): void {
     const { sale, state, generation } = record;
     const stored = this.#sales.get(sale.id);
     const segments = Array.from({ length: sale.segments }, (_, segment) => stored?.segments.get(segment));
-    const usable = segments.every((s) => s && s.generation === generation && (thaw || s.state !== 'frozen'));
+    const usable = segments.every(
+      (s) => s?.generation === generation && (s.isPublished || (publish && s.state === 'loaded')),
+    );
     if (!stored || !usable) throw new StaleGeneration(sale.id, generation);
     for (const segment of segments) segment!.state = state;
     stored.record = { ...record, epoch: (stored.record?.epoch ?? 0) + 1 };
@@ -136,7 +137,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   async recall(ref: SegmentRef, buyerIds: readonly string[]): Promise<Recall> {
     const segment = this.#segment(ref);
-    if (!segment || segment.state === 'frozen') throw new StaleGeneration(ref.saleId, ref.generation);
+    if (!segment?.isPublished) throw new StaleGeneration(ref.saleId, ref.generation);
     return { committed: segment.committed, holdings: buyerIds.map((id) => segment.holding(id)) };
   }
 

@@ -17,7 +17,8 @@ const SHORT: TakeResult = { kind: 'short' };
 export class MemorySegment {
   readonly generation: number;
   readonly perBuyerLimit: number;
-  state: SaleState | 'frozen' = 'frozen';
+  /** loaded: waits to be published. frozen: waits to be loaded again. Both answer `stale`. */
+  state: SaleState | 'loaded' | 'frozen' = 'loaded';
   left: number;
   seq = 0;
   tail = '';
@@ -36,7 +37,7 @@ export class MemorySegment {
   }
 
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
-    if (this.state === 'frozen' || batch.generation !== this.generation) return { status: 'stale' };
+    if (this.state === 'loaded' || this.state === 'frozen') return { status: 'stale' };
     if (this.state !== 'open') return { status: this.state };
     if ((this.#tickets.get(batch.lane) ?? 0) >= batch.ticket) return { status: 'superseded' };
     if (this.orders - this.committedOrders + batch.orders.length > maxLogOrders) return { status: 'busy' };
@@ -88,6 +89,10 @@ export class MemorySegment {
     this.tail = orders[0]!.orderId;
     this.orders += orders.length;
     this.log.push({ seq, previous, tail: this.tail, ordersSoFar: this.orders, orders });
+  }
+
+  get isPublished(): boolean {
+    return this.state !== 'loaded' && this.state !== 'frozen';
   }
 
   /** Entries with a higher sequence number than `seq`. The log is contiguous, so that they are found by counting. */

@@ -60,7 +60,7 @@ export class RedisSales implements SaleStore {
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
     await Promise.all(
-      this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key, generation)),
+      this.#keys.segments(saleId, segments).map((key) => this.#scripts.setState([key], generation, 'frozen')),
     );
   }
 
@@ -91,12 +91,11 @@ export class RedisSales implements SaleStore {
     await this.#applyState(record, false);
   }
 
-  async #applyState({ sale, state, generation }: Omit<SaleRecord, 'epoch'>, thaw: boolean): Promise<void> {
+  async #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): Promise<void> {
+    const { sale, state, generation } = record;
     const segments = this.#keys.segments(sale.id, sale.segments);
-    const replies = await Promise.all(
-      segments.map((key) => this.#scripts.setState(key, generation, state, thaw)),
-    );
-    for (const reply of replies) refuseStale(reply, { saleId: sale.id, generation });
+    const applied = await this.#scripts.setState(segments, generation, state, publish);
+    refuseStale(applied, { saleId: sale.id, generation });
     const published = await this.#scripts.publishSale(
       this.#keys.sale(sale.id),
       generation,

@@ -146,6 +146,7 @@ function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
     case 'superseded':
     case STALE:
       return status;
+    case 'loaded':
     case 'frozen':
       return 'stale';
     default:

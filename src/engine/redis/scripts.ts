@@ -15,7 +15,6 @@ const SCRIPTS = {
   compensate: { lua: source('compensate'), numberOfKeys: 2 },
   loadSegment: { lua: source('load-segment'), numberOfKeys: 3 },
   loadHoldings: { lua: source('load-holdings'), numberOfKeys: 2 },
-  setState: { lua: source('set-state'), numberOfKeys: 1 },
   publishSale: { lua: source('publish-sale'), numberOfKeys: 1 },
 } as const;
 
@@ -23,6 +22,7 @@ const SCRIPTS = {
 const REFILL_AND_TAKE = source('refill-and-take').replace(/--include (\w+)/g, (_, name: string) =>
   source(name),
 );
+const SET_STATE = source('set-state');
 const SNAPSHOT = source('snapshot');
 
 export type RawTakeReply =
@@ -106,14 +106,9 @@ export class Scripts {
     return this.#commands.loadHoldings(segment, buyers, generation, ...records) as Promise<number | string>;
   }
 
-  setState(segment: string, generation: number, state: SaleState, thaw: boolean) {
-    return this.#commands.setState(segment, generation, state, thaw ? 'thaw' : '') as Promise<
-      number | string
-    >;
-  }
-
-  freeze(segment: string, generation: number) {
-    return this.#commands.setState(segment, generation, 'frozen', '') as Promise<number | string>;
+  setState(segments: string[], generation: number, state: SaleState | 'frozen', publish = false) {
+    const args = [...segments, generation, state, publish ? 'publish' : ''];
+    return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 
   publishSale(sale: string, generation: number, state: SaleState, definition: string) {

@@ -10,7 +10,7 @@
 local segment, buyers, generation = KEYS[1], KEYS[2], ARGV[1]
 
 local now = redis.call('HMGET', segment, 'generation', 'committed', 'state')
-if now[1] ~= generation or now[3] == 'frozen' then return 'stale' end
+if now[1] ~= generation or now[3] == 'loaded' or now[3] == 'frozen' then return 'stale' end
 local names = {}
 for i = 2, #ARGV do names[i - 1] = ARGV[i] end
 local committed = tonumber(now[2])

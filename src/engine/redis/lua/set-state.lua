@@ -1,17 +1,21 @@
 --[[
-  Sets a segment's state. A frozen segment stays frozen unless it is thawed on purpose.
+  Sets the state of segments: of all that are given, or of none. A loaded segment opens only when it is published; a
+  frozen one does not open any more, it must be loaded again.
 
   Input
-    KEYS[1] segment (hash)
-    ARGV[1] generation   ARGV[2] state: open | paused | closed | frozen   ARGV[3] 'thaw' or ''
+    KEYS[1..N] segments (hashes)
+    ARGV[1] generation   ARGV[2] state: open | paused | closed | frozen   ARGV[3] 'publish' or ''
   Output
-    1 if the segment has that state now, 'stale' if it is missing, frozen, or of another generation
+    1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, not published, or of
+    another generation
 ]]
-local segment = KEYS[1]
-local generation, state, thaw = ARGV[1], ARGV[2], ARGV[3] == 'thaw'
+local generation, state, publish = ARGV[1], ARGV[2], ARGV[3] == 'publish'
 
-local now = redis.call('HMGET', segment, 'generation', 'state')
-if now[1] ~= generation then return 'stale' end
-if now[2] == 'frozen' and state ~= 'frozen' and not thaw then return 'stale' end
-redis.call('HSET', segment, 'state', state)
+for i = 1, #KEYS do
+  local now = redis.call('HMGET', KEYS[i], 'generation', 'state')
+  if now[1] ~= generation then return 'stale' end
+  local mayOpen = now[2] ~= 'frozen' and (now[2] ~= 'loaded' or publish)
+  if state ~= 'frozen' and not mayOpen then return 'stale' end
+end
+for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state) end
 return 1

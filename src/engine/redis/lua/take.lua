@@ -8,7 +8,7 @@
     ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
     then four per order: buyerId, orderId, quantity, key ('' for none)
   Output
-    a status: 'stale' | 'frozen' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was done; or
+    a status: 'stale' | 'loaded' | 'frozen' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was done; or
     { seq, committed, left, result… } with, per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…'
 ]]

@@ -1,0 +1,42 @@
+import { Worker } from 'node:worker_threads';
+import type { Scenario } from './scenario.ts';
+import type { CrowdResult } from './tally.ts';
+
+export interface CrowdOrders {
+  readonly url: string;
+  readonly saleId: string;
+  readonly scenario: Scenario;
+}
+
+export type CrowdMessage =
+  | { readonly kind: 'progress'; readonly requests: number }
+  | { readonly kind: 'done'; readonly result: CrowdResult };
+
+/** Compiled, for threads load no TypeScript: the demo runs from dist. */
+const WORKER = new URL('./crowd-worker.js', import.meta.url);
+
+/** Sends the crowd to the node and gives back what it saw. @throws the signal's reason if that comes first */
+export async function sendCrowd(
+  orders: CrowdOrders,
+  signal: AbortSignal,
+  onProgress: (requests: number) => void,
+): Promise<CrowdResult> {
+  const worker = new Worker(WORKER, { workerData: orders });
+  const result = new Promise<CrowdResult>((resolve, reject) => {
+    worker.on('message', (message: CrowdMessage) => {
+      if (message.kind === 'done') resolve(message.result);
+      else onProgress(message.requests);
+    });
+    worker.once('error', reject);
+    worker.once('exit', (code) =>
+      reject(new Error(`the crowd's thread ended early, with exit code ${code}`)),
+    );
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    if (signal.aborted) reject(signal.reason);
+  });
+  try {
+    return await result;
+  } finally {
+    await worker.terminate();
+  }
+}

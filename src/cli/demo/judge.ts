@@ -1,0 +1,101 @@
+/**
+ * The verdict on a run. Postgres says what was sold; the crowd says what it was told; the stock and the number of
+ * different buyers say what had to be sold. All three must agree.
+ */
+import type { VerifyReport } from '../../sync/operations.ts';
+import type { CrowdResult } from './tally.ts';
+import { NO_ANSWER } from './tally.ts';
+
+/** Answers that leave open whether there is an order. */
+const OPEN_ANSWERS = ['unknown', NO_ANSWER];
+const SOLD_ANSWERS = ['committed', 'accepted'];
+
+export interface Verdict {
+  readonly requests: number;
+  /** Orders, and different buyers with one, in Postgres. */
+  readonly committed: number;
+  readonly distinctBuyers: number;
+  /** Units that had to be sold: the stock, or one for each buyer who asked if those are fewer. */
+  readonly expected: number;
+  readonly oversold: number;
+  readonly undersold: number;
+  readonly verify: 'ok' | 'failed';
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Answers with an order: `committed` (201) and `accepted` (202) together. */
+  readonly accepted: number;
+  /** Answers by code, without those that are orders. */
+  readonly refused: Readonly<Record<string, number>>;
+  readonly answersAgree: boolean;
+  readonly holds: boolean;
+  /** What does not hold, in words; empty if all does. */
+  readonly failures: readonly string[];
+}
+
+export function judge(stock: number, requests: number, crowd: CrowdResult, report: VerifyReport): Verdict {
+  // One unit per buyer and per order: orders are units.
+  const { committedOrders: committed, distinctBuyers } = report;
+  const expected = Math.min(stock, crowd.buyersAsked);
+  const accepted = count(crowd.answers, SOLD_ANSWERS);
+  const oversold = Math.max(0, committed - expected);
+  const undersold = Math.max(0, expected - committed);
+  const disagreements = compareAnswers(accepted, crowd, report);
+  const failures = [
+    ...(oversold > 0 ? [`${oversold} more sold than the ${expected} that could be`] : []),
+    ...(undersold > 0 ? [`${undersold} of ${expected} not sold although buyers asked`] : []),
+    ...(distinctBuyers === committed ? [] : [`${committed} orders belong to only ${distinctBuyers} buyers`]),
+    ...(crowd.requests === requests ? [] : [`only ${crowd.requests} of ${requests} requests ended`]),
+    ...(report.ok ? [] : ['verify failed']),
+    ...disagreements,
+  ];
+  return {
+    requests: crowd.requests,
+    committed,
+    distinctBuyers,
+    expected,
+    oversold,
+    undersold,
+    verify: report.ok ? 'ok' : 'failed',
+    requestsPerSecond: Math.round(crowd.requests / crowd.seconds),
+    p50Ms: round(crowd.p50Ms),
+    p99Ms: round(crowd.p99Ms),
+    accepted,
+    refused: without(crowd.answers, SOLD_ANSWERS),
+    answersAgree: disagreements.length === 0,
+    holds: failures.length === 0,
+    failures,
+  };
+}
+
+/** An answer is a promise: every order that was named must be there, and none that was not, but for answers left open. */
+function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyReport): string[] {
+  const open = count(crowd.answers, OPEN_ANSWERS);
+  const { committedOrders, distinctBuyers, rejectedOrders } = report;
+  const atMost = open === 0 ? '' : ` to ${accepted + open}`;
+  return [
+    ...(committedOrders >= accepted && committedOrders <= accepted + open
+      ? []
+      : [`answers promise ${accepted}${atMost} orders, Postgres has ${committedOrders}`]),
+    ...(distinctBuyers >= crowd.buyersServed && distinctBuyers <= crowd.buyersServed + open
+      ? []
+      : [`answers promise an order to ${crowd.buyersServed} buyers, in Postgres ${distinctBuyers} have one`]),
+    ...(crowd.orders === accepted ? [] : [`${accepted} answers name only ${crowd.orders} different orders`]),
+    ...(rejectedOrders === 0 ? [] : [`${rejectedOrders} orders were taken and then rejected by Postgres`]),
+  ];
+}
+
+function count(answers: Readonly<Record<string, number>>, codes: readonly string[]): number {
+  return codes.reduce((sum, code) => sum + (answers[code] ?? 0), 0);
+}
+
+function without(
+  answers: Readonly<Record<string, number>>,
+  codes: readonly string[],
+): Record<string, number> {
+  return Object.fromEntries(Object.entries(answers).filter(([code]) => !codes.includes(code)));
+}
+
+function round(milliseconds: number): number {
+  return Math.round(milliseconds * 100) / 100;
+}

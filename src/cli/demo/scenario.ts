@@ -1,0 +1,84 @@
+/** What the demo does: a crowd of buyers, drawn by a seeded generator, so that a run can be run again. */
+import { randomInt } from 'node:crypto';
+import { Option } from 'commander';
+import { z } from 'zod';
+import { whole } from '../../config/schemas.ts';
+import { InvalidInput } from '../../engine/errors.ts';
+
+export interface Scenario {
+  readonly stock: number;
+  readonly segments: number;
+  /** How many different buyers requests are drawn from. */
+  readonly buyers: number;
+  readonly requests: number;
+  /** Clients, each with a connection of its own and one request in flight. */
+  readonly concurrency: number;
+  readonly seed: number;
+}
+
+/** The catalogue's S1: 200 clients, 100 requests each, 500 buyers, 100 units, one per buyer. */
+const S1: Omit<Scenario, 'seed'> = {
+  stock: 100,
+  segments: 8,
+  buyers: 500,
+  requests: 20_000,
+  concurrency: 200,
+};
+
+export const FIRST_BUYER = 100_003;
+const SEEDS = 2 ** 31;
+
+const bounds = {
+  stock: whole(1, 1_000_000),
+  segments: whole(1, 1_024),
+  buyers: whole(1, 1_000_000),
+  requests: whole(1, 10_000_000),
+  concurrency: whole(1, 1_000),
+  seed: whole(0, SEEDS - 1),
+} satisfies Record<keyof Scenario, z.ZodType>;
+
+export const scenarioOptions = [
+  new Option('--stock <n>', `units for sale (default: ${S1.stock})`),
+  new Option('--segments <n>', `parts of the stock (default: ${S1.segments})`),
+  new Option('--buyers <n>', `different buyers, drawn at random (default: ${S1.buyers})`),
+  new Option('--requests <n>', `purchases asked for (default: ${S1.requests})`),
+  new Option('--concurrency <n>', `clients, one request in flight each (default: ${S1.concurrency})`),
+  new Option('--seed <n>', 'of the random buyers (default: a new one, which is printed)'),
+];
+
+/** @throws InvalidInput with all faults at once */
+export function scenarioFrom(options: Readonly<Record<string, unknown>>): Scenario {
+  const given = Object.fromEntries(Object.keys(bounds).map((name) => [name, options[name]]));
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const parsed = z.object(bounds).safeParse({ ...S1, seed: randomInt(SEEDS), ...set });
+  if (parsed.success) return parsed.data;
+  throw new InvalidInput(
+    'the demo can not run',
+    parsed.error.issues.map(({ path: [name], message }) => ({
+      field: `--${String(name)}`,
+      problem: `is ${JSON.stringify(given[String(name)])}: ${message}`,
+    })),
+  );
+}
+
+export function scenarioName(scenario: Scenario): string {
+  const changed = (Object.keys(S1) as (keyof typeof S1)[]).filter((name) => scenario[name] !== S1[name]);
+  return changed.length === 0 ? 'S1' : `S1 with other ${changed.join(', ')}`;
+}
+
+/** The buyer of each request, as offsets from FIRST_BUYER. */
+export function drawBuyers({ requests, buyers, seed }: Scenario): Uint32Array {
+  const random = mulberry32(seed);
+  return Uint32Array.from({ length: requests }, () => Math.floor(random() * buyers));
+}
+
+/** Small, seeded, and even enough to draw buyers with: numbers from 0 to below 1. */
+function mulberry32(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

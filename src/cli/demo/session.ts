@@ -1,0 +1,29 @@
+import type { Config } from '../../config/config.ts';
+import { opsTokenFile } from '../../config/ops-token.ts';
+import type { RunningNode } from '../../node/node.ts';
+import { shellWord } from '../ready.ts';
+
+/** Commands to paste into another shell while the node runs. The token is read where it lies, so that none is printed. */
+export function curlSession(
+  node: Pick<RunningNode, 'publicUrl' | 'opsUrl'>,
+  saleId: string,
+  config: Config,
+): string {
+  const token = config.opsToken ? '$OPS_TOKEN' : `$(cat ${shellWord(opsTokenFile(config))})`;
+  const ops = `-H "Authorization: Bearer ${token}" -H 'Content-Type: application/json'`;
+  const buy = (sale: string, buyer: string) =>
+    `curl -s -X POST ${node.publicUrl}/v1/sales/${sale}/orders -H 'X-Buyer-Id: ${buyer}' -d '{"quantity":1}'`;
+  return `
+# The sale that the crowd has just been through, and a buyer who comes too late:
+curl -s ${node.publicUrl}/v1/sales/${saleId}
+${buy(saleId, 'alice')}
+
+# A new sale, a buyer who gets a unit, and the same buyer again:
+curl -s -X POST ${node.opsUrl}/v1/sales ${ops} -d '{"id":"my-${saleId}","stock":2}'
+${buy(`my-${saleId}`, 'alice')}
+${buy(`my-${saleId}`, 'alice')}
+
+# Every unit accounted for:
+curl -s -X POST ${node.opsUrl}/v1/sales/${saleId}/verify ${ops}
+`;
+}

@@ -1,0 +1,28 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SaleOperations, VerifyReport } from '../../sync/operations.ts';
+
+const POLL_MS = 100;
+export const SETTLE_LIMIT_MS = 30_000;
+
+/**
+ * Waits until everything that was accepted is committed: two reports in a row that agree, with at least that many
+ * orders. After the limit the last report is given as it is, for it to be judged.
+ */
+export async function settle(
+  operations: Pick<SaleOperations, 'verify'>,
+  saleId: string,
+  accepted: number,
+  signal: AbortSignal,
+  limitMs = SETTLE_LIMIT_MS,
+): Promise<VerifyReport> {
+  const deadline = Date.now() + limitMs;
+  let before = -1;
+  for (;;) {
+    signal.throwIfAborted();
+    const report = await operations.verify(saleId);
+    const settled = report.ok && report.committedOrders >= accepted && report.committedOrders === before;
+    if (settled || Date.now() >= deadline) return report;
+    before = report.committedOrders;
+    await delay(POLL_MS);
+  }
+}

@@ -1,0 +1,24 @@
+import { type Check, type ClockReading, checksOf } from './check.ts';
+
+const { ok, warn } = checksOf('clocks');
+/** Sale windows are kept by the nodes' clocks, order ids by theirs, and commit times by Postgres': they should agree. */
+export const MOST_APART_MS = 500;
+
+export function checkClocks(readings: readonly ClockReading[]): Check[] {
+  if (readings.length === 0) return [];
+  const ahead = [0, ...readings.map(({ aheadMs }) => aheadMs)];
+  const apart = Math.max(...ahead) - Math.min(...ahead);
+  const found = readings
+    .map(({ store, aheadMs, uncertainMs }) => `${store} ${signed(aheadMs)} ms (± ${Math.ceil(uncertainMs)})`)
+    .join(', ');
+  return [
+    apart > MOST_APART_MS
+      ? warn('difference', `${found} from this machine`, 'Let NTP set the clocks of all machines.')
+      : ok('difference', `${found} from this machine`),
+  ];
+}
+
+function signed(value: number): string {
+  const whole = Math.round(value);
+  return whole < 0 ? `${whole}` : `+${whole}`;
+}

@@ -1,0 +1,59 @@
+import { createServer } from 'node:net';
+import { request } from 'undici';
+import type { Config } from '../../config/config.ts';
+import { httpUrl, reachableHost } from '../../config/hosts.ts';
+import { describe } from '../explain.ts';
+import { type Check, checksOf } from './check.ts';
+
+const { ok, fail } = checksOf('ports');
+const PROBE_TIMEOUT_MS = 1_000;
+
+type PortSetting = 'PORT' | 'OPS_PORT';
+
+export async function checkPorts({ host, port, opsHost, opsPort }: Config): Promise<Check[]> {
+  const nodeRuns = opsPort !== 0 && (await answersHealth(httpUrl(reachableHost(opsHost), opsPort)));
+  return [
+    await checkPort('PORT', host, port, nodeRuns),
+    await checkPort('OPS_PORT', opsHost, opsPort, nodeRuns),
+  ];
+}
+
+async function checkPort(
+  setting: PortSetting,
+  host: string,
+  port: number,
+  nodeRuns: boolean,
+): Promise<Check> {
+  if (port === 0) return ok(setting, `0: any free port on ${host}`);
+  const error = await tryListen(host, port);
+  if (!error) return ok(setting, `${port} is free on ${host}`);
+  if (error.code === 'EADDRINUSE' && nodeRuns)
+    return ok(setting, `${port} on ${host} is in use by a running node`);
+  return fail(setting, `${port} on ${host}: ${describe(error)}`, adviceFor(setting, error.code));
+}
+
+function adviceFor(setting: PortSetting, code: string | undefined): string {
+  if (code === 'EADDRINUSE')
+    return `Stop what listens there, or set ${setting} to another port (0: any free one).`;
+  if (code === 'EACCES') return `This user may not listen there: set ${setting} to 1024 or above.`;
+  return `Set ${setting === 'PORT' ? 'HOST' : 'OPS_HOST'} to an address of this machine.`;
+}
+
+function tryListen(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', resolve);
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)));
+  });
+}
+
+async function answersHealth(url: string): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    const { statusCode, body } = await request(`${url}/healthz`, { signal });
+    await body.dump();
+    return statusCode === 200;
+  } catch {
+    return false;
+  }
+}

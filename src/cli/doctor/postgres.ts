@@ -1,0 +1,131 @@
+import { readdirSync } from 'node:fs';
+import pg from 'pg';
+import type { Config } from '../../config/config.ts';
+import { describe } from '../explain.ts';
+import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
+
+const { ok, warn, fail } = checksOf('postgres');
+const CONNECT_TIMEOUT_MS = 3_000;
+const QUERY_TIMEOUT_MS = 5_000;
+const LEAST_VERSION = 140_000;
+const MIGRATIONS = new URL('../../sync/migrations/', import.meta.url);
+
+export interface PostgresFacts {
+  readonly version: string;
+  readonly versionNumber: number;
+  readonly fsync: string;
+  readonly synchronousCommit: string;
+  readonly inRecovery: boolean;
+  /** Names of applied migrations; `undefined`: there has been none. */
+  readonly applied: readonly string[] | undefined;
+}
+
+export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Promise<StoreFindings> {
+  if (!url) return { checks: [embedded(dataDir)] };
+  const client = new pg.Client({
+    connectionString: url.reveal(),
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
+  });
+  // A connection that breaks later shows in the query that it breaks.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const facts = await factsOf(client);
+    const clock = await readClock('Postgres', async () => {
+      const { rows } = await client.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms');
+      return Number(rows[0].ms);
+    });
+    return { checks: [ok('reachable', `${url}`), ...judgePostgres(facts, shippedMigrations())], clock };
+  } catch (error) {
+    const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
+    return { checks: [fail('reachable', `${url}: ${describe(error)}`, advice)] };
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function embedded(dataDir: string): Check {
+  const found = `DATABASE_URL is not set: PGlite in ${dataDir} will be used`;
+  try {
+    import.meta.resolve('@electric-sql/pglite');
+    import.meta.resolve('@electric-sql/pglite-socket');
+    return ok('Postgres', found);
+  } catch (error) {
+    return fail(
+      'Postgres',
+      `${found}, but it is not installed: ${describe(error)}`,
+      'Install again, or set DATABASE_URL.',
+    );
+  }
+}
+
+async function factsOf(client: pg.Client): Promise<PostgresFacts> {
+  const { rows } = await client.query(`
+    SELECT current_setting('server_version') AS version,
+      current_setting('server_version_num')::int AS "versionNumber",
+      current_setting('fsync') AS fsync,
+      current_setting('synchronous_commit') AS "synchronousCommit",
+      pg_is_in_recovery() AS "inRecovery",
+      to_regclass('stockade_migrations') IS NOT NULL AS migrated`);
+  const { migrated, ...facts } = rows[0];
+  if (!migrated) return { ...facts, applied: undefined };
+  const { rows: applied } = await client.query<{ name: string }>(
+    'SELECT name FROM stockade_migrations ORDER BY name',
+  );
+  return { ...facts, applied: applied.map(({ name }) => name) };
+}
+
+function shippedMigrations(): string[] {
+  return readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql'));
+}
+
+export function judgePostgres(facts: PostgresFacts, shipped: readonly string[]): Check[] {
+  return [version(facts), role(facts), ...durability(facts), migrations(facts, shipped)];
+}
+
+function version({ version: found, versionNumber }: PostgresFacts): Check {
+  return versionNumber >= LEAST_VERSION
+    ? ok('version', found)
+    : fail('version', found, 'Install Postgres 14 or newer.');
+}
+
+function role({ inRecovery }: PostgresFacts): Check {
+  return inRecovery
+    ? fail('role', 'a standby, which takes no writes', 'Point DATABASE_URL at the primary.')
+    : ok('role', 'primary');
+}
+
+/** An order answered 201 must outlive a power cut. */
+function durability({ fsync, synchronousCommit }: PostgresFacts): Check[] {
+  return [
+    fsync === 'on'
+      ? ok('fsync', 'on')
+      : fail('fsync', fsync, 'Set fsync on: without it a power cut may destroy the whole database.'),
+    synchronousCommit === 'off'
+      ? fail(
+          'synchronous_commit',
+          'off',
+          'Set synchronous_commit on: without it orders answered 201 may be lost.',
+        )
+      : ok('synchronous_commit', synchronousCommit),
+  ];
+}
+
+function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Check {
+  const pending = shipped.filter((name) => !applied?.includes(name));
+  const unknown = (applied ?? []).filter((name) => !shipped.includes(name));
+  if (unknown.length > 0) {
+    const found = `the database is newer than this program: it has ${unknown.join(', ')}`;
+    return fail(
+      'migrations',
+      found,
+      'Use the version of Stockade that the database was migrated by, or a newer one.',
+    );
+  }
+  if (pending.length > 0) {
+    const found = applied === undefined ? 'not applied yet' : `not applied yet: ${pending.join(', ')}`;
+    return warn('migrations', found, 'Run `stockade migrate`; a node does it by itself when it starts.');
+  }
+  return ok('migrations', `all ${shipped.length} applied`);
+}

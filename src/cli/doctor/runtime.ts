@@ -1,0 +1,64 @@
+import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { describe } from '../explain.ts';
+import { type Check, checksOf } from './check.ts';
+
+const { ok, warn, fail } = checksOf('runtime');
+const LEAST_NODE = 20;
+/** uWebSockets.js comes compiled for each version of Node; the one this project installs ends before this. */
+const UNTRIED_NODE = 23;
+
+export async function checkRuntime(config: Config): Promise<Check[]> {
+  return [nodeVersion(process.versions.node), await webSockets(), dataDir(config)];
+}
+
+export function nodeVersion(version: string): Check {
+  const major = Number.parseInt(version, 10);
+  if (major < LEAST_NODE) {
+    return fail('Node.js', `version ${version}`, `Install Node.js ${LEAST_NODE} or 22.`);
+  }
+  if (major >= UNTRIED_NODE) {
+    return warn('Node.js', `version ${version}, which is not tried`, `Use Node.js ${LEAST_NODE} or 22.`);
+  }
+  return ok('Node.js', `version ${version}`);
+}
+
+async function webSockets(): Promise<Check> {
+  const place = `${process.platform} ${process.arch}, Node ${process.versions.node}`;
+  try {
+    await import('uWebSockets.js');
+    return ok('uWebSockets.js', `its binary loads on ${place}`);
+  } catch (error) {
+    const reason = describe(error).split('\n')[0];
+    return fail(
+      'uWebSockets.js',
+      `its binary does not load on ${place}: ${reason}`,
+      'Use Node.js 20 or 22 on Linux (glibc), macOS or Windows, and install again; for a newer Node.js point the ' +
+        'dependency at github:uNetworking/uWebSockets.js.',
+    );
+  }
+}
+
+function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check {
+  const full = resolve(path);
+  if (databaseUrl && opsToken) return ok('data folder', 'not needed: DATABASE_URL and OPS_TOKEN are set');
+  try {
+    // What this had to make is taken away again: a look leaves nothing behind.
+    const made = mkdirSync(full, { recursive: true });
+    accessSync(full, constants.W_OK);
+    if (made !== undefined) removeEmpty(full, made);
+    return ok('data folder', `${full} can be written to`);
+  } catch (error) {
+    return fail(
+      'data folder',
+      `${full}: ${describe(error)}`,
+      'Set DATA_DIR to a folder that this user may write to.',
+    );
+  }
+}
+
+function removeEmpty(from: string, upTo: string): void {
+  rmdirSync(from);
+  if (from !== resolve(upTo)) removeEmpty(dirname(from), upTo);
+}

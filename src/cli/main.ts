@@ -1,0 +1,33 @@
+#!/usr/bin/env node
+import { EXIT_OK, type ExitCode, explain } from './explain.ts';
+import { note, printJson } from './output.ts';
+import { runProgram } from './program.ts';
+
+async function main(): Promise<ExitCode> {
+  try {
+    return await runProgram(process.argv);
+  } catch (error) {
+    const { exitCode, lines, json } = explain(error);
+    for (const line of lines) note(line);
+    if (lines.length > 0 && wantsStacks()) console.error(error);
+    if (json && process.argv.includes('--json')) printJson(json);
+    return exitCode;
+  }
+}
+
+/** A stack trace helps who works on Stockade; whoever runs it needs the sentence. */
+function wantsStacks(): boolean {
+  const flag = process.argv.lastIndexOf('--log-level');
+  const level = flag === -1 ? process.env.LOG_LEVEL : process.argv[flag + 1];
+  return level === 'debug' || level === 'trace';
+}
+
+// `stockade sale list | head -1`: the reader has gone, which is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(EXIT_OK);
+  throw error;
+});
+
+const exitCode = await main();
+// Whatever a failed start has left open must not keep the process: all that was to be said has been said.
+process.stdout.write('', () => process.exit(exitCode));

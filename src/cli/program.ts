@@ -1,0 +1,50 @@
+import { createRequire } from 'node:module';
+import { Command } from 'commander';
+import { addCommand } from './command.ts';
+import { demo } from './demo.ts';
+import { doctor } from './doctor.ts';
+import { EXIT_OK, type ExitCode } from './explain.ts';
+import { migrate } from './migrate.ts';
+import { closeSale, pauseSale, resumeSale } from './sale/change-state.ts';
+import { createSale } from './sale/create.ts';
+import { listSales } from './sale/list.ts';
+import { showSale } from './sale/show.ts';
+import { serve } from './serve.ts';
+import { sync } from './sync.ts';
+import { verify } from './verify.ts';
+
+const COMMANDS = [serve, demo, migrate, sync, verify, doctor];
+const SALE_COMMANDS = [createSale, listSales, showSale, pauseSale, resumeSale, closeSale];
+
+const OUTRO = `
+Settings come from flags, then the environment, then defaults; \`stockade serve --help\` shows all of them.
+Exit codes: 0 what was asked for holds, 1 it does not, 2 the command or its configuration is wrong.
+
+Examples:
+  stockade demo                               sell 100 units to 20,000 requests, and count
+  stockade serve                              a node with nothing else installed
+  stockade sale create tickets --stock 100    a sale on that node
+`;
+
+/** @returns the exit code of the command that `argv` names. @throws CommanderError, and whatever the command throws */
+export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
+  let exitCode: ExitCode = EXIT_OK;
+  const finished = (code: ExitCode) => {
+    exitCode = code;
+  };
+  const program = new Command('stockade')
+    .description('A flash-sale stock engine: nothing oversold, nothing left over, every answer true.')
+    .version(version())
+    .addHelpText('after', OUTRO)
+    .showHelpAfterError('(add --help for what this command takes)')
+    .exitOverride();
+  for (const spec of COMMANDS) addCommand(program, spec, finished);
+  const sale = program.command('sale').summary('create, list, show and steer sales').description('Sales.');
+  for (const spec of SALE_COMMANDS) addCommand(sale, spec, finished);
+  await program.parseAsync(argv);
+  return exitCode;
+}
+
+function version(): string {
+  return (createRequire(import.meta.url)('../../package.json') as { version: string }).version;
+}

@@ -1,0 +1,93 @@
+import { Option } from 'commander';
+import { InvalidInput } from '../../engine/errors.ts';
+import { parseSale } from '../../engine/sale-json.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
+import { EXIT_OK } from '../explain.ts';
+import { withOperations } from '../open-operations.ts';
+import { print, printJson } from '../output.ts';
+import { saleSheet } from './show-sale.ts';
+
+const options = [
+  new Option('--stock <n>', 'units for sale (required)'),
+  new Option('--title <text>', 'what is sold, in words'),
+  new Option('--segments <n>', 'parts that the stock is split into (default: 8)'),
+  new Option('--starts-at <time>', 'ISO 8601 with zone (default: now)'),
+  new Option('--ends-at <time>', 'ISO 8601 with zone (default: no end)'),
+  new Option('--per-buyer-limit <n>', 'units that one buyer may hold (default: 1)'),
+  new Option('--pay-within-seconds <n>', 'time to pay an order (default: no limit)'),
+  new Option('--price-minor <n>', 'price in minor units of the currency, such as cents'),
+  new Option('--face-value-minor <n>', 'face value in minor units'),
+  new Option('--currency <code>', 'ISO 4217 code, such as EUR'),
+  new Option('--shop-id <id>', 'whose sale it is'),
+  new Option('--metadata <json>', 'a JSON object that is kept with the sale'),
+];
+
+const NUMBERS = new Set([
+  'stock',
+  'segments',
+  'perBuyerLimit',
+  'payWithinSeconds',
+  'priceMinor',
+  'faceValueMinor',
+]);
+
+export const createSale: CommandSpec = {
+  name: 'create <id>',
+  summary: 'create a sale, open for buyers within its window',
+  options,
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade sale create tickets --stock 100',
+    'stockade sale create tickets --stock 1000 --segments 16 --per-buyer-limit 2 \\',
+    '  --starts-at 2026-11-27T20:00:00+01:00 --ends-at 2026-11-28T00:00:00+01:00',
+  ],
+  async run({ config, log, json, args, options: given }) {
+    const input = saleInput(args[0]!, given);
+    const sale = await withOperations({ config, log }, (operations) => operations.create(input));
+    if (json) printJson(sale);
+    else print(`Created.\n${saleSheet(sale)}`);
+    return EXIT_OK;
+  },
+};
+
+/**
+ * The sale's JSON from the command line. It is checked here too, so that all faults show without a node or a database.
+ * @throws InvalidInput that names the flags
+ */
+export function saleInput(id: string, given: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const input: Record<string, unknown> = { id };
+  for (const option of options) {
+    const name = option.attributeName();
+    const value = given[name];
+    if (value === undefined) continue;
+    input[name] = name === 'metadata' ? parsedOrText(value) : NUMBERS.has(name) ? numberOrText(value) : value;
+  }
+  try {
+    parseSale(input);
+  } catch (error) {
+    throw error instanceof InvalidInput ? namingFlags(error) : error;
+  }
+  return input;
+}
+
+/** What is no number stays text: the schema then says what it must be. */
+function numberOrText(value: unknown): unknown {
+  return typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+}
+
+function parsedOrText(value: unknown): unknown {
+  try {
+    return JSON.parse(String(value));
+  } catch {
+    return value;
+  }
+}
+
+function namingFlags(error: InvalidInput): InvalidInput {
+  const faults = error.faults.map(({ field, problem }) => {
+    const option = options.find((candidate) => candidate.attributeName() === field);
+    return { field: option?.long ?? (field === 'id' ? '<id>' : field), problem };
+  });
+  return new InvalidInput('the sale is not valid', faults);
+}

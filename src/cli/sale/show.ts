@@ -1,0 +1,19 @@
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
+import { EXIT_OK } from '../explain.ts';
+import { withOperations } from '../open-operations.ts';
+import { print, printJson } from '../output.ts';
+import { saleSheet } from './show-sale.ts';
+
+export const showSale: CommandSpec = {
+  name: 'show <id>',
+  summary: 'show one sale: its definition, what is left, what is committed',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade sale show tickets', 'stockade sale show tickets --json'],
+  async run({ config, log, json, args }) {
+    const sale = await withOperations({ config, log }, (operations) => operations.show(args[0]!));
+    if (json) printJson(sale);
+    else print(saleSheet(sale));
+    return EXIT_OK;
+  },
+};

@@ -1,0 +1,43 @@
+import { describeConfig } from '../config/config.ts';
+import { settingNames } from '../config/settings.ts';
+import { createLog } from '../node/log.ts';
+import type { CommandSpec } from './command.ts';
+import { EXIT_FAILED, EXIT_OK } from './explain.ts';
+import { print, printJson } from './output.ts';
+import { readyText } from './ready.ts';
+import { watchSignals } from './signals.ts';
+
+export const serve: CommandSpec = {
+  name: 'serve',
+  summary: 'run a node: the public port for buyers, the ops port for operators',
+  details:
+    'Without REDIS_URL and DATABASE_URL everything runs in this one process, with its data in DATA_DIR. ' +
+    'Ends in good order on SIGINT or SIGTERM; a second signal ends it at once.',
+  settings: settingNames.filter((name) => name !== 'opsUrl'),
+  examples: [
+    'stockade serve',
+    'stockade serve --port 80 --host 0.0.0.0 --buyer-auth jwt    (with JWT_SECRET set)',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade serve --workers 2',
+  ],
+  async run({ config, json }) {
+    // Logs are what this command produces; with --json stdout is kept for the one object.
+    const log = createLog(config, { stderr: json });
+    const interruption = watchSignals();
+    log.debug({ config: describeConfig(config) }, 'starting');
+    const { startNode } = await import('../node/node.ts');
+    const node = await startNode(config, log);
+
+    const { publicUrl, opsUrl, backendName: backend, databaseName: database } = node;
+    const place = { publicUrl, opsUrl, backend, database };
+    const text = readyText(node, config);
+    if (json) printJson({ ready: true, pid: process.pid, ...place });
+    else if (process.stdout.isTTY) print(text);
+    else log.info(place, text);
+
+    const end = await Promise.race([interruption.asked, node.failed]);
+    if (end instanceof Error) log.fatal({ err: end }, 'the node failed');
+    else log.info({ signal: end }, 'stopping');
+    await node.stop();
+    return end instanceof Error ? EXIT_FAILED : EXIT_OK;
+  },
+};

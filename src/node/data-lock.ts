@@ -1,0 +1,47 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { StockadeError } from '../engine/errors.ts';
+
+/**
+ * Makes a data directory this process's own: PGlite would corrupt a directory that two processes have open.
+ * A lock whose process is gone is taken over.
+ * @returns a function that gives it back
+ * @throws StockadeError `data_dir_in_use`
+ */
+export function lockDataDir(directory: string): () => void {
+  mkdirSync(directory, { recursive: true });
+  const file = join(directory, 'lock');
+  if (!claim(file)) {
+    const holder = Number(readFileSync(file, 'utf8'));
+    if (isAlive(holder)) {
+      throw new StockadeError(
+        'data_dir_in_use',
+        `${directory} is in use by process ${holder}; stop it, or set DATA_DIR to another directory`,
+      );
+    }
+    rmSync(file);
+    if (!claim(file))
+      throw new StockadeError('data_dir_in_use', `${directory} was just taken by another process`);
+  }
+  return () => rmSync(file, { force: true });
+}
+
+function claim(file: string): boolean {
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!(pid > 0) || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

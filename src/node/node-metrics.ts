@@ -1,0 +1,128 @@
+/** `/metrics`: what the workers have counted, added up, with what only the main thread knows. */
+import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
+import type { Board } from '../engine/board.ts';
+import type { Backend } from '../engine/contract.ts';
+import type { SaleView } from '../engine/directory.ts';
+import { BATCH_BOUNDS, type HistogramData, LATENCY_BOUNDS_S } from '../http/request-stats.ts';
+import type { WorkerMetrics } from './worker.ts';
+
+/** Sales with metrics of their own: a label per sale must not grow without bound. */
+const MAX_LABELLED_SALES = 200;
+
+export interface MetricSources {
+  readonly board: Board;
+  readonly backend: Backend;
+  readonly views: ReadonlyMap<string, SaleView>;
+  workers(): Promise<readonly WorkerMetrics[]>;
+}
+
+export class NodeMetrics {
+  readonly registry = new Registry();
+  readonly #sources: MetricSources;
+
+  constructor(sources: MetricSources) {
+    this.#sources = sources;
+    const registers = [this.registry];
+    const labelNames = ['sale'];
+    const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
+    const soldOut = gauge('stockade_board_sold_out', '1 while this node answers "sold out" from its board');
+    const epoch = gauge('stockade_board_epoch', "The sale's epoch as this node knows it");
+    const left = gauge('stockade_units_left', 'Units left in all segments');
+    const empty = gauge('stockade_segments_empty', 'Segments without units');
+    this.#collect = async () => {
+      for (const metric of [soldOut, epoch, left, empty]) metric.reset();
+      const { board, backend, views } = this.#sources;
+      for (const { record, slot } of [...views.values()].slice(-MAX_LABELLED_SALES)) {
+        const sale = record.sale.id;
+        soldOut.set({ sale }, board.isSoldOut(slot) ? 1 : 0);
+        epoch.set({ sale }, board.epoch(slot));
+        const segments = await backend.sales
+          .snapshot(sale, record.sale.segments, record.generation)
+          .catch(() => []);
+        const units = segments.flatMap((segment) => segment.counters?.left ?? []);
+        if (units.length === 0) continue;
+        left.set(
+          { sale },
+          units.reduce((sum, n) => sum + n, 0),
+        );
+        empty.set({ sale }, units.filter((n) => n === 0).length);
+      }
+    };
+  }
+
+  readonly #collect: () => Promise<void>;
+
+  async text(): Promise<string> {
+    const [workers] = await Promise.all([this.#sources.workers(), this.#collect()]);
+    const counted = AggregatorRegistry.aggregate(workers.map(workerJson));
+    return `${await this.registry.metrics()}\n${await counted.metrics()}`;
+  }
+}
+
+interface Value {
+  readonly labels: Record<string, string | number>;
+  readonly value: number;
+  readonly metricName?: string;
+}
+
+/** In the form in which prom-client's cluster workers report, so that it adds them up and writes them. */
+function workerJson({ requests, lanes }: WorkerMetrics): object[] {
+  const requestName = 'stockade_request_duration_seconds';
+  const batchName = 'stockade_batch_orders';
+  const perSale = lanes.slice(-MAX_LABELLED_SALES);
+  return [
+    {
+      name: requestName,
+      help: 'Purchases by outcome, from the request to its answer',
+      type: 'histogram',
+      aggregator: 'sum',
+      values: Object.entries(requests.latency).flatMap(([outcome, data]) =>
+        histogramValues(requestName, LATENCY_BOUNDS_S, data, { outcome }),
+      ),
+    },
+    {
+      name: batchName,
+      help: 'Orders in one take',
+      type: 'histogram',
+      aggregator: 'sum',
+      values: histogramValues(batchName, BATCH_BOUNDS, requests.batches, {}),
+    },
+    {
+      name: 'stockade_lane_depth',
+      help: 'Purchases queued in the lanes',
+      type: 'gauge',
+      aggregator: 'sum',
+      values: perSale.map(({ saleId, queued }) => ({ labels: { sale: saleId }, value: queued })),
+    },
+    {
+      name: 'stockade_commit_waiters',
+      help: 'Purchases that are taken and wait for Postgres',
+      type: 'gauge',
+      aggregator: 'sum',
+      values: perSale.map(({ saleId, waiting }) => ({ labels: { sale: saleId }, value: waiting })),
+    },
+  ];
+}
+
+function histogramValues(
+  name: string,
+  bounds: readonly number[],
+  { buckets, sum }: HistogramData,
+  labels: Record<string, string>,
+): Value[] {
+  const values: Value[] = [];
+  let count = 0;
+  for (const [i, n] of buckets.entries()) {
+    count += n;
+    values.push({
+      labels: { ...labels, le: bounds[i] ?? '+Inf' },
+      value: count,
+      metricName: `${name}_bucket`,
+    });
+  }
+  values.push(
+    { labels, value: sum, metricName: `${name}_sum` },
+    { labels, value: count, metricName: `${name}_count` },
+  );
+  return values;
+}

@@ -1,0 +1,186 @@
+/**
+ * A whole node: stores, sync, directory and board in the main thread; workers with the buyers' port; the operators' port.
+ *
+ *   stores -> migrate -> worker numbers -> sync (every sale is in the backend) -> directory -> workers -> ops port
+ *
+ * It ends the other way round: what the workers have accepted is answered before sync, the directory and the stores go.
+ */
+import type { Config } from '../config/config.ts';
+import { opsToken } from '../config/ops-token.ts';
+import { Board } from '../engine/board.ts';
+import { serveOps } from '../http/ops-server.ts';
+import { migrate } from '../sync/migrate.ts';
+import type { SaleOperations } from '../sync/operations.ts';
+import { SaleService } from '../sync/sale-service.ts';
+import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { type Log, writesToStderr } from './log.ts';
+import { NodeMetrics } from './node-metrics.ts';
+import { Releasers } from './releasers.ts';
+import { SaleDirectory } from './sale-directory.ts';
+import { startSync } from './services.ts';
+import { openStores, redisOptions, type Stores } from './stores.ts';
+import { watchSync } from './sync-watch.ts';
+import { startThread } from './threads.ts';
+import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
+
+/** Sales that the board has room for in a node's life; those beyond are answered without it. */
+const BOARD_SALES = 65_536;
+
+export interface RunningNode {
+  readonly publicUrl: string;
+  readonly opsUrl: string;
+  readonly opsToken: string;
+  readonly backendName: string;
+  readonly databaseName: string;
+  readonly operations: SaleOperations;
+  /** Resolves with the reason if a part ends that the node can't do without. */
+  readonly failed: Promise<Error>;
+  stop(): Promise<void>;
+}
+
+/** @throws the stores' errors, or StockadeError `port_in_use`, `data_dir_in_use`, `no_worker_numbers` */
+export async function startNode(config: Config, log: Log): Promise<RunningNode> {
+  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  try {
+    return await start(config, log, releasers);
+  } catch (error) {
+    await releasers.release();
+    throw error;
+  }
+}
+
+async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
+  const stores = await openStores(config, releasers);
+  for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
+
+  const board = new Board(BOARD_SALES);
+  const directory = new SaleDirectory(stores.backend, board);
+  const workers: RunningWorker[] = [];
+  const metrics = new NodeMetrics({
+    board,
+    backend: stores.backend,
+    views: directory.views,
+    workers: () => Promise.all(workers.map((worker) => worker.metrics())),
+  });
+  if (config.sync) {
+    const sync = await startSync(stores, config, watchSync(log, metrics.registry));
+    releasers.add(() => sync.stop());
+    await sync.ready;
+  }
+  await directory.start();
+  releasers.add(() => directory.stop());
+
+  const failures = [
+    stores.failed,
+    ...(await startWorkers({ config, log, stores, board, directory, workers }, releasers)),
+  ];
+  const port = workers[0]!.port;
+  let stopping = false;
+  const operations = new SaleService(stores.db, stores.backend, stores.locks);
+  const token = opsToken(config);
+  const ops = await serveOps(
+    {
+      token,
+      operations,
+      metrics: () => metrics.text(),
+      notReady: () =>
+        stopping ? 'stopping' : stores.backend.takes.ready ? undefined : 'Redis can’t be reached',
+      fault: (error) => log.error({ err: error }, 'an operation failed'),
+    },
+    config.opsHost,
+    config.opsPort,
+  );
+  releasers.add(() => ops.drain(config.shutdownGraceMs));
+  return {
+    publicUrl: httpUrl(config.host, port),
+    opsUrl: httpUrl(config.opsHost, ops.port),
+    opsToken: token,
+    backendName: stores.backendName,
+    databaseName: stores.databaseName,
+    operations,
+    failed: Promise.race(failures),
+    async stop() {
+      stopping = true;
+      await releasers.release();
+    },
+  };
+}
+
+interface WorkerStart {
+  readonly config: Config;
+  readonly log: Log;
+  readonly stores: Stores;
+  readonly board: Board;
+  readonly directory: SaleDirectory;
+  /** Filled as they start: the metrics ask those that are there. */
+  readonly workers: RunningWorker[];
+}
+
+/** @returns promises of their failures */
+async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<Promise<Error>[]> {
+  const { config, stores, workers } = parts;
+  const leases = await WorkerLeases.take(stores.db, config.workers);
+  releasers.add(() => leases.release());
+  releasers.add(() => Promise.all(workers.map((worker) => worker.stop())));
+  const orderKey = await orderIdKey(stores.db);
+  const failures: Promise<Error>[] = [];
+  for (const worker of leases.numbers) {
+    const settings = workerSettings(config, worker, orderKey, leases.expiresAtMs, workers[0]?.port);
+    if (config.redisUrl) {
+      const thread = await inThread(parts, settings);
+      workers.push(thread);
+      failures.push(thread.failed);
+    } else workers.push(await startWorker({ ...parts, ...stores, settings }));
+  }
+  leases.onRenewed((expiresAtMs) => {
+    for (const worker of workers) worker.renewed(expiresAtMs);
+  });
+  return failures;
+}
+
+function inThread({ config, log, stores, board, directory }: WorkerStart, settings: WorkerSettings) {
+  return startThread(
+    {
+      settings,
+      redis: redisOptions(config),
+      databaseUrl: stores.databaseUrl,
+      board: board.buffer,
+      logLevel: config.logLevel,
+      logToStderr: writesToStderr(log),
+    },
+    directory,
+  );
+}
+
+/** @param sharedPort of the first worker: where any free port was asked for, the others join it */
+function workerSettings(
+  config: Config,
+  worker: number,
+  orderIdKey: Uint8Array,
+  leaseExpiresAtMs: number,
+  sharedPort: number | undefined,
+): WorkerSettings {
+  const jwt = config.buyerAuth === 'jwt';
+  return {
+    host: config.host,
+    port: sharedPort ?? config.port,
+    jwt: jwt
+      ? {
+          secret: config.jwtSecret?.reveal(),
+          jwksUrl: config.jwtJwksUrl?.reveal(),
+          audience: config.jwtAudience,
+          issuer: config.jwtIssuer,
+        }
+      : undefined,
+    requestDeadlineMs: config.requestDeadlineMs,
+    laneCapacity: config.laneCapacity,
+    shutdownGraceMs: config.shutdownGraceMs,
+    worker,
+    orderIdKey,
+    leaseExpiresAtMs,
+  };
+}
+
+function httpUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,61 @@
+/** Calls over a message port: a name and an argument go over, a result or an error comes back. */
+import type { MessagePort, Worker } from 'node:worker_threads';
+
+export type Port = Worker | MessagePort;
+
+type Handlers = Record<string, (argument: never) => unknown>;
+type Message =
+  | { kind: 'call'; id: number; name: string; argument: unknown }
+  | { kind: 'result'; id: number; value: unknown }
+  | { kind: 'error'; id: number; message: string };
+
+interface Waiting {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** One end of a port. Each end answers with its handlers, and calls those of the other. */
+export class PortCalls {
+  readonly #port: Port;
+  readonly #handlers: Handlers;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 1;
+
+  constructor(port: Port, handlers: Handlers) {
+    this.#port = port;
+    this.#handlers = handlers;
+    port.on('message', (message: Message) => void this.#receive(message));
+  }
+
+  call<T>(name: string, argument?: unknown): Promise<T> {
+    const id = this.#nextId++;
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.#port.postMessage({ kind: 'call', id, name, argument } satisfies Message);
+    });
+  }
+
+  async #receive(message: Message): Promise<void> {
+    if (message.kind === 'call') return this.#answer(message);
+    const waiting = this.#waiting.get(message.id);
+    this.#waiting.delete(message.id);
+    if (message.kind === 'result') waiting?.resolve(message.value);
+    else waiting?.reject(new Error(message.message));
+  }
+
+  async #answer({ id, name, argument }: Extract<Message, { kind: 'call' }>): Promise<void> {
+    try {
+      const value = await this.#handlers[name]!(argument as never);
+      this.#port.postMessage({ kind: 'result', id, value } satisfies Message);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.#port.postMessage({ kind: 'error', id, message: text } satisfies Message);
+    }
+  }
+
+  /** The other end is gone: whoever waits for it is told. */
+  abandon(): void {
+    for (const { reject } of this.#waiting.values()) reject(new Error('the other thread has ended'));
+    this.#waiting.clear();
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * The sales that this node knows, and the keeper of its board: one per node, in the main thread.
+ *
+ * Changes come as messages; messages get lost. So the epochs of the sales whose board is closed are read every
+ * BOARD_POLL_MS, which also confirms the board (board.ts), and those of all known sales every few polls.
+ */
+import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
+import { type Board, NO_SLOT } from '../engine/board.ts';
+import type { Backend, Pulse, SaleRecord } from '../engine/contract.ts';
+import type { Directory, SaleView } from '../engine/directory.ts';
+import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
+
+/** All known sales are looked at every this many polls: within BOARD_REPAIR_MS. */
+const POLLS_PER_FULL = 3;
+/** An id that nobody sells under is asked of the backend at most this often. */
+const UNKNOWN_TTL_MS = 1_000;
+const REMEMBERED_UNKNOWN = 10_000;
+/** Lookups of unknown ids side by side: a flood of made-up ids must not become a flood of commands. */
+const PARALLEL_LOOKUPS = 16;
+/** A sale whose segments are stale is read anew at most this often. */
+const REFRESH_MS = 50;
+
+export class SaleDirectory implements Directory {
+  readonly #backend: Backend;
+  readonly #board: Board;
+  readonly #views = new Map<string, SaleView>();
+  readonly #unknown = new LRUCache<string, true>({ max: REMEMBERED_UNKNOWN, ttl: UNKNOWN_TTL_MS });
+  readonly #reading = new Map<string, Promise<SaleView | undefined>>();
+  readonly #lookups = pLimit(PARALLEL_LOOKUPS);
+  readonly #listeners: ((view: SaleView) => void)[] = [];
+  #nextSlot = 0;
+  #polls = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #unsubscribe: (() => Promise<void>) | undefined;
+
+  constructor(backend: Backend, board: Board) {
+    this.#backend = backend;
+    this.#board = board;
+  }
+
+  async start(): Promise<void> {
+    this.#unsubscribe = await this.#backend.subscribe({
+      saleChanged: (saleId) => {
+        this.#unknown.delete(saleId);
+        if (this.#views.has(saleId)) void this.#read(saleId).catch(() => {});
+      },
+    });
+    this.#schedule();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#unsubscribe?.();
+  }
+
+  get views(): ReadonlyMap<string, SaleView> {
+    return this.#views;
+  }
+
+  async lookup(saleId: string): Promise<SaleView | undefined> {
+    const known = this.#views.get(saleId);
+    if (known || this.#unknown.has(saleId) || !SALE_ID_PATTERN.test(saleId)) return known;
+    return this.#lookups(() => this.#read(saleId));
+  }
+
+  async refresh(saleId: string, generation: number): Promise<SaleView | undefined> {
+    const known = this.#views.get(saleId);
+    if (known && known.record.generation > generation) return known;
+    const view = await this.#read(saleId);
+    // The record is no newer than the segment's refusal: sync finds out what is wrong with it.
+    if (view?.record.generation === generation) {
+      this.#backend.takes.hint(
+        saleId,
+        Array.from({ length: view.record.sale.segments }, (_, i) => i),
+      );
+    }
+    return view;
+  }
+
+  onChange(listener: (view: SaleView) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** One read at a time per sale; who asks meanwhile gets its answer, which is at most REFRESH_MS old. */
+  #read(saleId: string): Promise<SaleView | undefined> {
+    const reading = this.#reading.get(saleId);
+    if (reading) return reading;
+    const begun = this.#readNow(saleId);
+    this.#reading.set(saleId, begun);
+    const forget = () => void setTimeout(() => this.#reading.delete(saleId), REFRESH_MS).unref();
+    begun.then(forget, forget);
+    return begun;
+  }
+
+  async #readNow(saleId: string): Promise<SaleView | undefined> {
+    const asked = monotonicMs();
+    const record = await this.#backend.sales.read(saleId);
+    if (record) return this.#learn(record, asked);
+    this.#unknown.set(saleId, true);
+    return undefined;
+  }
+
+  #learn(record: SaleRecord, asked: number): SaleView {
+    const { id } = record.sale;
+    const known = this.#views.get(id);
+    const slot = known?.slot ?? this.#slot();
+    this.#board.learn(slot, record.epoch, asked);
+    if (known && !differs(known.record, record)) return known;
+    const view = { record, slot };
+    this.#views.set(id, view);
+    for (const listener of this.#listeners) listener(view);
+    return view;
+  }
+
+  /** Slots are never given to another sale: a thread may still hold the old number. */
+  #slot(): number {
+    return this.#nextSlot < this.#board.capacity ? this.#nextSlot++ : NO_SLOT;
+  }
+
+  #schedule(): void {
+    this.#timer = setTimeout(async () => {
+      await this.#poll().catch(() => {});
+      if (this.#timer) this.#schedule();
+    }, BOARD_POLL_MS);
+  }
+
+  async #poll(): Promise<void> {
+    const full = this.#polls++ % POLLS_PER_FULL === 0;
+    const views = [...this.#views.values()].filter((view) => full || this.#board.isClosed(view.slot));
+    if (views.length === 0) return;
+    const asked = monotonicMs();
+    const pulses = await this.#backend.sales.pulse(views.map((view) => view.record.sale.id));
+    for (const [i, view] of views.entries()) {
+      const pulse = pulses[i];
+      if (!pulse) continue;
+      this.#board.learn(view.slot, pulse.epoch, asked);
+      if (differs(view.record, pulse)) void this.#read(view.record.sale.id).catch(() => {});
+    }
+  }
+}
+
+function differs(known: Pulse, seen: Pulse): boolean {
+  return known.generation !== seen.generation || known.state !== seen.state;
+}

@@ -1,0 +1,70 @@
+import type { Config } from '../config/config.ts';
+import type { Backend } from '../engine/contract.ts';
+import { MemoryBackend } from '../engine/memory/memory-backend.ts';
+import { RedisBackend, type RedisBackendOptions } from '../engine/redis/redis-backend.ts';
+import { awaitDatabase, type Database, openDatabase } from '../sync/database.ts';
+import { LocalLocks, PostgresLocks, type SaleLocks } from '../sync/sale-locks.ts';
+import { startEmbeddedDatabase } from './embedded-database.ts';
+import type { Releasers } from './releasers.ts';
+
+const CONNECT_WAIT_MS = 10_000;
+
+/** Where stock and truth are kept, as the configuration says. */
+export interface Stores {
+  readonly backend: Backend;
+  readonly db: Database;
+  readonly databaseUrl: string;
+  readonly locks: SaleLocks;
+  readonly backendName: 'redis' | 'in-process';
+  readonly databaseName: 'postgres' | 'pglite';
+  /** Resolves with the reason if an embedded part ends by itself. */
+  readonly failed: Promise<Error>;
+}
+
+/** @throws the stores' errors if they can't be reached */
+export async function openStores(config: Config, releasers: Releasers): Promise<Stores> {
+  const database = await openDatabasePart(config, releasers);
+  const backend = config.redisUrl
+    ? await RedisBackend.open(redisOptions(config))
+    : new MemoryBackend({ maxLogOrders: config.logBacklogMax });
+  releasers.add(() => backend.close());
+  return { ...database, backend, backendName: config.redisUrl ? 'redis' : 'in-process' };
+}
+
+/** @throws if the configuration names no Redis */
+export function redisOptions(config: Config): RedisBackendOptions {
+  return {
+    url: config.redisUrl!.reveal(),
+    keyPrefix: config.keyPrefix,
+    takeTimeoutMs: config.takeTimeoutMs,
+    maxLogOrders: config.logBacklogMax,
+  };
+}
+
+async function openDatabasePart(config: Config, releasers: Releasers) {
+  if (config.databaseUrl) {
+    const url = config.databaseUrl.reveal();
+    const locks = new PostgresLocks(url);
+    const db = await open(url, config.pgPoolMax, releasers);
+    releasers.add(() => locks.close());
+    return {
+      db,
+      databaseUrl: url,
+      locks,
+      databaseName: 'postgres' as const,
+      failed: new Promise<Error>(() => {}),
+    };
+  }
+  const embedded = await startEmbeddedDatabase(config.dataDir);
+  releasers.add(() => embedded.stop());
+  const db = await open(embedded.url, 1, releasers);
+  const { url, failed } = embedded;
+  return { db, databaseUrl: url, locks: new LocalLocks(), databaseName: 'pglite' as const, failed };
+}
+
+async function open(url: string, maxConnections: number, releasers: Releasers): Promise<Database> {
+  const db = openDatabase({ url, maxConnections });
+  releasers.add(() => db.destroy());
+  await awaitDatabase(db, CONNECT_WAIT_MS);
+  return db;
+}

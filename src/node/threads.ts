@@ -1,0 +1,46 @@
+import { Worker } from 'node:worker_threads';
+import type { Directory, SaleView } from '../engine/directory.ts';
+import { PortCalls } from './port-calls.ts';
+import type { RunningWorker, WorkerMetrics } from './worker.ts';
+import type { ThreadData } from './worker-thread.ts';
+
+/** A worker in a thread of its own, as the main thread handles it. */
+export interface WorkerThread extends RunningWorker {
+  /** Resolves with the reason if the thread ends without having been told to. */
+  readonly failed: Promise<Error>;
+}
+
+export async function startThread(data: ThreadData, directory: Directory): Promise<WorkerThread> {
+  const thread = new Worker(new URL('./worker-thread.js', import.meta.url), { workerData: data });
+  const calls = new PortCalls(thread, {
+    lookup: (saleId: string) => directory.lookup(saleId),
+    refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>
+      directory.refresh(saleId, generation),
+  });
+  let stopping = false;
+  const failed = new Promise<Error>((resolve) => {
+    thread.on('error', resolve);
+    thread.on('exit', (code) => {
+      calls.abandon();
+      if (!stopping) resolve(new Error(`worker ${data.settings.worker} ended with code ${code}`));
+    });
+  });
+  directory.onChange((view: SaleView) => {
+    if (!stopping) void calls.call('changed', view).catch(() => {});
+  });
+  const port = await Promise.race([
+    calls.call<number>('start'),
+    failed.then((error) => Promise.reject(error)),
+  ]);
+  return {
+    port,
+    failed,
+    metrics: () => calls.call<WorkerMetrics>('metrics'),
+    renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),
+    async stop() {
+      stopping = true;
+      await calls.call('stop').catch(() => {});
+      await thread.terminate();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * One worker: an engine and its buyers' port. Runs in the main thread on the in-process backend, and in a thread of its
+ * own for each worker on Redis (worker-thread.ts).
+ */
+import type { Board } from '../engine/board.ts';
+import type { Backend } from '../engine/contract.ts';
+import type { Directory } from '../engine/directory.ts';
+import { Engine } from '../engine/engine.ts';
+import { OrderIds, takenAtMs } from '../engine/order-id.ts';
+import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
+import { servePublic } from '../http/public-server.ts';
+import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
+import type { PublicSale } from '../http/sale-route.ts';
+import type { Database } from '../sync/database.ts';
+import { readOrder } from '../sync/order-reader.ts';
+import { assertLeased } from '../sync/worker-leases.ts';
+import type { Log } from './log.ts';
+
+/** What a worker is told at its start; crosses a thread boundary, so plain values only. */
+export interface WorkerSettings {
+  readonly host: string;
+  readonly port: number;
+  /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
+  readonly jwt: JwtOptions | undefined;
+  readonly requestDeadlineMs: number;
+  readonly laneCapacity: number;
+  readonly shutdownGraceMs: number;
+  readonly worker: number;
+  readonly orderIdKey: Uint8Array;
+  readonly leaseExpiresAtMs: number;
+}
+
+export interface WorkerParts {
+  readonly settings: WorkerSettings;
+  readonly backend: Backend;
+  readonly directory: Directory;
+  readonly board: Board;
+  readonly db: Database;
+  readonly log: Log;
+}
+
+export interface WorkerMetrics {
+  readonly requests: RequestStatsData;
+  readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
+}
+
+export interface RunningWorker {
+  readonly port: number;
+  metrics(): Promise<WorkerMetrics>;
+  /** The worker's number was renewed. */
+  renewed(expiresAtMs: number): void;
+  /** Answers what has come, then lets go of everything. */
+  stop(): Promise<void>;
+}
+
+/** An order can be missing in Postgres only as long as sync may lag; older ones are not looked for in the backend. */
+const ACCEPTED_WITHIN_MS = 24 * 3_600_000;
+
+export async function startWorker({
+  settings,
+  backend,
+  directory,
+  board,
+  db,
+  log,
+}: WorkerParts): Promise<RunningWorker> {
+  const ids = new OrderIds({ key: settings.orderIdKey, worker: settings.worker });
+  const stats = new RequestStats();
+  let { leaseExpiresAtMs } = settings;
+  const engine = await Engine.start({
+    backend,
+    directory,
+    board,
+    worker: settings.worker,
+    nextOrderId: () => {
+      assertLeased(leaseExpiresAtMs);
+      return ids.next();
+    },
+    requestDeadlineMs: settings.requestDeadlineMs,
+    laneCapacity: settings.laneCapacity,
+    onBatch: (orders) => stats.batchSent(orders),
+    onFault: (error, saleId, segment) =>
+      log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
+  });
+  const listener = await servePublic(
+    {
+      authenticate: authentication(settings.jwt),
+      buy: (purchase, done) => engine.buy(purchase, done),
+      answered: (outcome, ms) => stats.answered(outcome, ms),
+      readSale: (saleId) => publicSale(engine, backend, saleId),
+      readOrder: (orderId) => readOrder(db, orderId),
+      findAccepted: async (buyerId, orderId) =>
+        Date.now() - takenAtMs(orderId) < ACCEPTED_WITHIN_MS ? engine.findOrder(buyerId, orderId) : undefined,
+      fault: (error) => log.error({ err: error }, 'a request failed'),
+    },
+    settings.host,
+    settings.port,
+  );
+  return {
+    port: listener.port,
+    metrics: async () => ({ requests: stats.data(), lanes: [...engine.laneDepths()] }),
+    renewed(expiresAtMs) {
+      leaseExpiresAtMs = expiresAtMs;
+    },
+    async stop() {
+      await listener.drain(settings.shutdownGraceMs);
+      await engine.close();
+    },
+  };
+}
+
+function authentication(jwt: JwtOptions | undefined): Authenticate {
+  return jwt ? jwtIdentity(jwt) : headerIdentity();
+}
+
+async function publicSale(engine: Engine, backend: Backend, saleId: string): Promise<PublicSale | undefined> {
+  const view = await engine.view(saleId);
+  if (!view) return undefined;
+  const { sale, generation } = view.record;
+  const segments = await backend.sales.snapshot(sale.id, sale.segments, generation).catch(() => []);
+  const whole = segments.length > 0 && segments.every((segment) => segment.counters);
+  const remaining = whole ? segments.reduce((sum, segment) => sum + segment.counters!.left, 0) : undefined;
+  return { record: view.record, remaining };
+}
