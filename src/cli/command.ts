@@ -69,7 +69,8 @@ export function addCommand(
 }
 
 function describe({ summary, details }: CommandSpec): string {
-  return details === undefined ? `${summary}.` : `${summary}.\n\n${details}`;
+  const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+  return details === undefined ? sentence : `${sentence}\n\n${details}`;
 }
 
 function addSetting(command: Command, name: SettingName, fallback: unknown): void {

@@ -108,10 +108,16 @@ const ADVICE: Readonly<Record<string, string>> = {
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
+/** Redis and its client give no codes: these are their words. */
+const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/NOAUTH|WRONGPASS/, 'Correct the user or password in REDIS_URL.'],
+  [/^Connection is closed/, `Redis can't be reached: start it, or correct REDIS_URL; ${doctor}.`],
+];
+
 function adviceFor(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return undefined;
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
   const known = code === undefined ? undefined : ADVICE[code];
   if (known) return known;
-  return /NOAUTH|WRONGPASS/.test(describe(error)) ? 'Correct the user or password in REDIS_URL.' : undefined;
+  return ADVICE_BY_WORDS.find(([words]) => words.test(describe(error)))?.[1];
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { Console } from 'node:console';
 import { EXIT_OK, type ExitCode, explain } from './explain.ts';
 import { note, printJson } from './output.ts';
 import { runProgram } from './program.ts';
@@ -21,6 +22,9 @@ function wantsStacks(): boolean {
   const level = flag === -1 ? process.env.LOG_LEVEL : process.argv[flag + 1];
   return level === 'debug' || level === 'trace';
 }
+
+// Stdout is for results: what a library prints of its own accord goes where remarks go.
+globalThis.console = new Console(process.stderr, process.stderr);
 
 // `stockade sale list | head -1`: the reader has gone, which is no fault.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

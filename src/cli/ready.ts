@@ -10,8 +10,8 @@ const USUAL_OPS_URL = httpUrl(String(settings.opsHost.fallback), Number(settings
 /** The one line that a node says when it serves. */
 export function readyText(node: Place, config: Config): string {
   return (
-    `Stockade sells at ${node.publicUrl} (operators at ${node.opsUrl}; stock in ${node.backendName}, ` +
-    `orders in ${node.databaseName}). Create a sale: ${createCommand(node, config)}`
+    `Stockade sells at ${node.publicUrl} (operators: ${node.opsUrl}; stock: ${node.backendName}; ` +
+    `orders: ${node.databaseName}). Create a sale: ${createCommand(node, config)}`
   );
 }
 

@@ -1,4 +1,4 @@
-import type { Rejection, Watermark } from './contract.ts';
+import type { Outcome, Rejection, Watermark } from './contract.ts';
 import { Fifo } from './fifo.ts';
 import type { Pending } from './pending.ts';
 
@@ -49,14 +49,17 @@ export class CommitWaiters {
   }
 
   #settle(pending: Pending): void {
-    const { orderId, quantity } = pending;
+    pending.settle(this.#outcome(pending));
+  }
+
+  #outcome({ orderId, quantity }: Pending): Outcome {
     switch (this.#rejected.get(orderId)) {
       case undefined:
-        return pending.settle({ code: 'committed', orderId, quantity });
+        return { code: 'committed', orderId, quantity };
       case 'stock':
-        return pending.settle({ code: 'sold_out' });
+        return { code: 'sold_out' };
       case 'limit':
-        return pending.settle({ code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] });
+        return { code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] };
     }
   }
 }

@@ -16,6 +16,7 @@ import { Lane, type LaneHost, type LaneSale } from './lane.ts';
 import { monotonicMs } from './monotonic.ts';
 import { Pending } from './pending.ts';
 import { Recaller } from './recaller.ts';
+import { Turns } from './turns.ts';
 
 /** Sales asked side by side for one buyer's order. */
 const PARALLEL_RECALLS = 16;
@@ -70,6 +71,7 @@ export class Engine {
   readonly #options: EngineOptions;
   readonly #deadlines: Deadlines;
   readonly #recaller: Recaller;
+  readonly #turns = new Turns();
   readonly #host: LaneHost;
   readonly #sales = new Map<string, LiveSale>();
   readonly #grown = new Map<string, Set<number>>();
@@ -88,6 +90,7 @@ export class Engine {
       worker: options.worker,
       laneCapacity: options.laneCapacity,
       nextOrderId: options.nextOrderId,
+      nextTurn: () => this.#turns.next(),
       taken: (saleId, segment) => this.#hint(saleId, segment),
       stale: (saleId, generation) => this.#refresh(saleId, generation),
       batchSent: (orders) => options.onBatch?.(orders),
@@ -114,7 +117,10 @@ export class Engine {
     const sale = this.#sales.get(purchase.saleId);
     if (!sale) return void this.#buyUnknown(purchase, done);
     const refusal = this.#refusal(sale, purchase);
-    if (refusal && (purchase.key === '' || refusal.code === 'invalid_request')) return done(refusal);
+    if (refusal && (purchase.key === '' || refusal.code === 'invalid_request')) {
+      done(refusal);
+      return;
+    }
     const pending = this.#begin(purchase, done);
     if (refusal) void this.#recall(sale, pending, refusal);
     else sale.laneOf(purchase.buyerId).push(pending);
@@ -245,12 +251,12 @@ export class Engine {
     }
   }
 
-  /** One hint per sale and turn of the event loop. */
+  /** One hint per sale and turn of the event loop; it leaves together with the takes of that turn. */
   #hint(saleId: string, segment: number): void {
     const segments = this.#grown.get(saleId);
     if (segments) segments.add(segment);
     else {
-      if (this.#grown.size === 0) setImmediate(() => this.#sendHints());
+      if (this.#grown.size === 0) void this.#turns.next().then(() => this.#sendHints());
       this.#grown.set(saleId, new Set([segment]));
     }
   }

@@ -1,7 +1,7 @@
 /**
  * A lane: the bounded queue of one worker in front of one segment. One batch is in flight at a time; what arrives
- * meanwhile is the next batch. A batch starts with setImmediate, so that it holds all that one turn of the event loop
- * has read.
+ * meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that it holds all that
+ * one turn has read; the batches of all lanes start together and leave in one write (turns.ts).
  *
  * States of a batch:
  *
@@ -15,7 +15,6 @@
  * if it should still arrive. A batch in doubt is asked again until it is answered or its last purchase has expired;
  * refusals then say nothing about the first attempt, and its purchases end as `unknown`.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Board } from './board.ts';
 import { CommitWaiters } from './commit-waiters.ts';
 import type { Outcome, RefillReply, SaleRecord, TakeReply, TakeStore, Watermark } from './contract.ts';
@@ -38,6 +37,8 @@ export interface LaneHost {
   readonly worker: number;
   readonly laneCapacity: number;
   nextOrderId(): string;
+  /** Resolves in the next turn of the event loop, together with everybody else's. */
+  nextTurn(): Promise<void>;
   /** Orders were taken: sync should be told. */
   taken(saleId: string, segment: number): void;
   /** The segment does not know the generation that the lane works with. Resolves when there is a newer picture. */
@@ -78,12 +79,12 @@ export class Lane {
   }
 
   push(pending: Pending): void {
-    if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
-    if (this.#queue.length >= this.#host.laneCapacity) return pending.settle({ code: 'busy' });
-    this.#queue.push(pending);
-    if (this.#running) return;
+    if (!this.#host.takes.ready) pending.settle({ code: 'unavailable' });
+    else if (this.#queue.length >= this.#host.laneCapacity) pending.settle({ code: 'busy' });
+    else this.#queue.push(pending);
+    if (this.#running || this.#queue.length === 0) return;
     this.#running = true;
-    setImmediate(() => void this.#run());
+    void this.#run();
   }
 
   advance(watermark: Watermark): void {
@@ -92,11 +93,10 @@ export class Lane {
 
   async #run(): Promise<void> {
     try {
-      for (;;) {
+      while (this.#queue.length > 0) {
+        await this.#host.nextTurn();
         const batch = this.#nextBatch();
         if (batch.length > 0) await this.#serve(batch);
-        if (this.#queue.length === 0) break;
-        await nextTurn();
       }
     } finally {
       this.#running = false;

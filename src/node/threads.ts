@@ -4,6 +4,12 @@ import { PortCalls } from './port-calls.ts';
 import type { RunningWorker, WorkerMetrics } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
 
+/**
+ * A purchase lives for a few milliseconds, and thousands are under way: with V8's default of 16 MB they are copied, and
+ * promoted, before they die.
+ */
+const YOUNG_GENERATION_MB = 96;
+
 /** A worker in a thread of its own, as the main thread handles it. */
 export interface WorkerThread extends RunningWorker {
   /** Resolves with the reason if the thread ends without having been told to. */
@@ -11,7 +17,10 @@ export interface WorkerThread extends RunningWorker {
 }
 
 export async function startThread(data: ThreadData, directory: Directory): Promise<WorkerThread> {
-  const thread = new Worker(new URL('./worker-thread.js', import.meta.url), { workerData: data });
+  const thread = new Worker(new URL('./worker-thread.js', import.meta.url), {
+    workerData: data,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
   const calls = new PortCalls(thread, {
     lookup: (saleId: string) => directory.lookup(saleId),
     refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>

@@ -17,10 +17,13 @@ onEachBackend((stage) => {
       const anna = sale.order('anna', { quantity: 3, key: 'click:1' });
       const short = sale.order('ben', { quantity: 2 });
       const cleo = sale.order('cleo');
-      await sale.take([anna, short, cleo, anna]);
-      expect((await read(sale.position())).entries).toEqual([
+      const tooMany = sale.order('dora', { quantity: 4 });
+      await sale.take([tooMany, anna, short, cleo, anna]);
+      const { head, entries } = await read(sale.position());
+      expect(entries).toEqual([
         { seq: 1, previous: '', tail: anna.orderId, ordersSoFar: 2, orders: [anna, cleo] },
       ]);
+      expect(head).toEqual({ seq: 1, tail: anna.orderId, orders: 2 });
     });
 
     it('is chained to the one before it, and numbers and orders count on without a gap', async () => {

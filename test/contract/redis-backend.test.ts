@@ -1,7 +1,7 @@
 /** What only the Redis backend can go through: lost replies, a server that hangs or is full, keys that others wrote. */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Sale, TakeOrder } from '../../src/engine/contract.ts';
+import type { Sale } from '../../src/engine/contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
@@ -72,17 +72,15 @@ async function startServer(): Promise<RedisServer> {
   return server;
 }
 
-/** Matches requests that carry this order, the first `times` of them. */
-function requestsWith(
-  { buyerId }: TakeOrder,
-  times = Number.POSITIVE_INFINITY,
-): (request: Buffer) => boolean {
+/** Matches requests that carry this word, the first `times` of them. */
+function requestsWith(word: string, times = Number.POSITIVE_INFINITY): (request: Buffer) => boolean {
   let matched = 0;
-  return (request) => request.includes(buyerId) && matched++ < times;
+  return (request) => request.includes(word) && matched++ < times;
 }
 
-const recovered = (backend: RedisBackend) =>
-  until(() => backend.takes.ready, { what: 'the take connection is back' });
+/** Soon: it does not wait for the goodbye of the connection that was given up. */
+const recovered = (backend: RedisBackend, timeoutMs = 1_000) =>
+  until(() => backend.takes.ready, { what: 'the take connection is back', timeoutMs });
 
 describe('scripts that Redis has forgotten', () => {
   it('are sent again, and the take happens once', async () => {
@@ -116,7 +114,7 @@ describe('a lost reply', () => {
   it('makes the outcome unknown, the take happened once, and asking again settles it', async () => {
     const { proxy, backend, sale } = await setUp();
     const orders = [sale.order('anna'), sale.order('ben', { key: 'click-1' })];
-    const loss = proxy.loseReplies(requestsWith(orders[0]!));
+    const loss = proxy.loseReplies(requestsWith('anna'));
     await expect(sale.take(orders)).rejects.toThrow(OutcomeUnknown);
     await loss.lost;
     await recovered(backend);
@@ -129,7 +127,7 @@ describe('a lost reply', () => {
   it('of a refill makes the outcome unknown as well, and it happened once', async () => {
     const { proxy, backend, sale } = await setUp({ stock: 5, segments: 2 }, { split: [0, 5] });
     const anna = sale.order('anna');
-    const loss = proxy.loseReplies(requestsWith(anna));
+    const loss = proxy.loseReplies(requestsWith('anna'));
     await expect(sale.refillAndTake([anna])).rejects.toThrow(OutcomeUnknown);
     await loss.lost;
     await recovered(backend);
@@ -140,7 +138,7 @@ describe('a lost reply', () => {
   it('is the same to the caller as a lost request, which asking again takes', async () => {
     const { proxy, backend, sale } = await setUp();
     const anna = sale.order('anna');
-    const loss = proxy.loseRequests(requestsWith(anna));
+    const loss = proxy.loseRequests(requestsWith('anna'));
     await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
     await loss.lost;
     await recovered(backend);
@@ -150,7 +148,7 @@ describe('a lost reply', () => {
   it('loses none of the work that is tried again by itself', async () => {
     const { proxy, sale } = await setUp();
     const [anna] = await sale.sellEach(1);
-    const loss = proxy.loseReplies(requestsWith(anna!));
+    const loss = proxy.loseReplies(requestsWith(anna!.buyerId));
     await sale.backend.log.compensate({ ...sale.ref(), ...anna!, units: 1 });
     sale.returned += 1;
     await loss.lost;
@@ -164,7 +162,7 @@ describe('a batch that arrives late', () => {
     const backend = await open(proxy.through(redisUrl()));
     const sale = await load(backend);
     const anna = sale.order('anna');
-    const hold = proxy.hold(requestsWith(anna, 1));
+    const hold = proxy.hold(requestsWith('anna', 1));
     await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
     await hold.held;
     // The network has swallowed the old connection without a word; a new one is made all the same.
@@ -175,6 +173,23 @@ describe('a batch that arrives late', () => {
     await proxy.release();
     expect(await sale.held('anna')).toEqual([]);
     expect(await sale.counters()).toMatchObject([{ left: 10, orders: 1 }]);
+  });
+});
+
+describe('a connection that is made and never answers', () => {
+  it('is given up after a while for another one', async () => {
+    const proxy = await startProxy();
+    const backend = await open(proxy.through(redisUrl()));
+    const sale = await load(backend);
+    const anna = sale.order('anna');
+    const [isTake, isGreeting] = [requestsWith('anna', 1), requestsWith('info', 1)];
+    proxy.hold((request) => isTake(request) || isGreeting(request));
+    await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
+    await until(() => proxy.counts.held === 2, { what: 'the next connection hangs in its greeting' });
+    await expect(sale.take([anna])).rejects.toThrow(NotExecuted);
+    await recovered(backend, 10_000);
+    expect(kinds(await sale.take([anna]))).toEqual(['taken']);
+    await proxy.release();
   });
 });
 

@@ -225,7 +225,7 @@ onEachBackend((stage) => {
 
     it('may be thousands, and without any order', async () => {
       const orders = [{ ...held, quantity: 1 }];
-      const many = Array.from({ length: 2500 }, (_, i) => ({
+      const many = Array.from({ length: 5000 }, (_, i) => ({
         buyerId: `buyer-${i}`,
         orders: i % 2 ? orders : [],
       }));

@@ -78,8 +78,8 @@ function verdictText({ holds, failures, committed, distinctBuyers }: DemoReport)
 
 function measuredText({ backend, database, workers, cores }: DemoReport): string {
   return (
-    `Measured with client, server (${plural(workers, 'worker')}) and stores (${backend}, ${database}) reached from one ` +
-    `machine with ${plural(cores, 'core')}: the client's own work is part of every figure.`
+    `Measured with client and server (${plural(workers, 'worker')}; ${backend}, ${database}) on the same machine with ` +
+    `${plural(cores, 'core')}: the client's own work is part of every figure.`
   );
 }
 

@@ -46,3 +46,23 @@ export async function connect(client: Redis): Promise<Redis> {
   await client.connect();
   return client;
 }
+
+/**
+ * Lets all commands of one turn leave in one write. A system call per command costs more than the command: with eight
+ * segments a turn has eight takes and a hint.
+ *
+ * @returns to be called before a command is sent
+ */
+export function corking(client: Redis): () => void {
+  let corked = false;
+  return () => {
+    const { stream } = client;
+    if (corked || !stream) return;
+    corked = true;
+    stream.cork();
+    process.nextTick(() => {
+      corked = false;
+      stream.uncork();
+    });
+  };
+}

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Compensation, LogEntry, LogPosition, LogRead, OrderLog, Watermark } from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
+import { corking } from './clients.ts';
 import { decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { results } from './redis-sales.ts';
@@ -14,11 +15,13 @@ type StreamEntry = [id: string, fields: string[]];
  */
 export class RedisLog implements OrderLog {
   readonly #redis: Redis;
+  readonly #cork: () => void;
   readonly #scripts: Scripts;
   readonly #keys: Keys;
 
   constructor(redis: Redis, scripts: Scripts, keys: Keys) {
     this.#redis = redis;
+    this.#cork = corking(redis);
     this.#scripts = scripts;
     this.#keys = keys;
   }
@@ -46,10 +49,12 @@ export class RedisLog implements OrderLog {
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
-    await Promise.all(
-      watermarks.map((w) => this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders)),
+    this.#cork();
+    const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
+    const advanced = watermarks.map((w) =>
+      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders),
     );
-    await this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
+    await Promise.all([told, ...advanced]);
   }
 
   async compensate(c: Compensation): Promise<void> {

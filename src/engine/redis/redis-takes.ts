@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
+import { corking } from './clients.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 
@@ -20,6 +21,7 @@ export interface RedisTakeOptions {
 
 export class RedisTakes implements TakeStore {
   readonly #redis: Redis;
+  readonly #cork: () => void;
   readonly #scripts: Scripts;
   readonly #keys: Keys;
   readonly #options: RedisTakeOptions;
@@ -27,6 +29,7 @@ export class RedisTakes implements TakeStore {
 
   constructor(redis: Redis, keys: Keys, options: RedisTakeOptions) {
     this.#redis = redis;
+    this.#cork = corking(redis);
     this.#scripts = new Scripts(redis);
     this.#keys = keys;
     this.#options = options;
@@ -76,6 +79,7 @@ export class RedisTakes implements TakeStore {
 
   hint(saleId: string, segments: readonly number[]): void {
     if (!this.ready) return;
+    this.#cork();
     this.#redis.publish(this.#keys.hints, `${saleId} ${segments.join(' ')}`).catch(() => {});
   }
 
@@ -96,6 +100,7 @@ export class RedisTakes implements TakeStore {
   /** Sorts failures into "nothing was done" and "nobody knows", and puts a bound on the wait. */
   async #guarded<T>(send: () => Promise<T>): Promise<T> {
     if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
+    this.#cork();
     const { takeTimeoutMs } = this.#options;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {

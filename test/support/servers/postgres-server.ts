@@ -5,7 +5,7 @@ import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
 import { createDatabase } from './create-database.ts';
 import { freePort } from './free-port.ts';
-import { childrenOf, isAlive } from './process-table.ts';
+import { childrenOf, familyCpuSecondsOf, isAlive } from './process-table.ts';
 import { type Account, ServerProcess, ServerStartError } from './server-process.ts';
 
 const portAttempts = 5;
@@ -123,6 +123,11 @@ export class PostgresServer implements AsyncDisposable {
     if (!this.#process.isUp) return;
     for (const child of childrenOf(this.pid)) signalIfAlive(child, 'SIGCONT');
     this.#process.signal('SIGCONT');
+  }
+
+  /** Of the postmaster and all that it has started: sessions, writers, autovacuum. */
+  cpuSeconds(): number {
+    return familyCpuSecondsOf(this.pid);
   }
 
   log(): Promise<string> {

@@ -29,9 +29,31 @@ export function isAtRest(pid: number): boolean {
 
 /** The CPU time, user and system, that a process with all its threads has used so far. */
 export function cpuSecondsOf(pid: number): number {
+  return cpuTimeOf(pid).own;
+}
+
+/** The CPU time of the children that a process had and that have ended. */
+export function endedChildrenCpuSecondsOf(pid: number): number {
+  return cpuTimeOf(pid).endedChildren;
+}
+
+/** The CPU time of a process and of all its children, those that have ended included. */
+export function familyCpuSecondsOf(pid: number): number {
+  const { own, endedChildren } = cpuTimeOf(pid);
+  let seconds = own + endedChildren;
+  // A child that ends just now is missed this once: the next time it is among the ended ones.
+  for (const child of childrenOf(pid)) if (isAlive(child)) seconds += cpuTimeOf(child).own;
+  return seconds;
+}
+
+function cpuTimeOf(pid: number): { own: number; endedChildren: number } {
   const fields = statFields(pid);
   if (!fields) throw new Error(`no /proc/${pid}/stat: CPU time is only known for live processes on Linux`);
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  const [user, system, childrensUser, childrensSystem] = fields.slice(11, 15).map(Number);
+  return {
+    own: (user! + system!) / ticksPerSecond,
+    endedChildren: (childrensUser! + childrensSystem!) / ticksPerSecond,
+  };
 }
 
 function stateOf(pid: number): string | undefined {

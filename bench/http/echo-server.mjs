@@ -1,0 +1,45 @@
+// The reference of the HTTP bench: uWebSockets.js and nothing else. It reads the body of an order and sends it back.
+//
+// node echo-server.mjs <threads>: all threads listen on one port, as a node's workers do. JavaScript, so that it runs
+// as it stands, with no loader in the process that is measured.
+
+import * as uWS from 'uWebSockets.js';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+
+if (isMainThread) await startThreads(Number(process.argv[2]));
+else parentPort.postMessage(await serve(workerData.port));
+
+async function startThreads(count) {
+  let port = 0;
+  for (let i = 0; i < count; i++) {
+    const thread = new Worker(new URL(import.meta.url), { workerData: { port } });
+    port = await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
+  }
+  console.log(JSON.stringify({ ready: true, port }));
+}
+
+/** @returns {Promise<number>} the port */
+function serve(port) {
+  const app = uWS.App().post('/v1/sales/:saleId/orders', echo);
+  return new Promise((resolve, reject) => {
+    app.listen('127.0.0.1', port, (socket) => {
+      if (socket) resolve(uWS.us_socket_local_port(socket));
+      else reject(new Error(`can't listen on port ${port}`));
+    });
+  });
+}
+
+function echo(response) {
+  let parts;
+  let aborted = false;
+  response.onAborted(() => {
+    aborted = true;
+  });
+  response.onData((chunk, isLast) => {
+    // The chunk is sent within this call, before uWebSockets.js reuses its memory; only parts must be copied.
+    if (isLast && !parts) return response.end(chunk);
+    parts ??= [];
+    parts.push(Buffer.from(chunk.slice(0)));
+    if (isLast && !aborted) response.cork(() => response.end(Buffer.concat(parts)));
+  });
+}

@@ -1,0 +1,16 @@
+/** `npm run bench:http`: how many purchases a second a node answers. See bench/README.md. */
+import { describeMachine } from '../support/machine.ts';
+import { runBench } from '../support/run.ts';
+import { forgetSettings } from '../support/stores.ts';
+import { assertEnoughFiles } from '../support/wrk.ts';
+import { readOptions } from './options.ts';
+import { report } from './report.ts';
+import { runRounds } from './rounds.ts';
+
+const { parameters, json } = readOptions(process.argv);
+forgetSettings();
+await runBench(json, async () => {
+  assertEnoughFiles(parameters.connections);
+  const rounds = await runRounds(parameters);
+  return report(rounds, parameters, describeMachine({ wrk: true }));
+});

@@ -1,0 +1,59 @@
+/** What the bench reads off a node's `/metrics` (Prometheus' text format). */
+
+export interface NodeFigures {
+  /** Purchases answered, by outcome, since the node started. */
+  readonly answers: ReadonlyMap<string, number>;
+  /** Orders that sync has committed since the node started. */
+  readonly syncedOrders: number;
+  /** Orders in the logs, as sync's last sweep saw them: up to a second old. */
+  readonly lagOrders: number;
+  /** Purchases that are under way: in a lane, or waiting for their commit. */
+  readonly underWay: number;
+}
+
+export function readFigures(text: string): NodeFigures {
+  const answers = new Map<string, number>();
+  let [syncedOrders, lagOrders, underWay] = [0, 0, 0];
+  for (const line of text.split('\n')) {
+    const sample = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (!sample) continue;
+    const [, name, labels = '', value] = sample;
+    switch (name) {
+      case 'stockade_request_duration_seconds_count':
+        answers.set(/outcome="([^"]*)"/.exec(labels)?.[1] ?? '', Number(value));
+        break;
+      case 'stockade_sync_orders_total':
+        syncedOrders = Number(value);
+        break;
+      case 'stockade_sync_lag_orders':
+        lagOrders = Number(value);
+        break;
+      case 'stockade_lane_depth':
+      case 'stockade_commit_waiters':
+        underWay += Number(value);
+    }
+  }
+  return { answers, syncedOrders, lagOrders, underWay };
+}
+
+/** Orders that buyers were told of and that sync has not committed yet. */
+export function backlog({ answers, syncedOrders }: NodeFigures): number {
+  const told = (answers.get('accepted') ?? 0) + (answers.get('committed') ?? 0);
+  return Math.max(0, told - syncedOrders);
+}
+
+export function answered({ answers }: NodeFigures): number {
+  let total = 0;
+  for (const n of answers.values()) total += n;
+  return total;
+}
+
+/** Answers between two readings, by outcome, those that did not occur left out. */
+export function answersBetween(before: NodeFigures, after: NodeFigures): Map<string, number> {
+  const between = new Map<string, number>();
+  for (const [outcome, total] of after.answers) {
+    const added = total - (before.answers.get(outcome) ?? 0);
+    if (added > 0) between.set(outcome, added);
+  }
+  return between;
+}

@@ -1,0 +1,59 @@
+import { Command } from 'commander';
+import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
+
+export const OPTIONS = {
+  connections: {
+    flags: '--connections <n>',
+    description: 'connections that wrk keeps open, each with one request under way',
+    least: 1,
+    most: 10_000,
+    fallback: 512,
+    tiny: 16,
+  },
+  seconds: {
+    flags: '--seconds <n>',
+    description: 'how long each phase is measured',
+    least: 1,
+    most: 3_600,
+    fallback: 10,
+    tiny: 1,
+  },
+  warmupSeconds: {
+    flags: '--warmup-seconds <n>',
+    description: 'how long each phase runs before it is measured; 0: not at all',
+    least: 0,
+    most: 3_600,
+    fallback: 3,
+    tiny: 0,
+  },
+  workers: {
+    flags: '--workers <n>',
+    description: 'threads of the node, and of the echo server',
+    least: 1,
+    most: 64,
+    fallback: 2,
+  },
+  segments: {
+    flags: '--segments <n>',
+    description: 'segments of the sales',
+    least: 1,
+    most: 1_024,
+    fallback: 8,
+  },
+  rounds: {
+    flags: '--rounds <n>',
+    description: 'how often the four phases are gone through; medians are printed',
+    least: 1,
+    most: 100,
+    fallback: 1,
+  },
+} as const;
+
+export type HttpParameters = Parameters<typeof OPTIONS>;
+
+export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
+  const program = new Command('bench:http').description(
+    'Requests per second of a real node, beside a bare uWebSockets.js echo of the same request in the same run.',
+  );
+  return parseOptions(program, OPTIONS, argv);
+}

@@ -1,0 +1,37 @@
+/** The four phases of a round, and what each of them must be answered. */
+
+export type PhaseName = 'echo' | 'soldOut' | 'accepted' | 'committed';
+
+export interface SellingPhase {
+  readonly name: Exclude<PhaseName, 'echo'>;
+  readonly title: string;
+  /** The outcome that every request of the phase must have. */
+  readonly outcome: string;
+  /** Of the phase's sale: enough never to sell out, or so little that it is gone before the phase begins. */
+  readonly stock: number;
+  readonly prefer: string;
+  /** What the product promises of the ratio to the echo. */
+  readonly bar: number;
+}
+
+const NEVER_SOLD_OUT = 50_000_000;
+
+export const SELLING_PHASES: readonly SellingPhase[] = [
+  { name: 'soldOut', title: 'sold out (409)', outcome: 'sold_out', stock: 1, prefer: '', bar: 0.9 },
+  {
+    name: 'accepted',
+    title: 'accepted (202)',
+    outcome: 'accepted',
+    stock: NEVER_SOLD_OUT,
+    prefer: 'respond-async',
+    bar: 0.5,
+  },
+  {
+    name: 'committed',
+    title: 'committed (201)',
+    outcome: 'committed',
+    stock: NEVER_SOLD_OUT,
+    prefer: '',
+    bar: 0.35,
+  },
+];

@@ -1,0 +1,112 @@
+/** The run: servers up, the phases of each round one after the other, and a proof at the end that all orders are there. */
+import { fileURLToPath } from 'node:url';
+import { note } from '../../src/cli/output.ts';
+import { Releasers } from '../../src/node/releasers.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { count } from '../support/figures.ts';
+import { NodeProgram } from '../support/node-program.ts';
+import { type StoreServers, startStoreServers } from '../support/stores.ts';
+import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
+import type { HttpParameters } from './options.ts';
+import { type PhaseName, SELLING_PHASES, type SellingPhase } from './phases.ts';
+import { StockadeNode } from './stockade-node.ts';
+
+const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
+
+export type Round = Readonly<Record<PhaseName, Measurement>>;
+
+interface Servers {
+  readonly stores: StoreServers;
+  readonly node: StockadeNode;
+  readonly echo: NodeProgram<{ readonly port: number }>;
+}
+
+/** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
+export async function runRounds(parameters: HttpParameters): Promise<Round[]> {
+  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  try {
+    const servers = await startServers(parameters, releasers);
+    try {
+      return await measureRounds(servers, parameters);
+    } catch (error) {
+      note(`The node: ${await servers.node.lastWords()}`);
+      throw error;
+    }
+  } finally {
+    await releasers.release();
+  }
+}
+
+async function startServers({ workers }: HttpParameters, releasers: Releasers): Promise<Servers> {
+  note('Starting Redis, Postgres, the node and the echo server');
+  const stores = await startStoreServers(releasers);
+  const node = await StockadeNode.start(stores, workers);
+  releasers.add(() => node[Symbol.asyncDispose]());
+  const echo = await NodeProgram.start<{ port: number }>('echo', [ECHO_SERVER, String(workers)]);
+  releasers.add(() => echo[Symbol.asyncDispose]());
+  return { stores, node, echo };
+}
+
+async function measureRounds(servers: Servers, parameters: HttpParameters): Promise<Round[]> {
+  const rounds: Round[] = [];
+  const saleIds: string[] = [];
+  for (let number = 1; number <= parameters.rounds; number++) {
+    const name = (title: string) => `round ${number} of ${parameters.rounds}, ${title}`;
+    const measurements: Partial<Record<PhaseName, Measurement>> = {};
+    measurements.echo = said(name('echo'), await measureEcho(echoLoad(servers, parameters)));
+    for (const phase of SELLING_PHASES) {
+      const saleId = `${phase.outcome}-${number}`;
+      saleIds.push(saleId);
+      const load = await sellingLoad(servers, phase, saleId, parameters);
+      measurements[phase.name] = said(name(phase.title), await measureSelling(servers.node, phase, load));
+    }
+    rounds.push(measurements as Round);
+  }
+  await verifyAll(servers.node, saleIds);
+  return rounds;
+}
+
+function echoLoad({ stores, echo }: Servers, parameters: HttpParameters): Load {
+  const url = `http://127.0.0.1:${echo.announcement.port}/v1/sales/echo/orders`;
+  return { url, prefer: '', parameters, cpu: cpuOf(stores, echo) };
+}
+
+async function sellingLoad(
+  { stores, node }: Servers,
+  phase: SellingPhase,
+  saleId: string,
+  parameters: HttpParameters,
+): Promise<Load> {
+  await node.createSale({ id: saleId, stock: phase.stock, segments: parameters.segments });
+  if (phase.outcome === 'sold_out') await node.sellOut(saleId);
+  return { url: node.ordersUrl(saleId), prefer: phase.prefer, parameters, cpu: cpuOf(stores, node) };
+}
+
+function cpuOf({ redis, postgres }: StoreServers, server: { cpuSeconds(): number }): Load['cpu'] {
+  return {
+    node: () => server.cpuSeconds(),
+    redis: () => redis.cpuSeconds(),
+    postgres: () => postgres.cpuSeconds(),
+  };
+}
+
+async function verifyAll(node: StockadeNode, saleIds: readonly string[]): Promise<void> {
+  note(`Verifying ${saleIds.length} sales`);
+  for (const saleId of saleIds) {
+    const report = await node.verify(saleId);
+    if (!report.ok || report.rejectedOrders > 0) {
+      throw new BenchFailure(`verify of sale ${saleId} found a difference: ${JSON.stringify(report)}`);
+    }
+  }
+}
+
+function said(what: string, measurement: Measurement): Measurement {
+  const { requestsPerSecond, p50Ms, drain } = measurement;
+  note(`${what}: ${count(requestsPerSecond)} requests/s, p50 ${p50Ms} ms`);
+  if (drain) note(`  ${drainText(drain)}`);
+  return measurement;
+}
+
+export function drainText({ orders, seconds }: NonNullable<Measurement['drain']>): string {
+  return `${count(orders)} orders were not in Postgres yet when the load ended; that took sync ${seconds.toFixed(1)} s`;
+}

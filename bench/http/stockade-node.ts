@@ -1,0 +1,136 @@
+import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { opsTokenFile } from '../../src/config/ops-token.ts';
+import type { VerifyReport } from '../../src/sync/operations.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { NodeProgram } from '../support/node-program.ts';
+import type { StoreServers } from '../support/stores.ts';
+import { answered, backlog, type NodeFigures, readFigures } from './metrics-text.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const DATA_DIR = 'data';
+const POLL_MS = 50;
+const CALL_TIMEOUT_MS = 60_000;
+const SETTLE_LIMIT_MS = 300_000;
+const SOLD_OUT_LIMIT_MS = 10_000;
+
+interface Ready {
+  readonly publicUrl: string;
+  readonly opsUrl: string;
+}
+
+export interface BenchSale {
+  readonly id: string;
+  readonly stock: number;
+  readonly segments: number;
+}
+
+/** The product as it is shipped: `stockade serve` in a process of its own, steered through its two ports only. */
+export class StockadeNode implements AsyncDisposable {
+  readonly #program: NodeProgram<Ready>;
+  readonly #token: string;
+
+  private constructor(program: NodeProgram<Ready>, token: string) {
+    this.#program = program;
+    this.#token = token;
+  }
+
+  static async start({ redis, postgres }: StoreServers, workers: number): Promise<StockadeNode> {
+    if (!existsSync(MAIN)) throw new BenchFailure(`${MAIN} is missing: run \`npm run build\` first`);
+    const flags = {
+      'redis-url': redis.url,
+      'database-url': await postgres.createDatabase('bench'),
+      workers: String(workers),
+      port: '0',
+      'ops-port': '0',
+      'data-dir': DATA_DIR,
+      'log-level': 'warn',
+    };
+    const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+    const program = await NodeProgram.start<Ready>('stockade', [MAIN, 'serve', '--json', ...words]);
+    return new StockadeNode(program, program.read(opsTokenFile({ dataDir: DATA_DIR })).trim());
+  }
+
+  ordersUrl(saleId: string): string {
+    return `${this.#program.announcement.publicUrl}/v1/sales/${saleId}/orders`;
+  }
+
+  cpuSeconds(): number {
+    return this.#program.cpuSeconds();
+  }
+
+  lastWords(): Promise<string> {
+    return this.#program.lastWords();
+  }
+
+  async createSale(sale: BenchSale): Promise<void> {
+    await this.#ops('POST', '/v1/sales', { ...sale, perBuyerLimit: 1 });
+  }
+
+  async verify(saleId: string): Promise<VerifyReport> {
+    return (await this.#ops('POST', `/v1/sales/${saleId}/verify`)).json() as Promise<VerifyReport>;
+  }
+
+  async figures(): Promise<NodeFigures> {
+    return readFigures(await (await this.#ops('GET', '/metrics')).text());
+  }
+
+  /** Sells a sale's last units one by one, and returns when the sale is answered `sold_out`. */
+  async sellOut(saleId: string): Promise<void> {
+    const deadline = Date.now() + SOLD_OUT_LIMIT_MS;
+    for (let buyer = 1; Date.now() < deadline; buyer++) {
+      const answer = await fetch(this.ordersUrl(saleId), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-buyer-id': `first-${buyer}` },
+        body: '{"quantity":1}',
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      });
+      const { code } = (await answer.json()) as { code?: string };
+      if (code === 'sold_out') return;
+      if (answer.status !== 201) throw new BenchFailure(`the first buyers of ${saleId} got ${answer.status}`);
+    }
+    throw new BenchFailure(`${saleId} was not sold out within ${SOLD_OUT_LIMIT_MS} ms`);
+  }
+
+  /** Returns when nothing is under way any more, and all that buyers were told of is in Postgres. */
+  async settled(): Promise<NodeFigures> {
+    let before = await this.figures();
+    return this.#until('nothing is under way', (now) => {
+      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0;
+      const silent = answered(now) === answered(before);
+      before = now;
+      return idle && silent;
+    });
+  }
+
+  /** Returns when sync has committed as many orders as buyers were told of. */
+  async drained(): Promise<NodeFigures> {
+    return this.#until('the order logs are drained', (now) => backlog(now) === 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#program[Symbol.asyncDispose]();
+  }
+
+  async #until(what: string, holds: (now: NodeFigures) => boolean): Promise<NodeFigures> {
+    const deadline = Date.now() + SETTLE_LIMIT_MS;
+    while (Date.now() < deadline) {
+      await delay(POLL_MS);
+      const now = await this.figures();
+      if (holds(now)) return now;
+    }
+    throw new BenchFailure(`not within ${SETTLE_LIMIT_MS} ms: ${what}`);
+  }
+
+  async #ops(method: 'GET' | 'POST', path: string, body?: object): Promise<Response> {
+    const answer = await fetch(`${this.#program.announcement.opsUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
+    if (answer.ok) return answer;
+    throw new BenchFailure(`${method} ${path} was answered ${answer.status}: ${await answer.text()}`);
+  }
+}

@@ -1,0 +1,39 @@
+/** What the figures were measured on. */
+import { spawnSync } from 'node:child_process';
+import { availableParallelism, cpus } from 'node:os';
+import { join } from 'node:path';
+import { findServer, type ServerName } from '../../scripts/servers.mjs';
+
+export interface Machine {
+  readonly cores: number;
+  readonly cpu: string;
+  readonly node: string;
+  readonly redis: string;
+  readonly postgres: string;
+  readonly wrk?: string;
+}
+
+export function describeMachine({ wrk }: { wrk: boolean }): Machine {
+  return {
+    cores: availableParallelism(),
+    cpu: cpus()[0]?.model ?? 'unknown',
+    node: process.versions.node,
+    redis: versionOf('redis', 'redis-server', '--version', /v=(\S+)/),
+    postgres: versionOf('postgres', 'postgres', '--version', /\) (\S+)/),
+    ...(wrk && { wrk: versionOf('wrk', 'wrk', '-v', /^wrk (\S+)/) }),
+  };
+}
+
+export function machineText({ cores, cpu, node, redis, postgres, wrk }: Machine): string {
+  const programs = [`Node ${node}`, `Redis ${redis}`, `Postgres ${postgres}`];
+  if (wrk !== undefined) programs.push(`wrk ${wrk}`);
+  return `${cores} cores, ${cpu}; ${programs.join(', ')}`;
+}
+
+function versionOf(server: ServerName, program: string, flag: string, pattern: RegExp): string {
+  const folder = findServer(server);
+  if (!folder) return 'not found';
+  // wrk fails after it has said its version.
+  const { stdout, stderr } = spawnSync(join(folder, program), [flag], { encoding: 'utf8' });
+  return pattern.exec(`${stdout}${stderr}`)?.[1] ?? 'unknown';
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
+import { ServerProcess } from '../../test/support/servers/server-process.ts';
+
+/**
+ * A Node program under measurement: a process and a directory of its own, which is its working directory. It says
+ * that it is ready with a line of JSON, an object with `ready: true`.
+ */
+export class NodeProgram<T> implements AsyncDisposable {
+  readonly announcement: T;
+  readonly #process: ServerProcess;
+
+  private constructor(process: ServerProcess, announcement: T) {
+    this.#process = process;
+    this.announcement = announcement;
+  }
+
+  /** @throws ServerStartError with what the program said, if it isn't ready in time */
+  static async start<T>(name: string, args: string[]): Promise<NodeProgram<T>> {
+    const server = await ServerProcess.create({ name, lastSignal: 'KILL' });
+    try {
+      let announcement: T | undefined;
+      await server.launch(process.execPath, args, async () => {
+        announcement = readyLine<T>(await server.log());
+        return announcement !== undefined;
+      });
+      return new NodeProgram(server, announcement!);
+    } catch (error) {
+      await server.remove();
+      throw error;
+    }
+  }
+
+  /** A file in the program's directory. */
+  read(path: string): string {
+    return readFileSync(`${this.#process.directory}/${path}`, 'utf8');
+  }
+
+  cpuSeconds(): number {
+    return cpuSecondsOf(this.#process.pid);
+  }
+
+  /** The end of what it has said, and whether it still runs. */
+  async lastWords(): Promise<string> {
+    const state = this.#process.isUp ? 'runs' : 'has ended';
+    return `the process ${state}; the end of its log:\n${await this.#process.log()}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.end('SIGTERM');
+    await this.#process.remove();
+  }
+}
+
+function readyLine<T>(log: string): T | undefined {
+  for (const line of log.split('\n')) {
+    if (!line.startsWith('{') || !line.endsWith('}')) continue;
+    const value = JSON.parse(line) as { ready?: unknown };
+    if (value.ready === true) return value as T;
+  }
+  return undefined;
+}

@@ -1,0 +1,23 @@
+import { settings } from '../../src/config/settings.ts';
+import type { Releasers } from '../../src/node/releasers.ts';
+import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
+import { RedisServer } from '../../test/support/servers/redis-server.ts';
+
+export interface StoreServers {
+  readonly redis: RedisServer;
+  readonly postgres: PostgresServer;
+}
+
+/** A Redis and a Postgres of the bench's own, set as a shop would: an AOF synced every second, and fsync on. */
+export async function startStoreServers(releasers: Releasers): Promise<StoreServers> {
+  const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
+  releasers.add(() => redis[Symbol.asyncDispose]());
+  const postgres = await PostgresServer.start();
+  releasers.add(() => postgres[Symbol.asyncDispose]());
+  return { redis, postgres };
+}
+
+/** What the shell has set for Stockade must not reach what is measured. */
+export function forgetSettings(): void {
+  for (const { env } of Object.values(settings)) delete process.env[env];
+}

@@ -1,0 +1,46 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findServer } from '../../scripts/servers.mjs';
+import { BenchFailure } from './failure.ts';
+import { parseWrkOutput, type WrkReport } from './wrk-output.ts';
+
+export interface WrkRun {
+  readonly url: string;
+  readonly connections: number;
+  readonly seconds: number;
+  /** A Lua script, and what its `init` is given. */
+  readonly script: string;
+  readonly scriptArgs: readonly string[];
+}
+
+/** wrk's own, made explicit: an answer that takes longer is counted as an error. */
+const ANSWER_TIMEOUT_S = 2;
+/** How long wrk may take to begin and to end, beside the seconds that it was told. */
+const GRACE_S = 30;
+/** Files that a process has open beside the connections. */
+const SPARE_FILES = 128;
+
+/** One thread, so that wrk takes at most one core; a closed loop: each connection asks again when it is answered. */
+export async function runWrk({ url, connections, seconds, script, scriptArgs }: WrkRun): Promise<WrkReport> {
+  const folder = findServer('wrk');
+  if (!folder) throw new BenchFailure('wrk not found: run `node scripts/ensure-servers.mjs wrk`');
+  const load = ['--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`];
+  const args = [...load, '--latency', '--timeout', `${ANSWER_TIMEOUT_S}s`, '--script', script, url];
+  const { stdout } = await promisify(execFile)(join(folder, 'wrk'), [...args, '--', ...scriptArgs], {
+    timeout: (seconds + GRACE_S) * 1_000,
+  });
+  return parseWrkOutput(stdout);
+}
+
+/** @throws BenchFailure if a process may not have so many connections open */
+export function assertEnoughFiles(connections: number): void {
+  // Node has raised its own soft limit to the hard one; what it starts inherits that.
+  const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
+  const needed = connections + SPARE_FILES;
+  if (said === 'unlimited' || Number(said) >= needed) return;
+  throw new BenchFailure(
+    `${connections} connections need ${needed} open files in one process, and the limit is ${said}: ` +
+      `run \`ulimit -n ${needed}\` first, or use fewer --connections`,
+  );
+}

@@ -1,0 +1,138 @@
+/** Commands that run a node: serve and demo, embedded and on real servers. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type CliOptions, RunningCli, runCli } from '../support/cli.ts';
+import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
+
+let cwd: string;
+
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), 'stockade-node-'));
+});
+
+afterEach(() => rmSync(cwd, { recursive: true }));
+
+const start = (args: string, env: NodeJS.ProcessEnv = {}) => new RunningCli(args.split(' '), { cwd, env });
+const run = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
+const ownStores = async () => ({
+  REDIS_URL: redisUrl(),
+  DATABASE_URL: await freshDatabase(),
+  KEY_PREFIX: freshPrefix(),
+});
+
+function buy(publicUrl: string, saleId: string, buyerId: string): Promise<Response> {
+  return fetch(`${publicUrl}/v1/sales/${saleId}/orders`, {
+    method: 'POST',
+    headers: { 'x-buyer-id': buyerId, 'content-type': 'application/json' },
+    body: '{"quantity":1}',
+  });
+}
+
+describe('serve', () => {
+  test('with nothing else: a sale is created, bought from, verified; SIGTERM ends it with 0', async () => {
+    await using node = start('serve --port 0 --ops-port 0');
+    const [line] = await node.said(/^.*Create a sale: stockade sale create .*$/m);
+    const { publicUrl, opsUrl, backend, database } = JSON.parse(line);
+    expect({ backend, database }).toEqual({ backend: 'in-process', database: 'pglite' });
+
+    const ops = { env: { OPS_URL: opsUrl } };
+    expect(await run('sale create tickets --stock 1', ops)).toMatchObject({ exitCode: 0 });
+    expect((await buy(publicUrl, 'tickets', 'alice')).status).toBe(201);
+    expect(await (await buy(publicUrl, 'tickets', 'bob')).json()).toMatchObject({ code: 'sold_out' });
+    const verified = await run('verify tickets', ops);
+    expect(verified.exitCode).toBe(0);
+    expect(verified.stdout).toMatch(/^tickets: ok, 1 order of 1 buyer\n {2}.*1 initial \+ 0 /);
+    const again = await run('sale create tickets --stock 1', ops);
+    expect(again).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(again.stderr).toMatch(/^error: there is a sale tickets already/);
+    const refused = await run('sale list', { env: { ...ops.env, OPS_TOKEN: 'some-other-token' } });
+    expect(refused.stderr).toMatch(/refuses the token in OPS_TOKEN/);
+
+    node.signal('SIGTERM');
+    expect(await node.ended).toMatchObject({ exitCode: 0 });
+  });
+
+  test('--json: one object on stdout, logs on stderr; a second signal ends it at once with 130', async () => {
+    await using node = start('serve --port 0 --ops-port 0 --json', await ownStores());
+    await node.said(/"ready":true/);
+    // Both signals are there when it wakes up, so that the second can't come too late.
+    node.signal('SIGSTOP', 'SIGINT', 'SIGTERM', 'SIGCONT');
+    const { exitCode, stdout, stderr } = await node.ended;
+    expect(exitCode).toBe(130);
+    expect(JSON.parse(stdout)).toMatchObject({ ready: true, backend: 'redis', database: 'postgres' });
+    expect(stderr).toContain('"msg":');
+  });
+});
+
+describe('demo', () => {
+  const FIELDS = {
+    committed: 100,
+    distinctBuyers: 100,
+    oversold: 0,
+    undersold: 0,
+    verify: 'ok',
+    holds: true,
+  };
+
+  test('with nothing else: holds, says so in one object, and leaves nothing behind', async () => {
+    const { exitCode, stdout, stderr } = await run('demo --json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      ...FIELDS,
+      scenario: 'S1',
+      requests: 20_000,
+      backend: 'in-process',
+    });
+    expect(exitCode).toBe(0);
+    expect(stderr).toMatch(/^Starting a node .*PGlite.*\nReady after /);
+    expect(existsSync(join(cwd, '.stockade'))).toBe(false);
+  });
+
+  test('on Redis and Postgres, in words', async () => {
+    const { exitCode, stdout } = await run('demo --seed 7', { env: await ownStores() });
+    expect(stdout).toMatch(/^requests +20,000 by 200 clients, seed 7$/m);
+    expect(stdout).toMatch(/^Holds: exactly 100 units went to 100 buyers\.$/m);
+    expect(stdout).toMatch(/^Measured with client and server .*redis, postgres.* on the same machine/m);
+    expect(exitCode).toBe(0);
+  });
+
+  test('one unit in 64 segments', async () => {
+    const args = 'demo --json --stock 1 --segments 64 --buyers 5000 --requests 5000 --workers 1';
+    const { exitCode, stdout } = await run(args, { env: await ownStores() });
+    expect(JSON.parse(stdout)).toMatchObject({ committed: 1, distinctBuyers: 1, holds: true });
+    expect(exitCode).toBe(0);
+  });
+
+  test('fewer buyers than units: one for each buyer', async () => {
+    const args = 'demo --json --stock 300 --buyers 200 --requests 4000 --workers 1';
+    const { exitCode, stdout } = await run(args, { env: await ownStores() });
+    expect(JSON.parse(stdout)).toMatchObject({
+      committed: 200,
+      distinctBuyers: 200,
+      undersold: 0,
+      holds: true,
+    });
+    expect(exitCode).toBe(0);
+  });
+
+  test('Ctrl-C in the middle: 130, and nothing left behind', async () => {
+    await using demo = start('demo --requests 5000000');
+    await demo.said(/5,000,000 requests from/);
+    demo.signal('SIGINT');
+    const { exitCode, stderr } = await demo.ended;
+    expect(exitCode).toBe(130);
+    expect(stderr).toContain('interrupted by SIGINT');
+    expect(existsSync(join(cwd, '.stockade'))).toBe(false);
+  });
+
+  test('--keep: the node stays, with commands to talk to it, until Ctrl-C', async () => {
+    await using demo = start('demo --keep --requests 2000');
+    await demo.said(/runs until Ctrl-C/);
+    const [, saleUrl] = await demo.said(/^curl -s (http:\S+\/v1\/sales\/demo-\S+)$/m);
+    expect(await (await fetch(saleUrl!)).json()).toMatchObject({ soldOut: true, remaining: 0 });
+    demo.signal('SIGINT');
+    expect(await demo.ended).toMatchObject({ exitCode: 0 });
+    expect(existsSync(join(cwd, '.stockade'))).toBe(true);
+  });
+});

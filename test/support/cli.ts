@@ -1,0 +1,73 @@
+/** The command line as its users have it: dist/cli/main.js in a process of its own, with no environment but the given. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { until } from './fixtures.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const LIMIT_MS = 60_000;
+
+export interface CliResult {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CliOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+}
+
+/** Runs a command that ends by itself. */
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  await using cli = new RunningCli(args, options);
+  return await cli.ended;
+}
+
+/** A command that is running. Disposing of it kills it, if it has not ended. */
+export class RunningCli implements AsyncDisposable {
+  readonly ended: Promise<CliResult>;
+  readonly #child: ChildProcess;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(args: readonly string[], { env = {}, cwd }: CliOptions = {}) {
+    const child = spawn(process.execPath, [MAIN, ...args], {
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: LIMIT_MS,
+      killSignal: 'SIGKILL',
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stdout += chunk;
+    });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stderr += chunk;
+    });
+    this.ended = new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (exitCode) => resolve({ exitCode, stdout: this.#stdout, stderr: this.#stderr }));
+    });
+    this.#child = child;
+  }
+
+  /** Waits until the command has said it, on stdout or stderr. */
+  async said(words: RegExp): Promise<RegExpExecArray> {
+    const look = () => words.exec(this.#stdout) ?? words.exec(this.#stderr) ?? this.#refuseEnd(words);
+    return await until(look, { what: `the command says ${words}`, timeoutMs: LIMIT_MS });
+  }
+
+  signal(...signals: readonly NodeJS.Signals[]): void {
+    for (const signal of signals) this.#child.kill(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended.catch(() => {});
+  }
+
+  #refuseEnd(words: RegExp): undefined {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) return undefined;
+    throw new Error(`ended without saying ${words}:\n${this.#stdout}\n${this.#stderr}`);
+  }
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { Check } from '../../src/cli/doctor/check.ts';
+import { checkClocks } from '../../src/cli/doctor/clocks.ts';
+import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
+import { judgeRedis, type RedisFacts } from '../../src/cli/doctor/redis.ts';
+import { nodeVersion } from '../../src/cli/doctor/runtime.ts';
+
+const notOk = (checks: readonly Check[]) =>
+  checks.filter(({ status }) => status !== 'ok').map(({ name, status }) => `${status} ${name}`);
+
+describe('Redis', () => {
+  const good: RedisFacts = {
+    redis_version: '7.0.15',
+    cluster_enabled: '0',
+    role: 'master',
+    aof_enabled: '1',
+    appendfsync: 'everysec',
+    maxmemory: '1073741824',
+    maxmemory_policy: 'noeviction',
+    used_memory: '1048576',
+  };
+  const found = (changes: RedisFacts) => notOk(judgeRedis({ ...good, ...changes }));
+
+  test.each<[string, RedisFacts, string[]]>([
+    ['as it should be', {}, []],
+    ['6.2.0', { redis_version: '6.2.0' }, []],
+    ['6.0.16', { redis_version: '6.0.16' }, ['fail version']],
+    ['no version', { redis_version: undefined }, ['fail version']],
+    ['a cluster', { cluster_enabled: '1' }, ['fail topology']],
+    ['a replica', { role: 'slave' }, ['fail role']],
+    ['no append-only file', { aof_enabled: '0' }, ['warn appendonly']],
+    ['never synced', { appendfsync: 'no' }, ['warn appendonly']],
+    ['CONFIG is forbidden', { appendfsync: undefined }, []],
+    ['evicts', { maxmemory_policy: 'allkeys-lru' }, ['fail maxmemory-policy']],
+    [
+      'would evict',
+      { maxmemory_policy: 'allkeys-lru', maxmemory: '0' },
+      ['warn maxmemory-policy', 'warn memory'],
+    ],
+    ['nearly full', { used_memory: '1000000000' }, ['warn memory']],
+  ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
+});
+
+describe('Postgres', () => {
+  const shipped = ['001-a.sql', '002-b.sql'];
+  const good: PostgresFacts = {
+    version: '15.1',
+    versionNumber: 150_001,
+    fsync: 'on',
+    synchronousCommit: 'on',
+    inRecovery: false,
+    applied: shipped,
+  };
+  const found = (changes: Partial<PostgresFacts>) => notOk(judgePostgres({ ...good, ...changes }, shipped));
+
+  test.each<[string, Partial<PostgresFacts>, string[]]>([
+    ['as it should be', {}, []],
+    ['13', { versionNumber: 130_011 }, ['fail version']],
+    ['a standby', { inRecovery: true }, ['fail role']],
+    ['fsync off', { fsync: 'off' }, ['fail fsync']],
+    ['synchronous_commit off', { synchronousCommit: 'off' }, ['fail synchronous_commit']],
+    ['synchronous_commit remote_apply', { synchronousCommit: 'remote_apply' }, []],
+    ['never migrated', { applied: undefined }, ['warn migrations']],
+    ['one behind', { applied: ['001-a.sql'] }, ['warn migrations']],
+    ['newer than the program', { applied: [...shipped, '003-c.sql'] }, ['fail migrations']],
+  ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
+});
+
+describe('clocks', () => {
+  const at = (store: string, aheadMs: number) => ({ store, aheadMs, uncertainMs: 0.4 });
+
+  test('together', () => {
+    const [check] = checkClocks([at('Redis', 200), at('Postgres', -200)]);
+    expect(check).toMatchObject({
+      status: 'ok',
+      found: 'Redis +200 ms (± 1), Postgres -200 ms (± 1) from this machine',
+    });
+  });
+
+  test('each near this machine, and yet apart from one another', () => {
+    expect(notOk(checkClocks([at('Redis', 300), at('Postgres', -300)]))).toEqual(['warn difference']);
+  });
+
+  test('nothing to compare', () => expect(checkClocks([])).toEqual([]));
+});
+
+test.each([
+  ['18.19.0', 'fail'],
+  ['20.20.2', 'ok'],
+  ['22.1.0', 'ok'],
+  ['24.0.0', 'warn'],
+])('Node.js %s: %s', (version, status) => expect(nodeVersion(version).status).toBe(status));

@@ -1,0 +1,61 @@
+import { CommanderError } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { explain, Interrupted, UsageError } from '../../src/cli/explain.ts';
+import { ConfigError } from '../../src/config/config.ts';
+import { InvalidInput, StockadeError } from '../../src/engine/errors.ts';
+import { UnknownSale } from '../../src/sync/operations.ts';
+
+describe('errors in words', () => {
+  test('faults get a line each, and exit code 2', () => {
+    const faults = ['PORT', 'HOST'].map((field) => ({ field, problem: 'is wrong' }));
+    for (const error of [new ConfigError(faults), new InvalidInput('it is not valid', faults)]) {
+      expect(explain(error)).toMatchObject({
+        exitCode: 2,
+        lines: ['error: PORT is wrong', 'error: HOST is wrong'],
+        json: { error: { code: error.code, faults } },
+      });
+    }
+  });
+
+  test('a typed error says its sentence, without a stack', () => {
+    expect(explain(new UnknownSale('x'))).toEqual({
+      exitCode: 1,
+      lines: ['error: there is no sale x'],
+      json: { error: { code: 'unknown_sale', message: 'there is no sale x' } },
+    });
+  });
+
+  test('causes are told, and what can be done about them', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), { code: 'ECONNREFUSED' });
+    const { lines } = explain(new StockadeError('store', 'Redis can not be reached', { cause }));
+    expect(lines[0]).toBe('error: Redis can not be reached: connect ECONNREFUSED 127.0.0.1:6379');
+    expect(lines[1]).toMatch(/correct REDIS_URL or DATABASE_URL.*stockade doctor/);
+  });
+
+  test('a connection tried at several addresses', () => {
+    const tries = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:5432`));
+    const error = Object.assign(new AggregateError(tries), { code: 'ECONNREFUSED' });
+    expect(explain(error).lines[0]).toBe(
+      'error: connect ECONNREFUSED ::1:5432, connect ECONNREFUSED 127.0.0.1:5432',
+    );
+  });
+
+  test.each<[unknown, string]>([
+    [undefined, 'error: failed without saying why'],
+    ['a text', 'error: a text'],
+    [new Error(''), 'error: Error'],
+  ])('anything may be thrown: %s', (thrown, line) => expect(explain(thrown).lines).toEqual([line]));
+
+  test('exit codes', () => {
+    expect(explain(new UsageError('no')).exitCode).toBe(2);
+    expect(explain(new Interrupted('SIGINT')).exitCode).toBe(130);
+    expect(explain(new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)')).exitCode).toBe(0);
+    expect(
+      explain(new CommanderError(1, 'commander.unknownOption', "error: unknown option '--x'")),
+    ).toMatchObject({
+      exitCode: 2,
+      lines: [],
+      json: { error: { code: 'usage', message: "unknown option '--x'" } },
+    });
+  });
+});

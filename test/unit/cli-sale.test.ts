@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import { identityText, reportText } from '../../src/cli/identity-text.ts';
+import { columns, plural } from '../../src/cli/output.ts';
+import { createCommand, shellWord } from '../../src/cli/ready.ts';
+import { saleInput } from '../../src/cli/sale/create.ts';
+import { saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
+import type { SaleStatus } from '../../src/sync/operations.ts';
+
+describe('sale create', () => {
+  test('flags become the JSON of a sale', () => {
+    const given = {
+      stock: '100',
+      segments: '16',
+      startsAt: '2026-11-27T20:00:00+01:00',
+      priceMinor: '1999',
+      currency: 'EUR',
+      metadata: '{"hall":"A"}',
+      opsUrl: 'http://elsewhere',
+      json: true,
+    };
+    expect(saleInput('tickets', given)).toEqual({
+      id: 'tickets',
+      stock: 100,
+      segments: 16,
+      startsAt: '2026-11-27T20:00:00+01:00',
+      priceMinor: 1999,
+      currency: 'EUR',
+      metadata: { hall: 'A' },
+    });
+  });
+
+  test('all faults at once, by the names of the flags', () => {
+    const faulty = { stock: '1.5', perBuyerLimit: 'two', endsAt: 'tomorrow', metadata: '{hall' };
+    expect(() => saleInput('-', faulty)).toThrow(
+      /<id> must be .*; --stock .*; --ends-at .*; --per-buyer-limit .*; --metadata must be an object/,
+    );
+    expect(() => saleInput('tickets', {})).toThrow(/--stock must be a whole number/);
+  });
+});
+
+const sale: SaleStatus = {
+  ...saleToJson(
+    parseSale({ id: 'tickets', stock: 100, title: 'A concert', startsAt: '2026-11-27T20:00:00Z' }),
+  ),
+  state: 'open',
+  remaining: 0,
+  soldOut: true,
+  generation: 1,
+  committedOrders: 100,
+  committedUnits: 100,
+};
+
+test('a sale in words', () => {
+  expect(saleSheet(sale)).toMatch(/^state {2,}open, sold out$/m);
+  expect(saleSheet(sale)).toMatch(/^ends {2,}open end$/m);
+  expect(saleSheet(sale)).not.toMatch(/price|metadata|undefined/);
+  expect(saleTable([{ ...sale, remaining: undefined, state: 'paused' }])).toMatch(
+    /^tickets +paused +100 +not loaded/m,
+  );
+});
+
+test('an equation, term by term', () => {
+  const left = [
+    { name: 'initial', units: 100 },
+    { name: 'movements', units: 5 },
+  ];
+  const right = [{ name: 'unsold', units: 104 }];
+  expect(identityText({ name: 'truth', left, right, difference: 1 })).toBe(
+    '100 initial + 5 movements ≠ 104 unsold   (off by 1)',
+  );
+  const counts = { rejectedOrders: 2, committedOrders: 1, distinctBuyers: 1 };
+  expect(
+    reportText({ saleId: 'x', ok: false, identities: [], findings: ['segment 3 is missing'], ...counts }),
+  ).toBe(
+    'x: FAILED, 1 order of 1 buyer\n  found: segment 3 is missing\n  2 orders rejected by the guard in Postgres',
+  );
+});
+
+test('columns are aligned, without trailing blanks', () => {
+  const text = columns(
+    [
+      ['a', 1],
+      ['bbb', undefined],
+    ],
+    { head: ['name', 'n'], align: ['left', 'right'] },
+  );
+  expect(text).toBe('name  n\na     1\nbbb   -');
+  expect(plural(1, 'unit')).toBe('1 unit');
+  expect(plural(20_000, 'request')).toBe('20,000 requests');
+});
+
+test('the command that finds a node says only what differs from the defaults', () => {
+  const usual = { opsUrl: 'http://127.0.0.1:9090' };
+  expect(createCommand(usual, loadConfig({}, {}))).toBe('stockade sale create my-sale --stock 100');
+  const config = loadConfig({ DATA_DIR: '/srv/my shop' }, {});
+  expect(createCommand({ opsUrl: 'http://127.0.0.1:4711' }, config)).toBe(
+    "stockade sale create my-sale --stock 100 --ops-url http://127.0.0.1:4711 --data-dir '/srv/my shop'",
+  );
+  expect(shellWord("it's")).toBe("'it'\\''s'");
+});
