@@ -1,31 +1,27 @@
 // The reference of the HTTP bench: uWebSockets.js and nothing else. It reads the body of an order and sends it back.
 //
-// node echo-server.mjs <threads>: all threads listen on one port, as a node's workers do. JavaScript, so that it runs
-// as it stands, with no loader in the process that is measured.
+// node echo-server.mjs <threads> <port>: all threads listen on one port, as a node's workers do. JavaScript, so that it
+// runs as it stands, with no loader in the process that is measured.
 
 import * as uWS from 'uWebSockets.js';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
-if (isMainThread) await startThreads(Number(process.argv[2]));
-else parentPort.postMessage(await serve(workerData.port));
+if (isMainThread) await startThreads(...process.argv.slice(2).map(Number));
+else serve(workerData);
 
-async function startThreads(count) {
-  let port = 0;
+async function startThreads(count, port) {
   for (let i = 0; i < count; i++) {
-    const thread = new Worker(new URL(import.meta.url), { workerData: { port } });
-    port = await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
+    const thread = new Worker(new URL(import.meta.url), { workerData: port });
+    await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject));
   }
-  console.log(JSON.stringify({ ready: true, port }));
+  console.log(JSON.stringify({ ready: true }));
 }
 
-/** @returns {Promise<number>} the port */
 function serve(port) {
   const app = uWS.App().post('/v1/sales/:saleId/orders', echo);
-  return new Promise((resolve, reject) => {
-    app.listen('127.0.0.1', port, (socket) => {
-      if (socket) resolve(uWS.us_socket_local_port(socket));
-      else reject(new Error(`can't listen on port ${port}`));
-    });
+  app.listen('127.0.0.1', port, (socket) => {
+    if (!socket) throw new Error(`can't listen on port ${port}`);
+    parentPort.postMessage('listening');
   });
 }
 

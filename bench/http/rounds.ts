@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/output.ts';
 import { Releasers } from '../../src/node/releasers.ts';
+import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { NodeProgram } from '../support/node-program.ts';
@@ -18,7 +19,8 @@ export type Round = Readonly<Record<PhaseName, Measurement>>;
 interface Servers {
   readonly stores: StoreServers;
   readonly node: StockadeNode;
-  readonly echo: NodeProgram<{ readonly port: number }>;
+  readonly echo: NodeProgram<unknown>;
+  readonly echoPort: number;
 }
 
 /** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
@@ -42,9 +44,10 @@ async function startServers({ workers }: HttpParameters, releasers: Releasers): 
   const stores = await startStoreServers(releasers);
   const node = await StockadeNode.start(stores, workers);
   releasers.add(() => node[Symbol.asyncDispose]());
-  const echo = await NodeProgram.start<{ port: number }>('echo', [ECHO_SERVER, String(workers)]);
+  const echoPort = await freePort();
+  const echo = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(echoPort)]);
   releasers.add(() => echo[Symbol.asyncDispose]());
-  return { stores, node, echo };
+  return { stores, node, echo, echoPort };
 }
 
 async function measureRounds(servers: Servers, parameters: HttpParameters): Promise<Round[]> {
@@ -66,8 +69,8 @@ async function measureRounds(servers: Servers, parameters: HttpParameters): Prom
   return rounds;
 }
 
-function echoLoad({ stores, echo }: Servers, parameters: HttpParameters): Load {
-  const url = `http://127.0.0.1:${echo.announcement.port}/v1/sales/echo/orders`;
+function echoLoad({ stores, echo, echoPort }: Servers, parameters: HttpParameters): Load {
+  const url = `http://127.0.0.1:${echoPort}/v1/sales/echo/orders`;
   return { url, prefer: '', parameters, cpu: cpuOf(stores, echo) };
 }
 

@@ -248,7 +248,10 @@ export interface SaleStore {
   read(saleId: string): Promise<SaleRecord | undefined>;
   /** Epochs and states of many sales in one call; a sale that is not there gives `undefined`. */
   pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]>;
-  /** Makes every segment of that generation answer `stale` until it is loaded again. */
+  /**
+   * Makes every segment answer `stale`, for good in this generation: a load or publish of it, or of an older one, that
+   * is still on its way finds the door shut. A segment of a later generation is left alone.
+   */
   freeze(saleId: string, segments: number, generation: number): Promise<void>;
   /** Replaces a segment's state: `left` units, no buyers, an empty log. It answers `stale` until `publish`. @throws StaleGeneration */
   loadSegment(load: SegmentLoad): Promise<void>;

@@ -4,14 +4,16 @@
  *
  *   freeze -> salvage -> next generation -> load -> publish
  *
- * freeze: the segments answer `stale`; no more takes. salvage: what their logs still hold goes to Postgres.
- * next generation: one transaction counts it up and sets the cursors to zero. load: every segment gets its share of
- * `sales.stock` and its buyers. publish: the segments thaw, the record names the generation, nodes are told.
+ * freeze: no more takes, and nobody can load or publish this generation any more. salvage: what the frozen logs hold
+ * goes to Postgres. next generation: one transaction counts it up and sets the cursors to zero. load: every segment gets
+ * its share of `sales.stock` and its buyers. publish: the segments open, the record names the generation, nodes are told.
  *
  * Crash points. Before the next generation: nothing has changed but the freeze; whoever finds the sale stale starts over.
- * After it: the backend's record names an older generation than Postgres, which is how the next one knows. Two at once:
- * only one can count the generation up from the one he has read (`WHERE generation = …`), the salvage checks the same in
- * its transaction, and the backend refuses to load or publish an older generation. The other ends with StaleGeneration.
+ * After it: the backend's record names an older generation than Postgres, which is how the next one knows.
+ *
+ * Two at once, with or without a lock: only one can count the generation up from the one he has read. The one that is
+ * behind finds its load or publish shut out, either by the newer generation or by the other's freeze of the older one;
+ * a salvage checks the generation in its own transaction. The loser ends with StaleGeneration and has changed nothing.
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';

@@ -51,10 +51,16 @@ export class RunningCli implements AsyncDisposable {
     this.#child = child;
   }
 
-  /** Waits until the command has said it, on stdout or stderr. */
+  /** Waits until the command has said it, on stdout or stderr. @throws if it ends without */
   async said(words: RegExp): Promise<RegExpExecArray> {
-    const look = () => words.exec(this.#stdout) ?? words.exec(this.#stderr) ?? this.#refuseEnd(words);
-    return await until(look, { what: `the command says ${words}`, timeoutMs: LIMIT_MS });
+    const look = () => words.exec(this.#stdout) ?? words.exec(this.#stderr) ?? (this.#hasEnded && 'ended');
+    const found = await until(look, { what: `the command says ${words}`, timeoutMs: LIMIT_MS });
+    if (typeof found === 'object') return found;
+    throw new Error(`ended without saying ${words}:\n${this.#stdout}\n${this.#stderr}`);
+  }
+
+  get #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   signal(...signals: readonly NodeJS.Signals[]): void {
@@ -64,10 +70,5 @@ export class RunningCli implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.ended.catch(() => {});
-  }
-
-  #refuseEnd(words: RegExp): undefined {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) return undefined;
-    throw new Error(`ended without saying ${words}:\n${this.#stdout}\n${this.#stderr}`);
   }
 }

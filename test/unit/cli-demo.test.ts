@@ -128,7 +128,9 @@ describe('the report', () => {
     expect(text).toMatch(/^refused: sold_out {2,}15,000$/m);
     expect(text).toMatch(/^ {2}truth {2,}100 initial = 0 unsold \+ 100 in live orders$/m);
     expect(text).toContain('Holds: exactly 100 units went to 100 buyers.');
-    expect(text).toMatch(/Measured with client and server \(2 workers; redis, postgres\) on the same machine/);
+    expect(text).toMatch(
+      /Measured with client and server \(2 workers; redis, postgres\) on the same machine/,
+    );
   });
 
   test('says what does not hold', () => {

@@ -81,18 +81,19 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
+    const sale = this.#saleOf(saleId);
     for (let segment = 0; segment < segments; segment++) {
-      const found = this.#segment({ saleId, segment, generation });
-      if (found) found.state = 'frozen';
+      const current = sale.segments.get(segment);
+      if (current && current.generation > generation) continue;
+      const empty = new MemorySegment({ saleId, segment, generation, left: 0, perBuyerLimit: 0 });
+      const frozen = current?.generation === generation ? current : empty;
+      frozen.state = 'frozen';
+      sale.segments.set(segment, frozen);
     }
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
-    let sale = this.#sales.get(load.saleId);
-    if (!sale) {
-      sale = { record: undefined, segments: new Map() };
-      this.#sales.set(load.saleId, sale);
-    }
+    const sale = this.#saleOf(load.saleId);
     const current = sale.segments.get(load.segment);
     if (current && current.generation >= load.generation)
       throw new StaleGeneration(load.saleId, load.generation);
@@ -176,6 +177,14 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   async close(): Promise<void> {
     this.#subscribers.clear();
+  }
+
+  #saleOf(saleId: string): MemorySale {
+    const known = this.#sales.get(saleId);
+    if (known) return known;
+    const sale = { record: undefined, segments: new Map() };
+    this.#sales.set(saleId, sale);
+    return sale;
   }
 
   #segment({ saleId, segment, generation }: SegmentRef): MemorySegment | undefined {

@@ -60,7 +60,7 @@ export class RedisSales implements SaleStore {
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
     await Promise.all(
-      this.#keys.segments(saleId, segments).map((key) => this.#scripts.setState([key], generation, 'frozen')),
+      this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key, generation)),
     );
   }
 

@@ -13,6 +13,7 @@ const SCRIPTS = {
   recall: { lua: source('recall'), numberOfKeys: 2 },
   advance: { lua: source('advance'), numberOfKeys: 2 },
   compensate: { lua: source('compensate'), numberOfKeys: 2 },
+  freeze: { lua: source('freeze'), numberOfKeys: 1 },
   loadSegment: { lua: source('load-segment'), numberOfKeys: 3 },
   loadHoldings: { lua: source('load-holdings'), numberOfKeys: 2 },
   publishSale: { lua: source('publish-sale'), numberOfKeys: 1 },
@@ -106,7 +107,11 @@ export class Scripts {
     return this.#commands.loadHoldings(segment, buyers, generation, ...records) as Promise<number | string>;
   }
 
-  setState(segments: string[], generation: number, state: SaleState | 'frozen', publish = false) {
+  freeze(segment: string, generation: number) {
+    return this.#commands.freeze(segment, generation) as Promise<number | string>;
+  }
+
+  setState(segments: string[], generation: number, state: SaleState, publish: boolean) {
     const args = [...segments, generation, state, publish ? 'publish' : ''];
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }

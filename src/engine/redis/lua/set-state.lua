@@ -4,7 +4,7 @@
 
   Input
     KEYS[1..N] segments (hashes)
-    ARGV[1] generation   ARGV[2] state: open | paused | closed | frozen   ARGV[3] 'publish' or ''
+    ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] 'publish' or ''
   Output
     1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, not published, or of
     another generation
@@ -14,8 +14,7 @@ local generation, state, publish = ARGV[1], ARGV[2], ARGV[3] == 'publish'
 for i = 1, #KEYS do
   local now = redis.call('HMGET', KEYS[i], 'generation', 'state')
   if now[1] ~= generation then return 'stale' end
-  local mayOpen = now[2] ~= 'frozen' and (now[2] ~= 'loaded' or publish)
-  if state ~= 'frozen' and not mayOpen then return 'stale' end
+  if now[2] == 'frozen' or (now[2] == 'loaded' and not publish) then return 'stale' end
 end
 for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state) end
 return 1

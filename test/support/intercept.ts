@@ -1,0 +1,64 @@
+/**
+ * A backend that does what a test wants before each call: throw, wait, count. What it does not touch goes to the real
+ * backend. `calls` are named `log.advance`, `sales.publish`, `takes.take` and so on.
+ */
+import type { Backend } from '../../src/engine/contract.ts';
+
+/** Called before each call; what it throws is the call's error, what it returns is awaited. */
+export type Before = (call: string, args: readonly unknown[]) => unknown;
+
+export function intercept(backend: Backend, before: Before): Backend {
+  return {
+    durable: backend.durable,
+    takes: backend.takes,
+    sales: part(backend.sales, 'sales', before),
+    log: part(backend.log, 'log', before),
+    subscribe: (events) => backend.subscribe(events),
+    // The real one belongs to the test.
+    close: async () => {},
+  };
+}
+
+/** Throws `error` at each call that is named so, until `mend` is called. */
+export function breaker(...names: string[]) {
+  const broken = new Set(names);
+  const hits: string[] = [];
+  return {
+    hits,
+    before: (call: string) => {
+      if (!broken.has(call)) return;
+      hits.push(call);
+      throw new Error(`${call} fails, as the test wants it`);
+    },
+    mend: () => broken.clear(),
+  };
+}
+
+/** Lives until it is called, then never answers again: to the one who uses the backend it is as if he had died. */
+export function deathAt(name: string) {
+  let dead = false;
+  let died: () => void;
+  const death = new Promise<void>((resolve) => {
+    died = resolve;
+  });
+  const before = (call: string) => {
+    if (call === name) dead = true;
+    if (!dead) return undefined;
+    died();
+    return new Promise<never>(() => {});
+  };
+  return { death, before };
+}
+
+function part<T extends object>(store: T, name: string, before: Before): T {
+  return new Proxy(store, {
+    get(target, property) {
+      const value = Reflect.get(target, property, target);
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        await before(`${name}.${String(property)}`, args);
+        return value.apply(target, args);
+      };
+    },
+  });
+}

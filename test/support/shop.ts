@@ -1,0 +1,188 @@
+/**
+ * A shop without HTTP: stores of its own, and in this process as many engines and syncs on them as a test wants.
+ * Everything that was started ends with the shop.
+ */
+import { Board } from '../../src/engine/board.ts';
+import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
+import { OrderIds } from '../../src/engine/order-id.ts';
+import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { SaleDirectory } from '../../src/node/sale-directory.ts';
+import { type Database, openDatabase } from '../../src/sync/database.ts';
+import { migrate } from '../../src/sync/migrate.ts';
+import type { SaleStatus } from '../../src/sync/operations.ts';
+import { LocalLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
+import { SaleService } from '../../src/sync/sale-service.ts';
+import { Sync } from '../../src/sync/sync.ts';
+import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
+
+const CONNECTIONS = 8;
+const LANE_CAPACITY = 100_000;
+const MAX_LOG_ORDERS = 1_000_000;
+const KEY = new Uint8Array(32).fill(7);
+
+export interface ShopOptions {
+  readonly backend?: 'redis' | 'memory';
+  /** Servers of the test's own instead of the run's. */
+  readonly redis?: string;
+  readonly database?: string;
+}
+
+let salesMade = 0;
+
+export class Shop implements AsyncDisposable {
+  readonly db: Database;
+  readonly databaseUrl: string;
+  readonly backend: Backend;
+  readonly redisUrl: string;
+  readonly keyPrefix: string;
+  readonly locks = new LocalLocks();
+  readonly service: SaleService;
+  readonly #ends: (() => Promise<unknown>)[] = [];
+  #workers = 0;
+
+  private constructor(parts: Pick<Shop, 'db' | 'databaseUrl' | 'backend' | 'redisUrl' | 'keyPrefix'>) {
+    this.db = parts.db;
+    this.databaseUrl = parts.databaseUrl;
+    this.backend = parts.backend;
+    this.redisUrl = parts.redisUrl;
+    this.keyPrefix = parts.keyPrefix;
+    this.service = new SaleService(this.db, this.backend, this.locks);
+  }
+
+  static async open({ backend = 'redis', redis, database }: ShopOptions = {}): Promise<Shop> {
+    const databaseUrl = database ?? (await freshDatabase());
+    const db = openDatabase({ url: databaseUrl, maxConnections: CONNECTIONS });
+    await migrate(db);
+    const place = { redisUrl: redis ?? redisUrl(), keyPrefix: freshPrefix() };
+    return new Shop({ db, databaseUrl, ...place, backend: await openBackend(backend, place) });
+  }
+
+  /** Another backend object on the same stock, as another process would have it. Redis only. */
+  async anotherBackend(): Promise<Backend> {
+    const backend = await openBackend('redis', this);
+    this.#ends.push(() => backend.close());
+    return backend;
+  }
+
+  /** A sale with an id of its own, open and built. */
+  sell(spec: { stock: number } & Record<string, unknown>): Promise<SaleStatus> {
+    return this.service.create({ id: `sale-${++salesMade}`, ...spec });
+  }
+
+  async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
+    const seen = new SeenEvents();
+    const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000 } = options;
+    const sync = new Sync({ db, backend, locks, batchRows, events: seen });
+    await sync.start();
+    let stopped: Promise<void> | undefined;
+    const stop = () => (stopped ??= sync.stop());
+    if (!options.willDie) this.#ends.push(stop);
+    return { seen, ready: sync.ready, stop };
+  }
+
+  /** Sells as one worker of a node does. */
+  async startEngine({ requestDeadlineMs = 2_000, backend = this.backend } = {}): Promise<Till> {
+    const board = new Board(64);
+    const directory = new SaleDirectory(backend, board);
+    await directory.start();
+    const worker = ++this.#workers;
+    const ids = new OrderIds({ key: KEY, worker });
+    const engine = await Engine.start({
+      backend,
+      directory,
+      board,
+      worker,
+      nextOrderId: () => ids.next(),
+      requestDeadlineMs,
+      laneCapacity: LANE_CAPACITY,
+    });
+    this.#ends.push(
+      () => directory.stop(),
+      () => engine.close(),
+    );
+    return new Till(engine);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const end of this.#ends.reverse()) await end();
+    await this.backend.close();
+    await this.db.destroy();
+  }
+}
+
+export interface SyncSpec {
+  readonly db?: Database;
+  readonly backend?: Backend;
+  readonly locks?: SaleLocks;
+  readonly batchRows?: number;
+  /** The test lets it hang for ever: nobody waits for its end. */
+  readonly willDie?: boolean;
+}
+
+export interface WatchedSync {
+  readonly seen: SeenEvents;
+  readonly ready: Promise<void>;
+  stop(): Promise<void>;
+}
+
+type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
+
+/** What a sync has said of itself. */
+export class SeenEvents implements SyncEvents {
+  orders = 0;
+  lastBacklog = -1;
+  readonly rejections: Info<'rejected'>[] = [];
+  readonly breaks: Info<'logBroken'>[] = [];
+  readonly rebuilds: Info<'rebuilt'>[] = [];
+  readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
+
+  applied({ orders }: Info<'applied'>): void {
+    this.orders += orders;
+  }
+  rejected(info: Info<'rejected'>): void {
+    this.rejections.push(info);
+  }
+  logBroken(info: Info<'logBroken'>): void {
+    this.breaks.push(info);
+  }
+  rebuilt(info: Info<'rebuilt'>): void {
+    this.rebuilds.push(info);
+  }
+  backlog({ orders }: Info<'backlog'>): void {
+    this.lastBacklog = orders;
+  }
+  crashed(info: Info<'crashed'>): void {
+    this.crashes.push({ ...info, atMs: performance.now() });
+  }
+}
+
+export class Till {
+  readonly engine: Engine;
+
+  constructor(engine: Engine) {
+    this.engine = engine;
+  }
+
+  buy(saleId: string, buyerId: string, more: Partial<Purchase> = {}): Promise<Outcome> {
+    return this.engine.purchase({ saleId, buyerId, quantity: 1, key: '', awaitCommit: true, ...more });
+  }
+
+  buyAll(saleId: string, buyerIds: readonly string[], more: Partial<Purchase> = {}): Promise<Outcome[]> {
+    return Promise.all(buyerIds.map((buyerId) => this.buy(saleId, buyerId, more)));
+  }
+}
+
+export function buyers(count: number, name = 'buyer'): string[] {
+  return Array.from({ length: count }, (_, i) => `${name}-${i}`);
+}
+
+async function openBackend(
+  kind: 'redis' | 'memory',
+  { redisUrl: url, keyPrefix }: { redisUrl: string; keyPrefix: string },
+): Promise<Backend> {
+  if (kind === 'memory') return new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS });
+  return RedisBackend.open({ url, keyPrefix, takeTimeoutMs: 500, maxLogOrders: MAX_LOG_ORDERS });
+}
