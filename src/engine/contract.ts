@@ -157,6 +157,8 @@ export interface LogRead {
   readonly position: LogPosition;
   /** The segment's newest entry and count of orders; `undefined` if the segment does not exist in that generation. */
   readonly head: LogHead | undefined;
+  /** Why nothing could be read, where what the backend holds there is not what this version writes. */
+  readonly fault?: string;
   readonly entries: readonly LogEntry[];
 }
 
@@ -164,6 +166,8 @@ export interface LogHead {
   readonly seq: number;
   readonly tail: string;
   readonly orders: number;
+  /** Frozen for a rebuild (`SaleStore.freeze`). */
+  readonly frozen: boolean;
 }
 
 export interface Rejection {

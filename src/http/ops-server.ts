@@ -3,7 +3,7 @@
 import * as uWS from 'uWebSockets.js';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
+import { type SaleOperations, type SaleStatus, WrongState } from '../sync/operations.ts';
 import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { isProblemCode, json, problem, type Reply } from './problem.ts';
@@ -108,6 +108,8 @@ function failure(error: unknown): Reply {
   if (error instanceof InvalidInput) {
     return problem('invalid_request', { detail: error.message, faults: error.faults });
   }
+  if (error instanceof WrongState)
+    return problem('wrong_state', { detail: error.message, state: error.state });
   if (error instanceof StockadeError && isProblemCode(error.code)) {
     return problem(error.code, { detail: error.message });
   }

@@ -15,6 +15,7 @@ import { SaleService } from '../sync/sale-service.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { NodeMetrics } from './node-metrics.ts';
+import { claimPort } from './ports.ts';
 import { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
 import { startSync } from './services.ts';
@@ -88,7 +89,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
       fault: (error) => log.error({ err: error }, 'an operation failed'),
     },
     config.opsHost,
-    config.opsPort,
+    await claimPort(config.opsHost, config.opsPort),
   );
   releasers.add(() => ops.drain(config.shutdownGraceMs));
   return {
@@ -124,8 +125,9 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
   releasers.add(() => Promise.all(workers.map((worker) => worker.stop())));
   const orderKey = await orderIdKey(stores.db);
   const failures: Promise<Error>[] = [];
+  const port = await claimPort(config.host, config.port);
   for (const worker of leases.numbers) {
-    const settings = workerSettings(config, worker, orderKey, leases.expiresAtMs, workers[0]?.port);
+    const settings = workerSettings(config, port, worker, orderKey, leases.expiresAtMs);
     if (config.redisUrl) {
       const thread = await inThread(parts, settings);
       workers.push(thread);
@@ -152,18 +154,17 @@ function inThread({ config, log, stores, board, directory }: WorkerStart, settin
   );
 }
 
-/** @param sharedPort of the first worker: where any free port was asked for, the others join it */
 function workerSettings(
   config: Config,
+  port: number,
   worker: number,
   orderIdKey: Uint8Array,
   leaseExpiresAtMs: number,
-  sharedPort: number | undefined,
 ): WorkerSettings {
   const jwt = config.buyerAuth === 'jwt';
   return {
     host: config.host,
-    port: sharedPort ?? config.port,
+    port,
     jwt: jwt
       ? {
           secret: config.jwtSecret?.reveal(),

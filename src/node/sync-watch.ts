@@ -51,6 +51,11 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     help: 'Sales whose state was built from Postgres',
     registers,
   });
+  const failures = new Counter({
+    name: 'stockade_sync_sale_failures_total',
+    help: 'Times that one sale could not be worked on because of what the backend held of it',
+    registers,
+  });
   const crashes = new Counter({
     name: 'stockade_sync_crashes_total',
     help: 'Failures of the sync loop',
@@ -79,6 +84,10 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     backlog(info) {
       lagOrders.set(info.orders);
       if (info.orders === 0) lagSeconds.set(0);
+    },
+    saleFailed({ saleId, error }) {
+      failures.inc();
+      log.error({ err: error, saleId }, 'sync can’t work on a sale and tries again');
     },
     crashed({ error, retryMs }) {
       crashes.inc();

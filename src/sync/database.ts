@@ -25,8 +25,13 @@ export function openDatabase({ url, maxConnections }: DatabaseOptions): Database
     },
     pool: { min: 0, max: maxConnections },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
+    // knex writes errors to the console that it also throws.
+    log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
 }
+
+/** Errors that waiting does not mend: no such database, wrong password, no such role. */
+const PERMANENT = new Set(['3D000', '28P01', '28000']);
 
 /** Waits until the database answers, at most `timeoutMs`. @throws the last connection error */
 export async function awaitDatabase(db: Database, timeoutMs: number): Promise<void> {
@@ -36,7 +41,7 @@ export async function awaitDatabase(db: Database, timeoutMs: number): Promise<vo
       await db.raw('select 1');
       return;
     } catch (error) {
-      if (Date.now() >= deadline) throw error;
+      if (Date.now() >= deadline || PERMANENT.has(sqlState(error) ?? '')) throw error;
       await delay(100);
     }
   }

@@ -8,9 +8,11 @@ import type { LogEntry, LogPosition, LogRead } from '../engine/contract.ts';
 
 export type ChainVerdict = { readonly ok: true } | { readonly ok: false; readonly problem: string };
 
-export function checkHead({ position, head }: LogRead): ChainVerdict {
+export function checkHead({ position, head, fault }: LogRead): ChainVerdict {
   const { seq, tail } = position;
+  if (fault !== undefined) return broken(fault);
   if (!head) return broken('the segment is missing, or of another generation');
+  if (head.frozen) return broken('the segment is frozen: a rebuild was not finished');
   if (head.seq < seq) return broken(`the segment is at entry ${head.seq}, but ${seq} was applied`);
   if (head.seq === seq && head.tail !== tail) return broken(`entry ${seq} is not the one that was applied`);
   return { ok: true };

@@ -13,7 +13,7 @@
  * rebuilt from Postgres (rebuild.ts).
  */
 import type { Backend, LogRead, Pulse, Rejection, Watermark } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
+import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply.ts';
@@ -37,6 +37,8 @@ const MAX_READ_ENTRIES = 1_000;
 const FIRST_ORDERS_PER_ENTRY = 16;
 /** A sale that another sync works on is asked for again after this time. */
 const FOREIGN_MS = 500;
+/** A sale that can't be worked on, because of what the backend holds of it, is tried again after this time. */
+const FAILED_SALE_MS = 2_000;
 
 export interface SyncOptions {
   readonly db: Database;
@@ -109,7 +111,9 @@ export class Sync {
     if (monotonicMs() >= this.#sweepDue) await this.#sweep();
     const hinted = this.#hinted;
     this.#hinted = new Map();
-    for (const [saleId, segments] of hinted) (await this.#logOf(saleId))?.grow(segments);
+    for (const [saleId, segments] of hinted) {
+      await this.#apart(saleId, async () => (await this.#logOf(saleId))?.grow(segments));
+    }
     const batch = batchOf(await this.#read(), this.#options.batchRows);
     if (batch.orders > 0) await this.#apply(batch);
     else if (this.#hinted.size === 0 && !this.#anyGrown()) await this.#sleep(this.#sweepDue - monotonicMs());
@@ -126,7 +130,7 @@ export class Sync {
       const verdict = checkChain(read);
       if (!log) continue;
       if (!verdict.ok) {
-        await this.#broken(read, verdict.problem);
+        await this.#apart(read.position.saleId, () => this.#broken(read, verdict.problem));
         continue;
       }
       log.sawHead(read.position.segment, read.head!);
@@ -191,9 +195,24 @@ export class Sync {
     const sales = (await readSales(this.#options.db)).filter((row) => !this.#finished.has(row.sale.id));
     const pulses = await this.#options.backend.sales.pulse(sales.map((row) => row.sale.id));
     let backlog = 0;
-    for (const [i, row] of sales.entries()) backlog += await this.#sweepSale(row, pulses[i]);
+    for (const [i, row] of sales.entries()) {
+      backlog += (await this.#apart(row.sale.id, () => this.#sweepSale(row, pulses[i]))) ?? 0;
+    }
     this.#options.events.backlog({ orders: backlog });
     this.#swept();
+  }
+
+  /** What is wrong with one sale in the backend must not keep the others' orders from Postgres. */
+  async #apart<T>(saleId: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOneSalesFault(error)) throw error;
+      this.#options.events.saleFailed({ saleId, error });
+      await this.#forget([saleId]);
+      this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
+      return undefined;
+    }
   }
 
   /** @returns the orders in the sale's logs that are not in Postgres yet */
@@ -309,6 +328,12 @@ export class Sync {
     });
     this.#wake = undefined;
   }
+}
+
+/** What Redis answers about one sale's keys (`ReplyError`), not a connection or database that fails for all. */
+function isOneSalesFault(error: unknown): boolean {
+  if (error instanceof BackendCorrupt || error instanceof StaleGeneration) return true;
+  return error instanceof Error && error.name === 'ReplyError';
 }
 
 function salesOf({ slices }: Batch): Set<string> {

@@ -35,21 +35,23 @@ export class WorkerLeases {
   static async take(db: Database, count: number): Promise<WorkerLeases> {
     const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
     const asked = Date.now();
-    const taken = await rows<{ worker: number }>(
-      db,
-      `UPDATE worker_leases SET holder = ?, expires_at = now() + ? * interval '1 second'
-       WHERE worker IN (
-         SELECT worker FROM worker_leases WHERE expires_at < now() - ? * interval '1 second'
-         ORDER BY expires_at, worker LIMIT ? FOR UPDATE SKIP LOCKED)
-       RETURNING worker`,
-      [holder, LEASE_S, REUSE_MARGIN_S, count],
-    );
-    if (taken.length < count) {
+    // In a transaction: who gets too few must not keep the few.
+    const taken = await db.transaction(async (trx) => {
+      const free = await rows<{ worker: number }>(
+        trx,
+        `UPDATE worker_leases SET holder = ?, expires_at = now() + ? * interval '1 second'
+         WHERE worker IN (
+           SELECT worker FROM worker_leases WHERE expires_at < now() - ? * interval '1 second'
+           ORDER BY expires_at, worker LIMIT ? FOR UPDATE SKIP LOCKED)
+         RETURNING worker`,
+        [holder, LEASE_S, REUSE_MARGIN_S, count],
+      );
+      if (free.length === count) return free;
       throw new StockadeError(
         'no_worker_numbers',
-        `only ${taken.length} of ${count} worker numbers are free; leases of nodes that died run out within an hour`,
+        `only ${free.length} of ${count} worker numbers are free; leases of nodes that died run out within an hour`,
       );
-    }
+    });
     const numbers = taken.map((row) => row.worker).sort((a, b) => a - b);
     return new WorkerLeases(db, holder, numbers, asked + LEASE_S * 1_000);
   }

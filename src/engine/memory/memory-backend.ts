@@ -146,7 +146,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return positions.map((position) => {
       const segment = this.#segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
-      const head = { seq: segment.seq, tail: segment.tail, orders: segment.orders };
+      const { seq, tail, orders, state } = segment;
+      const head = { seq, tail, orders, frozen: state === 'frozen' };
       return { position, head, entries: segment.entriesAfter(position.seq, maxEntries) };
     });
   }

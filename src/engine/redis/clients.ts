@@ -6,6 +6,7 @@
  * down, and leaves the asking again to the lane, which does it with the same order ids and a newer ticket.
  */
 import { Redis } from 'ioredis';
+import { NotExecuted } from '../errors.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A connection that owes a reply for so long is taken for dead. A take has its own, shorter deadline. */
@@ -40,11 +41,25 @@ export function subscriberClient(url: string): Redis {
   return new Redis(url, { ...common, maxRetriesPerRequest: null });
 }
 
-/** Connects, and lets later connection errors be seen through `ready` and failing commands, not as a crash. */
+/**
+ * Connects, and lets later connection errors be seen through `ready` and failing commands, not as a crash.
+ * @throws NotExecuted with what went wrong first
+ */
 export async function connect(client: Redis): Promise<Redis> {
-  client.on('error', () => {});
-  await client.connect();
-  return client;
+  let first: Error | undefined;
+  client.on('error', (error: Error) => {
+    first ??= error;
+  });
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    const { host, port } = client.options;
+    const cause = first ?? error;
+    const why =
+      cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause);
+    throw new NotExecuted(`Redis at ${host}:${port} can't be reached: ${why}`, cause);
+  }
 }
 
 /**

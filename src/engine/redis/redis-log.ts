@@ -4,8 +4,9 @@ import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { corking } from './clients.ts';
 import { decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { results } from './redis-sales.ts';
 import { type Scripts, STALE } from './scripts.ts';
+
+const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state'] as const;
 
 type StreamEntry = [id: string, fields: string[]];
 
@@ -30,21 +31,15 @@ export class RedisLog implements OrderLog {
     if (positions.length === 0) return [];
     const pipeline = this.#redis.pipeline();
     for (const position of positions) {
-      pipeline.hmget(this.#keys.segment(position).segment, 'generation', 'seq', 'tail', 'orders');
+      pipeline.hmget(this.#keys.segment(position).segment, ...HEAD_FIELDS);
     }
     for (const position of maxEntries > 0 ? positions : []) {
       const after = `(${position.generation}-${position.seq}`;
       // The end is this generation's last id: the log may be replaced between the two commands.
       pipeline.xrange(this.#keys.segment(position).log, after, position.generation, 'COUNT', maxEntries);
     }
-    const replies = await results<unknown>(pipeline);
-    return positions.map((position, i) => {
-      const [generation, seq, tail, orders] = replies[i] as (string | null)[];
-      if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
-      const entries = (replies[positions.length + i] ?? []) as StreamEntry[];
-      const head = { seq: decodeCount(seq), tail: tail ?? '', orders: decodeCount(orders) };
-      return { position, head, entries: entries.map(decodeEntry) };
-    });
+    const replies = (await pipeline.exec()) ?? [];
+    return positions.map((position, i) => decodeRead(position, replies[i], replies[positions.length + i]));
   }
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
@@ -66,6 +61,32 @@ export class RedisLog implements OrderLog {
       await this.#redis.hincrby(this.#keys.sale(c.saleId), 'epoch', 1);
       await this.#redis.publish(this.#keys.sales, c.saleId);
     }
+  }
+}
+
+type PipelineReply = [error: Error | null, reply: unknown];
+
+/** What one segment holds is no reason to read none: a key that is not what it should be faults its own read only. */
+function decodeRead(position: LogPosition, head?: PipelineReply, entries?: PipelineReply): LogRead {
+  const error = head?.[0] ?? entries?.[0];
+  if (error && error.name !== 'ReplyError') throw error;
+  try {
+    if (error) throw new BackendCorrupt(error.message);
+    const [generation, seq, tail, orders, state] = (head?.[1] ?? []) as (string | null)[];
+    if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
+    return {
+      position,
+      head: {
+        seq: decodeCount(seq),
+        tail: tail ?? '',
+        orders: decodeCount(orders),
+        frozen: state === 'frozen',
+      },
+      entries: ((entries?.[1] ?? []) as StreamEntry[]).map(decodeEntry),
+    };
+  } catch (fault) {
+    if (!(fault instanceof BackendCorrupt)) throw fault;
+    return { position, head: undefined, entries: [], fault: fault.message };
   }
 }
 

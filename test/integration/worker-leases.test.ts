@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
+import { migrate } from '../../src/sync/migrate.ts';
+import { assertLeased, orderIdKey, WorkerLeases } from '../../src/sync/worker-leases.ts';
+import { freshDatabase } from '../support/fixtures.ts';
+
+const HOUR_MS = 3_600_000;
+const RENEWAL_MS = 300_000;
+
+let db: Database;
+let taken: WorkerLeases[];
+
+beforeEach(async () => {
+  db = openDatabase({ url: await freshDatabase(), maxConnections: 4 });
+  await migrate(db);
+  taken = [];
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await Promise.all(taken.map((leases) => leases.release()));
+  await db.destroy();
+});
+
+async function take(count: number): Promise<WorkerLeases> {
+  const leases = await WorkerLeases.take(db, count);
+  taken.push(leases);
+  return leases;
+}
+
+/** Only these numbers exist from now on. */
+const leaveNumbers = (count: number) => db.raw('DELETE FROM worker_leases WHERE worker >= ?', [count]);
+
+/** As if that much time had passed for all leases. */
+const age = (seconds: number) =>
+  db.raw("UPDATE worker_leases SET expires_at = expires_at - ? * interval '1 second'", [seconds]);
+
+describe('numbers', () => {
+  test('belong to one holder each, also when many ask at once', async () => {
+    const all = await Promise.all(Array.from({ length: 16 }, () => take(4)));
+    const numbers = all.flatMap((leases) => leases.numbers);
+    expect(new Set(numbers).size).toBe(64);
+    for (const leases of all) expect(leases.numbers).toEqual([...leases.numbers].sort((a, b) => a - b));
+  });
+
+  test('may be used for an hour by the clock of the one who asked', async () => {
+    const before = Date.now();
+    const { expiresAtMs } = await take(1);
+    expect(expiresAtMs).toBeGreaterThanOrEqual(before + HOUR_MS);
+    expect(expiresAtMs).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+  });
+
+  test('that were given back are free for others after the margin, not at once', async () => {
+    await leaveNumbers(2);
+    const first = await take(2);
+    await first.release();
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(55);
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(6);
+    expect((await take(2)).numbers).toEqual(first.numbers);
+  });
+
+  test('of a holder that died are free for others an hour and the margin later', async () => {
+    await leaveNumbers(1);
+    await take(1);
+    await age(3_600 + 55);
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(6);
+    expect((await take(1)).numbers).toEqual([0]);
+  });
+
+  test('are not held back by one who asked for more than there are', async () => {
+    await leaveNumbers(3);
+    await expect(take(4)).rejects.toMatchObject({
+      code: 'no_worker_numbers',
+      message: expect.stringContaining('only 3 of 4'),
+    });
+    expect((await take(3)).numbers).toEqual([0, 1, 2]);
+  });
+
+  test('are given back by their holder alone', async () => {
+    await leaveNumbers(2);
+    const [one, other] = [await take(1), await take(1)];
+    await one.release();
+    await age(61);
+    expect((await take(1)).numbers).toEqual(one.numbers);
+    expect(other.numbers).not.toEqual(one.numbers);
+  });
+});
+
+describe('a lease', () => {
+  /** Lets the renewal run, and what it asks of the database be answered. */
+  async function passTime(ms: number): Promise<void> {
+    await vi.advanceTimersByTimeAsync(ms);
+    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  test('is renewed by itself, and its end told', async () => {
+    await db.raw('SELECT 1');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    const leases = await take(2);
+    const first = leases.expiresAtMs;
+    const told: number[] = [];
+    leases.onRenewed((expiresAtMs) => told.push(expiresAtMs));
+    await passTime(RENEWAL_MS);
+    await vi.waitFor(() => expect(told).toHaveLength(1), { interval: 0 });
+    expect(leases.expiresAtMs).toBeGreaterThanOrEqual(first + RENEWAL_MS);
+    expect(told).toEqual([leases.expiresAtMs]);
+  });
+
+  test('that has run out is not renewed: somebody else may have the number', async () => {
+    await db.raw('SELECT 1');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    const leases = await take(2);
+    const told: number[] = [];
+    leases.onRenewed((expiresAtMs) => told.push(expiresAtMs));
+    await db.raw("UPDATE worker_leases SET expires_at = now() - interval '1 second' WHERE worker = ?", [
+      leases.numbers[0]!,
+    ]);
+    await passTime(RENEWAL_MS);
+    expect(told).toEqual([]);
+  });
+
+  test('that is over forbids the use of its number', () => {
+    expect(() => assertLeased(Date.now() + 1_000)).not.toThrow();
+    expect(() => assertLeased(Date.now() - 1)).toThrow(expect.objectContaining({ code: 'not_executed' }));
+  });
+});
+
+test('the key of the order ids is the same for all who ask, at once and later', async () => {
+  const keys = await Promise.all(Array.from({ length: 8 }, () => orderIdKey(db)));
+  keys.push(await orderIdKey(db));
+  expect(keys[0]).toHaveLength(32);
+  expect(new Set(keys.map((key) => Buffer.from(key).toString('hex'))).size).toBe(1);
+  expect(await rows(db, 'SELECT name FROM settings')).toEqual([{ name: 'order_id_key' }]);
+});
