@@ -6,7 +6,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const typescript = dirname(createRequire(import.meta.url).resolve('typescript/package.json'));
+const typescript = find('typescript/package.json');
+if (!typescript) {
+  console.error('The build needs the development packages: run `npm ci` without --omit=dev, build, then prune.');
+  process.exit(1);
+}
 
 if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true });
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
@@ -14,4 +18,12 @@ execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root,
 });
 for (const assets of ['engine/redis/lua', 'sync/migrations']) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
+}
+
+function find(name) {
+  try {
+    return dirname(createRequire(import.meta.url).resolve(name));
+  } catch {
+    return undefined;
+  }
 }

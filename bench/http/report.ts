@@ -2,7 +2,7 @@
 import { columns } from '../../src/cli/output.ts';
 import { barText, count, decimals, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
-import { median } from '../support/median.ts';
+import { median, medianOf } from '../support/median.ts';
 import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
 import type { Drain, Measurement } from './measure.ts';
@@ -68,10 +68,8 @@ function row(title: string, figures: PhaseFigures, ratio: string, bar: string) {
 }
 
 function figuresOf(rounds: readonly Round[], name: PhaseName): PhaseFigures {
-  const middle = (of: (m: Measurement) => number | undefined, digits: number) => {
-    const known = rounds.map((round) => of(round[name])).filter((value) => value !== undefined);
-    return known.length === 0 ? undefined : rounded(median(known), digits);
-  };
+  const middle = (figure: (m: Measurement) => number | undefined, digits: number) =>
+    medianOf(rounds, (round) => figure(round[name]), digits);
   const ratios = rounds.map((round) => round[name].requestsPerSecond / round.echo.requestsPerSecond);
   return {
     requestsPerSecond: middle((m) => m.requestsPerSecond, 1)!,

@@ -37,7 +37,7 @@ export function parseWrkOutput(text: string): WrkReport {
 function percentileMs(text: string, percentile: number): number {
   const [, value, unit] = found(
     text,
-    new RegExp(`^\\s*${percentile}(?:\\.0+)?%\\s+([\\d.]+)(us|ms|s|m|h)$`, 'm'),
+    new RegExp(`^\\s*${percentile}(?:\\.0+)?%\\s+([\\d.]+)(us|ms|s|m|h)\\b`, 'm'),
   );
   return Number(value) * MS_PER_UNIT[unit!]!;
 }

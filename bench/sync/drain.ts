@@ -22,23 +22,26 @@ export interface DrainRun {
   readonly transactions: number;
 }
 
-/** Resolves when the last order is committed. @param done called at that very moment, before anything is stopped */
-export async function drain(task: DrainTask, done: () => void): Promise<DrainRun> {
+/**
+ * Returns after everything is stopped and was found to be as it should.
+ * @param committed called when the last order is committed
+ */
+export async function drain(task: DrainTask, committed: () => void): Promise<DrainRun> {
   const { db, databaseUrl, backend, saleId, batchRows } = task;
   const locks = new PostgresLocks(databaseUrl);
   const progress = watch(task.orders);
   const sync = new Sync({ db, backend, locks, events: progress.events, batchRows });
+  let transactions: number;
   try {
     await sync.start();
-    const transactions = await progress.finished;
-    done();
-    await sync.stop();
-    await assertAtHeads(db, backend, saleId);
-    return { transactions };
+    transactions = await progress.finished;
+    committed();
   } finally {
     await sync.stop();
     await locks.close();
   }
+  await assertAtHeads(db, backend, saleId);
+  return { transactions };
 }
 
 /** Counts what sync says it has applied; anything that is not normal ends the bench. */
@@ -63,6 +66,7 @@ function watch(expected: number): { events: SyncEvents; finished: Promise<number
       rejected: refuse('rejected an order'),
       logBroken: refuse('found a broken log'),
       rebuilt: refuse('rebuilt the sale'),
+      saleFailed: refuse('failed on the sale'),
       crashed: refuse('crashed'),
     };
   });

@@ -7,7 +7,7 @@ export const OPTIONS = {
     flags: '--orders <n>',
     description: 'orders that are carried into Postgres each time',
     least: 1,
-    most: 100_000_000,
+    most: 2_000_000,
     fallback: 300_000,
     tiny: 20_000,
   },

@@ -1,15 +1,16 @@
 import type { Outcome } from './contract.ts';
-import { Fifo } from './fifo.ts';
 import { DEADLINE_SWEEP_MS } from './limits.ts';
 import { monotonicMs } from './monotonic.ts';
 import type { Pending } from './pending.ts';
 
 /**
  * Ends every purchase by its deadline. All purchases have the same time to live, so that they expire in the order in
- * which they came: one queue and one timer serve them all, where a timer each would cost more than the rest of the road.
+ * which they came: one set, which remembers that order, and one timer serve them all. A timer each would cost more than
+ * the rest of the road; so would keeping the settled ones until their time, because they would outlive the young
+ * generation.
  */
 export class Deadlines {
-  readonly #queue = new Fifo<Pending>();
+  readonly #pending = new Set<Pending>();
   readonly #durable: boolean;
   #timer: NodeJS.Timeout | undefined;
 
@@ -19,26 +20,28 @@ export class Deadlines {
   }
 
   add(pending: Pending): void {
-    this.#queue.push(pending);
+    this.#pending.add(pending);
     this.#timer ??= setInterval(() => this.#sweep(), DEADLINE_SWEEP_MS);
   }
 
-  /** Purchases that are not settled yet, at most. */
+  /** The purchase is settled. */
+  remove(pending: Pending): void {
+    this.#pending.delete(pending);
+  }
+
+  /** Purchases that are not settled yet. */
   get size(): number {
-    return this.#queue.length;
+    return this.#pending.size;
   }
 
   #sweep(): void {
     const now = monotonicMs();
-    for (
-      let head = this.#queue.peek();
-      head && (head.settled || head.deadline <= now);
-      head = this.#queue.peek()
-    ) {
-      this.#queue.shift();
-      if (!head.settled) head.settle(this.#expired(head));
+    for (const pending of this.#pending) {
+      if (pending.deadline > now) break;
+      this.#pending.delete(pending);
+      pending.settle(this.#expired(pending));
     }
-    if (this.#queue.length === 0) this.stop();
+    if (this.#pending.size === 0) this.stop();
   }
 
   #expired({ phase, orderId, quantity }: Pending): Outcome {

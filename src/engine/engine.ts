@@ -192,7 +192,9 @@ export class Engine {
 
   #begin(purchase: Purchase, done: (outcome: Outcome) => void): Pending {
     this.#inFlight++;
-    const pending = new Pending(purchase, monotonicMs() + this.#options.requestDeadlineMs, (outcome) => {
+    const deadline = monotonicMs() + this.#options.requestDeadlineMs;
+    const pending = new Pending(purchase, deadline, (outcome) => {
+      this.#deadlines.remove(pending);
       done(outcome);
       if (--this.#inFlight === 0) this.#whenIdle?.();
     });

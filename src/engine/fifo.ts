@@ -1,6 +1,6 @@
 /** A queue on an array: shift is amortised O(1), where Array.shift moves every element. */
-export class Fifo<T> {
-  #items: T[] = [];
+export class Fifo<T extends object> {
+  #items: (T | undefined)[] = [];
   #head = 0;
 
   get length(): number {
@@ -17,7 +17,9 @@ export class Fifo<T> {
 
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
-    const item = this.#items[this.#head++];
+    const item = this.#items[this.#head];
+    // What has left must not be kept alive from here.
+    this.#items[this.#head++] = undefined;
     if (this.#head > 1_024 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;

@@ -45,37 +45,38 @@ async function applyOne(
     return undefined;
   } catch (error) {
     if (!(error instanceof GuardRefused)) throw error;
-    if (error.reason === 'duplicate') return rejectionOf(trx, order.orderId);
-    await reject(trx, slice.from.saleId, order, error.reason);
-    return { orderId: order.orderId, reason: error.reason };
+    return reject(trx, slice.from.saleId, order, error.reason);
   }
 }
 
-/** The order was applied before: it stands as it was decided then. */
-async function rejectionOf(trx: Knex.Transaction, orderId: string): Promise<Rejection | undefined> {
-  const [row] = await rows<{ rejected_because: Rejection['reason'] | null }>(
-    trx,
-    'SELECT rejected_because FROM orders WHERE order_id = ?',
-    [orderId],
-  );
-  return row?.rejected_because ? { orderId, reason: row.rejected_because } : undefined;
-}
-
+/**
+ * An order that Postgres has already stands as it was decided then. If it was rejected then, it has been taken once more
+ * by one who asked again for it, and is taken back once more.
+ */
 async function reject(
   trx: Knex.Transaction,
   saleId: string,
   order: TakeOrder,
-  reason: string,
-): Promise<void> {
+  reason: GuardRefused['reason'],
+): Promise<Rejection | undefined> {
   await trx.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, idempotency_key, rejected_because)
-     SELECT ?, id, ?, ?, 'rejected', per_buyer_limit = 1, ?, ? FROM sales WHERE id = ?`,
+     SELECT ?, id, ?, ?, 'rejected', per_buyer_limit = 1, ?, ? FROM sales WHERE id = ?
+     ON CONFLICT (order_id) DO NOTHING`,
     [order.orderId, order.buyerId, order.quantity, order.key || null, reason, saleId],
   );
-  await trx.raw(
-    'INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason) VALUES (?, ?, ?, ?, ?)',
-    [order.orderId, saleId, order.buyerId, reason === 'limit' ? order.quantity : 0, `rejected: ${reason}`],
+  const [decided] = await rows<{ rejected_because: Rejection['reason'] | null }>(
+    trx,
+    'SELECT rejected_because FROM orders WHERE order_id = ?',
+    [order.orderId],
   );
+  if (!decided?.rejected_because) return undefined;
+  await trx.raw(
+    `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (order_id) DO UPDATE SET units = excluded.units, applied_at = NULL`,
+    [order.orderId, saleId, order.buyerId, reason === 'stock' ? 0 : order.quantity, `rejected: ${reason}`],
+  );
+  return { orderId: order.orderId, reason: decided.rejected_because };
 }
 
 function withOnly(slice: Slice, order: TakeOrder): Slice {

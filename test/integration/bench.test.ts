@@ -1,0 +1,56 @@
+/** The benches, in their smallest form: that they measure what they say, not how fast it was. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
+const BENCH_LIMIT_MS = 110_000;
+
+/** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
+async function runTiny(bench: 'http' | 'sync'): Promise<string> {
+  const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json'];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: ROOT,
+    timeout: BENCH_LIMIT_MS,
+  });
+  return stdout;
+}
+
+const positive = expect.toSatisfy((value: unknown) => typeof value === 'number' && value > 0);
+const someOrNone = expect.toSatisfy((value: unknown) => typeof value === 'number' && value >= 0);
+const onLinux = process.platform === 'linux';
+const cpu = onLinux
+  ? { nodeCpuMicros: someOrNone, redisCpuMicros: someOrNone, postgresCpuMicros: someOrNone }
+  : {};
+
+describe('bench:http', () => {
+  it('prints one object with the figures of all four phases', async () => {
+    const result = JSON.parse(await runTiny('http'));
+    const figures = { requestsPerSecond: positive, p50Ms: positive, p99Ms: positive, ...cpu };
+    expect(result.echo).toMatchObject(figures);
+    expect(result.echo).not.toHaveProperty('ratio');
+    for (const phase of ['soldOut', 'accepted', 'committed']) {
+      expect(result[phase], phase).toMatchObject({ ...figures, ratio: positive });
+      expect(result[phase].ratio, phase).toBeCloseTo(
+        result[phase].requestsPerSecond / result.echo.requestsPerSecond,
+        2,
+      );
+    }
+    expect(result.accepted.drain).toMatchObject({ orders: someOrNone, seconds: positive });
+    expect(result.parameters).toMatchObject({ connections: 16, seconds: 1, rounds: 1 });
+    expect(result.machine).toMatchObject({ cores: positive, wrk: expect.any(String) });
+  });
+});
+
+describe('bench:sync', () => {
+  it('prints one object with the figures of both ways', async () => {
+    const result = JSON.parse(await runTiny('sync'));
+    const figures = { rowsPerSecond: positive, rowsPerTransaction: positive, ...cpu };
+    expect(result.bare).toMatchObject(figures);
+    expect(result.sync).toMatchObject({ ...figures, ratio: positive });
+    expect(result.sync.ratio).toBeCloseTo(result.sync.rowsPerSecond / result.bare.rowsPerSecond, 2);
+    expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});

@@ -1,0 +1,244 @@
+/** A sale's state in the backend, built from Postgres: complete, once, and from any point at which it broke off. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StaleGeneration } from '../../src/engine/errors.ts';
+import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
+import { rows } from '../../src/sync/database.ts';
+import { rebuildSale } from '../../src/sync/rebuild.ts';
+import { until } from '../support/fixtures.ts';
+import { breaker, intercept } from '../support/intercept.ts';
+import { buyers, Shop } from '../support/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../support/truth.ts';
+
+let shop: Shop;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+/** What a node without Redis finds after its restart: nothing in memory, everything in Postgres. */
+async function restart() {
+  const backend = new MemoryBackend({ maxLogOrders: 1_000_000 });
+  const sync = await shop.startSync({ backend });
+  await sync.ready;
+  const till = await shop.startEngine({ backend });
+  return { backend, sync, till };
+}
+
+async function left(saleId: string): Promise<number[]> {
+  const { segments, generation } = await shop.service.show(saleId);
+  const snapshot = await shop.backend.sales.snapshot(saleId, segments, generation);
+  return snapshot.map(({ counters }) => counters?.left ?? -1);
+}
+
+describe('a fresh backend gets from Postgres', () => {
+  test('what is left of a sale with a limit of one, and who has bought: with the same key, for the same order', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    const sold = await Promise.all(
+      buyers(6).map((buyer) => till.buy(sale.id, buyer, { key: `key of ${buyer}`.replaceAll(' ', '-') })),
+    );
+    expect(sold.map(({ code }) => code)).toEqual(Array(6).fill('committed'));
+    await sync.stop();
+
+    const again = await restart();
+    const orderIds = sold.map((outcome) => ('orderId' in outcome ? outcome.orderId : ''));
+    const repeated = buyers(6).map((buyer) => again.till.buy(sale.id, buyer, { key: `key-of-${buyer}` }));
+    expect(await Promise.all(repeated)).toEqual(sold);
+    expect(await again.till.buyAll(sale.id, buyers(6))).toEqual(
+      orderIds.map((id) => ({ code: 'limit_reached', limit: 1, orderIds: [id] })),
+    );
+    const others = await again.till.buyAll(sale.id, buyers(10, 'other'));
+    expect(others.filter(({ code }) => code === 'committed')).toHaveLength(4);
+    expect(others.filter(({ code }) => code === 'sold_out')).toHaveLength(6);
+    expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(10);
+  });
+
+  test('every order of a buyer in a sale with a limit of five, and lets him have the rest', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4, perBuyerLimit: 5 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    for (const quantity of [1, 2]) await till.buy(sale.id, 'anna', { quantity, key: `k${quantity}` });
+    await till.buy(sale.id, 'ben', { quantity: 5 });
+    await sync.stop();
+
+    const again = await restart();
+    expect(await again.till.buy(sale.id, 'anna', { quantity: 3, key: 'k2' })).toMatchObject({
+      code: 'idempotency_mismatch',
+    });
+    expect(await again.till.buy(sale.id, 'anna', { quantity: 3 })).toMatchObject({ code: 'limit_reached' });
+    expect(await again.till.buy(sale.id, 'ben')).toMatchObject({ code: 'limit_reached' });
+    expect(await again.till.buy(sale.id, 'anna', { quantity: 2 })).toMatchObject({ code: 'committed' });
+    expectWithinLimit(await ordersOf(shop.databaseUrl, sale.id), 5);
+  });
+
+  test('paused sales as paused, closed ones as closed', async () => {
+    const [paused, closed] = [await shop.sell({ stock: 5 }), await shop.sell({ stock: 5 })];
+    await shop.service.pause(paused.id);
+    await shop.service.close(closed.id);
+    const { till } = await restart();
+    expect((await till.buy(paused.id, 'anna')).code).toBe('paused');
+    expect((await till.buy(closed.id, 'anna')).code).toBe('ended');
+  });
+
+  test.each([1, 5])('holdings that fill more than a page, with a limit of %i', async (perBuyerLimit) => {
+    const ordersEach = perBuyerLimit === 1 ? 1 : 3;
+    const holders = 12_000;
+    const stock = holders * ordersEach + 100;
+    const sale = await shop.sell({ stock, segments: 8, perBuyerLimit });
+    await shop.db.raw(
+      `WITH sold AS (
+         INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
+         SELECT b * 10 + n, ?, 'holder-' || b, 1, ? FROM generate_series(1, ?) AS b, generate_series(1, ?) AS n
+         RETURNING quantity)
+       UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold) WHERE id = ?`,
+      [sale.id, perBuyerLimit === 1, holders, ordersEach, sale.id],
+    );
+    const report = await rebuildSale(shop.db, shop.backend, sale.id);
+    expect(report).toMatchObject({ generation: 2, loadedBuyers: holders });
+    expect((await left(sale.id)).reduce((sum, units) => sum + units, 0)).toBe(100);
+
+    const till = await shop.startEngine();
+    await shop.startSync();
+    const everySeventh = Array.from({ length: Math.floor(holders / 7) }, (_, i) => `holder-${i * 7 + 1}`);
+    const quantity = perBuyerLimit - ordersEach + 1;
+    const answers = await till.buyAll(sale.id, everySeventh, { quantity });
+    expect([...new Set(answers.map(({ code }) => code))]).toEqual(['limit_reached']);
+    expect(answers[0]).toMatchObject({ orderIds: Array.from({ length: ordersEach }, (_, n) => `${11 + n}`) });
+    expect((await shop.service.verify(sale.id)).ok).toBe(true);
+  });
+});
+
+describe('what the logs still hold', () => {
+  test('is brought to Postgres before the sale is built again', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const till = await shop.startEngine({ requestDeadlineMs: 100 });
+    const answers = await till.buyAll(sale.id, buyers(8));
+    expect(answers.map(({ code }) => code)).toEqual(Array(8).fill('accepted'));
+    const report = await rebuildSale(shop.db, shop.backend, sale.id);
+    expect(report).toMatchObject({ generation: 2, salvagedOrders: 8, loadedBuyers: 8 });
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expect(unitsSold(orders)).toBe(8);
+    expect(await left(sale.id)).toEqual([1, 1, 0, 0]);
+  });
+
+  test('is brought there also if the segment itself is gone', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const till = await shop.startEngine({ requestDeadlineMs: 100 });
+    await till.buyAll(sale.id, buyers(8));
+    await deleteKey(`{${sale.id}:0}:segment`);
+    expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ salvagedOrders: 8 });
+    expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(8);
+  });
+});
+
+async function deleteKey(name: string): Promise<void> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(shop.redisUrl);
+  expect(await redis.del(shop.keyPrefix + name)).toBe(1);
+  await redis.quit();
+}
+
+describe('two rebuilds at once', () => {
+  test('one wins, the other ends with StaleGeneration', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    let arrived = 0;
+    let bothAreHere: () => void;
+    const barrier = new Promise<void>((resolve) => {
+      bothAreHere = resolve;
+    });
+    const meeting = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.freeze') return;
+      if (++arrived === 2) bothAreHere();
+      await barrier;
+    });
+    const ends = await Promise.allSettled([
+      rebuildSale(shop.db, meeting, sale.id),
+      rebuildSale(shop.db, meeting, sale.id),
+    ]);
+    expect(ends.filter((end) => end.status === 'fulfilled')).toMatchObject([{ value: { generation: 2 } }]);
+    expect(ends.filter((end) => end.status === 'rejected')).toMatchObject([
+      { reason: expect.any(StaleGeneration) },
+    ]);
+    expect((await shop.service.verify(sale.id)).ok).toBe(true);
+  });
+
+  test.each(['sales.loadSegment', 'sales.loadHoldings', 'sales.publish'])(
+    'one that stood still before %s harms nothing when it goes on',
+    async (step) => {
+      const sale = await shop.sell({ stock: 10, segments: 4 });
+      const sync = await shop.startSync();
+      const till = await shop.startEngine();
+      await till.buyAll(sale.id, buyers(3));
+      await sync.stop();
+
+      let goOn: () => void;
+      let stood: () => void;
+      const standing = new Promise<void>((resolve) => {
+        stood = resolve;
+      });
+      const pause = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      const slow = intercept(shop.backend, async (call) => {
+        if (call !== step) return;
+        stood();
+        await pause;
+      });
+      const first = rebuildSale(shop.db, slow, sale.id).catch((error) => error);
+      await standing;
+      expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ generation: 3 });
+      await shop.startSync();
+      expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+      goOn!();
+      expect(await first).toBeInstanceOf(StaleGeneration);
+      expect((await till.buyAll(sale.id, buyers(7, 'late'))).map(({ code }) => code).sort()).toEqual([
+        ...Array(6).fill('committed'),
+        'sold_out',
+      ]);
+      expect((await shop.service.verify(sale.id)).ok).toBe(true);
+    },
+  );
+});
+
+describe('a rebuild that broke off', () => {
+  test.each([
+    'sales.freeze',
+    'log.readLog',
+    'sales.loadSegment',
+    'sales.loadHoldings',
+    'sales.publish',
+  ])('before %s is begun anew by the next sweep', async (step) => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const till = await shop.startEngine({ requestDeadlineMs: 200 });
+    const sync = await shop.startSync();
+    const sold = await till.buyAll(sale.id, buyers(3));
+    await sync.stop();
+    const accepted = await till.buyAll(sale.id, buyers(2, 'accepted'));
+
+    const { before, hits } = breaker(step);
+    await expect(rebuildSale(shop.db, intercept(shop.backend, before), sale.id)).rejects.toThrow(step);
+    expect(hits).toContain(step);
+
+    const healer = await shop.startSync();
+    await healer.ready;
+    const late = await until(
+      async () => {
+        const outcome = await till.buy(sale.id, 'late');
+        return outcome.code === 'committed' && outcome;
+      },
+      { what: 'the sale sells again' },
+    );
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    const promised = [...sold, ...accepted].flatMap((outcome, i) =>
+      'orderId' in outcome ? { ...outcome, buyerId: [...buyers(3), ...buyers(2, 'accepted')][i]! } : [],
+    );
+    expect(promised).toHaveLength(5);
+    expectKept([...promised, { ...late, buyerId: 'late' }], orders);
+    expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 6 });
+    expect(healer.seen.breaks).toEqual([]);
+    expect(await rows(shop.db, 'SELECT stock FROM sales')).toEqual([{ stock: '4' }]);
+  });
+});
