@@ -7,7 +7,7 @@ import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
-import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
+import { type Drain, type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
 import type { HttpParameters } from './options.ts';
 import { type PhaseName, SELLING_PHASES, type SellingPhase } from './phases.ts';
 import { StockadeNode } from './stockade-node.ts';
@@ -105,11 +105,12 @@ async function verifyAll(node: StockadeNode, saleIds: readonly string[]): Promis
 
 function said(what: string, measurement: Measurement): Measurement {
   const { requestsPerSecond, p50Ms, drain } = measurement;
-  note(`${what}: ${count(requestsPerSecond)} requests/s, p50 ${p50Ms} ms`);
+  note(`${what}: ${count(requestsPerSecond)} requests/s, p50 ${p50Ms.toFixed(2)} ms`);
   if (drain) note(`  ${drainText(drain)}`);
   return measurement;
 }
 
-export function drainText({ orders, seconds }: NonNullable<Measurement['drain']>): string {
+export function drainText({ orders, seconds }: Drain): string {
+  if (orders === 0) return 'sync kept up with the load: all orders were in Postgres when it ended';
   return `${count(orders)} orders were not in Postgres yet when the load ended; that took sync ${seconds.toFixed(1)} s`;
 }

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opsTokenFile } from '../../src/config/ops-token.ts';
 import type { VerifyReport } from '../../src/sync/operations.ts';
-import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import type { StoreServers } from '../support/stores.ts';
@@ -43,8 +42,7 @@ export class StockadeNode implements AsyncDisposable {
       'redis-url': redis.url,
       'database-url': await postgres.createDatabase('bench'),
       workers: String(workers),
-      // Not 0: threads can share a port only if it is named.
-      port: String(await freePort()),
+      port: '0',
       'ops-port': '0',
       'data-dir': DATA_DIR,
       'log-level': 'warn',

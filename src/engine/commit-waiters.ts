@@ -10,9 +10,13 @@ const MAX_REMEMBERED_REJECTIONS = 10_000;
  * committed, or, where it names an order, as what the guard of the truth said instead.
  */
 export class CommitWaiters {
+  /** In the order of their log entries. */
   readonly #waiting = new Fifo<Pending>();
+  /** Repeated purchases: their orders are in older entries than others that are waited for. */
+  readonly #replays = new Fifo<Pending>();
   readonly #rejected = new Map<string, Rejection['reason']>();
   readonly #perBuyerLimit: number;
+  #newest = 0;
   #watermark = 0;
 
   constructor(perBuyerLimit: number) {
@@ -20,31 +24,46 @@ export class CommitWaiters {
   }
 
   get size(): number {
-    return this.#waiting.length;
+    return this.#waiting.length + this.#replays.length;
   }
 
   /** `pending.seq` is the log entry that carries the order. It may be below the watermark already. */
   add(pending: Pending): void {
     if (pending.seq <= this.#watermark) this.#settle(pending);
-    else this.#waiting.push(pending);
+    else if (pending.seq < this.#newest) enqueue(this.#replays, pending);
+    else {
+      this.#newest = pending.seq;
+      enqueue(this.#waiting, pending);
+    }
   }
 
-  advance(watermark: Watermark): void {
-    for (const { orderId, reason } of watermark.rejected) {
-      if (this.#rejected.size < MAX_REMEMBERED_REJECTIONS) this.#rejected.set(orderId, reason);
+  advance({ seq, rejected }: Watermark): void {
+    for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
+    if (seq > this.#watermark) this.#settleUpTo(seq);
+    for (const orderId of this.#rejected.keys()) {
+      if (this.#rejected.size <= MAX_REMEMBERED_REJECTIONS) break;
+      this.#rejected.delete(orderId);
     }
-    if (watermark.seq <= this.#watermark) return;
-    this.#watermark = watermark.seq;
-    for (let head = this.#waiting.peek(); head && head.seq <= this.#watermark; head = this.#waiting.peek()) {
+  }
+
+  #settleUpTo(seq: number): void {
+    this.#watermark = seq;
+    for (let head = this.#waiting.peek(); head && head.seq <= seq; head = this.#waiting.peek()) {
       this.#waiting.shift();
-      if (!head.settled) this.#settle(head);
+      this.#settle(head);
+    }
+    for (let unseen = this.#replays.length; unseen > 0; unseen--) {
+      const pending = this.#replays.shift()!;
+      if (pending.seq <= seq) this.#settle(pending);
+      else this.#replays.push(pending);
     }
   }
 
   /** Another generation counts its entries anew. Who still waits is answered at his deadline. */
   reset(): void {
-    while (this.#waiting.shift()) {}
+    while (this.#waiting.shift() || this.#replays.shift()) {}
     this.#rejected.clear();
+    this.#newest = 0;
     this.#watermark = 0;
   }
 
@@ -62,4 +81,10 @@ export class CommitWaiters {
         return { code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] };
     }
   }
+}
+
+/** Who waits expires in the order of his coming. The expired must not pile up while nothing is committed. */
+function enqueue(queue: Fifo<Pending>, pending: Pending): void {
+  while (queue.peek()?.settled) queue.shift();
+  queue.push(pending);
 }

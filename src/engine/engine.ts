@@ -34,7 +34,8 @@ export interface EngineOptions {
   /** Purchases that one lane may hold. */
   readonly laneCapacity: number;
   readonly onBatch?: (orders: number) => void;
-  readonly onFault?: (error: unknown, saleId: string, segment: number) => void;
+  /** Must not throw. */
+  readonly onFault?: (error: unknown, saleId: string, segment?: number) => void;
 }
 
 /** A sale in this worker, with its lanes. The view is replaced when the sale changes. */
@@ -77,7 +78,7 @@ export class Engine {
   readonly #grown = new Map<string, Set<number>>();
   #unsubscribe: (() => Promise<void>) | undefined;
   #inFlight = 0;
-  #whenIdle: (() => void) | undefined;
+  #whenIdle: (() => void)[] = [];
 
   private constructor(options: EngineOptions) {
     this.#options = options;
@@ -115,15 +116,13 @@ export class Engine {
   /** As `purchase`, for callers who can't afford a promise per request. `done` may be called before `buy` returns. */
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void {
     const sale = this.#sales.get(purchase.saleId);
-    if (!sale) return void this.#buyUnknown(purchase, done);
+    if (!sale) return void this.#buyUnknown(this.#begin(purchase, done));
     const refusal = this.#refusal(sale, purchase);
-    if (refusal && (purchase.key === '' || refusal.code === 'invalid_request')) {
+    if (refusal && isFinal(refusal, purchase)) {
       done(refusal);
       return;
     }
-    const pending = this.#begin(purchase, done);
-    if (refusal) void this.#recall(sale, pending, refusal);
-    else sale.laneOf(purchase.buyerId).push(pending);
+    this.#enter(sale, this.#begin(purchase, done), refusal);
   }
 
   /** The sale's view, as a buyer may see it. */
@@ -163,7 +162,7 @@ export class Engine {
   async idle(): Promise<void> {
     if (this.#inFlight === 0) return;
     await new Promise<void>((resolve) => {
-      this.#whenIdle = resolve;
+      this.#whenIdle.push(resolve);
     });
   }
 
@@ -195,33 +194,54 @@ export class Engine {
     const deadline = monotonicMs() + this.#options.requestDeadlineMs;
     const pending = new Pending(purchase, deadline, (outcome) => {
       this.#deadlines.remove(pending);
-      done(outcome);
-      if (--this.#inFlight === 0) this.#whenIdle?.();
+      this.#answer(pending, done, outcome);
+      if (--this.#inFlight === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     });
     this.#deadlines.add(pending);
     return pending;
   }
 
-  async #buyUnknown(purchase: Purchase, done: (outcome: Outcome) => void): Promise<void> {
+  /** What a caller throws must not become the fate of the purchases beside his. */
+  #answer({ saleId }: Pending, done: (outcome: Outcome) => void, outcome: Outcome): void {
     try {
-      if (!(await this.#find(purchase.saleId))) return done({ code: 'unknown_sale' });
-    } catch {
-      return done({ code: 'unavailable' });
+      done(outcome);
+    } catch (error) {
+      this.#options.onFault?.(error, saleId);
     }
-    this.buy(purchase, done);
+  }
+
+  /** Its deadline runs while the sale is looked up. Without the backend there is nothing to look for. */
+  async #buyUnknown(pending: Pending): Promise<void> {
+    if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
+    try {
+      const sale = await this.#find(pending.saleId);
+      if (!sale) return pending.settle({ code: 'unknown_sale' });
+      if (pending.settled) return;
+      const refusal = this.#refusal(sale, pending);
+      if (refusal && isFinal(refusal, pending)) pending.settle(refusal);
+      else this.#enter(sale, pending, refusal);
+    } catch {
+      pending.settle({ code: 'unavailable' });
+    }
+  }
+
+  #enter(sale: LiveSale, pending: Pending, refusal: Outcome | undefined): void {
+    if (refusal) void this.#recall(sale, pending, refusal);
+    else sale.laneOf(pending.buyerId).push(pending);
   }
 
   /** Answers with what the key's order became, if the buyer's record knows the key; else with the refusal. */
   async #recall(sale: LiveSale, pending: Pending, refusal: Outcome): Promise<void> {
     const lane = sale.laneOf(pending.buyerId);
     const { generation } = sale.record;
+    if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
     try {
       const ref = { saleId: pending.saleId, segment: lane.segment, generation };
       const { committed, orders } = await this.#recaller.ask(ref, pending.buyerId);
       const order = orders.find((o) => o.key === pending.key);
       if (!order) pending.settle(refusal);
       else if (order.quantity !== pending.quantity) pending.settle(mismatch(order));
-      else lane.replayed(pending, order, committed);
+      else lane.replayed(pending, order, committed, generation);
     } catch {
       pending.settle({ code: 'unavailable' });
     }
@@ -243,8 +263,12 @@ export class Engine {
   }
 
   async #refresh(saleId: string, generation: number): Promise<void> {
-    const view = await this.#options.directory.refresh(saleId, generation).catch(() => undefined);
-    if (view) this.#learn(view);
+    try {
+      const view = await this.#options.directory.refresh(saleId, generation);
+      if (view) this.#learn(view);
+    } catch {
+      // The lane works with what it knows.
+    }
   }
 
   #advance(watermarks: readonly Watermark[]): void {
@@ -264,9 +288,15 @@ export class Engine {
   }
 
   #sendHints(): void {
-    for (const [saleId, segments] of this.#grown) this.#options.backend.takes.hint(saleId, [...segments]);
+    const grown = [...this.#grown];
     this.#grown.clear();
+    for (const [saleId, segments] of grown) this.#options.backend.takes.hint(saleId, [...segments]);
   }
+}
+
+/** Whether the refusal is the answer, whatever the buyer's record knows of the key. */
+function isFinal(refusal: Outcome, { key }: Purchase): boolean {
+  return key === '' || refusal.code === 'invalid_request';
 }
 
 function mismatch({ orderId, quantity }: HeldOrder): Outcome {

@@ -17,7 +17,15 @@
  */
 import type { Board } from './board.ts';
 import { CommitWaiters } from './commit-waiters.ts';
-import type { Outcome, RefillReply, SaleRecord, TakeReply, TakeStore, Watermark } from './contract.ts';
+import type {
+  Outcome,
+  RefillReply,
+  SaleRecord,
+  TakeReply,
+  TakeResult,
+  TakeStore,
+  Watermark,
+} from './contract.ts';
 import { NotExecuted, OutcomeUnknown } from './errors.ts';
 import { Fifo } from './fifo.ts';
 import { MAX_BATCH_ORDERS } from './limits.ts';
@@ -53,9 +61,14 @@ export interface LaneSale {
   readonly slot: number;
 }
 
+type Served = Extract<TakeReply, { status: 'served' }>;
+
 type Answer = {
   readonly reply: TakeReply;
-  readonly stock?: { readonly total: number; readonly epoch: number };
+  /** The generation that was asked: the reply's log entries are counted in it. */
+  readonly generation: number;
+  /** Units left in the whole sale, if the take was behind a refill. */
+  readonly total?: number;
 };
 
 export class Lane {
@@ -98,6 +111,9 @@ export class Lane {
         const batch = this.#nextBatch();
         if (batch.length > 0) await this.#serve(batch);
       }
+    } catch (error) {
+      // A bug of a host. Deadlines answer those who are left, and the next purchase starts the lane again.
+      this.#fault(error);
     } finally {
       this.#running = false;
     }
@@ -122,8 +138,8 @@ export class Lane {
       pending.orderId = this.#host.nextOrderId();
       return true;
     } catch (error) {
-      this.#fault(error);
       pending.settle({ code: 'unavailable' });
+      this.#fault(error);
       return false;
     }
   }
@@ -132,17 +148,16 @@ export class Lane {
     let doubt = false;
     let refill = false;
     for (let asked = batch; asked.length > 0; asked = asked.filter((pending) => !pending.settled)) {
-      const sent = monotonicMs();
       try {
         const answer = await this.#ask(asked, refill);
-        asked = await this.#settle(asked, answer, sent, doubt);
+        asked = await this.#settle(asked, answer, doubt);
         if (answer.reply.status !== 'superseded') doubt = false;
         if (answer.reply.status === 'served') refill = true;
       } catch (error) {
         if (error instanceof NotExecuted && !doubt) return settleAll(asked, { code: 'unavailable' });
         if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
-          this.#fault(error);
-          return settleAll(asked, { code: 'unknown' });
+          settleAll(asked, { code: 'unknown' });
+          return this.#fault(error);
         }
         doubt = true;
         await this.#pause(asked);
@@ -164,22 +179,22 @@ export class Lane {
     };
     for (const pending of orders) pending.phase = 'sent';
     this.#host.batchSent(orders.length);
-    if (!refill) return { reply: await takes.take(batch) };
+    if (!refill) return { reply: await takes.take(batch), generation };
+    const asked = monotonicMs();
+    const { slot } = this.#sale;
     const refilled: RefillReply = await takes.refillAndTake(batch, sale.segments);
-    if (refilled.status === 'stale') return { reply: refilled };
-    return { reply: refilled.take, stock: refilled };
+    if (refilled.status === 'stale') return { reply: refilled, generation };
+    const { take: reply, total, epoch } = refilled;
+    if (total === 0) this.#host.board.close(slot, epoch, asked);
+    return { reply, generation, total };
   }
 
   /** @returns the purchases to ask for again */
-  async #settle(
-    asked: Pending[],
-    { reply, stock }: Answer,
-    sent: number,
-    doubt: boolean,
-  ): Promise<Pending[]> {
+  async #settle(asked: Pending[], answer: Answer, doubt: boolean): Promise<Pending[]> {
+    const { reply } = answer;
     switch (reply.status) {
       case 'served':
-        return this.#settleServed(asked, reply, stock, sent);
+        return this.#settleServed(asked, reply, answer);
       case 'superseded':
         this.#ticket += TICKET_LEAP;
         return asked;
@@ -191,13 +206,7 @@ export class Lane {
     }
   }
 
-  #settleServed(
-    asked: Pending[],
-    reply: Extract<TakeReply, { status: 'served' }>,
-    stock: Answer['stock'],
-    sent: number,
-  ): Pending[] {
-    if (stock?.total === 0) this.#host.board.close(this.#sale.slot, stock.epoch, sent);
+  #settleServed(asked: Pending[], reply: Served, { generation, total }: Answer): Pending[] {
     const short: Pending[] = [];
     let taken = false;
     for (let i = 0; i < asked.length; i++) {
@@ -206,56 +215,62 @@ export class Lane {
       switch (result.kind) {
         case 'taken':
           taken = true;
-          this.#taken(pending, reply.seq);
+          this.#taken(pending, reply.seq, generation);
           break;
         case 'replay':
-          this.replayed(pending, result, reply.committed);
-          break;
-        case 'mismatch':
-          pending.settle({
-            code: 'idempotency_mismatch',
-            orderId: result.orderId,
-            quantity: result.quantity,
-          });
-          break;
-        case 'limit':
-          pending.settle({
-            code: 'limit_reached',
-            limit: this.#sale.record.sale.perBuyerLimit,
-            orderIds: result.orderIds,
-          });
+          this.replayed(pending, result, reply.committed, generation);
           break;
         case 'short':
-          pending.phase = 'queued';
-          if (!stock) short.push(pending);
-          else if (stock.total === 0) pending.settle({ code: 'sold_out' });
-          else if (stock.total < pending.quantity) {
-            pending.settle({ code: 'insufficient_stock', remaining: stock.total });
-          } else short.push(pending);
+          if (total === undefined || total >= pending.quantity) short.push(pending);
+          else
+            pending.settle(
+              total === 0 ? { code: 'sold_out' } : { code: 'insufficient_stock', remaining: total },
+            );
+          break;
+        default:
+          pending.settle(this.#refused(result));
       }
     }
     if (taken) this.#host.taken(this.#sale.record.sale.id, this.segment);
+    for (const pending of short) pending.phase = 'queued';
     return short;
   }
 
-  #taken(pending: Pending, seq: number): void {
+  #refused(result: Extract<TakeResult, { kind: 'mismatch' | 'limit' }>): Outcome {
+    if (result.kind === 'limit') {
+      return {
+        code: 'limit_reached',
+        limit: this.#sale.record.sale.perBuyerLimit,
+        orderIds: result.orderIds,
+      };
+    }
+    return { code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity };
+  }
+
+  #taken(pending: Pending, seq: number, generation: number): void {
     pending.phase = 'taken';
     pending.seq = seq;
     if (!pending.awaitCommit && this.#host.durable) {
       pending.settle({ code: 'accepted', orderId: pending.orderId, quantity: pending.quantity });
-    } else this.waiters.add(pending);
+    }
+    // A newer generation counts its entries anew: its watermarks say nothing about this one, and the deadline answers.
+    else if (generation === this.#sale.record.generation) this.waiters.add(pending);
   }
 
-  /** The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits. */
+  /**
+   * The buyer's record, in that generation, holds this order: it is committed if the segment's cursor has passed it, else
+   * it waits.
+   */
   replayed(
     pending: Pending,
     order: { orderId: string; quantity: number; seq: number },
     committed: number,
+    generation: number,
   ): void {
     pending.orderId = order.orderId;
     if (order.seq <= committed) {
       pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });
-    } else this.#taken(pending, order.seq);
+    } else this.#taken(pending, order.seq, generation);
   }
 
   async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {

@@ -106,7 +106,7 @@ export class SaleDirectory implements Directory {
   #learn(record: SaleRecord, asked: number): SaleView {
     const { id } = record.sale;
     const known = this.#views.get(id);
-    const slot = known?.slot ?? this.#slot();
+    const slot = known?.record.generation === record.generation ? known.slot : this.#slot();
     this.#board.learn(slot, record.epoch, asked);
     if (known && !differs(known.record, record)) return known;
     const view = { record, slot };
@@ -115,7 +115,10 @@ export class SaleDirectory implements Directory {
     return view;
   }
 
-  /** Slots are never given to another sale: a thread may still hold the old number. */
+  /**
+   * A slot belongs to one generation of one sale for good. Another generation may count its epochs anew, and a thread may
+   * still hold the old number.
+   */
   #slot(): number {
     return this.#nextSlot < this.#board.capacity ? this.#nextSlot++ : NO_SLOT;
   }
@@ -136,7 +139,7 @@ export class SaleDirectory implements Directory {
     for (const [i, view] of views.entries()) {
       const pulse = pulses[i];
       if (!pulse) continue;
-      this.#board.learn(view.slot, pulse.epoch, asked);
+      if (pulse.generation === view.record.generation) this.#board.learn(view.slot, pulse.epoch, asked);
       if (differs(view.record, pulse)) void this.#read(view.record.sale.id).catch(() => {});
     }
   }

@@ -34,15 +34,15 @@ export function breaker(...names: string[]) {
   };
 }
 
-/** Lives until it is called, then never answers again: to the one who uses the backend it is as if he had died. */
-export function deathAt(name: string) {
+/** Answers until such a call comes, then never again: whoever uses the backend is as good as dead from there on. */
+export function deathAt(fatal: (call: string, args: readonly unknown[]) => boolean) {
   let dead = false;
   let died: () => void;
   const death = new Promise<void>((resolve) => {
     died = resolve;
   });
-  const before = (call: string) => {
-    if (call === name) dead = true;
+  const before: Before = (call, args) => {
+    if (fatal(call, args)) dead = true;
     if (!dead) return undefined;
     died();
     return new Promise<never>(() => {});

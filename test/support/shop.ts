@@ -133,10 +133,12 @@ type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
 /** What a sync has said of itself. */
 export class SeenEvents implements SyncEvents {
   orders = 0;
+  sweeps = 0;
   lastBacklog = -1;
   readonly rejections: Info<'rejected'>[] = [];
   readonly breaks: Info<'logBroken'>[] = [];
   readonly rebuilds: Info<'rebuilt'>[] = [];
+  readonly failures: Info<'saleFailed'>[] = [];
   readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
 
   applied({ orders }: Info<'applied'>): void {
@@ -152,7 +154,11 @@ export class SeenEvents implements SyncEvents {
     this.rebuilds.push(info);
   }
   backlog({ orders }: Info<'backlog'>): void {
+    this.sweeps++;
     this.lastBacklog = orders;
+  }
+  saleFailed(info: Info<'saleFailed'>): void {
+    this.failures.push(info);
   }
   crashed(info: Info<'crashed'>): void {
     this.crashes.push({ ...info, atMs: performance.now() });

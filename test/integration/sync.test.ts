@@ -1,0 +1,298 @@
+/** Sync carries every accepted order to Postgres once, whatever becomes of hints, replies, locks and syncs. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Watermark } from '../../src/engine/contract.ts';
+import { rows } from '../../src/sync/database.ts';
+import { LocalLocks } from '../../src/sync/sale-locks.ts';
+import { seed, until } from '../support/fixtures.ts';
+import { deathAt, intercept } from '../support/intercept.ts';
+import { random } from '../support/random.ts';
+import { buyers, Shop, type Till } from '../support/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../support/truth.ts';
+
+let shop: Shop;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+const drained = (saleId: string) =>
+  until(
+    async () => {
+      const report = await shop.service.verify(saleId);
+      const inLogs = report.identities[1]!.right.find((term) => term.name === 'in logs beyond the cursors');
+      return inLogs?.units === 0 && report;
+    },
+    { what: 'the logs are drained' },
+  );
+
+/** Buyers that come one after the other in each of `lines`, until told to stop; what they were promised. */
+function load(till: Till, saleId: string, { lines = 50, quantity = 1 } = {}) {
+  const promised: { orderId: string; buyerId: string; quantity: number }[] = [];
+  const codes = new Map<string, number>();
+  let stopped = false;
+  let next = 0;
+  const line = async () => {
+    while (!stopped) {
+      const buyerId = `loud-${next++}`;
+      const outcome = await till.buy(saleId, buyerId, { quantity });
+      codes.set(outcome.code, (codes.get(outcome.code) ?? 0) + 1);
+      if ('orderId' in outcome) promised.push({ ...outcome, buyerId });
+    }
+  };
+  const ended = Promise.all(Array.from({ length: lines }, line));
+  return {
+    promised,
+    codes,
+    async stop() {
+      stopped = true;
+      await ended;
+      return promised;
+    },
+  };
+}
+
+describe('what buyers are called', () => {
+  test('arrives in Postgres to the letter, with the keys of their orders', async () => {
+    const rng = random(seed());
+    const sale = await shop.sell({ stock: 10_000, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    const hard = [
+      '"',
+      '\\',
+      '{',
+      '}',
+      ',',
+      "'",
+      '?',
+      '??',
+      ':name',
+      '$1',
+      'NULL',
+      'null',
+      '{NULL}',
+      '"NULL"',
+      '\\"',
+      '\\\\',
+      '{"a","b"}',
+    ];
+    const ids = new Set([...hard, ...Array.from({ length: 500 }, () => rng.text(1, 128))]);
+    const asked = [...ids].map((buyerId) => ({
+      buyerId,
+      key: rng.chance(0.5) ? rng.text(1, 128) : rng.pick(hard),
+    }));
+    const outcomes = await Promise.all(asked.map(({ buyerId, key }) => till.buy(sale.id, buyerId, { key })));
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expect(outcomes.map(({ code }) => code)).toEqual(asked.map(() => 'committed'));
+    const found = outcomes.map((outcome) => {
+      const { buyerId, key } = orders.get('orderId' in outcome ? outcome.orderId : '')!;
+      return { buyerId, key };
+    });
+    expect(found).toEqual(asked);
+  });
+});
+
+describe('orders that nobody hinted at', () => {
+  test('are found by the sweep', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const deaf = { ...intercept(shop.backend, () => {}), subscribe: async () => async () => {} };
+    const sync = await shop.startSync({ backend: deaf });
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const outcomes = await till.buyAll(sale.id, buyers(10));
+    expect(outcomes.map(({ code }) => code)).toEqual(Array(10).fill('committed'));
+  });
+});
+
+describe('a sync that dies between its commit and its trim', () => {
+  test('leaves nothing to be done twice: the next tells the watermarks and trims the logs', async () => {
+    const sale = await shop.sell({ stock: 100, segments: 4 });
+    const { before, death } = deathAt(
+      (call, [watermarks]) => call === 'log.advance' && (watermarks as Watermark[]).length > 0,
+    );
+    await shop.startSync({ backend: intercept(shop.backend, before), willDie: true });
+    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const waiting = till.buyAll(sale.id, buyers(40));
+    await death;
+    await until(async () => (await ordersOf(shop.databaseUrl, sale.id)).size > 0, { what: 'the commit' });
+    const committed = await rows(shop.db, 'SELECT sum(position) > 0 AS moved FROM segment_cursors');
+    expect(committed).toEqual([{ moved: true }]);
+    expect((await logs(sale.id)).some((log) => log.committed === 0 && log.seq > 0)).toBe(true);
+
+    await shop.startSync({ locks: new LocalLocks() });
+    const outcomes = await waiting;
+    expect(outcomes.map(({ code }) => code)).toEqual(Array(40).fill('committed'));
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expectKept(
+      outcomes.map((outcome, i) => ({ orderId: '', quantity: 1, ...outcome, buyerId: `buyer-${i}` })),
+      orders,
+    );
+    expect(unitsSold(orders)).toBe(40);
+    expect(await drained(sale.id)).toMatchObject({ ok: true, committedOrders: 40, rejectedOrders: 0 });
+    await until(async () => (await logs(sale.id)).every((log) => log.committed === log.seq), {
+      what: 'the logs are trimmed',
+    });
+    for (const log of await logs(sale.id)) expect(log.entries).toBe(0);
+  });
+
+  async function logs(saleId: string) {
+    const { segments, generation } = await shop.service.show(saleId);
+    const snapshot = await shop.backend.sales.snapshot(saleId, segments, generation);
+    const positions = snapshot.map(({ segment }) => ({ saleId, segment, generation, seq: 0, tail: '' }));
+    const reads = await shop.backend.log.readLog(positions, 1_000);
+    return snapshot.map(({ counters }, i) => ({ ...counters!, entries: reads[i]!.entries.length }));
+  }
+});
+
+describe('watermarks that the backend did not take', () => {
+  test('are told again, before newer ones', async () => {
+    const sale = await shop.sell({ stock: 100, segments: 1 });
+    const told: Watermark[] = [];
+    let failures = 3;
+    const backend = intercept(shop.backend, (call, [watermarks]) => {
+      if (call !== 'log.advance' || (watermarks as Watermark[]).length === 0) return;
+      if (failures-- > 0) throw new Error('the connection is gone');
+      told.push(...(watermarks as Watermark[]));
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    for (const buyer of buyers(5)) expect((await till.buy(sale.id, buyer)).code).toBe('committed');
+    expect(told.map(({ seq }) => seq)).toEqual([...told.map(({ seq }) => seq)].sort((a, b) => a - b));
+    expect(told.at(-1)!.seq).toBe(5);
+  });
+
+  test('keep their rejections: nobody is told of a commit by a newer watermark', async () => {
+    const sale = await shop.sell({ stock: 2, segments: 1 });
+    await shop.db.raw('UPDATE sales SET stock = 1');
+    let failing = true;
+    const backend = intercept(shop.backend, (call) => {
+      if (call === 'log.advance' && failing) throw new Error('the connection is gone');
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const first = till.buyAll(sale.id, ['anna', 'ben']);
+    await until(() => sync.seen.rejections.length === 1, { what: 'one order is rejected' });
+    failing = false;
+    await shop.db.raw('UPDATE sales SET stock = 1');
+    await redisIncrement(sale.id, 1);
+    const late = till.buy(sale.id, 'cleo');
+    expect((await first).map(({ code }) => code).sort()).toEqual(['committed', 'sold_out']);
+    expect((await late).code).toBe('committed');
+  });
+});
+
+async function redisIncrement(saleId: string, units: number): Promise<void> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(shop.redisUrl);
+  await redis.hincrby(`${shop.keyPrefix}{${saleId}:0}:segment`, 'left', units);
+  await redis.quit();
+}
+
+describe('two syncs on the same sale, without a lock between them', () => {
+  test('carry every order once, under load', { timeout: 30_000 }, async () => {
+    const sale = await shop.sell({ stock: 1_000_000, segments: 4, perBuyerLimit: 2 });
+    const syncs = [
+      await shop.startSync({ locks: new LocalLocks(), batchRows: 100 }),
+      await shop.startSync({
+        locks: new LocalLocks(),
+        batchRows: 100,
+        backend: await shop.anotherBackend(),
+      }),
+    ];
+    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const running = load(till, sale.id, { quantity: 2 });
+    await until(() => running.promised.length > 5_000, { what: 'many orders', timeoutMs: 20_000 });
+    const promised = await running.stop();
+    expect(await drained(sale.id)).toMatchObject({ ok: true, rejectedOrders: 0 });
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expectKept(promised, orders);
+    expect(orders.size).toBe(promised.length);
+    expectWithinLimit(orders, 2);
+    expect([...running.codes.keys()]).toEqual(['committed']);
+    expect(syncs.every(({ seen }) => seen.orders > 0)).toBe(true);
+    expect(syncs.reduce((sum, { seen }) => sum + seen.orders, 0)).toBe(promised.length);
+    expect(syncs.flatMap(({ seen }) => [...seen.crashes, ...seen.breaks, ...seen.rebuilds])).toEqual([]);
+  });
+});
+
+describe('a sync whose loop fails', () => {
+  test('starts again after pauses that grow, which hints do not shorten', async () => {
+    const sale = await shop.sell({ stock: 1_000, segments: 2 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 100 });
+    await shop.db.raw('ALTER TABLE sales RENAME TO sales_away');
+    const running = load(till, sale.id, { lines: 4 });
+    await until(() => sync.seen.crashes.length >= 4, { what: 'four failures' });
+    const { crashes } = sync.seen;
+    for (let i = 1; i < crashes.length; i++) {
+      expect(crashes[i]!.atMs - crashes[i - 1]!.atMs).toBeGreaterThanOrEqual(crashes[i - 1]!.retryMs);
+    }
+    expect(crashes.slice(0, 4).map(({ retryMs }) => retryMs)).toEqual([100, 200, 400, 800]);
+    await shop.db.raw('ALTER TABLE sales_away RENAME TO sales');
+    await until(async () => running.codes.has('committed'), { what: 'orders are committed again' });
+    const promised = await running.stop();
+    expect(await drained(sale.id)).toMatchObject({ ok: true });
+    expectKept(promised, await ordersOf(shop.databaseUrl, sale.id));
+  });
+
+  test('does not keep the locks of sales whose cursors it could not read', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    await shop.db.raw('ALTER TABLE segment_cursors RENAME TO cursors_away');
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const bought = till.buy(sale.id, 'anna');
+    await until(() => sync.seen.crashes.length >= 2, { what: 'two failures' });
+    await shop.db.raw('ALTER TABLE cursors_away RENAME TO segment_cursors');
+    expect((await bought).code).toBe('committed');
+  });
+
+  test('stops at once when it is told to while it pauses', async () => {
+    await shop.sell({ stock: 10 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    await shop.db.raw('ALTER TABLE sales RENAME TO sales_away');
+    await until(() => (sync.seen.crashes.at(-1)?.retryMs ?? 0) >= 800, { what: 'a long pause' });
+    const began = performance.now();
+    await sync.stop();
+    expect(performance.now() - began).toBeLessThan(400);
+  });
+});
+
+describe('a change of state that comes between a sweep and its reading', () => {
+  test('is not undone by the sweep', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    let pauseNow = false;
+    const states: unknown[] = [];
+    const backend = intercept(shop.backend, async (call, [record]) => {
+      if (call === 'sales.setState') states.push((record as { state: string }).state);
+      if (call !== 'sales.pulse' || !pauseNow) return;
+      pauseNow = false;
+      await shop.service.pause(sale.id);
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    pauseNow = true;
+    await until(() => !pauseNow, { what: 'a sweep' });
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen + 1, { what: 'another sweep' });
+    expect(states).not.toContain('open');
+    const [pulse] = await shop.backend.sales.pulse([sale.id]);
+    expect(pulse!.state).toBe('paused');
+  });
+
+  test('that the backend has missed is made up for', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    await shop.db.raw("UPDATE sales SET state = 'paused'");
+    await until(async () => (await shop.backend.sales.pulse([sale.id]))[0]!.state === 'paused', {
+      what: 'the backend has the state of Postgres',
+    });
+  });
+});

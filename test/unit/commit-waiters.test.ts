@@ -1,0 +1,157 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { CommitWaiters } from '../../src/engine/commit-waiters.ts';
+import type { Rejection } from '../../src/engine/contract.ts';
+import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
+
+const LIMIT = 2;
+/** More than are remembered. */
+const MANY_REJECTIONS = 12_000;
+
+let waiters: CommitWaiters;
+let nextId: number;
+
+beforeEach(() => {
+  waiters = new CommitWaiters(LIMIT);
+  nextId = 1001;
+});
+
+function taken(seq: number, orderId = String(nextId++)): ToldPending {
+  return Object.assign(aPending(), { seq, orderId });
+}
+
+function wait(...seqs: number[]): ToldPending[] {
+  const pendings = seqs.map((seq) => taken(seq));
+  for (const pending of pendings) waiters.add(pending);
+  return pendings;
+}
+
+function advance(seq: number, ...rejected: Rejection[]): void {
+  waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected });
+}
+
+describe('a watermark', () => {
+  it('settles all up to its position, and nobody behind', () => {
+    const pendings = wait(1, 1, 2, 3);
+    advance(2);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    advance(3);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'committed']);
+  });
+
+  it('tells the order and its quantity', () => {
+    const pending = Object.assign(aPending({ quantity: 2 }), { seq: 1, orderId: '77' });
+    waiters.add(pending);
+    advance(1);
+    expect(pending.told).toEqual([{ code: 'committed', orderId: '77', quantity: 2 }]);
+  });
+
+  it('may come before the purchase', () => {
+    advance(5);
+    expect(codesOf(wait(4, 5, 6))).toEqual(['committed', 'committed', 'waits']);
+  });
+
+  it('may come twice, and late', () => {
+    advance(5);
+    advance(5);
+    advance(2);
+    const pendings = wait(5, 6);
+    advance(4);
+    expect(codesOf(pendings)).toEqual(['committed', 'waits']);
+  });
+
+  it('settles a repeated purchase whose order is in an older entry than those of others who wait', () => {
+    const [first, second] = wait(1, 2);
+    const [again] = wait(1);
+    advance(1);
+    expect(codesOf([first!, second!, again!])).toEqual(['committed', 'waits', 'committed']);
+  });
+
+  it('settles those who wait for older entries in any order of their coming', () => {
+    const pendings = wait(5, 2, 4, 1, 3, 6);
+    advance(1);
+    expect(codesOf(pendings)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
+    advance(4);
+    expect(codesOf(pendings)).toEqual(['waits', 'committed', 'committed', 'committed', 'committed', 'waits']);
+    advance(6);
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+    expect(waiters.size).toBe(0);
+  });
+
+  it('passes over who has been answered', () => {
+    const pendings = wait(1, 1);
+    pendings[0]!.settle({ code: 'unknown' });
+    advance(1);
+    expect(codesOf(pendings)).toEqual(['unknown', 'committed']);
+  });
+});
+
+describe('an order that the watermark rejects', () => {
+  it.each<[Rejection['reason'], object]>([
+    ['stock', { code: 'sold_out' }],
+    ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
+  ])('for the %s is answered so, and its neighbours are committed', (reason, outcome) => {
+    const pendings = wait(1, 1, 1);
+    advance(1, { orderId: pendings[1]!.orderId, reason });
+    expect(pendings[1]!.told).toEqual([outcome]);
+    expect(codesOf([pendings[0]!, pendings[2]!])).toEqual(['committed', 'committed']);
+  });
+
+  it('is known when its take is answered only afterwards', () => {
+    advance(1, { orderId: '77', reason: 'stock' });
+    const late = taken(1, '77');
+    waiters.add(late);
+    expect(codesOf([late])).toEqual(['sold_out']);
+  });
+
+  it('may be named by a watermark that is not newer', () => {
+    advance(3);
+    advance(3, { orderId: '77', reason: 'stock' });
+    const late = taken(3, '77');
+    waiters.add(late);
+    expect(codesOf([late])).toEqual(['sold_out']);
+  });
+
+  it('is answered so however many were rejected before', () => {
+    for (let seq = 1; seq <= MANY_REJECTIONS; seq++) {
+      advance(seq, { orderId: `old-${seq}`, reason: 'stock' });
+    }
+    const seq = MANY_REJECTIONS + 1;
+    const [pending] = wait(seq);
+    advance(seq, { orderId: pending!.orderId, reason: 'stock' });
+    expect(codesOf([pending!])).toEqual(['sold_out']);
+  });
+
+  it('is answered so when a single watermark rejects very many', () => {
+    const pendings = wait(...Array.from({ length: MANY_REJECTIONS }, () => 1));
+    advance(1, ...pendings.map(({ orderId }) => ({ orderId, reason: 'stock' as const })));
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['sold_out']));
+  });
+});
+
+describe('another generation', () => {
+  it('counts anew, and leaves those who wait to their deadline', () => {
+    const old = wait(1, 9, 3);
+    advance(1, { orderId: '77', reason: 'stock' });
+    waiters.reset();
+    expect(waiters.size).toBe(0);
+    const [fresh, later] = wait(1, 2);
+    advance(1);
+    expect(codesOf([...old, fresh!, later!])).toEqual(['committed', 'waits', 'waits', 'committed', 'waits']);
+    const same = taken(1, '77');
+    waiters.add(same);
+    expect(codesOf([same])).toEqual(['committed']);
+  });
+});
+
+describe('while nothing is committed', () => {
+  const expire = (pending: ToldPending) => pending.settle({ code: 'accepted', orderId: '', quantity: 1 });
+
+  it.each([
+    ['purchases', (round: number) => round],
+    ['repetitions of an old purchase', () => 1],
+  ])('%s that were answered at their deadlines are let go', (_, seqOf) => {
+    wait(2).forEach(expire);
+    for (let round = 3; round <= 1_000; round++) wait(seqOf(round)).forEach(expire);
+    expect(waiters.size).toBeLessThan(10);
+  });
+});

@@ -1,0 +1,752 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Board } from '../../src/engine/board.ts';
+import type {
+  Backend,
+  BackendEvents,
+  HeldOrder,
+  Outcome,
+  Purchase,
+  Recall,
+  Rejection,
+  Sale,
+  SaleState,
+} from '../../src/engine/contract.ts';
+import type { Directory, SaleView } from '../../src/engine/directory.ts';
+import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
+import { NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
+import { homeSegment } from '../../src/engine/home-segment.ts';
+import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
+import { aPurchase } from '../support/purchases.ts';
+import { aSale } from '../support/sales.ts';
+import { ScriptedTakes, SHORT, TAKEN } from '../support/scripted-takes.ts';
+
+const SEGMENTS = 4;
+const LIMIT = 2;
+const LIVES_MS = 500;
+const SLOT = 0;
+const STARTS_AT = Date.UTC(2026, 0, 1);
+const ENDS_AT = Date.UTC(2027, 0, 1);
+
+/** A purchase and what it is told. */
+interface Bought {
+  readonly purchase: Purchase;
+  readonly told: Outcome[];
+}
+
+let takes: ScriptedTakes;
+let board: Board;
+let view: SaleView;
+let events: BackendEvents[];
+let recall: (buyerIds: readonly string[]) => Promise<Recall>;
+let recalls: (readonly string[])[];
+let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
+let listener: (view: SaleView) => void;
+let faults: unknown[];
+let options: EngineOptions;
+let engine: Engine;
+
+beforeEach(async () => {
+  freezeTime();
+  takes = new ScriptedTakes();
+  board = new Board(1);
+  events = [];
+  recalls = [];
+  recall = async (buyerIds) => ({
+    committed: 0,
+    holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [] })),
+  });
+  view = viewOf({});
+  directory = {
+    lookup: vi.fn(async (saleId) => (saleId === 'sale' ? view : undefined)),
+    refresh: vi.fn(async () => view),
+    onChange: vi.fn((onChange) => {
+      listener = onChange;
+    }),
+  };
+  await start({ durable: true });
+});
+
+afterEach(() => vi.useRealTimers());
+
+async function start({ durable }: { durable: boolean }, changes: Partial<EngineOptions> = {}): Promise<void> {
+  let nextId = 1001;
+  faults = [];
+  const backend = {
+    durable,
+    takes,
+    sales: {
+      recall: (_: unknown, buyerIds: readonly string[]) => {
+        recalls.push(buyerIds);
+        return recall(buyerIds);
+      },
+    },
+    subscribe: async (added: BackendEvents) => {
+      events.push(added);
+      return async () => {
+        events.splice(events.indexOf(added), 1);
+      };
+    },
+  } as unknown as Backend;
+  options = {
+    backend,
+    directory,
+    board,
+    worker: 7,
+    nextOrderId: () => String(nextId++),
+    requestDeadlineMs: LIVES_MS,
+    laneCapacity: 100,
+    onFault: (error) => faults.push(error),
+    ...changes,
+  };
+  engine = await Engine.start(options);
+}
+
+function viewOf(spec: Partial<Sale>, state: SaleState = 'open', generation = 1): SaleView {
+  const sale = aSale({
+    id: 'sale',
+    segments: SEGMENTS,
+    perBuyerLimit: LIMIT,
+    startsAt: STARTS_AT,
+    endsAt: ENDS_AT,
+    ...spec,
+  });
+  return { record: { sale, state, generation, epoch: 1 }, slot: SLOT };
+}
+
+/** The worker hears of the sale. */
+function learn(spec: Partial<Sale> = {}, state: SaleState = 'open', generation = 1): void {
+  view = viewOf(spec, state, generation);
+  listener(view);
+}
+
+function buy(spec: Partial<Purchase> = {}): Bought {
+  const purchase = aPurchase(spec);
+  const told: Outcome[] = [];
+  engine.buy(purchase, (outcome) => told.push(outcome));
+  return { purchase, told };
+}
+
+const codes = (...bought: Bought[]) =>
+  bought.map(({ told }) => told.map((outcome) => outcome.code).join(' then ') || 'waits');
+
+function advance(seq: number, { buyerId = 'anna', generation = 1, rejected = [] as Rejection[] } = {}): void {
+  const segment = homeSegment(buyerId, SEGMENTS);
+  for (const { watermarks } of events) {
+    watermarks?.([{ saleId: 'sale', segment, generation, seq, orders: seq, rejected }]);
+  }
+}
+
+/** Two buyers with the same home segment, and one with another. */
+function neighbours(): [string, string, string] {
+  const homes = Array.from({ length: 20 }, (_, i) => `buyer-${i}`);
+  const [first] = homes;
+  const isNear = (buyer: string) => homeSegment(buyer, SEGMENTS) === homeSegment(first!, SEGMENTS);
+  return [first!, homes.slice(1).find(isNear)!, homes.find((buyer) => !isNear(buyer))!];
+}
+
+function anOrder(spec: Partial<HeldOrder> = {}): HeldOrder {
+  return { orderId: '900', quantity: 1, key: 'click', seq: 5, ...spec };
+}
+
+function remember(committed: number, ...orders: HeldOrder[]): void {
+  recall = async (buyerIds) => ({ committed, holdings: buyerIds.map((buyerId) => ({ buyerId, orders })) });
+}
+
+describe('a sale that this worker does not know', () => {
+  it('is looked up, and the purchase goes on', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codes(anna)).toEqual(['committed']);
+    buy({ buyerId: 'ben' });
+    await takes.next();
+    expect(directory.lookup).toHaveBeenCalledTimes(1);
+  });
+
+  it('is unknown if the directory does not know it', async () => {
+    const anna = buy({ saleId: 'nothing' });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unknown_sale']);
+  });
+
+  it.each([
+    ['rejects', async () => Promise.reject(new Error('away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+  ])('is unavailable if the directory %s', async (_, lookup) => {
+    directory.lookup.mockImplementation(lookup);
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unavailable']);
+  });
+
+  it('is unavailable at once while the store is away', async () => {
+    takes.ready = false;
+    directory.lookup.mockReturnValue(new Promise(() => {}));
+    expect(codes(buy())).toEqual(['unavailable']);
+  });
+
+  it('does not keep a purchase longer than its deadline, if the directory does not answer', async () => {
+    directory.lookup.mockReturnValue(new Promise(() => {}));
+    const anna = buy();
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['busy']);
+  });
+
+  it('is looked up within the deadline of the purchase, which does not begin anew', async () => {
+    let found = (_: SaleView) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    await elapse(LIVES_MS - 100);
+    found(view);
+    await takes.next();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(150);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('that is found after the deadline is not bought from', async () => {
+    let found = (_: SaleView) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    await elapse(LIVES_MS + 50);
+    found(view);
+    await settledTurns();
+    expect(takes.asks).toEqual([]);
+    expect(codes(anna)).toEqual(['busy']);
+  });
+
+  it.each<[string, Partial<Purchase>, Outcome]>([
+    ['plain', {}, { code: 'ended', endedAt: ENDS_AT }],
+    ['keyed', { key: 'click' }, { code: 'committed', orderId: '900', quantity: 1 }],
+    [
+      'too large',
+      { quantity: 9 },
+      { code: 'invalid_request', detail: `quantity must be a whole number from 1 to ${LIMIT}` },
+    ],
+  ])('and has ended answers a %s purchase as it would if it were known', async (_, spec, outcome) => {
+    view = viewOf({}, 'closed');
+    remember(5, anOrder());
+    const anna = buy(spec);
+    await settledTurns();
+    expect(anna.told).toEqual([outcome]);
+  });
+});
+
+describe('what this worker refuses by itself', () => {
+  beforeEach(() => learn());
+
+  it.each([0, -1, 1.5, LIMIT + 1, Number.NaN])(
+    'is a quantity of %d, whatever else is the matter',
+    (quantity) => {
+      const detail = `quantity must be a whole number from 1 to ${LIMIT}`;
+      const refused = { code: 'invalid_request', detail };
+      expect(buy({ quantity }).told).toEqual([refused]);
+      board.close(SLOT, 1, monotonicMs());
+      learn({}, 'closed');
+      expect(buy({ quantity, key: 'click' }).told).toEqual([refused]);
+    },
+  );
+
+  it.each<[string, Partial<Sale>, SaleState, Outcome]>([
+    ['is closed', {}, 'closed', { code: 'ended', endedAt: ENDS_AT }],
+    ['is paused', {}, 'paused', { code: 'paused' }],
+    ['has not begun', { startsAt: ENDS_AT - 1 }, 'open', { code: 'not_started', startsAt: ENDS_AT - 1 }],
+    ['is over', { endsAt: STARTS_AT + 1 }, 'open', { code: 'ended', endedAt: STARTS_AT + 1 }],
+    ['is over and paused', { endsAt: STARTS_AT + 1 }, 'paused', { code: 'ended', endedAt: STARTS_AT + 1 }],
+    [
+      'has not begun and is paused',
+      { startsAt: ENDS_AT - 1 },
+      'paused',
+      { code: 'not_started', startsAt: ENDS_AT - 1 },
+    ],
+    ['has not begun and is closed', { startsAt: ENDS_AT - 1 }, 'closed', { code: 'ended', endedAt: ENDS_AT }],
+  ])('is a purchase from a sale that %s, without asking anybody', async (_, spec, state, outcome) => {
+    learn(spec, state);
+    expect(buy().told).toEqual([outcome]);
+    await settledTurns();
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it('is a purchase from a sale that is sold out on the board', async () => {
+    board.close(SLOT, 1, monotonicMs());
+    expect(codes(buy())).toEqual(['sold_out']);
+    await settledTurns();
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it('depends on the time: the window has its first instant, and not its last', () => {
+    const codeAt = (now: number) => {
+      vi.setSystemTime(now);
+      return codes(buy())[0];
+    };
+    expect([STARTS_AT - 1, STARTS_AT, ENDS_AT - 1, ENDS_AT].map(codeAt)).toEqual([
+      'not_started',
+      'waits',
+      'waits',
+      'ended',
+    ]);
+  });
+
+  it('is nothing in a sale without an end', async () => {
+    learn({ endsAt: undefined });
+    vi.setSystemTime(Date.UTC(2080, 0, 1));
+    buy();
+    await takes.next();
+  });
+});
+
+describe('a keyed purchase that would be refused', () => {
+  const SITUATIONS: [string, () => void, Outcome['code']][] = [
+    ['sold out', () => board.close(SLOT, 1, monotonicMs()), 'sold_out'],
+    ['closed', () => learn({}, 'closed'), 'ended'],
+    ['over', () => learn({ endsAt: STARTS_AT + 1 }), 'ended'],
+    ['paused', () => learn({}, 'paused'), 'paused'],
+    ['not begun', () => learn({ startsAt: ENDS_AT - 1 }), 'not_started'],
+  ];
+
+  beforeEach(() => learn());
+
+  describe.each(SITUATIONS)('because the sale is %s', (_, arrange, refusal) => {
+    beforeEach(() => arrange());
+
+    it('is refused so if its key is new', async () => {
+      remember(9, anOrder({ key: 'another' }), anOrder({ key: '' }));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(codes(anna)).toEqual([refusal]);
+      expect(takes.asks).toEqual([]);
+    });
+
+    it('is committed if its order is', async () => {
+      remember(5, anOrder({ key: 'another', orderId: '1' }), anOrder());
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    });
+
+    it('waits for the commit of its order', async () => {
+      remember(4, anOrder());
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      advance(4);
+      expect(codes(anna)).toEqual(['waits']);
+      advance(5);
+      expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    });
+
+    it('is accepted if its order is, by who does not want to wait', async () => {
+      remember(4, anOrder());
+      const anna = buy({ key: 'click', awaitCommit: false });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'accepted', orderId: '900', quantity: 1 }]);
+    });
+
+    it('does not match its order if the quantity is another', async () => {
+      remember(5, anOrder({ quantity: 2 }));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'idempotency_mismatch', orderId: '900', quantity: 2 }]);
+    });
+  });
+
+  describe('when the record can’t be read', () => {
+    beforeEach(() => learn({}, 'paused'));
+
+    it('is unavailable', async () => {
+      recall = async () => Promise.reject(new StaleGeneration('sale', 1));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(codes(anna)).toEqual(['unavailable']);
+    });
+
+    it('is unavailable at once while the store is away', () => {
+      takes.ready = false;
+      recall = () => new Promise(() => {});
+      expect(codes(buy({ key: 'click' }))).toEqual(['unavailable']);
+    });
+
+    it('is answered at its deadline if nothing else happens: nothing was taken', async () => {
+      recall = () => new Promise(() => {});
+      const anna = buy({ key: 'click' });
+      await elapse(LIVES_MS + 50);
+      expect(codes(anna)).toEqual(['busy']);
+    });
+  });
+
+  it('is asked about in one call with the others of its turn', async () => {
+    learn({}, 'paused');
+    const [first, near] = neighbours();
+    const bought = [first, near].map((buyerId) => buy({ buyerId, key: 'click' }));
+    await settledTurns();
+    expect(recalls).toEqual([[first, near]]);
+    expect(codes(...bought)).toEqual(['paused', 'paused']);
+  });
+
+  it('does not take the log entry of an older generation for one of the newer', async () => {
+    learn({}, 'paused');
+    let answer = (_: Recall) => {};
+    recall = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    learn({}, 'paused', 2);
+    answer({ committed: 4, holdings: [{ buyerId: 'anna', orders: [anOrder()] }] });
+    await settledTurns();
+    advance(9, { generation: 2 });
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(anna.told).toEqual([{ code: 'accepted', orderId: '900', quantity: 1 }]);
+  });
+});
+
+describe('lanes', () => {
+  beforeEach(() => learn());
+
+  it('are one per home segment, and ask in the same turn', async () => {
+    const [first, near, far] = neighbours();
+    for (const buyerId of [first, near, far]) buy({ buyerId });
+    const asks = [await takes.next(), await takes.next()];
+    expect(asks.map((ask) => ask.buyers)).toEqual([[first, near], [far]]);
+    expect(asks.map((ask) => ask.batch.segment)).toEqual([first, far].map((b) => homeSegment(b, SEGMENTS)));
+    expect(asks.map((ask) => ask.batch.lane)).toEqual([7, 7]);
+  });
+
+  it('do not wait for each other', async () => {
+    const [first, near, far] = neighbours();
+    buy({ buyerId: first });
+    await takes.next();
+    buy({ buyerId: near });
+    buy({ buyerId: far });
+    expect((await takes.next()).buyers).toEqual([far]);
+  });
+
+  it('hear of watermarks for their own segment, generation and sale', async () => {
+    const [first, , far] = neighbours();
+    const bought = [buy({ buyerId: first }), buy({ buyerId: far })];
+    for (let i = 0; i < 2; i++) await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1, { buyerId: far });
+    expect(codes(...bought)).toEqual(['waits', 'committed']);
+    advance(1, { buyerId: first, generation: 2 });
+    events[0]!.watermarks!([
+      {
+        saleId: 'another',
+        segment: homeSegment(first, SEGMENTS),
+        generation: 1,
+        seq: 1,
+        orders: 1,
+        rejected: [],
+      },
+    ]);
+    expect(codes(...bought)).toEqual(['waits', 'committed']);
+    advance(1, { buyerId: first });
+    expect(codes(...bought)).toEqual(['committed', 'committed']);
+  });
+
+  it('tell how much they hold', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    const ask = await takes.next();
+    buy({ buyerId: near });
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 1, waiting: 0 }]);
+    await ask.serve([TAKEN]);
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 0, waiting: 1 }]);
+  });
+
+  it('sell nothing while the worker’s number is not its own', async () => {
+    const lapsed = new NotExecuted('the lease has lapsed');
+    await start(
+      { durable: true },
+      {
+        nextOrderId: () => {
+          throw lapsed;
+        },
+      },
+    );
+    learn();
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unavailable']);
+    expect(faults).toEqual([lapsed]);
+  });
+});
+
+describe('hints', () => {
+  beforeEach(() => learn());
+
+  it('are one per sale and turn, with all segments that have grown', async () => {
+    const other = { ...viewOf({ id: 'other' }), slot: -1 };
+    listener(other);
+    const [first, , far] = neighbours();
+    for (const saleId of ['sale', 'other']) for (const buyerId of [first, far]) buy({ saleId, buyerId });
+    await settledTurns();
+    await Promise.all(takes.asks.map((ask) => ask.serve([TAKEN])));
+    const segments = [first, far].map((buyerId) => homeSegment(buyerId, SEGMENTS));
+    expect(takes.hints).toEqual([
+      { saleId: 'sale', segments },
+      { saleId: 'other', segments },
+    ]);
+    buy({ buyerId: far });
+    await settledTurns();
+    await takes.asks.at(-1)!.serve([TAKEN]);
+    expect(takes.hints[2]).toEqual({ saleId: 'sale', segments: [homeSegment(far, SEGMENTS)] });
+  });
+
+  it('are not given when nothing was taken', async () => {
+    buy();
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    expect(takes.hints).toEqual([]);
+  });
+
+  it('go on after one that failed', async () => {
+    vi.spyOn(takes, 'hint').mockImplementationOnce(() => {
+      throw new Error('a bug');
+    });
+    for (let seq = 1; seq <= 2; seq++) {
+      buy({ buyerId: `buyer-${seq}` });
+      await (await takes.next()).serve([TAKEN], { seq });
+    }
+    expect(takes.hints).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+  });
+});
+
+describe('a sale that was built anew', () => {
+  beforeEach(() => learn());
+
+  it('is asked again in the generation that the directory finds', async () => {
+    const anna = buy();
+    view = viewOf({}, 'open', 2);
+    await (await takes.next()).refuse('stale');
+    expect(directory.refresh).toHaveBeenCalledExactlyOnceWith('sale', 1);
+    const again = await takes.next();
+    expect(again.batch.generation).toBe(2);
+    await again.serve([TAKEN], { seq: 1 });
+    advance(1, { generation: 2 });
+    expect(codes(anna)).toEqual(['committed']);
+  });
+
+  it.each<[string, Directory['refresh']]>([
+    ['finds nothing newer', async () => view],
+    ['finds no sale at all', async () => undefined],
+    ['rejects', async () => Promise.reject(new Error('away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+  ])('is unavailable while the directory %s', async (_, refresh) => {
+    directory.refresh.mockImplementation(refresh);
+    const anna = buy();
+    await (await takes.next()).refuse('stale');
+    expect(codes(anna)).toEqual(['unavailable']);
+  });
+
+  it('leaves those who wait for a commit of the old one to their deadline', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    learn({}, 'open', 2);
+    advance(5, { generation: 1 });
+    advance(5, { generation: 2 });
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['accepted']);
+  });
+
+  it('is not replaced by an older picture that comes late', async () => {
+    learn({}, 'open', 2);
+    listener(viewOf({}, 'paused', 1));
+    buy();
+    expect((await takes.next()).batch.generation).toBe(2);
+  });
+});
+
+describe('the deadline', () => {
+  it.each([
+    ['queued', true, 'busy'],
+    ['sent', true, 'unknown'],
+    ['taken', true, 'accepted'],
+    ['taken', false, 'unknown'],
+  ])('of a purchase that is %s (durable: %s) makes it %s', async (phase, durable, code) => {
+    await start({ durable });
+    learn();
+    const [first, near] = neighbours();
+    const bought = buy({ buyerId: first });
+    const ask = await takes.next();
+    if (phase === 'taken') await ask.serve([TAKEN]);
+    const judged = phase === 'queued' ? buy({ buyerId: near }) : bought;
+    await elapse(LIVES_MS + 50);
+    expect(codes(judged)).toEqual([code]);
+  });
+
+  it('does not shorten what is taken: it is answered once, whatever comes later', async () => {
+    learn();
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    await elapse(LIVES_MS + 50);
+    advance(1);
+    expect(codes(anna)).toEqual(['accepted']);
+  });
+});
+
+describe('a caller who throws', () => {
+  const thrower = (told: Outcome[]) => (outcome: Outcome) => {
+    told.push(outcome);
+    throw new Error('a bug of the caller');
+  };
+
+  it('does not harm those beside him, and is reported', async () => {
+    learn();
+    const [first, near] = neighbours();
+    const told: Outcome[] = [];
+    engine.buy(aPurchase({ buyerId: first, awaitCommit: false }), thrower(told));
+    const ben = buy({ buyerId: near });
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    expect(codes(ben)).toEqual(['waits']);
+    advance(1);
+    expect(codes(ben)).toEqual(['committed']);
+    expect(told.map((outcome) => outcome.code)).toEqual(['accepted']);
+    expect(faults).toHaveLength(1);
+    await engine.close();
+  });
+
+  it('does not keep the others from their commits or deadlines', async () => {
+    learn();
+    const [first, near] = neighbours();
+    engine.buy(aPurchase({ buyerId: first }), thrower([]));
+    const ben = buy({ buyerId: near });
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codes(ben)).toEqual(['committed']);
+    engine.buy(aPurchase({ buyerId: first }), thrower([]));
+    const cleo = buy({ buyerId: near });
+    await elapse(LIVES_MS + 50);
+    expect(codes(cleo)).toEqual(['unknown']);
+    expect(faults).toHaveLength(2);
+  });
+
+  it('is told once, also of a sale that nobody knows', async () => {
+    const told: Outcome[] = [];
+    engine.buy(aPurchase({ saleId: 'nothing' }), thrower(told));
+    await settledTurns();
+    expect(told).toEqual([{ code: 'unknown_sale' }]);
+    expect(faults).toHaveLength(1);
+  });
+});
+
+describe('a worker that counts batches', () => {
+  it('and throws leaves nobody without an answer', async () => {
+    await start(
+      { durable: true },
+      {
+        onBatch: () => {
+          throw new Error('a bug');
+        },
+      },
+    );
+    learn();
+    const anna = buy();
+    await settledTurns();
+    for (const ask of takes.asks) await ask.serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(anna.told).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+    await engine.close();
+  });
+});
+
+describe('closing', () => {
+  it('waits for what is under way, then needs nothing any more', async () => {
+    learn();
+    const anna = buy();
+    const ask = await takes.next();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await ask.serve([TAKEN], { seq: 1 });
+    expect(closed).not.toHaveBeenCalled();
+    advance(1);
+    await closing;
+    expect(codes(anna)).toEqual(['committed']);
+    expect([events, vi.getTimerCount()]).toEqual([[], 0]);
+  });
+
+  it('waits for purchases whose sale is being looked up', async () => {
+    let found = (_: SaleView | undefined) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await settledTurns();
+    expect(closed).not.toHaveBeenCalled();
+    found(undefined);
+    await closing;
+    expect(codes(anna)).toEqual(['unknown_sale']);
+  });
+
+  it('takes no longer than the deadline of the last purchase', async () => {
+    learn();
+    buy();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await elapse(LIVES_MS + 50);
+    await closing;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('may be asked for twice, and when nothing is under way', async () => {
+    learn();
+    buy();
+    const closing = Promise.all([engine.close(), engine.close(), engine.idle()]);
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    await closing;
+    await engine.close();
+  });
+});
+
+describe('a buyer’s order', () => {
+  it('is found in the sales that this worker knows', async () => {
+    learn();
+    listener({ ...viewOf({ id: 'other' }), slot: -1 });
+    remember(0, anOrder({ quantity: 2 }));
+    expect(await engine.findOrder('anna', '900')).toEqual({ saleId: 'sale', quantity: 2 });
+    expect(await engine.findOrder('anna', '901')).toBeUndefined();
+  });
+
+  it('is not found while the records can’t be read', async () => {
+    learn();
+    recall = async () => Promise.reject(new Error('away'));
+    expect(await engine.findOrder('anna', '900')).toBeUndefined();
+  });
+});
+
+describe('the promise of a purchase', () => {
+  it('resolves with its outcome, which may depend on the last unit', async () => {
+    learn();
+    const outcome = engine.purchase(aPurchase());
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 0 });
+    expect(await outcome).toEqual({ code: 'sold_out' });
+    expect(await engine.purchase(aPurchase())).toEqual({ code: 'sold_out' });
+    expect(takes.asks).toHaveLength(2);
+  });
+});
