@@ -290,7 +290,13 @@ export class Engine {
   #sendHints(): void {
     const grown = [...this.#grown];
     this.#grown.clear();
-    for (const [saleId, segments] of grown) this.#options.backend.takes.hint(saleId, [...segments]);
+    for (const [saleId, segments] of grown) {
+      try {
+        this.#host.takes.hint(saleId, [...segments]);
+      } catch (error) {
+        this.#options.onFault?.(error, saleId);
+      }
+    }
   }
 }
 

@@ -56,29 +56,43 @@ const tooLarge = (maxBytes: number): Body => ({
   refused: problem('payload_too_large', { detail: `the body may have ${maxBytes} bytes` }),
 });
 
+/** What all exchanges of one port share. */
+interface Port {
+  readonly traffic: Traffic;
+  readonly observer: Observer;
+}
+
 export class Exchange {
   readonly #response: HttpResponse;
-  readonly #traffic: Traffic;
+  readonly #port: Port;
   #over = false;
+  /** Within a callback of uWS its writes are gathered anyway; outside, `cork` does it. */
+  #withinCallback = true;
 
-  constructor(response: HttpResponse, traffic: Traffic) {
+  constructor(response: HttpResponse, port: Port) {
     this.#response = response;
-    this.#traffic = traffic;
-    traffic.begin();
+    this.#port = port;
+    port.traffic.begin();
     response.onAborted(() => this.#end());
   }
 
-  #end(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#traffic.end();
+  /** Runs a callback of uWS. What it throws is answered and reported, and never reaches uWS. */
+  run(callback: () => void | Promise<void>): void {
+    this.#withinCallback = true;
+    try {
+      const ended = callback();
+      if (ended instanceof Promise) ended.catch((error) => this.#failed(error));
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#withinCallback = false;
   }
 
   /** Calls back once, with the whole body or why it is refused. What is too long is not kept. */
   readBody(done: (body: Body) => void, maxBytes = MAX_BODY_BYTES): void {
     let parts: Buffer[] | undefined;
     let size = 0;
-    this.#response.onData((chunk, isLast) => {
+    const read = (chunk: ArrayBuffer, isLast: boolean) => {
       if (size > maxBytes) return;
       size += chunk.byteLength;
       if (size > maxBytes) return done(tooLarge(maxBytes));
@@ -87,21 +101,34 @@ export class Exchange {
       parts ??= [];
       parts.push(Buffer.from(chunk.slice(0)));
       if (isLast) done(decode(Buffer.concat(parts)));
-    });
+    };
+    this.#response.onData((chunk, isLast) => this.run(() => read(chunk, isLast)));
   }
 
   /** The first answer counts; after an abort none does. */
   reply(reply: Reply): void {
     if (this.#over) return;
-    this.#response.cork(() => {
-      const response = this.#response
-        .writeStatus(reply.status)
-        .writeHeader('content-type', reply.contentType);
-      if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
-      if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
-      response.end(reply.body, this.#traffic.draining);
-    });
+    if (this.#withinCallback) this.#write(reply);
+    else this.#response.cork(() => this.#write(reply));
     this.#end();
+  }
+
+  #write(reply: Reply): void {
+    const response = this.#response.writeStatus(reply.status).writeHeader('content-type', reply.contentType);
+    if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
+    if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
+    response.end(reply.body, this.#port.traffic.draining);
+  }
+
+  #end(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#port.traffic.end();
+  }
+
+  #failed(error: unknown): void {
+    this.#port.observer.fault(error);
+    this.reply(problem('internal'));
   }
 }
 
@@ -112,19 +139,17 @@ function decode(bytes: Buffer): Body {
 /** Registers handlers; nothing else may put a route on an app. */
 export class Router {
   readonly #app: TemplatedApp;
-  readonly #observer: Observer;
-  readonly #traffic: Traffic;
+  readonly #port: Port;
   readonly #methods = new Map<string, Method[]>();
 
   constructor(app: TemplatedApp, observer: Observer, traffic: Traffic) {
     this.#app = app;
-    this.#observer = observer;
-    this.#traffic = traffic;
+    this.#port = { observer, traffic };
   }
 
   route(method: Method, pattern: string, handler: Handler): this {
     this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
-    this.#app[method](pattern, (response, request) => this.#handle(handler, response, request));
+    this.#app[method](pattern, this.#wrapped(handler));
     return this;
   }
 
@@ -133,24 +158,22 @@ export class Router {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
       const reply = { ...problem('method_not_allowed', { detail: `use ${allow}` }), allow };
-      this.#app.any(pattern, (response, request) => this.#handle((e) => e.reply(reply), response, request));
+      this.#app.any(
+        pattern,
+        this.#wrapped((exchange) => exchange.reply(reply)),
+      );
     }
     const nothing = problem('not_found');
-    this.#app.any('/*', (response, request) => this.#handle((e) => e.reply(nothing), response, request));
+    this.#app.any(
+      '/*',
+      this.#wrapped((exchange) => exchange.reply(nothing)),
+    );
   }
 
-  #handle(handler: Handler, response: HttpResponse, request: HttpRequest): void {
-    const exchange = new Exchange(response, this.#traffic);
-    try {
-      const ended = handler(exchange, request);
-      if (ended instanceof Promise) ended.catch((error) => this.#failed(exchange, error));
-    } catch (error) {
-      this.#failed(exchange, error);
-    }
-  }
-
-  #failed(exchange: Exchange, error: unknown): void {
-    this.#observer.fault(error);
-    exchange.reply(problem('internal'));
+  #wrapped(handler: Handler): (response: HttpResponse, request: HttpRequest) => void {
+    return (response, request) => {
+      const exchange = new Exchange(response, this.#port);
+      exchange.run(() => handler(exchange, request));
+    };
   }
 }

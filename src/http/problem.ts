@@ -86,7 +86,8 @@ export function json(status: number, value: unknown): Reply {
 /** @param more further members, such as `detail` for what was wrong, or values to act on */
 export function problem(code: ProblemCode, more: Readonly<Record<string, unknown>> = {}): Reply {
   const { status, title, detail, retryAfterS }: Kind = KINDS[code];
-  const body = { type: 'about:blank', title, status, code, ...(detail && { detail }), ...more };
+  // Without a `type` it is "about:blank": the code says what it is, and the crowd's answers stay short.
+  const body = { title, status, code, ...(detail && { detail }), ...more };
   return {
     status: `${status} ${REASONS[status]}`,
     contentType: 'application/problem+json',

@@ -619,7 +619,7 @@ describe('a caller who throws', () => {
     const ben = buy({ buyerId: near });
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     expect(codes(ben)).toEqual(['waits']);
-    advance(1);
+    advance(1, { buyerId: first });
     expect(codes(ben)).toEqual(['committed']);
     expect(told.map((outcome) => outcome.code)).toEqual(['accepted']);
     expect(faults).toHaveLength(1);
@@ -632,12 +632,12 @@ describe('a caller who throws', () => {
     engine.buy(aPurchase({ buyerId: first }), thrower([]));
     const ben = buy({ buyerId: near });
     await (await takes.next()).serve([TAKEN], { seq: 1 });
-    advance(1);
+    advance(1, { buyerId: first });
     expect(codes(ben)).toEqual(['committed']);
     engine.buy(aPurchase({ buyerId: first }), thrower([]));
     const cleo = buy({ buyerId: near });
     await elapse(LIVES_MS + 50);
-    expect(codes(cleo)).toEqual(['unknown']);
+    expect(codes(cleo)).toEqual(['busy']);
     expect(faults).toHaveLength(2);
   });
 
