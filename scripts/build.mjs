@@ -8,7 +8,9 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const typescript = find('typescript/package.json');
 if (!typescript) {
-  console.error('The build needs the development packages: run `npm ci` without --omit=dev, build, then prune.');
+  console.error(
+    'The build needs the development packages: run `npm ci` without --omit=dev, build, then prune.',
+  );
   process.exit(1);
 }
 

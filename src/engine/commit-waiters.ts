@@ -4,46 +4,66 @@ import type { Pending } from './pending.ts';
 
 /** Rejections are remembered for takes whose replies come after the watermark that rejects them. */
 const MAX_REMEMBERED_REJECTIONS = 10_000;
+/** So are the names of entries. */
+const MAX_REMEMBERED_ENTRIES = 256;
 
 /**
  * Purchases of one segment that are taken and wait for Postgres. A watermark settles all up to its position: as
  * committed, or, where it names an order, as what the guard of the truth said instead.
+ *
+ * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. A
+ * purchase whose entry the watermarks have not named is doubtful, and the buyer's record is asked: its entry may be lost,
+ * or the message that named it; and of a repeated purchase nobody here knows what its entry is called.
  */
 export class CommitWaiters {
   /** In the order of their log entries. */
   readonly #waiting = new Fifo<Pending>();
   /** Repeated purchases: their orders are in older entries than others that are waited for. */
   readonly #replays = new Fifo<Pending>();
+  /** Those of which the record could not say more: the next generation, or their deadline, will. */
+  readonly #doubtful = new Fifo<Pending>();
   readonly #rejected = new Map<string, Rejection['reason']>();
+  readonly #entries = new Map<number, string>();
   readonly #perBuyerLimit: number;
+  readonly #ask: (pending: Pending) => void;
   #newest = 0;
   #watermark = 0;
+  #named = false;
 
-  constructor(perBuyerLimit: number) {
+  /** @param ask asks the buyer's record what became of a purchase, and settles or adds it again */
+  constructor(perBuyerLimit: number, ask: (pending: Pending) => void) {
     this.#perBuyerLimit = perBuyerLimit;
+    this.#ask = ask;
   }
 
   get size(): number {
-    return this.#waiting.length + this.#replays.length;
+    return this.#waiting.length + this.#replays.length + this.#doubtful.length;
   }
 
   /** `pending.seq` is the log entry that carries the order. It may be below the watermark already. */
   add(pending: Pending): void {
-    if (pending.seq <= this.#watermark) this.#settle(pending);
-    else if (pending.seq < this.#newest) enqueue(this.#replays, pending);
+    if (pending.seq <= this.#watermark) {
+      if (this.#named && pending.entry === '') this.doubt(pending);
+      else this.#settle(pending);
+    } else if (pending.seq < this.#newest) enqueue(this.#replays, pending);
     else {
       this.#newest = pending.seq;
       enqueue(this.#waiting, pending);
     }
   }
 
-  advance({ seq, rejected }: Watermark): void {
+  /** No watermark of this generation will settle it. */
+  doubt(pending: Pending): void {
+    enqueue(this.#doubtful, pending);
+  }
+
+  advance({ seq, rejected, tails }: Watermark): void {
     for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
+    this.#named = tails !== undefined;
+    for (const [i, tail] of tails?.entries() ?? []) this.#entries.set(seq - tails!.length + 1 + i, tail);
     if (seq > this.#watermark) this.#settleUpTo(seq);
-    for (const orderId of this.#rejected.keys()) {
-      if (this.#rejected.size <= MAX_REMEMBERED_REJECTIONS) break;
-      this.#rejected.delete(orderId);
-    }
+    forgetOldest(this.#rejected, MAX_REMEMBERED_REJECTIONS);
+    forgetOldest(this.#entries, MAX_REMEMBERED_ENTRIES);
   }
 
   #settleUpTo(seq: number): void {
@@ -59,16 +79,26 @@ export class CommitWaiters {
     }
   }
 
-  /** Another generation counts its entries anew. Who still waits is answered at his deadline. */
-  reset(): void {
-    while (this.#waiting.shift() || this.#replays.shift()) {}
+  /** Another generation counts its entries anew. @returns those who wait still, of whom its watermarks say nothing */
+  reset(): Pending[] {
+    const left: Pending[] = [];
+    for (const queue of [this.#waiting, this.#replays, this.#doubtful]) {
+      for (let pending = queue.shift(); pending; pending = queue.shift()) {
+        if (!pending.settled) left.push(pending);
+      }
+    }
     this.#rejected.clear();
+    this.#entries.clear();
     this.#newest = 0;
     this.#watermark = 0;
+    return left;
   }
 
   #settle(pending: Pending): void {
-    pending.settle(this.#outcome(pending));
+    const { seq, entry, orderId } = pending;
+    const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);
+    if (certain) pending.settle(this.#outcome(pending));
+    else if (!pending.settled) this.#ask(pending);
   }
 
   #outcome({ orderId, quantity }: Pending): Outcome {
@@ -80,6 +110,13 @@ export class CommitWaiters {
       case 'limit':
         return { code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] };
     }
+  }
+}
+
+function forgetOldest(map: Map<unknown, unknown>, most: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(key);
   }
 }
 

@@ -182,6 +182,11 @@ export interface Watermark extends SegmentRef {
   /** `LogEntry.ordersSoFar` of the entry at `seq`. */
   readonly orders: number;
   readonly rejected: readonly Rejection[];
+  /**
+   * First order ids of the newest entries up to `seq`, the one at `seq` last. A backend that has lost writes gives the
+   * numbers of lost entries to others: who waits for an entry must find it named here. Missing: nothing can be lost.
+   */
+  readonly tails?: readonly string[];
 }
 
 /** Takes an order back out of its buyer's record and gives `units` to the home segment; once per order id. */

@@ -11,6 +11,7 @@ import type { Board } from './board.ts';
 import type { Backend, HeldOrder, Outcome, Purchase, SaleRecord, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
+import { BackendCorrupt } from './errors.ts';
 import { homeSegment } from './home-segment.ts';
 import { Lane, type LaneHost, type LaneSale } from './lane.ts';
 import { monotonicMs } from './monotonic.ts';
@@ -58,13 +59,14 @@ class LiveSale implements LaneSale {
     return this.lanes[segment]!;
   }
 
-  learn(view: SaleView): void {
-    if (view.record.generation < this.record.generation) return;
-    if (view.record.generation > this.record.generation) {
-      for (const lane of this.lanes) lane?.waiters.reset();
-    }
+  /** @returns the purchases that wait for a commit of an older generation */
+  learn(view: SaleView): Pending[] {
+    const { generation } = this.record;
+    if (view.record.generation < generation) return [];
     this.record = view.record;
     this.slot = view.slot;
+    if (view.record.generation === generation) return [];
+    return this.lanes.flatMap((lane) => lane?.waiters.reset() ?? []);
   }
 }
 
@@ -94,6 +96,7 @@ export class Engine {
       nextTurn: () => this.#turns.next(),
       taken: (saleId, segment) => this.#hint(saleId, segment),
       stale: (saleId, generation) => this.#refresh(saleId, generation),
+      confirm: (pending) => void this.#confirm(this.#sales.get(pending.saleId)!, pending),
       batchSent: (orders) => options.onBatch?.(orders),
       fault: (error, saleId, segment) => options.onFault?.(error, saleId, segment),
     };
@@ -257,9 +260,32 @@ export class Engine {
   #learn(view: SaleView): LiveSale {
     const { id } = view.record.sale;
     const known = this.#sales.get(id);
-    if (known) known.learn(view);
-    else this.#sales.set(id, new LiveSale(this.#host, view));
+    if (!known) this.#sales.set(id, new LiveSale(this.#host, view));
+    for (const pending of known?.learn(view) ?? []) void this.#confirm(known!, pending);
     return this.#sales.get(id)!;
+  }
+
+  /**
+   * No watermark can settle the purchase: the sale was built anew from Postgres while it waited, or its log entry is not
+   * the one that was committed. The buyer's record holds the order, if the backend has not lost it.
+   */
+  async #confirm(sale: LiveSale, pending: Pending): Promise<void> {
+    pending.phase = 'sent';
+    const lane = sale.laneOf(pending.buyerId);
+    const { generation } = sale.record;
+    try {
+      const ref = { saleId: pending.saleId, segment: lane.segment, generation };
+      const { committed, orders } = await this.#recaller.ask(ref, pending.buyerId);
+      const order = orders.find((o) => o.orderId === pending.orderId);
+      if (order) return lane.replayed(pending, order, committed, generation);
+      pending.settle({ code: 'unavailable' });
+      const lost = new BackendCorrupt(`order ${pending.orderId} was taken, and the backend has lost it`);
+      this.#options.onFault?.(lost, pending.saleId, lane.segment);
+    } catch {
+      // The sale is being built anew, or the backend is away.
+      if (sale.record.generation === generation) lane.waiters.doubt(pending);
+      else void this.#confirm(sale, pending);
+    }
   }
 
   async #refresh(saleId: string, generation: number): Promise<void> {

@@ -51,6 +51,8 @@ export interface LaneHost {
   taken(saleId: string, segment: number): void;
   /** The segment does not know the generation that the lane works with. Resolves when there is a newer picture. */
   stale(saleId: string, generation: number): Promise<void>;
+  /** The purchase is below a watermark that does not name its entry: the buyer's record must be asked. */
+  confirm(pending: Pending): void;
   batchSent(orders: number): void;
   fault(error: unknown, saleId: string, segment: number): void;
 }
@@ -84,7 +86,7 @@ export class Lane {
     this.#host = host;
     this.#sale = sale;
     this.segment = segment;
-    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit);
+    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit, (pending) => host.confirm(pending));
   }
 
   get depth(): number {
@@ -208,14 +210,14 @@ export class Lane {
 
   #settleServed(asked: Pending[], reply: Served, { generation, total }: Answer): Pending[] {
     const short: Pending[] = [];
-    let taken = false;
+    let entry = '';
     for (let i = 0; i < asked.length; i++) {
       const pending = asked[i]!;
       const result = reply.results[i]!;
       switch (result.kind) {
         case 'taken':
-          taken = true;
-          this.#taken(pending, reply.seq, generation);
+          entry ||= pending.orderId;
+          this.#taken(pending, { seq: reply.seq, entry }, generation);
           break;
         case 'replay':
           this.replayed(pending, result, reply.committed, generation);
@@ -231,7 +233,7 @@ export class Lane {
           pending.settle(this.#refused(result));
       }
     }
-    if (taken) this.#host.taken(this.#sale.record.sale.id, this.segment);
+    if (entry !== '') this.#host.taken(this.#sale.record.sale.id, this.segment);
     for (const pending of short) pending.phase = 'queued';
     return short;
   }
@@ -247,14 +249,16 @@ export class Lane {
     return { code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity };
   }
 
-  #taken(pending: Pending, seq: number, generation: number): void {
+  #taken(pending: Pending, at: Pick<Pending, 'seq' | 'entry'>, generation: number): void {
     pending.phase = 'taken';
-    pending.seq = seq;
+    pending.seq = at.seq;
+    pending.entry = at.entry;
     if (!pending.awaitCommit && this.#host.durable) {
       pending.settle({ code: 'accepted', orderId: pending.orderId, quantity: pending.quantity });
     }
-    // A newer generation counts its entries anew: its watermarks say nothing about this one, and the deadline answers.
-    else if (generation === this.#sale.record.generation) this.waiters.add(pending);
+    // A newer generation was built from Postgres meanwhile: whether this order was saved, nobody knows here.
+    else if (generation !== this.#sale.record.generation) pending.phase = 'sent';
+    else this.waiters.add(pending);
   }
 
   /**
@@ -270,7 +274,7 @@ export class Lane {
     pending.orderId = order.orderId;
     if (order.seq <= committed) {
       pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });
-    } else this.#taken(pending, order.seq, generation);
+    } else this.#taken(pending, { seq: order.seq, entry: '' }, generation);
   }
 
   async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {

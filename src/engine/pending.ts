@@ -18,6 +18,8 @@ export class Pending implements TakeOrder {
   orderId = '';
   /** The log entry that carries the order, once it is taken. */
   seq = 0;
+  /** First order id of that entry; `''` where only the buyer's record names the order. */
+  entry = '';
   phase: Phase = 'queued';
   settled = false;
   readonly #done: (outcome: Outcome) => void;

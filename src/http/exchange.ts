@@ -6,7 +6,9 @@
 
 import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js';
 import { isUtf8 } from 'node:buffer';
-import { problem, type Reply } from './problem.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicMs } from '../engine/monotonic.ts';
+import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 export const MAX_BODY_BYTES = 4_096;
 
@@ -22,20 +24,31 @@ export interface Observer {
 /** The requests under way on one port, for a stop that answers what it has begun. */
 export class Traffic {
   #active = 0;
+  #begun = 0;
   #whenIdle: (() => void) | undefined;
   /** True once no more requests are wanted: each answer then closes its connection. */
   draining = false;
 
   begin(): void {
     this.#active++;
+    this.#begun++;
   }
 
   end(): void {
     if (--this.#active === 0) this.#whenIdle?.();
   }
 
-  /** Resolves in the very turn in which the last request was answered, or after `timeoutMs`. */
-  idle(timeoutMs: number): Promise<void> {
+  /** Resolves when no request has been under way for `quietMs`, or after `timeoutMs`. */
+  async quiet(quietMs: number, timeoutMs: number): Promise<void> {
+    const deadline = monotonicMs() + timeoutMs;
+    for (let seen = -1; seen !== this.#begun && monotonicMs() < deadline; ) {
+      await this.#idle(deadline - monotonicMs());
+      seen = this.#begun;
+      await delay(Math.min(quietMs, Math.max(0, deadline - monotonicMs())));
+    }
+  }
+
+  #idle(timeoutMs: number): Promise<void> {
     if (this.#active === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, timeoutMs);
@@ -48,13 +61,11 @@ export class Traffic {
 }
 
 /** What `readBody` hands over: the text, or the answer that the body deserves. */
-export type Body = { readonly text: string } | { readonly refused: Reply };
+export type Body = { readonly text: string } | { readonly refused: Reply; readonly code: ProblemCode };
 
 const EMPTY: Body = { text: '' };
-const NOT_UTF8: Body = { refused: problem('invalid_request', { detail: 'the body is not valid UTF-8' }) };
-const tooLarge = (maxBytes: number): Body => ({
-  refused: problem('payload_too_large', { detail: `the body may have ${maxBytes} bytes` }),
-});
+const NOT_UTF8 = refusedAs('invalid_request', 'the body is not valid UTF-8');
+const tooLarge = (maxBytes: number) => refusedAs('payload_too_large', `the body may have ${maxBytes} bytes`);
 
 /** What all exchanges of one port share. */
 interface Port {
@@ -65,13 +76,16 @@ interface Port {
 export class Exchange {
   readonly #response: HttpResponse;
   readonly #port: Port;
+  readonly #toHead: boolean;
   #over = false;
   /** Within a callback of uWS its writes are gathered anyway; outside, `cork` does it. */
   #withinCallback = true;
 
-  constructor(response: HttpResponse, port: Port) {
+  /** @param toHead the answer must not have a body */
+  constructor(response: HttpResponse, port: Port, toHead = false) {
     this.#response = response;
     this.#port = port;
+    this.#toHead = toHead;
     port.traffic.begin();
     response.onAborted(() => this.#end());
   }
@@ -89,7 +103,7 @@ export class Exchange {
   }
 
   /** Calls back once, with the whole body or why it is refused. What is too long is not kept. */
-  readBody(done: (body: Body) => void, maxBytes = MAX_BODY_BYTES): void {
+  readBody(done: (body: Body) => void | Promise<void>, maxBytes = MAX_BODY_BYTES): void {
     let parts: Buffer[] | undefined;
     let size = 0;
     const read = (chunk: ArrayBuffer, isLast: boolean) => {
@@ -100,7 +114,7 @@ export class Exchange {
       // uWS reuses the chunk's memory.
       parts ??= [];
       parts.push(Buffer.from(chunk.slice(0)));
-      if (isLast) done(decode(Buffer.concat(parts)));
+      if (isLast) return done(decode(Buffer.concat(parts)));
     };
     this.#response.onData((chunk, isLast) => this.run(() => read(chunk, isLast)));
   }
@@ -117,7 +131,9 @@ export class Exchange {
     const response = this.#response.writeStatus(reply.status).writeHeader('content-type', reply.contentType);
     if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
     if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
-    response.end(reply.body, this.#port.traffic.draining);
+    // Without a length: uWS would wait for that many bytes.
+    if (this.#toHead) response.endWithoutBody();
+    else response.end(reply.body, this.#port.traffic.draining);
   }
 
   #end(): void {
@@ -130,6 +146,10 @@ export class Exchange {
     this.#port.observer.fault(error);
     this.reply(problem('internal'));
   }
+}
+
+function refusedAs(code: ProblemCode, detail: string): Body {
+  return { refused: problem(code, { detail }), code };
 }
 
 function decode(bytes: Buffer): Body {
@@ -157,17 +177,16 @@ export class Router {
   end(): void {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
-      const reply = { ...problem('method_not_allowed', { detail: `use ${allow}` }), allow };
-      this.#app.any(
-        pattern,
-        this.#wrapped((exchange) => exchange.reply(reply)),
-      );
+      this.#refuse(pattern, { ...problem('method_not_allowed', { detail: `use ${allow}` }), allow });
     }
-    const nothing = problem('not_found');
-    this.#app.any(
-      '/*',
-      this.#wrapped((exchange) => exchange.reply(nothing)),
-    );
+    this.#refuse('/*', problem('not_found'));
+  }
+
+  #refuse(pattern: string, reply: Reply): void {
+    this.#app.any(pattern, (response, request) => {
+      const exchange = new Exchange(response, this.#port, request.getMethod() === 'head');
+      exchange.run(() => exchange.reply(reply));
+    });
   }
 
   #wrapped(handler: Handler): (response: HttpResponse, request: HttpRequest) => void {

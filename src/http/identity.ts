@@ -2,11 +2,15 @@ import type { HttpRequest } from 'uWebSockets.js';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
+import { type ProblemCode, problem, type Reply } from './problem.ts';
 
-/** Who a request is from, or what is wrong with what it says of that. */
-export type Identity = { readonly buyerId: string } | { readonly refused: string };
+/** Who a request is from, what is wrong with what it says of that, or why that can't be checked now. */
+export type Identity =
+  | { readonly buyerId: string }
+  | { readonly refused: string }
+  | { readonly unavailable: string };
 
-/** Reads the request at once; what it says may take time to check. */
+/** Reads the request at once; what it says may take time to check. Never rejects: not every caller waits for it. */
 export type Authenticate = (request: HttpRequest) => Identity | Promise<Identity>;
 
 const NO_HEADER: Identity = { refused: 'X-Buyer-Id is missing' };
@@ -14,7 +18,10 @@ const BAD_ID: Identity = {
   refused: `a buyer's id must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`,
 };
 
-/** `X-Buyer-Id`, as a trusted gateway sets it. */
+/**
+ * `X-Buyer-Id`, as a trusted gateway sets it. uWS takes bytes beyond ASCII at the ends of a header for white space and
+ * drops them: to keep `caf` and `café` apart is the gateway's task, or that of a token.
+ */
 export function headerIdentity(): Authenticate {
   return (request) => {
     const buyerId = request.getHeader('x-buyer-id');
@@ -28,6 +35,8 @@ export interface JwtOptions {
   readonly jwksUrl: string | undefined;
   readonly audience: string | undefined;
   readonly issuer: string | undefined;
+  /** How long the fetching of the key set may take. */
+  readonly timeoutMs: number;
 }
 
 /** Checking a signature costs more than selling a unit; buyers send the same token again and again. */
@@ -35,11 +44,24 @@ const CACHED_TOKENS = 50_000;
 const ASYMMETRIC = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const MISSING: Identity = { refused: 'Authorization must be "Bearer <token>"' };
 const CLOCK_TOLERANCE_S = 5;
+const UNCHECKED: Identity = { unavailable: 'Who this is from can’t be checked now. Nothing was taken.' };
+/** The key set could not be fetched, or is none: nothing is known of the token. */
+const KEY_SET_FAULTS = ['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'];
+/** A key set that can't be had is reported once in this time, not for every request. */
+const REPORT_EVERY_MS = 10_000;
 
-/** A bearer token whose claim `sub` names the buyer. The algorithm follows from the key, never from the token. */
-export function jwtIdentity({ secret, jwksUrl, audience, issuer }: JwtOptions): Authenticate {
+/**
+ * A bearer token whose claim `sub` names the buyer. The algorithm follows from the key, never from the token.
+ * @param fault told why tokens can't be checked
+ */
+export function jwtIdentity(
+  { secret, jwksUrl, audience, issuer, timeoutMs }: JwtOptions,
+  fault: (error: unknown) => void,
+): Authenticate {
   const key: Uint8Array | JWTVerifyGetKey =
-    secret !== undefined ? new TextEncoder().encode(secret) : createRemoteJWKSet(new URL(jwksUrl!));
+    secret !== undefined
+      ? new TextEncoder().encode(secret)
+      : createRemoteJWKSet(new URL(jwksUrl!), { timeoutDuration: timeoutMs });
   const options = {
     algorithms: secret !== undefined ? ['HS256'] : ASYMMETRIC,
     requiredClaims: ['sub', 'exp'],
@@ -48,16 +70,23 @@ export function jwtIdentity({ secret, jwksUrl, audience, issuer }: JwtOptions): 
     ...(issuer !== undefined && { issuer }),
   };
   const verified = new LRUCache<string, { identity: Identity; untilMs: number }>({ max: CACHED_TOKENS });
+  let reportedMs = Number.NEGATIVE_INFINITY;
 
   async function verify(token: string): Promise<Identity> {
     try {
       const { payload } = await jwtVerify(token, key as JWTVerifyGetKey, options);
-      const identity = checked(payload.sub ?? '');
+      const identity = checked(payload.sub);
       verified.set(token, { identity, untilMs: (payload.exp! + CLOCK_TOLERANCE_S) * 1_000 });
       return identity;
     } catch (error) {
-      if (error instanceof errors.JOSEError) return { refused: `the token is not valid: ${error.message}` };
-      throw error;
+      if (error instanceof errors.JOSEError && !KEY_SET_FAULTS.includes(error.code)) {
+        return { refused: `the token is not valid: ${error.message}` };
+      }
+      if (performance.now() > reportedMs + REPORT_EVERY_MS) {
+        reportedMs = performance.now();
+        fault(error);
+      }
+      return UNCHECKED;
     }
   }
 
@@ -69,6 +98,17 @@ export function jwtIdentity({ secret, jwksUrl, audience, issuer }: JwtOptions): 
   };
 }
 
-function checked(buyerId: string): Identity {
-  return ID_PATTERN.test(buyerId) ? { buyerId } : BAD_ID;
+/** @param buyerId as it was said: a claim may be anything that JSON can hold */
+function checked(buyerId: unknown): Identity {
+  return typeof buyerId === 'string' && ID_PATTERN.test(buyerId) ? { buyerId } : BAD_ID;
+}
+
+/** What is answered to somebody who is not let in. */
+export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
+  code: ProblemCode;
+  reply: Reply;
+} {
+  return 'refused' in identity
+    ? { code: 'unauthenticated', reply: problem('unauthenticated', { detail: identity.refused }) }
+    : { code: 'unavailable', reply: problem('unavailable', { detail: identity.unavailable }) };
 }

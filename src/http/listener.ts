@@ -4,9 +4,17 @@ import type { Traffic } from './exchange.ts';
 
 export interface Listener {
   readonly port: number;
-  /** No new connections; what is under way is answered, for at most `graceMs`; then all connections are closed. */
+  /**
+   * No new connections. Threads that share a port all do this before one of them drains: a client that is told to go comes
+   * back at once, and a listener that is then closed would reset him.
+   */
+  stopListening(): void;
+  /** What is under way is answered, for at most `graceMs`; then all connections are closed. */
   drain(graceMs: number): Promise<void>;
 }
+
+/** A request may be on its way on a connection that looks idle: it is waited for this long before connections are closed. */
+const QUIET_MS = 100;
 
 /**
  * @param port 0 for any free one
@@ -29,12 +37,18 @@ export function listen(
         );
         return;
       }
+      let listening = true;
+      const stopListening = () => {
+        if (listening) uWS.us_listen_socket_close(socket);
+        listening = false;
+      };
       resolve({
         port: uWS.us_socket_local_port(socket),
+        stopListening,
         async drain(graceMs) {
-          uWS.us_listen_socket_close(socket);
+          stopListening();
           traffic.draining = true;
-          await traffic.idle(graceMs);
+          await traffic.quiet(QUIET_MS, graceMs);
           app.close();
         },
       });

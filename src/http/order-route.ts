@@ -1,35 +1,45 @@
 /** `GET /v1/orders/{orderId}`: an order, for its owner. */
-import { isOrderId, type OrderRecord } from '../sync/order-reader.ts';
-import type { Handler } from './exchange.ts';
-import type { Authenticate } from './identity.ts';
-import { json, problem } from './problem.ts';
 
-export interface OrderHost {
+import { StockadeError } from '../engine/errors.ts';
+import { within } from '../engine/within.ts';
+import { isOrderId, type OrderRecord } from '../sync/order-reader.ts';
+import type { Handler, Observer } from './exchange.ts';
+import { type Authenticate, refusal } from './identity.ts';
+import { json, problem, type Reply } from './problem.ts';
+
+export interface OrderHost extends Observer {
   readonly authenticate: Authenticate;
   /** From Postgres. */
   readOrder(orderId: string): Promise<OrderRecord | undefined>;
   /** From the buyer's records: orders that are accepted and not in Postgres yet. */
   findAccepted(buyerId: string, orderId: string): Promise<{ saleId: string; quantity: number } | undefined>;
+  readonly readDeadlineMs: number;
 }
+
+const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Ask again.' });
 
 export function orderRoute(host: OrderHost): Handler {
   return async (exchange, request) => {
     const orderId = request.getParameter(0) ?? '';
     const identity = await host.authenticate(request);
-    if ('refused' in identity)
-      return exchange.reply(problem('unauthenticated', { detail: identity.refused }));
+    if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);
     if (!isOrderId(orderId)) return exchange.reply(problem('unknown_order'));
-    const order = await host.readOrder(orderId);
-    if (order) {
-      if (order.buyerId !== identity.buyerId) return exchange.reply(problem('forbidden'));
-      const { saleId, quantity, status, committedAt } = order;
-      return exchange.reply(
-        json(200, { orderId, saleId, quantity, status, committedAt: committedAt.toISOString() }),
-      );
+    try {
+      exchange.reply(await within(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
+    } catch (error) {
+      if (!(error instanceof StockadeError)) host.fault(error);
+      exchange.reply(UNREADABLE);
     }
-    const accepted = await host.findAccepted(identity.buyerId, orderId);
-    exchange.reply(
-      accepted ? json(200, { orderId, ...accepted, status: 'accepted' }) : problem('unknown_order'),
-    );
   };
+}
+
+async function orderFor(host: OrderHost, buyerId: string, orderId: string): Promise<Reply> {
+  const order = await host.readOrder(orderId);
+  if (order) {
+    if (order.buyerId !== buyerId) return problem('forbidden');
+    const { saleId, quantity, status, committedAt } = order;
+    return json(200, { orderId, saleId, quantity, status, committedAt: committedAt.toISOString() });
+  }
+  const accepted = await host.findAccepted(buyerId, orderId);
+  return accepted ? json(200, { orderId, ...accepted, status: 'accepted' }) : problem('unknown_order');
 }

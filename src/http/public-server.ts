@@ -1,11 +1,11 @@
 import * as uWS from 'uWebSockets.js';
-import { type Observer, Router, Traffic } from './exchange.ts';
+import { Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { type OrderHost, orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { type SaleHost, saleRoute } from './sale-route.ts';
 
-export type PublicHost = PurchaseHost & SaleHost & OrderHost & Observer;
+export type PublicHost = PurchaseHost & SaleHost & OrderHost;
 
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {

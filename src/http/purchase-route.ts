@@ -2,9 +2,9 @@
 import type { Outcome, Purchase } from '../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import type { Exchange, Handler } from './exchange.ts';
-import type { Authenticate, Identity } from './identity.ts';
-import { json, problem, type Reply } from './problem.ts';
+import type { Handler } from './exchange.ts';
+import { type Authenticate, type Identity, refusal } from './identity.ts';
+import { json, type ProblemCode, problem, type Reply } from './problem.ts';
 
 export interface PurchaseHost {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
@@ -25,13 +25,14 @@ export function purchaseRoute(host: PurchaseHost): Handler {
     const awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
     const identity = host.authenticate(request);
 
-    const refuse = (reply: Reply, code: string) => {
+    const refuse = (reply: Reply, code: ProblemCode) => {
       exchange.reply(reply);
       host.answered(code, monotonicMs() - began);
     };
     const buy = (who: Identity, quantity: number) => {
-      if ('refused' in who) {
-        return refuse(problem('unauthenticated', { detail: who.refused }), 'unauthenticated');
+      if (!('buyerId' in who)) {
+        const { reply, code } = refusal(who);
+        return refuse(reply, code);
       }
       if (key !== '' && !ID_PATTERN.test(key)) {
         return refuse(problem('invalid_request', { detail: BAD_KEY }), 'invalid_request');
@@ -43,30 +44,15 @@ export function purchaseRoute(host: PurchaseHost): Handler {
     };
 
     exchange.readBody((body) => {
-      if ('refused' in body) return refuse(body.refused, 'invalid_request');
+      if ('refused' in body) return refuse(body.refused, body.code);
       const quantity = quantityOf(body.text);
       if (typeof quantity === 'string') {
         return refuse(problem('invalid_request', { detail: quantity }), 'invalid_request');
       }
-      if (identity instanceof Promise) void whenKnown(exchange, identity, (who) => buy(who, quantity));
-      else buy(identity, quantity);
+      if (identity instanceof Promise) return identity.then((who) => buy(who, quantity));
+      buy(identity, quantity);
     });
   };
-}
-
-async function whenKnown(
-  exchange: Exchange,
-  identity: Promise<Identity>,
-  then: (who: Identity) => void,
-): Promise<void> {
-  try {
-    then(await identity);
-  } catch {
-    // The key set could not be fetched: nothing is known of the token.
-    exchange.reply(
-      problem('unavailable', { detail: 'Who this is from can’t be checked now. Nothing was taken.' }),
-    );
-  }
 }
 
 /** What most clients send, so that it need not be parsed. */

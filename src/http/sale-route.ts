@@ -1,11 +1,14 @@
 /** `GET /v1/sales/{saleId}`: what anybody may know of a sale. */
 import { LRUCache } from 'lru-cache';
 import type { SaleRecord } from '../engine/contract.ts';
-import type { Handler } from './exchange.ts';
+import { StockadeError } from '../engine/errors.ts';
+import { within } from '../engine/within.ts';
+import type { Handler, Observer } from './exchange.ts';
 import { json, problem } from './problem.ts';
 
-export interface SaleHost {
+export interface SaleHost extends Observer {
   readSale(saleId: string): Promise<PublicSale | undefined>;
+  readonly readDeadlineMs: number;
 }
 
 export interface PublicSale {
@@ -17,6 +20,7 @@ export interface PublicSale {
 /** The crowd looks at the counter more often than it buys; this is how old it may be. */
 const REMAINING_TTL_MS = 200;
 const CACHED_SALES = 1_000;
+const UNREADABLE = problem('unavailable', { detail: 'The sale can’t be read now. Ask again.' });
 
 export function saleRoute(host: SaleHost): Handler {
   const cache = new LRUCache<string, { found: PublicSale | undefined }>({
@@ -26,8 +30,13 @@ export function saleRoute(host: SaleHost): Handler {
   });
   return async (exchange, request) => {
     const saleId = request.getParameter(0) ?? '';
-    const sale = (await cache.fetch(saleId))?.found;
-    exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));
+    try {
+      const sale = (await within(host.readDeadlineMs, cache.fetch(saleId)))?.found;
+      exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));
+    } catch (error) {
+      if (!(error instanceof StockadeError)) host.fault(error);
+      exchange.reply(UNREADABLE);
+    }
   };
 }
 

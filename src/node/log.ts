@@ -14,6 +14,13 @@ const REDACTED = [
   'headers.authorization',
 ];
 
+/** Errors of Redis carry their command; the arguments of AUTH are the password. */
+function describeError(error: Error): object {
+  const described = pino.stdSerializers.err(error) as pino.SerializedError & { command?: { name?: string } };
+  if (described?.command) described.command = { name: String(described.command.name) };
+  return described;
+}
+
 const toStderr = new WeakSet<Log>();
 
 /** Whether worker threads, which each write for themselves, must keep off stdout too. */
@@ -26,6 +33,7 @@ export function createLog(config: Pick<Config, 'logLevel'>, options: { stderr?: 
   const log = pino(
     {
       level: config.logLevel,
+      serializers: { err: describeError },
       redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`]), censor: '(hidden)' },
     },
     pino.destination({ dest: options.stderr ? 2 : 1, sync: true }),

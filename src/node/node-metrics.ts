@@ -3,11 +3,15 @@ import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
 import type { Board } from '../engine/board.ts';
 import type { Backend } from '../engine/contract.ts';
 import type { SaleView } from '../engine/directory.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
+import { within } from '../engine/within.ts';
 import { BATCH_BOUNDS, type HistogramData, LATENCY_BOUNDS_S } from '../http/request-stats.ts';
 import type { WorkerMetrics } from './worker.ts';
 
 /** Sales with metrics of their own: a label per sale must not grow without bound. */
 const MAX_LABELLED_SALES = 200;
+/** For the counters of all sales together. A backend that can't be reached must not take the metrics along. */
+const SNAPSHOTS_MS = 2_000;
 
 export interface MetricSources {
   readonly board: Board;
@@ -32,13 +36,15 @@ export class NodeMetrics {
     this.#collect = async () => {
       for (const metric of [soldOut, epoch, left, empty]) metric.reset();
       const { board, backend, views } = this.#sources;
+      const deadline = monotonicMs() + SNAPSHOTS_MS;
       for (const { record, slot } of [...views.values()].slice(-MAX_LABELLED_SALES)) {
         const sale = record.sale.id;
         soldOut.set({ sale }, board.isSoldOut(slot) ? 1 : 0);
         epoch.set({ sale }, board.epoch(slot));
-        const segments = await backend.sales
-          .snapshot(sale, record.sale.segments, record.generation)
-          .catch(() => []);
+        const timeLeftMs = deadline - monotonicMs();
+        if (timeLeftMs <= 0) continue;
+        const reading = backend.sales.snapshot(sale, record.sale.segments, record.generation);
+        const segments = await within(timeLeftMs, reading).catch(() => []);
         const units = segments.flatMap((segment) => segment.counters?.left ?? []);
         if (units.length === 0) continue;
         left.set(

@@ -123,6 +123,7 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
   const leases = await WorkerLeases.take(stores.db, config.workers);
   releasers.add(() => leases.release());
   releasers.add(() => Promise.all(workers.map((worker) => worker.stop())));
+  releasers.add(() => Promise.all(workers.map((worker) => worker.stopListening())));
   const orderKey = await orderIdKey(stores.db);
   const failures: Promise<Error>[] = [];
   const port = await claimPort(config.host, config.port);
@@ -171,6 +172,7 @@ function workerSettings(
           jwksUrl: config.jwtJwksUrl?.reveal(),
           audience: config.jwtAudience,
           issuer: config.jwtIssuer,
+          timeoutMs: config.requestDeadlineMs,
         }
       : undefined,
     requestDeadlineMs: config.requestDeadlineMs,

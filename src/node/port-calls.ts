@@ -1,5 +1,6 @@
 /** Calls over a message port: a name and an argument go over, a result or an error comes back. */
 import type { MessagePort, Worker } from 'node:worker_threads';
+import { StockadeError } from '../engine/errors.ts';
 
 export type Port = Worker | MessagePort;
 
@@ -7,7 +8,7 @@ type Handlers = Record<string, (argument: never) => unknown>;
 type Message =
   | { kind: 'call'; id: number; name: string; argument: unknown }
   | { kind: 'result'; id: number; value: unknown }
-  | { kind: 'error'; id: number; message: string };
+  | { kind: 'error'; id: number; message: string; code: string | undefined };
 
 interface Waiting {
   resolve(value: unknown): void;
@@ -20,6 +21,7 @@ export class PortCalls {
   readonly #handlers: Handlers;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 1;
+  #isAbandoned = false;
 
   constructor(port: Port, handlers: Handlers) {
     this.#port = port;
@@ -27,7 +29,9 @@ export class PortCalls {
     port.on('message', (message: Message) => void this.#receive(message));
   }
 
+  /** @throws what the other end has thrown: its message, and its code if it has one */
   call<T>(name: string, argument?: unknown): Promise<T> {
+    if (this.#isAbandoned) return Promise.reject(gone());
     const id = this.#nextId++;
     return new Promise<T>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
@@ -40,7 +44,7 @@ export class PortCalls {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === 'result') waiting?.resolve(message.value);
-    else waiting?.reject(new Error(message.message));
+    else waiting?.reject(errorFrom(message));
   }
 
   async #answer({ id, name, argument }: Extract<Message, { kind: 'call' }>): Promise<void> {
@@ -49,13 +53,23 @@ export class PortCalls {
       this.#port.postMessage({ kind: 'result', id, value } satisfies Message);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      this.#port.postMessage({ kind: 'error', id, message: text } satisfies Message);
+      const code = error instanceof StockadeError ? error.code : undefined;
+      this.#port.postMessage({ kind: 'error', id, message: text, code } satisfies Message);
     }
   }
 
-  /** The other end is gone: whoever waits for it is told. */
+  /** The other end is gone: whoever waits for it is told, and so is whoever calls it later. */
   abandon(): void {
-    for (const { reject } of this.#waiting.values()) reject(new Error('the other thread has ended'));
+    this.#isAbandoned = true;
+    for (const { reject } of this.#waiting.values()) reject(gone());
     this.#waiting.clear();
   }
+}
+
+function errorFrom({ message, code }: Extract<Message, { kind: 'error' }>): Error {
+  return code === undefined ? new Error(message) : new StockadeError(code, message);
+}
+
+function gone(): Error {
+  return new Error('the other thread has ended');
 }

@@ -31,6 +31,7 @@ export class SaleDirectory implements Directory {
   readonly #lookups = pLimit(PARALLEL_LOOKUPS);
   readonly #listeners: ((view: SaleView) => void)[] = [];
   #nextSlot = 0;
+  #changesHeard = 0;
   #polls = 0;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
@@ -43,7 +44,10 @@ export class SaleDirectory implements Directory {
   async start(): Promise<void> {
     this.#unsubscribe = await this.#backend.subscribe({
       saleChanged: (saleId) => {
+        this.#changesHeard++;
         this.#unknown.delete(saleId);
+        // A read that has begun may not have seen the change.
+        this.#reading.delete(saleId);
         if (this.#views.has(saleId)) void this.#read(saleId).catch(() => {});
       },
     });
@@ -97,9 +101,11 @@ export class SaleDirectory implements Directory {
 
   async #readNow(saleId: string): Promise<SaleView | undefined> {
     const asked = monotonicMs();
+    const heard = this.#changesHeard;
     const record = await this.#backend.sales.read(saleId);
     if (record) return this.#learn(record, asked);
-    this.#unknown.set(saleId, true);
+    // Whatever has changed meanwhile may be that this sale is there now.
+    if (heard === this.#changesHeard) this.#unknown.set(saleId, true);
     return undefined;
   }
 

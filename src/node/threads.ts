@@ -46,6 +46,7 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     failed,
     metrics: () => calls.call<WorkerMetrics>('metrics'),
     renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),
+    stopListening: () => calls.call<void>('stopListening').catch(() => {}),
     async stop() {
       stopping = true;
       await calls.call('stop').catch(() => {});

@@ -28,6 +28,7 @@ const calls = new PortCalls(parentPort!, {
   metrics: () => worker!.metrics(),
   renewed: (expiresAtMs: number) => worker!.renewed(expiresAtMs),
   changed: (view: SaleView) => directory.changed(view),
+  stopListening: () => worker!.stopListening(),
   stop: () => stop(),
 });
 const directory = new DirectoryLink(calls);

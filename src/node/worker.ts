@@ -7,6 +7,7 @@ import type { Backend } from '../engine/contract.ts';
 import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
 import { OrderIds, takenAtMs } from '../engine/order-id.ts';
+import { within } from '../engine/within.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
 import { servePublic } from '../http/public-server.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
@@ -49,6 +50,8 @@ export interface RunningWorker {
   metrics(): Promise<WorkerMetrics>;
   /** The worker's number was renewed. */
   renewed(expiresAtMs: number): void;
+  /** No new connections; to be called on all workers of a port before one of them is stopped (http/listener.ts). */
+  stopListening(): Promise<void>;
   /** Answers what has come, then lets go of everything. */
   stop(): Promise<void>;
 }
@@ -84,13 +87,15 @@ export async function startWorker({
   });
   const listener = await servePublic(
     {
-      authenticate: authentication(settings.jwt),
+      authenticate: authentication(settings.jwt, log),
       buy: (purchase, done) => engine.buy(purchase, done),
       answered: (outcome, ms) => stats.answered(outcome, ms),
-      readSale: (saleId) => publicSale(engine, backend, saleId),
+      // Half of the time, so that a sale whose counters can't be read is shown without them.
+      readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
       readOrder: (orderId) => readOrder(db, orderId),
       findAccepted: async (buyerId, orderId) =>
         Date.now() - takenAtMs(orderId) < ACCEPTED_WITHIN_MS ? engine.findOrder(buyerId, orderId) : undefined,
+      readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
     },
     settings.host,
@@ -102,6 +107,9 @@ export async function startWorker({
     renewed(expiresAtMs) {
       leaseExpiresAtMs = expiresAtMs;
     },
+    async stopListening() {
+      listener.stopListening();
+    },
     async stop() {
       await listener.drain(settings.shutdownGraceMs);
       await engine.close();
@@ -109,15 +117,22 @@ export async function startWorker({
   };
 }
 
-function authentication(jwt: JwtOptions | undefined): Authenticate {
-  return jwt ? jwtIdentity(jwt) : headerIdentity();
+function authentication(jwt: JwtOptions | undefined, log: Log): Authenticate {
+  if (!jwt) return headerIdentity();
+  return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
 }
 
-async function publicSale(engine: Engine, backend: Backend, saleId: string): Promise<PublicSale | undefined> {
+async function publicSale(
+  engine: Engine,
+  backend: Backend,
+  saleId: string,
+  snapshotMs: number,
+): Promise<PublicSale | undefined> {
   const view = await engine.view(saleId);
   if (!view) return undefined;
   const { sale, generation } = view.record;
-  const segments = await backend.sales.snapshot(sale.id, sale.segments, generation).catch(() => []);
+  const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
+  const segments = await within(snapshotMs, reading).catch(() => []);
   const whole = segments.length > 0 && segments.every((segment) => segment.counters);
   const remaining = whole ? segments.reduce((sum, segment) => sum + segment.counters!.left, 0) : undefined;
   return { record: view.record, remaining };

@@ -50,6 +50,7 @@ export function watermarksOf(
     generation: to.generation,
     seq: to.seq,
     orders: entries.at(-1)!.ordersSoFar,
+    tails: entries.map((entry) => entry.tail),
     rejected:
       rejected.size === 0
         ? []

@@ -33,6 +33,13 @@ export function checkChain(read: LogRead): ChainVerdict {
   return { ok: true };
 }
 
+/** Whether a log that is read from before `position` holds the entry there, or at least what follows on it. */
+export function isOn({ head, entries: [first] }: LogRead, { seq, tail }: LogPosition): boolean {
+  if (first?.seq === seq) return first.tail === tail;
+  if (first) return first.seq === seq + 1 && first.previous === tail;
+  return head?.seq === seq && head.tail === tail;
+}
+
 export function after(position: LogPosition, entry: LogEntry): LogPosition {
   return { ...position, seq: entry.seq, tail: entry.tail };
 }

@@ -17,7 +17,7 @@
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
-import type { Backend, Holding, LogRead } from '../engine/contract.ts';
+import type { Backend, Holding, LogRead, Rejection } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { homeSegment } from '../engine/home-segment.ts';
@@ -34,6 +34,8 @@ const PARALLEL_LOADS = 8;
 export interface RebuildReport {
   readonly generation: number;
   readonly salvagedOrders: number;
+  /** Salvaged orders that Postgres refused. */
+  readonly rejected: readonly Rejection[];
   readonly loadedBuyers: number;
 }
 
@@ -45,25 +47,41 @@ export async function rebuildSale(
 ): Promise<RebuildReport | undefined> {
   const before = await readSale(db, saleId);
   if (!before) return undefined;
-  await backend.sales.freeze(saleId, before.sale.segments, before.generation);
-  const salvagedOrders = await salvage(db, backend, before);
+  const rejected: Rejection[] = [];
+  let salvagedOrders = 0;
+  for (const generation of await generationsOf(backend, before)) {
+    await backend.sales.freeze(saleId, before.sale.segments, generation);
+    salvagedOrders += await salvage(db, backend, before, generation, rejected);
+  }
   const row = await nextGeneration(db, before);
   await loadSegments(backend, row);
   const loadedBuyers = await loadBuyers(db, backend, row);
   await backend.sales.publish(row);
-  return { generation: row.generation, salvagedOrders, loadedBuyers };
+  return { generation: row.generation, salvagedOrders, rejected, loadedBuyers };
 }
 
-async function salvage(db: Database, backend: Backend, row: SaleRow): Promise<number> {
+/** A backend that was restored from a copy may sell in an older generation than Postgres has: its logs count too. */
+async function generationsOf(backend: Backend, { sale, generation }: SaleRow): Promise<number[]> {
+  const record = await backend.sales.read(sale.id);
+  return record && record.generation < generation ? [record.generation, generation] : [generation];
+}
+
+async function salvage(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  generation: number,
+  rejected: Rejection[],
+): Promise<number> {
   let salvaged = 0;
   const { id: saleId, segments } = row.sale;
   for (let segment = 0; segment < segments; segment++) {
-    let position = { saleId, segment, generation: row.generation, seq: 0, tail: '' };
+    let position = { saleId, segment, generation, seq: 0, tail: '' };
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
       const last = read?.entries.at(-1);
       if (!read || !last) break;
-      salvaged += await db.transaction((trx) => applyUnknown(trx, row, read));
+      salvaged += await db.transaction((trx) => applyUnknown(trx, row, read, rejected));
       position = { ...position, seq: last.seq, tail: last.tail };
     }
   }
@@ -75,6 +93,7 @@ async function applyUnknown(
   trx: Knex.Transaction,
   { sale, generation }: SaleRow,
   read: LogRead,
+  rejected: Rejection[],
 ): Promise<number> {
   const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [
     sale.id,
@@ -96,16 +115,17 @@ async function applyUnknown(
     orders: entry.orders.filter((order) => !known.has(order.orderId)),
   }));
   const { slices, orders } = batchOf([{ ...read, entries }], Number.POSITIVE_INFINITY);
-  if (orders > 0) await sell(trx, slices);
+  if (orders > 0) rejected.push(...(await sell(trx, slices)));
   return orders;
 }
 
-async function sell(trx: Knex.Transaction, slices: readonly Slice[]): Promise<void> {
+async function sell(trx: Knex.Transaction, slices: readonly Slice[]): Promise<Rejection[]> {
   try {
     await trx.transaction((savepoint) => applySlices(savepoint, slices, []));
+    return [];
   } catch (error) {
     if (!(error instanceof GuardRefused)) throw error;
-    await sellEach(trx, slices);
+    return [...(await sellEach(trx, slices)).values()];
   }
 }
 

@@ -4,6 +4,7 @@ import type { Backend, SaleState } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { parseSale, saleToJson } from '../engine/sale-json.ts';
 import { type Database, rows } from './database.ts';
+import { followState } from './follow-state.ts';
 import {
   SaleExists,
   type SaleOperations,
@@ -107,8 +108,8 @@ export class SaleService implements SaleOperations {
     );
     const row = await this.#row(saleId);
     if (changed.length === 0) throw new WrongState(saleId, row.state, called);
-    await this.#backend.sales.setState(row);
-    return this.#status(row);
+    await followState(this.#db, this.#backend, saleId);
+    return this.show(saleId);
   }
 
   async #row(saleId: string): Promise<SaleRow> {

@@ -21,7 +21,8 @@ import { applyEach } from './apply-each.ts';
 import { type Batch, batchOf, watermarksOf } from './batch.ts';
 import { type Cursor, readCursors } from './cursors.ts';
 import type { Database } from './database.ts';
-import { checkChain, checkHead } from './log-chain.ts';
+import { followState } from './follow-state.ts';
+import { checkChain, checkHead, isOn } from './log-chain.ts';
 import { rebuildSale } from './rebuild.ts';
 import { applyReturns, readRejections } from './returns.ts';
 import type { SaleLocks } from './sale-locks.ts';
@@ -63,6 +64,7 @@ export class Sync {
   #stopping = false;
   #sweepDue = 0;
   #wake: (() => void) | undefined;
+  #deaf = false;
   #running: Promise<void> | undefined;
   #swept: () => void = () => {};
   /** Resolves after the first sweep: every sale is in the backend then. */
@@ -100,11 +102,11 @@ export class Sync {
       } catch (error) {
         this.#options.events.crashed({ error, retryMs });
         await this.#forget();
-        await this.#sleep(retryMs);
+        await this.#sleep(retryMs, 'deaf');
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
-    await this.#advancing.catch(() => {});
+    await this.#advancing;
   }
 
   async #step(): Promise<void> {
@@ -154,8 +156,8 @@ export class Sync {
     }
     this.#noteApplied(batch);
     const watermarks = watermarksOf(batch, rejected);
-    // Not awaited: the next batch may be read meanwhile. In order, because a watermark means "all up to here".
-    this.#advancing = this.#advancing.then(() => this.#advance(watermarks));
+    // Not awaited: the next batch may be read meanwhile.
+    void this.#tell(watermarks);
     const oldestMs = Date.now() - takenAtMs(batch.slices[0]!.entries[0]!.tail);
     events.applied({ orders: batch.orders, oldestMs, tookMs: monotonicMs() - began });
   }
@@ -180,18 +182,25 @@ export class Sync {
     this.#ordersPerEntry = Math.max(1, (this.#ordersPerEntry * 3 + batch.orders / entries) / 4);
   }
 
-  /** Never rejects: what the backend does not take now is told again with the next sweep. */
-  async #advance(watermarks: Watermark[]): Promise<void> {
-    try {
-      await this.#options.backend.log.advance(watermarks);
-    } catch {
-      this.#untold.push(...watermarks);
-    }
+  /**
+   * One after the other: a watermark means "all up to here", so that a newer one must not get ahead of an older one that
+   * names a rejected order. Never rejects: what the backend does not take now is told again, before all that is newer.
+   */
+  #tell(watermarks: readonly Watermark[]): Promise<void> {
+    this.#advancing = this.#advancing.then(async () => {
+      const untold = [...this.#untold.splice(0), ...watermarks];
+      try {
+        await this.#options.backend.log.advance(untold);
+      } catch {
+        this.#untold = untold;
+      }
+    });
+    return this.#advancing;
   }
 
   async #sweep(): Promise<void> {
     this.#sweepDue = monotonicMs() + SWEEP_MS;
-    if (this.#untold.length > 0) await this.#advance(this.#untold.splice(0));
+    if (this.#untold.length > 0) await this.#tell([]);
     const sales = (await readSales(this.#options.db)).filter((row) => !this.#finished.has(row.sale.id));
     const pulses = await this.#options.backend.sales.pulse(sales.map((row) => row.sale.id));
     let backlog = 0;
@@ -225,7 +234,7 @@ export class Sync {
       await this.#rebuild(id, 'the backend does not hold the sale in its newest generation');
       return 0;
     }
-    if (pulse.state !== row.state) await this.#options.backend.sales.setState(row);
+    if (pulse.state !== row.state) await followState(this.#options.db, this.#options.backend, id);
     for (const read of await this.#options.backend.log.readLog(log.positions, 0)) {
       const verdict = checkHead(read);
       if (!verdict.ok) await this.#broken(read, verdict.problem);
@@ -246,29 +255,51 @@ export class Sync {
       return undefined;
     }
     this.#foreignUntil.delete(saleId);
-    const cursors = await readCursors(this.#options.db, saleId);
+    const cursors = await this.#lockedCursors(saleId);
     const log = new SaleLog(saleId, cursors);
     this.#logs.set(saleId, log);
     await this.#resume(saleId, cursors);
     return log;
   }
 
+  /** A lock without a log would be nobody's to unlock: the sale would be foreign to this sync for good. */
+  async #lockedCursors(saleId: string): Promise<Cursor[]> {
+    try {
+      return await readCursors(this.#options.db, saleId);
+    } catch (error) {
+      await this.#options.locks.unlock(saleId).catch(() => {});
+      throw error;
+    }
+  }
+
   /** The sync before this one may have died between its commit and telling the backend of it. */
   async #resume(saleId: string, cursors: readonly Cursor[]): Promise<void> {
     await applyReturns(this.#options.db, this.#options.backend, saleId);
     const rejected = await readRejections(this.#options.db, saleId);
-    const applied = cursors.filter((cursor) => cursor.seq > 0);
-    await this.#advance(applied.map((cursor) => ({ ...cursor, rejected })));
+    await this.#tell(await this.#applied(cursors, rejected));
     this.#logs.get(saleId)?.grow(cursors.map((cursor) => cursor.segment));
   }
 
+  /** Watermarks of the logs that hold what was applied. The others have lost writes, and must not be trimmed. */
+  async #applied(cursors: readonly Cursor[], rejected: readonly Rejection[]): Promise<Watermark[]> {
+    const begun = cursors.filter((cursor) => cursor.seq > 0);
+    const before = begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 }));
+    const reads = await this.#options.backend.log.readLog(before, 1);
+    return begun
+      .filter((cursor, i) => isOn(reads[i]!, cursor))
+      .map((cursor) => ({ ...cursor, rejected, tails: [cursor.tail] }));
+  }
+
   /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
-  async #broken({ position }: LogRead, problem: string): Promise<void> {
+  async #broken({ position, head }: LogRead, problem: string): Promise<void> {
     const cursors = await readCursors(this.#options.db, position.saleId);
     const cursor = cursors[position.segment];
     if (cursor?.generation !== position.generation || cursor.seq !== position.seq)
       return this.#forget([position.saleId]);
-    this.#options.events.logBroken({ saleId: position.saleId, segment: position.segment, problem });
+    // A rebuild that was not finished is no loss.
+    if (!head?.frozen) {
+      this.#options.events.logBroken({ saleId: position.saleId, segment: position.segment, problem });
+    }
     await this.#rebuild(position.saleId, problem);
   }
 
@@ -278,7 +309,10 @@ export class Sync {
     const { db, backend, events } = this.#options;
     try {
       const report = await rebuildSale(db, backend, saleId);
-      if (report) events.rebuilt({ saleId, why, ...report });
+      if (!report) return;
+      const { rejected, ...built } = report;
+      for (const rejection of rejected) events.rejected({ saleId, ...rejection });
+      events.rebuilt({ saleId, why, ...built });
     } catch (error) {
       if (!(error instanceof StaleGeneration)) throw error;
     } finally {
@@ -307,6 +341,7 @@ export class Sync {
     return false;
   }
 
+  /** A hint wakes the loop, but not from the pause after a failure: under load that would be no pause. */
   #hint(saleId: string, segments: readonly number[]): void {
     let hinted = this.#hinted.get(saleId);
     if (!hinted) {
@@ -314,11 +349,12 @@ export class Sync {
       this.#hinted.set(saleId, hinted);
     }
     for (const segment of segments) hinted.add(segment);
-    this.#wake?.();
+    if (!this.#deaf) this.#wake?.();
   }
 
-  async #sleep(ms: number): Promise<void> {
+  async #sleep(ms: number, hearing: 'deaf' | 'to hints' = 'to hints'): Promise<void> {
     if (ms <= 0 || this.#stopping) return;
+    this.#deaf = hearing === 'deaf';
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {

@@ -7,7 +7,8 @@
  * The two stores can't be read at one instant. They need not: a take moves units from a segment to its log, so that
  * their sum stays; a commit moves them from the log to Postgres, where stock and cursors change together. So Postgres is
  * read first, at one instant of its own; then the segments, at one of theirs; and a log's part is its units taken by the
- * second instant less those applied by the first. What the logs really hold is counted besides, and must agree.
+ * second instant less those applied by the first. What the logs really hold is counted besides, and must agree; of a
+ * log whose cursor has moved meanwhile that can't be said, as its entries are trimmed while they are counted.
  */
 import type { Backend, LogEntry, SegmentSnapshot } from '../engine/contract.ts';
 import { unitsOf } from './batch.ts';
@@ -18,8 +19,8 @@ import { type Identity, type Term, UnknownSale, type VerifyReport } from './oper
 import { readSale, type SaleRow } from './sale-rows.ts';
 
 const LOG_PAGE_ENTRIES = 1_000;
-/** A running sync trims what is being counted: then all is read again, at most this often. */
-const MAX_ATTEMPTS = 20;
+/** While the sale moves all is read again, at most this often, until every log has been counted once. */
+const MAX_ATTEMPTS = 10;
 
 interface Truth {
   readonly row: SaleRow;
@@ -29,19 +30,28 @@ interface Truth {
   readonly committedOrders: number;
   readonly distinctBuyers: number;
   readonly returns: number;
+  /** Orders that are about to be taken back: whether the backend has done it already can't be seen. */
+  readonly pendingReturns: number;
   readonly rejectedOrders: number;
   readonly aboveLimit: readonly string[];
 }
 
 /** @throws UnknownSale, or the database's or backend's error */
 export async function verifySale(db: Database, backend: Backend, saleId: string): Promise<VerifyReport> {
+  const counted = new Set<number>();
   for (let attempt = 1; ; attempt++) {
     const truth = await readTruth(db, saleId);
-    const { row } = truth;
+    const { row, cursors } = truth;
     const segments = await backend.sales.snapshot(saleId, row.sale.segments, row.generation);
-    const logs = await readLogs(backend, truth.cursors);
-    const report = compare(truth, segments, logs);
-    if (report.ok || attempt === MAX_ATTEMPTS || !(await hasMoved(db, truth))) return report;
+    const uncounted = cursors.filter((cursor) => !counted.has(cursor.segment));
+    const logs = await readLogs(backend, uncounted);
+    const moved = await movedSince(db, truth);
+    const still = logs.filter((log) => !moved.has(log.cursor.segment));
+    const report = compare(truth, segments, still);
+    if (report.ok) for (const { cursor } of still) counted.add(cursor.segment);
+    const complete = report.ok && counted.size === cursors.length;
+    const steady = moved.size === 0 && truth.pendingReturns === 0;
+    if (complete || steady || attempt === MAX_ATTEMPTS) return report;
   }
 }
 
@@ -56,6 +66,7 @@ async function readTruth(db: Database, saleId: string): Promise<Truth> {
         `SELECT
            (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = s.id) AS movements,
            (SELECT coalesce(sum(units), 0) FROM stock_returns WHERE sale_id = s.id AND applied_at IS NULL) AS returns,
+           (SELECT count(*) FROM stock_returns WHERE sale_id = s.id AND applied_at IS NULL) AS pending,
            (SELECT count(*) FROM orders WHERE sale_id = s.id AND status = 'rejected') AS rejected,
            live.units, live.orders, live.buyers
          FROM sales s, LATERAL (
@@ -79,6 +90,7 @@ async function readTruth(db: Database, saleId: string): Promise<Truth> {
         committedOrders: Number(sums!.orders),
         distinctBuyers: Number(sums!.buyers),
         returns: Number(sums!.returns),
+        pendingReturns: Number(sums!.pending),
         rejectedOrders: Number(sums!.rejected),
         aboveLimit: above.map(
           (b) => `buyer ${b.buyer_id} holds ${b.units} units, above ${row.sale.perBuyerLimit}`,
@@ -118,18 +130,20 @@ function compare(
   logs: readonly LogContent[],
 ): VerifyReport {
   const { row, cursors } = truth;
+  const logOf = new Map(logs.map((log) => [log.cursor.segment, log]));
   const findings: string[] = [...truth.aboveLimit];
   let left = 0;
   let inLogs = 0;
   for (const { segment, counters } of segments) {
     const cursor = cursors[segment];
-    const log = logs[segment];
-    if (!counters || !cursor || !log) {
+    if (!counters || !cursor) {
       findings.push(`segment ${segment} is not in the backend in generation ${row.generation}`);
       continue;
     }
     left += counters.left;
     inLogs += counters.taken - cursor.units;
+    const log = logOf.get(segment);
+    if (!log) continue;
     if (log.problem) findings.push(`log of segment ${segment}: ${log.problem}`);
     const units = log.entries
       .filter((e) => e.seq <= counters.seq)
@@ -178,9 +192,11 @@ function term(name: string, units: number): Term {
   return { name, units };
 }
 
-async function hasMoved(db: Database, { row, cursors }: Truth): Promise<boolean> {
+/** The segments whose cursors have moved. */
+async function movedSince(db: Database, { row, cursors }: Truth): Promise<Set<number>> {
   const now = await readCursors(db, row.sale.id);
-  return now.some(
-    (cursor, i) => cursor.seq !== cursors[i]?.seq || cursor.generation !== cursors[i]?.generation,
+  const moved = now.filter(
+    ({ seq, generation }, i) => seq !== cursors[i]?.seq || generation !== cursors[i]?.generation,
   );
+  return new Set(moved.map((cursor) => cursor.segment));
 }

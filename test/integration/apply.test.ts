@@ -69,7 +69,9 @@ async function expectRefused(refused: Batch, error: object): Promise<void> {
 }
 
 const stockOf = async (saleId: string) =>
-  Number((await rows<{ stock: string }>(shop.db, 'SELECT stock FROM sales WHERE id = ?', [saleId]))[0]!.stock);
+  Number(
+    (await rows<{ stock: string }>(shop.db, 'SELECT stock FROM sales WHERE id = ?', [saleId]))[0]!.stock,
+  );
 
 describe('a batch', () => {
   test('of several logs and sales takes the units, moves the cursors and brings the orders', async () => {

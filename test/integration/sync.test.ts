@@ -5,9 +5,10 @@ import { rows } from '../../src/sync/database.ts';
 import { LocalLocks } from '../../src/sync/sale-locks.ts';
 import { seed, until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';
+import { Load } from '../support/load.ts';
 import { random } from '../support/random.ts';
-import { buyers, Shop, type Till } from '../support/shop.ts';
-import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../support/truth.ts';
+import { buyers, Shop } from '../support/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
 
 let shop: Shop;
 
@@ -26,32 +27,6 @@ const drained = (saleId: string) =>
     },
     { what: 'the logs are drained' },
   );
-
-/** Buyers that come one after the other in each of `lines`, until told to stop; what they were promised. */
-function load(till: Till, saleId: string, { lines = 50, quantity = 1 } = {}) {
-  const promised: { orderId: string; buyerId: string; quantity: number }[] = [];
-  const codes = new Map<string, number>();
-  let stopped = false;
-  let next = 0;
-  const line = async () => {
-    while (!stopped) {
-      const buyerId = `loud-${next++}`;
-      const outcome = await till.buy(saleId, buyerId, { quantity });
-      codes.set(outcome.code, (codes.get(outcome.code) ?? 0) + 1);
-      if ('orderId' in outcome) promised.push({ ...outcome, buyerId });
-    }
-  };
-  const ended = Promise.all(Array.from({ length: lines }, line));
-  return {
-    promised,
-    codes,
-    async stop() {
-      stopped = true;
-      await ended;
-      return promised;
-    },
-  };
-}
 
 describe('what buyers are called', () => {
   test('arrives in Postgres to the letter, with the keys of their orders', async () => {
@@ -125,10 +100,7 @@ describe('a sync that dies between its commit and its trim', () => {
     const outcomes = await waiting;
     expect(outcomes.map(({ code }) => code)).toEqual(Array(40).fill('committed'));
     const orders = await ordersOf(shop.databaseUrl, sale.id);
-    expectKept(
-      outcomes.map((outcome, i) => ({ orderId: '', quantity: 1, ...outcome, buyerId: `buyer-${i}` })),
-      orders,
-    );
+    expectKept(promisesOf(outcomes, buyers(40)), orders);
     expect(unitsSold(orders)).toBe(40);
     expect(await drained(sale.id)).toMatchObject({ ok: true, committedOrders: 40, rejectedOrders: 0 });
     await until(async () => (await logs(sale.id)).every((log) => log.committed === log.seq), {
@@ -150,7 +122,7 @@ describe('watermarks that the backend did not take', () => {
   test('are told again, before newer ones', async () => {
     const sale = await shop.sell({ stock: 100, segments: 1 });
     const told: Watermark[] = [];
-    let failures = 3;
+    let failures = 2;
     const backend = intercept(shop.backend, (call, [watermarks]) => {
       if (call !== 'log.advance' || (watermarks as Watermark[]).length === 0) return;
       if (failures-- > 0) throw new Error('the connection is gone');
@@ -204,7 +176,7 @@ describe('two syncs on the same sale, without a lock between them', () => {
       }),
     ];
     const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
-    const running = load(till, sale.id, { quantity: 2 });
+    await using running = new Load(till, sale.id, { quantity: 2 });
     await until(() => running.promised.length > 5_000, { what: 'many orders', timeoutMs: 20_000 });
     const promised = await running.stop();
     expect(await drained(sale.id)).toMatchObject({ ok: true, rejectedOrders: 0 });
@@ -226,7 +198,7 @@ describe('a sync whose loop fails', () => {
     await sync.ready;
     const till = await shop.startEngine({ requestDeadlineMs: 100 });
     await shop.db.raw('ALTER TABLE sales RENAME TO sales_away');
-    const running = load(till, sale.id, { lines: 4 });
+    await using running = new Load(till, sale.id, { lines: 4 });
     await until(() => sync.seen.crashes.length >= 4, { what: 'four failures' });
     const { crashes } = sync.seen;
     for (let i = 1; i < crashes.length; i++) {

@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node';
+import { ensureBuilt } from './build.ts';
 import { PostgresServer } from './servers/postgres-server.ts';
 import { RedisServer } from './servers/redis-server.ts';
 
@@ -9,9 +10,13 @@ declare module 'vitest' {
   }
 }
 
-/** One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. */
+/**
+ * One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. And a build,
+ * because nodes run from it.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   refuseServersOfOthers();
+  await ensureBuilt();
   const starts = await Promise.allSettled([RedisServer.start(), PostgresServer.start()]);
   const [redis, postgres] = starts;
   const stopAll = async (): Promise<void> => {

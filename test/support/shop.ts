@@ -89,6 +89,7 @@ export class Shop implements AsyncDisposable {
     const directory = new SaleDirectory(backend, board);
     await directory.start();
     const worker = ++this.#workers;
+    const faults: unknown[] = [];
     const ids = new OrderIds({ key: KEY, worker });
     const engine = await Engine.start({
       backend,
@@ -98,12 +99,13 @@ export class Shop implements AsyncDisposable {
       nextOrderId: () => ids.next(),
       requestDeadlineMs,
       laneCapacity: LANE_CAPACITY,
+      onFault: (error) => faults.push(error),
     });
     this.#ends.push(
       () => directory.stop(),
       () => engine.close(),
     );
-    return new Till(engine);
+    return new Till(engine, faults);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -167,9 +169,12 @@ export class SeenEvents implements SyncEvents {
 
 export class Till {
   readonly engine: Engine;
+  /** What the engine reported as wrong. */
+  readonly faults: readonly unknown[];
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, faults: readonly unknown[]) {
     this.engine = engine;
+    this.faults = faults;
   }
 
   buy(saleId: string, buyerId: string, more: Partial<Purchase> = {}): Promise<Outcome> {

@@ -1,6 +1,7 @@
 /** What Postgres holds of a sale, and whether the answers that buyers were given are true by it. */
 import pg from 'pg';
 import { expect } from 'vitest';
+import type { Outcome } from '../../src/engine/contract.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 
@@ -45,6 +46,15 @@ export interface Promised {
   readonly orderId: string;
   readonly buyerId: string;
   readonly quantity: number;
+}
+
+/** The promises among outcomes, which belong to the buyers in the same places. */
+export function promisesOf(outcomes: readonly Outcome[], buyerIds: readonly string[]): Promised[] {
+  return outcomes.flatMap((outcome, i) =>
+    outcome.code === 'committed' || outcome.code === 'accepted'
+      ? { orderId: outcome.orderId, quantity: outcome.quantity, buyerId: buyerIds[i]! }
+      : [],
+  );
 }
 
 /** Every promise is an order in Postgres, of that buyer and of that quantity, that was not rejected. */

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CommitWaiters } from '../../src/engine/commit-waiters.ts';
 import type { Rejection } from '../../src/engine/contract.ts';
+import type { Pending } from '../../src/engine/pending.ts';
 import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
 
 const LIMIT = 2;
@@ -10,8 +11,12 @@ const MANY_REJECTIONS = 12_000;
 let waiters: CommitWaiters;
 let nextId: number;
 
+/** Who was asked about, in turn. */
+let asked: Pending[];
+
 beforeEach(() => {
-  waiters = new CommitWaiters(LIMIT);
+  asked = [];
+  waiters = new CommitWaiters(LIMIT, (pending) => asked.push(pending));
   nextId = 1001;
 });
 
@@ -128,11 +133,82 @@ describe('an order that the watermark rejects', () => {
   });
 });
 
+describe('a watermark that names its entries', () => {
+  function name(seq: number, tails: string[], ...rejected: Rejection[]): void {
+    waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected, tails });
+  }
+
+  const inEntry = (seq: number, entry: string, orderId?: string) =>
+    Object.assign(taken(seq, orderId), { entry });
+
+  it('settles those whose entry it names', () => {
+    const pendings = [inEntry(1, 'a'), inEntry(2, 'b'), inEntry(2, 'b'), inEntry(3, 'c')];
+    for (const pending of pendings) waiters.add(pending);
+    name(2, ['a', 'b']);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    name(3, ['c']);
+    expect(codesOf(pendings).at(-1)).toBe('committed');
+    expect(asked).toEqual([]);
+  });
+
+  it('may come before the purchase', () => {
+    name(5, ['d', 'e']);
+    const pendings = [inEntry(4, 'd'), inEntry(5, 'e')];
+    for (const pending of pendings) waiters.add(pending);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed']);
+  });
+
+  it('asks about those whose number it gives to another entry, whether it comes before or after', () => {
+    const before = inEntry(2, 'mine');
+    waiters.add(before);
+    name(2, ['a', 'b']);
+    const after = inEntry(1, 'mine too');
+    waiters.add(after);
+    expect(codesOf([before, after])).toEqual(['waits', 'waits']);
+    expect(asked).toEqual([before, after]);
+  });
+
+  it('asks about those below it whose entries were named in a message that got lost', () => {
+    const [lost, named] = [inEntry(1, 'a'), inEntry(2, 'b')];
+    waiters.add(lost);
+    waiters.add(named);
+    name(2, ['b']);
+    expect(codesOf([lost, named])).toEqual(['waits', 'committed']);
+    expect(asked).toEqual([lost]);
+  });
+
+  it('asks once about repeated purchases when it passes them, and not about those that it has passed', () => {
+    const repeated = inEntry(2, '');
+    waiters.add(repeated);
+    name(2, ['a', 'b']);
+    expect(asked).toEqual([repeated]);
+    waiters.add(repeated);
+    expect(asked).toEqual([repeated]);
+    expect(waiters.size).toBe(1);
+    expect(waiters.reset()).toEqual([repeated]);
+  });
+
+  it('settles whom it rejects by the order alone', () => {
+    const pending = inEntry(1, 'mine', '77');
+    waiters.add(pending);
+    name(1, ['a'], { orderId: '77', reason: 'stock' });
+    expect(codesOf([pending])).toEqual(['sold_out']);
+  });
+
+  it('may name more entries than are remembered', () => {
+    const tails = Array.from({ length: 2_000 }, (_, i) => `entry-${i + 1}`);
+    const pendings = tails.map((tail, i) => inEntry(i + 1, tail));
+    for (const pending of pendings) waiters.add(pending);
+    name(2_000, tails);
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+  });
+});
+
 describe('another generation', () => {
-  it('counts anew, and leaves those who wait to their deadline', () => {
+  it('counts anew, and gives back those who wait', () => {
     const old = wait(1, 9, 3);
     advance(1, { orderId: '77', reason: 'stock' });
-    waiters.reset();
+    expect(waiters.reset()).toEqual(old.slice(1));
     expect(waiters.size).toBe(0);
     const [fresh, later] = wait(1, 2);
     advance(1);

@@ -411,7 +411,7 @@ describe('a keyed purchase that would be refused', () => {
     advance(9, { generation: 2 });
     expect(codes(anna)).toEqual(['waits']);
     await elapse(LIVES_MS + 50);
-    expect(anna.told).toEqual([{ code: 'accepted', orderId: '900', quantity: 1 }]);
+    expect(codes(anna)).toEqual(['unknown']);
   });
 });
 
@@ -558,15 +558,32 @@ describe('a sale that was built anew', () => {
     expect(codes(anna)).toEqual(['unavailable']);
   });
 
-  it('leaves those who wait for a commit of the old one to their deadline', async () => {
+  it.each([
+    ['committed if the record of the new one holds their order', '1001', 'committed'],
+    ['told that nothing was taken if it does not', '900', 'unavailable'],
+  ])('those who wait for a commit of the old one are %s', async (_, orderId, code) => {
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
+    recall = async () => ({
+      committed: 0,
+      holdings: [{ buyerId: 'anna', orders: [anOrder({ orderId, seq: 0 })] }],
+    });
     learn({}, 'open', 2);
+    await settledTurns();
+    expect(codes(anna)).toEqual([code]);
+  });
+
+  it('those who wait for a commit of the old one are told that nobody knows, if the record can’t be read', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    recall = () => Promise.reject(new StaleGeneration('sale', 2));
+    learn({}, 'open', 2);
+    await settledTurns();
     advance(5, { generation: 1 });
     advance(5, { generation: 2 });
     expect(codes(anna)).toEqual(['waits']);
     await elapse(LIVES_MS + 50);
-    expect(codes(anna)).toEqual(['accepted']);
+    expect(codes(anna)).toEqual(['unknown']);
   });
 
   it('is not replaced by an older picture that comes late', async () => {

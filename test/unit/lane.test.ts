@@ -57,6 +57,7 @@ function open({ durable }: { durable: boolean }): void {
     nextTurn: () => turns.next(),
     taken: vi.fn(),
     stale: vi.fn(async () => {}),
+    confirm: vi.fn(),
     batchSent: vi.fn(),
     fault: (error) => faults.push(error),
   };
@@ -619,8 +620,8 @@ describe('a segment that is short', () => {
   it('of a sale with too little left says what remains', async () => {
     const anna = buy('anna', { quantity: 3 });
     await (await takes.next()).serve([SHORT]);
-    await (await takes.next()).serve([SHORT], { total: 2 });
-    expect(anna.told).toEqual([{ code: 'insufficient_stock', remaining: 2 }]);
+    await (await takes.next()).serve([SHORT], { total: 1 });
+    expect(anna.told).toEqual([{ code: 'insufficient_stock', remaining: 1 }]);
     expect(board.isSoldOut(0)).toBe(false);
   });
 
@@ -765,6 +766,29 @@ describe('a deadline', () => {
   });
 });
 
+describe('a watermark that names its entries', () => {
+  function name(seq: number, ...tails: string[]): void {
+    lane.advance({ saleId: 'sale', segment: SEGMENT, generation: 1, seq, orders: seq, rejected: [], tails });
+  }
+
+  it('settles the orders of a batch by the first that was taken', async () => {
+    const [none, anna, ben] = ['none', 'anna', 'ben'].map((buyerId) => buy(buyerId));
+    const ask = await takes.next();
+    await ask.serve([{ kind: 'limit', orderIds: [] }, TAKEN, TAKEN], { seq: 4 });
+    name(4, ask.orderIds[1]!);
+    expect(codesOf([none!, anna!, ben!])).toEqual(['limit_reached', 'committed', 'committed']);
+    expect(host.confirm).not.toHaveBeenCalled();
+  });
+
+  it('settles nobody whose entry has another name', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 4 });
+    name(4, '77');
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+  });
+});
+
 describe('another generation', () => {
   it('of a watermark says nothing about this one', async () => {
     const anna = buy('anna');
@@ -782,7 +806,7 @@ describe('another generation', () => {
     advance(9, { generation: 2 });
     expect(codesOf([anna])).toEqual(['waits']);
     await elapse(LIVES_MS + 50);
-    expect(codesOf([anna])).toEqual(['accepted']);
+    expect(codesOf([anna])).toEqual(['unknown']);
   });
 
   it('whose watermark came first says nothing about an order of the one before', async () => {

@@ -47,7 +47,7 @@ export class RedisLog implements OrderLog {
     this.#cork();
     const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
     const advanced = watermarks.map((w) =>
-      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders),
+      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
     );
     await Promise.all([told, ...advanced]);
   }

@@ -82,10 +82,9 @@ export class Scripts {
     return this.#commands.recall(segment, buyers, generation, ...buyerIds) as Reply;
   }
 
-  advance(keys: SegmentKeys, generation: number, seq: number, orders: number) {
-    return this.#commands.advance(keys.segment, keys.log, generation, seq, orders) as Promise<
-      number | string
-    >;
+  advance(keys: SegmentKeys, generation: number, seq: number, orders: number, tail: string) {
+    const { segment, log } = keys;
+    return this.#commands.advance(segment, log, generation, seq, orders, tail) as Promise<number | string>;
   }
 
   compensate(keys: SegmentKeys, generation: number, buyerId: string, orderId: string, units: number) {

@@ -77,6 +77,11 @@ export class ServerProcess {
     return this.#child.pid;
   }
 
+  /** How the process last ended: `exit code 0`, or the name of a signal; `''` before it ever has. */
+  get lastEnd(): string {
+    return this.#lastEnd;
+  }
+
   /** Runs a program in the directory to its end, as the server's account. */
   async run(program: string, args: string[]): Promise<void> {
     try {
@@ -88,9 +93,14 @@ export class ServerProcess {
   }
 
   /** Starts the server and waits until `ready` says that this very process answers. */
-  async launch(program: string, args: string[], ready: (pid: number) => Promise<boolean>): Promise<void> {
+  async launch(
+    program: string,
+    args: string[],
+    ready: (pid: number) => Promise<boolean>,
+    env: NodeJS.ProcessEnv = process.env,
+  ): Promise<void> {
     if (this.isUp) throw new Error(`${this.#options.name} is running already`);
-    await this.#spawn(program, args);
+    await this.#spawn(program, args, env);
     const deadline = Date.now() + startLimitMs;
     for (;;) {
       if (!this.#child?.pid) {
@@ -138,16 +148,16 @@ export class ServerProcess {
   }
 
   /** The end of what the server has logged since it was last started. */
-  async log(): Promise<string> {
+  async log(tailBytes = logTailBytes): Promise<string> {
     const log = await readFile(this.#logPath).catch(() => Buffer.alloc(0));
-    return log.subarray(Math.max(this.#logStart, log.length - logTailBytes)).toString();
+    return log.subarray(Math.max(this.#logStart, log.length - tailBytes)).toString();
   }
 
   get #logPath(): string {
     return join(this.directory, 'server.log');
   }
 
-  async #spawn(program: string, args: string[]): Promise<void> {
+  async #spawn(program: string, args: string[], env: NodeJS.ProcessEnv): Promise<void> {
     this.#logStart = (await stat(this.#logPath).catch(() => ({ size: 0 }))).size;
     // A file and not a pipe: nobody has to read it for the server to go on, not even when we are busy or gone.
     const log = openSync(this.#logPath, 'a');
@@ -155,6 +165,7 @@ export class ServerProcess {
       const child = spawn(program, args, {
         ...this.#options.account,
         cwd: this.directory,
+        env,
         // A session of its own: Ctrl-C at the terminal ends the tests, and they end their servers.
         detached: true,
         stdio: ['ignore', log, log],

@@ -1,18 +1,27 @@
 --[[
-  Notes how far Postgres has applied a segment's log, and trims the log below that. An older position changes nothing.
+  Notes how far Postgres has applied a segment's log, and trims the log below that. An older position changes nothing,
+  and neither does one at which the log has another entry than was applied: then the log has lost writes.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] log (stream)
     ARGV[1] generation   ARGV[2] seq   ARGV[3] orders up to and with that entry
+    ARGV[4] first order id of that entry, '' if it is not known
   Output
-    1 if the segment has moved on, 0 if it knew, 'stale' if it is not there in that generation
+    1 if the segment has moved on, 0 if it knew, 'stale' if it is not there in that generation, 'lost' if the log has
+    not that entry
 ]]
 local segment, log = KEYS[1], KEYS[2]
-local generation, seq, orders = ARGV[1], ARGV[2], ARGV[3]
+local generation, seq, orders, tail = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local now = redis.call('HMGET', segment, 'generation', 'committed')
 if now[1] ~= generation then return 'stale' end
 if tonumber(now[2]) >= tonumber(seq) then return 0 end
+if tail ~= '' then
+  local id = generation .. '-' .. seq
+  local entry = redis.call('XRANGE', log, id, id)[1]
+  -- Fields as take.lua writes them: p, n, and o with the orders, whose first word is the first order id.
+  if not entry or string.match(entry[2][6] or '', '^%S+') ~= tail then return 'lost' end
+end
 -- The trim comes first: it fails, before anything is written, if the log is not a stream.
 redis.call('XTRIM', log, 'MINID', generation .. '-' .. string.format('%.0f', tonumber(seq) + 1))
 redis.call('HSET', segment, 'committed', seq, 'committedOrders', orders)

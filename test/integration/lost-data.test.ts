@@ -1,0 +1,369 @@
+/**
+ * Redis has lost writes: a log, a segment, all of it, or it comes back from an older copy. That is noticed, reported, and
+ * mended from Postgres: nothing is oversold, nobody gets a second unit, and what is left is sold.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Outcome } from '../../src/engine/contract.ts';
+import { until } from '../support/fixtures.ts';
+import { intercept } from '../support/intercept.ts';
+import { Load } from '../support/load.ts';
+import { RedisKeys } from '../support/redis-keys.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
+import { buyers, Shop, type Till } from '../support/shop.ts';
+import {
+  expectKept,
+  expectWithinLimit,
+  ordersOf,
+  type Promised,
+  promisesOf,
+  soldTo,
+  unitsSold,
+} from '../support/truth.ts';
+
+const SEGMENTS = 4;
+const STOCK = 40;
+
+let shop: Shop;
+let keys: RedisKeys;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+const codesOf = (outcomes: readonly Outcome[]) => [...new Set(outcomes.map(({ code }) => code))];
+
+/** A sale in which twelve have bought and are committed, and twelve more are only in the logs; no sync is running. */
+async function halfCommitted() {
+  const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine({ requestDeadlineMs: 300 });
+  const committed = await till.buyAll(id, buyers(12, 'early'));
+  expect(codesOf(committed)).toEqual(['committed']);
+  await until(async () => (await keys.entries(id, SEGMENTS)).length === 0, { what: 'the logs are trimmed' });
+  await sync.stop();
+  // Several entries to each log.
+  const accepted: Outcome[] = [];
+  for (const group of [0, 1, 2, 3]) {
+    const names = buyers(12, 'late').slice(group * 3, group * 3 + 3);
+    accepted.push(...(await till.buyAll(id, names, { awaitCommit: false })));
+  }
+  expect(codesOf(accepted)).toEqual(['accepted']);
+  return {
+    id,
+    till,
+    committed: promisesOf(committed, buyers(12, 'early')),
+    accepted: promisesOf(accepted, buyers(12, 'late')),
+  };
+}
+
+/**
+ * Whatever was lost: the sale sells on, to everyone who asks, until exactly its stock is sold; who has a unit gets no
+ * second one, and promises of committed orders are kept.
+ */
+async function expectSoldOutOnce(id: string, till: Till, committed: readonly Promised[]): Promise<void> {
+  const again = [...buyers(12, 'early'), ...buyers(12, 'late')];
+  await until(async () => (await till.buy(id, 'first')).code.match(/committed|limit_reached/), {
+    what: 'the sale sells again',
+  });
+  await till.buyAll(id, again);
+  const report = await until(
+    async () => {
+      await till.buyAll(id, buyers(STOCK, 'other'));
+      const verified = await shop.service.verify(id);
+      return verified.committedOrders === STOCK && verified;
+    },
+    { what: 'all is sold and committed' },
+  );
+  expect(report).toMatchObject({ ok: true, findings: [] });
+  const orders = await ordersOf(shop.databaseUrl, id);
+  expect(unitsSold(orders)).toBe(STOCK);
+  expectWithinLimit(orders, 1);
+  expectKept(committed, orders);
+  const buyersOfUnits = soldTo(orders);
+  for (const { buyerId } of committed) expect(buyersOfUnits.get(buyerId)).toBe(1);
+}
+
+describe('a log', () => {
+  test('that has lost an entry: the loss is reported, the other entries are salvaged', async () => {
+    const { id, till, committed, accepted } = await halfCommitted();
+    const log = (await keys.entries(id, SEGMENTS)).find(({ ids }) => ids.length > 1)!;
+    await keys.redis.xdel(keys.of(id, log.segment).log, log.ids[0]!);
+
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: log.segment }]);
+    expect(sync.seen.breaks[0]!.problem).toMatch(/is missing; the next is/);
+    const orders = await ordersOf(shop.databaseUrl, id);
+    const lost = accepted.filter(({ orderId }) => !orders.has(orderId));
+    expect(lost.length).toBeGreaterThan(0);
+    expect(lost.length).toBeLessThan(accepted.length);
+    expect(orders.size).toBe(committed.length + accepted.length - lost.length);
+    await expectSoldOutOnce(id, till, committed);
+  });
+
+  test('that has lost its newest entry', async () => {
+    const { id, till, committed } = await halfCommitted();
+    const [log] = await keys.entries(id, SEGMENTS);
+    await keys.redis.xdel(keys.of(id, log!.segment).log, log!.ids.at(-1)!);
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ segment: log!.segment }]);
+    await expectSoldOutOnce(id, till, committed);
+  });
+
+  test('that is gone', async () => {
+    const { id, till, committed } = await halfCommitted();
+    const [log] = await keys.entries(id, SEGMENTS);
+    await keys.redis.del(keys.of(id, log!.segment).log);
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ segment: log!.segment, problem: /are missing/ }]);
+    await expectSoldOutOnce(id, till, committed);
+  });
+
+  test('that holds something else: the other sales go on, and so does this one', async () => {
+    const { id, till, committed } = await halfCommitted();
+    const other = await shop.sell({ stock: 5, segments: 2 });
+    const [log] = await keys.entries(id, SEGMENTS);
+    await keys.redis.set(keys.of(id, log!.segment).log, 'not a stream');
+    const sync = await shop.startSync();
+    await until(async () => (await till.buy(other.id, 'anna')).code.match(/committed|limit_reached/), {
+      what: 'the other sale sells',
+    });
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    await expectSoldOutOnce(id, till, committed);
+  });
+});
+
+describe('a segment', () => {
+  test('that is gone is built again, and the orders that its log holds are kept', async () => {
+    const { id, till, committed, accepted } = await halfCommitted();
+    await keys.redis.del(keys.of(id, 1).segment);
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ segment: 1, problem: /missing/ }]);
+    expectKept([...committed, ...accepted], await ordersOf(shop.databaseUrl, id));
+    await expectSoldOutOnce(id, till, committed);
+  });
+
+  test('whose buyers are gone sells none of them a second unit', async () => {
+    const { id, till, committed, accepted } = await halfCommitted();
+    for (let segment = 0; segment < SEGMENTS; segment++) await keys.redis.del(keys.of(id, segment).buyers);
+    await shop.startSync();
+    const again = await Promise.all(
+      [...committed, ...accepted].map(({ buyerId }) =>
+        till.buy(id, buyerId, { awaitCommit: true }).then(({ code }) => code),
+      ),
+    );
+    expect([...new Set(again)].filter((code) => code === 'committed')).toEqual([]);
+    await expectSoldOutOnce(id, till, [...committed, ...accepted]);
+  });
+});
+
+describe('a segment that comes back from an older copy', () => {
+  test.each([
+    { when: 'while no sync is running', running: false },
+    { when: 'while sync is running', running: true },
+  ])('is noticed, $when', async ({ running }) => {
+    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    const first = await shop.startSync();
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const early = await till.buyAll(id, buyers(6, 'early'));
+    const { segment, buyers: held, log } = keys.of(id, 0);
+    await until(async () => (await keys.entries(id, SEGMENTS)).length === 0, {
+      what: 'the logs are trimmed',
+    });
+    const copy = await keys.dump([segment, held, log]);
+    const later = await till.buyAll(id, buyers(12, 'early').slice(6));
+    expect(codesOf([...early, ...later])).toEqual(['committed']);
+    if (!running) await first.stop();
+
+    await keys.restore([segment, held, log], copy);
+    // The restored segment has units to give that are long sold, and has forgotten who has them.
+    const greedy = till.buyAll(id, [...buyers(12, 'early'), ...buyers(6, 'greedy')]);
+    const sync = running ? first : await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
+    const promises = promisesOf(await greedy, [...buyers(12, 'early'), ...buyers(6, 'greedy')]);
+    const committed = promisesOf([...early, ...later], buyers(12, 'early'));
+    expect(promises.filter(({ buyerId }) => buyerId.startsWith('early'))).toEqual([]);
+    await expectSoldOutOnce(id, till, committed);
+  });
+
+  test('is noticed where its numbers fit again, by the names of its entries', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const { segment, buyers: held, log } = keys.of(id, 0);
+    const copy = await keys.dump([segment, held, log]);
+    const sold = await till.buyAll(id, buyers(12, 'early'), {});
+    await sync.stop();
+    await keys.restore([segment, held, log], copy);
+    const position = Number(
+      (await shop.db.raw('SELECT position FROM segment_cursors WHERE sale_id = ?', [id])).rows[0].position,
+    );
+    for (let entry = 1; entry <= position; entry++) {
+      await till.buy(id, `other-${entry}`, { awaitCommit: false });
+    }
+    const next = await shop.startSync();
+    await until(() => next.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(next.seen.breaks).toMatchObject([{ problem: /is not the one that was applied/ }]);
+    await expectSoldOutOnce(id, till, promisesOf(sold, buyers(12, 'early')));
+  });
+
+  test('whose newest entries are lost, and others have their numbers before sync has looked: nobody is told of a commit that is not his', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const { segment, buyers: held, log } = keys.of(id, 0);
+    const copy = await keys.dump([segment, held, log]);
+    const losers = till.buyAll(id, buyers(3, 'loser'));
+    await until(async () => (await keys.left(id, 1)) === STOCK - 3, { what: 'three units are taken' });
+    // The reply is on its way before this one.
+    await till.buy(id, 'loser-0', { awaitCommit: false });
+    await keys.restore([segment, held, log], copy);
+    const winners = till.buyAll(id, buyers(3, 'winner'));
+    await until(async () => (await keys.left(id, 1)) === STOCK - 3, { what: 'three others are taken' });
+
+    const sync = await shop.startSync();
+    expect(codesOf(await winners)).toEqual(['committed']);
+    expect(codesOf(await losers)).toEqual(['unavailable']);
+    expect(till.faults.map(String).join('\n')).toMatch(/order \d+ was taken, and the backend has lost it/);
+    expectKept(promisesOf(await winners, buyers(3, 'winner')), await ordersOf(shop.databaseUrl, id));
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 3 });
+    expect(codesOf(await till.buyAll(id, buyers(3, 'loser')))).toEqual(['committed']);
+    expect(sync.seen.rebuilds).toEqual([]);
+  });
+
+  test('without entries that are committed, but of which nobody was told yet', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const { segment, buyers: held, log } = keys.of(id, 0);
+    const copy = await keys.dump([segment, held, log]);
+    let away = true;
+    const backend = intercept(shop.backend, (call) => {
+      if (call === 'log.advance' && away) throw new Error('the connection is gone');
+    });
+    const sync = await shop.startSync({ backend });
+    const early = till.buyAll(id, buyers(3, 'early'));
+    await until(async () => (await ordersOf(shop.databaseUrl, id)).size === 3, {
+      what: 'three are committed',
+    });
+    await keys.restore([segment, held, log], copy);
+    const late = till.buyAll(id, buyers(3, 'late'));
+    await until(async () => (await keys.left(id, 1)) === STOCK - 3, { what: 'three others are taken' });
+    away = false;
+    expect(codesOf([...(await early), ...(await late)])).toEqual(['committed']);
+    const promises = promisesOf(
+      [...(await early), ...(await late)],
+      [...buyers(3, 'early'), ...buyers(3, 'late')],
+    );
+    expectKept(promises, await ordersOf(shop.databaseUrl, id));
+    expect(sync.seen.breaks).toHaveLength(1);
+    await expectSoldOutOnce(id, till, promises);
+  });
+
+  test('in an older generation: what it has sold since is salvaged', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    const all = [keys.sale(id)];
+    for (let n = 0; n < SEGMENTS; n++) all.push(...Object.values(keys.of(id, n)));
+    const copy = await keys.dump(all);
+    const first = await shop.startSync();
+    await first.ready;
+    await keys.redis.del(keys.of(id, 0).segment);
+    await until(() => first.seen.rebuilds.length > 0, { what: 'the second generation' });
+    await first.stop();
+
+    await keys.restore(all, copy);
+    // A node that has just started knows of no second generation.
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const sold = await till.buyAll(id, buyers(12, 'early'), { awaitCommit: false });
+    expect(codesOf(sold)).toEqual(['accepted']);
+    const next = await shop.startSync();
+    await until(() => next.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    const promises = promisesOf(sold, buyers(12, 'early'));
+    expectKept(promises, await ordersOf(shop.databaseUrl, id));
+    await expectSoldOutOnce(id, till, promises);
+  });
+});
+
+describe('all of Redis is lost', () => {
+  let redis: RedisServer;
+  let own: Shop;
+
+  beforeEach(async () => {
+    redis = await RedisServer.start();
+    own = await Shop.open({ redis: redis.url });
+  });
+
+  afterEach(async () => {
+    await own[Symbol.asyncDispose]();
+    await redis[Symbol.asyncDispose]();
+  });
+
+  test('in the middle of the sale: it goes on from what Postgres has', async () => {
+    const { id } = await own.sell({ stock: 3_000, segments: 8 });
+    const sync = await own.startSync();
+    const till = await own.startEngine({ requestDeadlineMs: 5_000 });
+    await using running = new Load(till, id, { lines: 40 });
+    for (const sold of [500, 1_500]) {
+      await until(() => running.promised.length > sold, { what: `${sold} are sold` });
+      const { length } = sync.seen.rebuilds;
+      await using all = new RedisKeys(own);
+      await all.redis.flushall();
+      await until(() => sync.seen.rebuilds.length > length, { what: 'the sale is rebuilt' });
+    }
+    await until(() => running.codes.has('sold_out'), { what: 'the end of the sale', timeoutMs: 20_000 });
+    const promised = await running.stop();
+    const orders = await ordersOf(own.databaseUrl, id);
+    expect(unitsSold(orders)).toBe(3_000);
+    expectWithinLimit(orders, 1);
+    // Nobody was told "accepted": the order of one who was still waiting is gone, and he was told that nobody knows.
+    expectKept(promised, orders);
+    expect(running.codes.get('accepted')).toBeUndefined();
+    expect(await own.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
+  });
+
+  test('when it was sold out, but not all of it was committed: the rest is sold again', async () => {
+    const { id } = await own.sell({ stock: 10, segments: 4 });
+    const till = await own.startEngine({ requestDeadlineMs: 2_000 });
+    const lost = await till.buyAll(id, buyers(10), { awaitCommit: false });
+    expect(codesOf(lost)).toEqual(['accepted']);
+    expect((await till.buy(id, 'late')).code).toBe('sold_out');
+    await using all = new RedisKeys(own);
+    await all.redis.flushall();
+    await own.startSync();
+    await until(async () => (await till.buy(id, 'late')).code === 'committed', {
+      what: 'the sale sells again',
+    });
+    const outcomes = await till.buyAll(id, buyers(12, 'other'));
+    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
+    expect(outcomes.filter(({ code }) => code === 'sold_out')).toHaveLength(3);
+    expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10 });
+  });
+
+  test('a buyer who asks again with his key gets the unit that he has, or another if it was lost', async () => {
+    const { id } = await own.sell({ stock: 10, segments: 4 });
+    const till = await own.startEngine({ requestDeadlineMs: 2_000 });
+    const sync = await own.startSync();
+    const kept = await till.buy(id, 'anna', { key: 'k' });
+    await sync.stop();
+    const lost = await till.buy(id, 'ben', { key: 'k', awaitCommit: false });
+    await using all = new RedisKeys(own);
+    await all.redis.flushall();
+    await own.startSync();
+    await until(async () => (await till.buy(id, 'cleo')).code === 'committed', {
+      what: 'the sale sells again',
+    });
+    expect(await till.buy(id, 'anna', { key: 'k' })).toEqual(kept);
+    const again = await till.buy(id, 'ben', { key: 'k' });
+    expect(again.code).toBe('committed');
+    expect(again).not.toMatchObject({ orderId: (lost as { orderId: string }).orderId });
+    expect(unitsSold(await ordersOf(own.databaseUrl, id))).toBe(3);
+  });
+});

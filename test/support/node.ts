@@ -1,0 +1,225 @@
+/**
+ * A node under test: a process of its own, as `stockade serve` starts it, on ports and in a directory of its own.
+ *
+ * The directory outlives the process, so that a node can be stopped or killed and come back with its data. Disposing of
+ * it kills what still runs and removes the directory.
+ */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { OpsClient } from '../../src/cli/ops-client.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { mainProgram } from './build.ts';
+import { ServerProcess } from './servers/server-process.ts';
+
+/** Much more than a node logs in a test, even at level trace. */
+const wholeLogBytes = 64 * 1024 * 1024;
+
+export interface TestNodeOptions {
+  redisUrl?: string;
+  databaseUrl?: string;
+  keyPrefix?: string;
+  /** More settings; they win over the ones given here. */
+  env?: Record<string, string>;
+}
+
+/** What a node says of itself when it serves. */
+interface Place {
+  readonly ready: true;
+  readonly pid: number;
+  readonly publicUrl: string;
+  readonly opsUrl: string;
+  readonly backend: string;
+  readonly database: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** What the body says of the outcome: a problem's `code`, an order's `status`; `''` if it says nothing. */
+  readonly code: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every kind.
+  readonly body: any;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface RequestSpec {
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'HEAD' | 'OPTIONS';
+  readonly headers?: Record<string, string>;
+  readonly body?: string | Buffer;
+}
+
+export interface BuySpec {
+  readonly quantity?: number;
+  /** `Idempotency-Key`. */
+  readonly key?: string;
+  readonly prefer?: string;
+  readonly headers?: Record<string, string>;
+}
+
+export class TestNode implements AsyncDisposable {
+  readonly opsToken = randomBytes(18).toString('base64url');
+  readonly #process: ServerProcess;
+  readonly #env: Record<string, string>;
+  #place: Place | undefined;
+  #ops: OpsClient | undefined;
+  #agent = new Agent();
+
+  constructor(process: ServerProcess, options: TestNodeOptions) {
+    this.#process = process;
+    this.#env = {
+      ...processEnv(),
+      HOST: '127.0.0.1',
+      PORT: '0',
+      OPS_PORT: '0',
+      OPS_TOKEN: this.opsToken,
+      DATA_DIR: join(process.directory, 'data'),
+      ...(options.redisUrl !== undefined && { REDIS_URL: options.redisUrl }),
+      ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
+      ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
+      ...options.env,
+    };
+  }
+
+  get publicUrl(): string {
+    return this.#running.publicUrl;
+  }
+
+  get opsUrl(): string {
+    return this.#running.opsUrl;
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  get isUp(): boolean {
+    return this.#process.isUp;
+  }
+
+  /** `exit code 0`, or the signal that has ended it. */
+  get lastEnd(): string {
+    return this.#process.lastEnd;
+  }
+
+  /** The operators' work, done through the node's ops port. */
+  get ops(): OpsClient {
+    this.#ops ??= new OpsClient(loadConfig({ OPS_URL: this.opsUrl, OPS_TOKEN: this.opsToken }, {}));
+    return this.#ops;
+  }
+
+  /** Starts it in its directory, where it may have been before; its ports are new. `env` holds from now on. */
+  async start(env: Record<string, string> = {}): Promise<void> {
+    Object.assign(this.#env, env);
+    const args = [mainProgram, 'serve', '--json'];
+    await this.#process.launch(process.execPath, args, (pid) => this.#hasSaidReady(pid), this.#env);
+  }
+
+  /** SIGTERM. @throws with the log, if the node does not end in good order */
+  async stop(): Promise<void> {
+    if (!this.isUp) return;
+    await this.#process.end('SIGTERM');
+    await this.#disconnect();
+    if (this.lastEnd !== 'exit code 0') {
+      throw new Error(`the node ended with ${this.lastEnd}\n--- its log ---\n${await this.#process.log()}`);
+    }
+  }
+
+  /** Sends a signal and waits for nothing. */
+  signal(signal: NodeJS.Signals): void {
+    this.#process.signal(signal);
+  }
+
+  async kill(): Promise<void> {
+    await this.#process.end('SIGKILL');
+    await this.#disconnect();
+  }
+
+  /** All that it has written since it was last started: one JSON line when it is ready, and its log. */
+  log(): Promise<string> {
+    return this.#process.log(wholeLogBytes);
+  }
+
+  buy(saleId: string, buyerId: string, { quantity, key, prefer, headers }: BuySpec = {}): Promise<Answer> {
+    return this.request(`/v1/sales/${saleId}/orders`, {
+      method: 'POST',
+      headers: {
+        'x-buyer-id': buyerId,
+        ...(key !== undefined && { 'idempotency-key': key }),
+        ...(prefer !== undefined && { prefer }),
+        ...headers,
+      },
+      ...(quantity !== undefined && { body: JSON.stringify({ quantity }) }),
+    });
+  }
+
+  /** A request to the buyers' port. */
+  request(path: string, spec: RequestSpec = {}): Promise<Answer> {
+    return this.#ask(this.publicUrl, path, spec);
+  }
+
+  /** A request to the ops port; with the token, unless `headers` say otherwise. */
+  opsRequest(path: string, spec: RequestSpec = {}): Promise<Answer> {
+    const headers = { authorization: `Bearer ${this.opsToken}`, ...spec.headers };
+    return this.#ask(this.opsUrl, path, { ...spec, headers });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.remove();
+    await this.#disconnect();
+  }
+
+  get #running(): Place {
+    if (!this.#place) throw new Error('the node was not started');
+    return this.#place;
+  }
+
+  async #hasSaidReady(pid: number): Promise<boolean> {
+    const lines = (await this.log()).split('\n').slice(0, -1);
+    const said = lines.find((line) => line.startsWith('{"ready":true'));
+    if (said === undefined) return false;
+    this.#place = JSON.parse(said) as Place;
+    if (this.#place.pid !== pid) throw new Error(`process ${pid} says that it is ${this.#place.pid}`);
+    return true;
+  }
+
+  async #ask(origin: string, path: string, { method = 'GET', headers, body }: RequestSpec): Promise<Answer> {
+    const answer = await request(`${origin}${path}`, {
+      dispatcher: this.#agent,
+      method,
+      headers: headers ?? {},
+      body: body ?? null,
+    });
+    return readAnswer(answer.statusCode, answer.headers as Record<string, string>, await answer.body.text());
+  }
+
+  async #disconnect(): Promise<void> {
+    await Promise.all([this.#agent.destroy(), this.#ops?.disconnect()]);
+    this.#ops = undefined;
+    this.#agent = new Agent();
+  }
+}
+
+/** A node that serves. */
+export async function startTestNode(options: TestNodeOptions = {}): Promise<TestNode> {
+  const node = new TestNode(await ServerProcess.create({ name: 'stockade', lastSignal: 'KILL' }), options);
+  try {
+    await node.start();
+    return node;
+  } catch (error) {
+    await node[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** An answer in the form that tests look at. */
+export function readAnswer(status: number, headers: Record<string, string>, text: string): Answer {
+  const isJson = /^application\/(problem\+)?json/.test(headers['content-type'] ?? '');
+  const body = isJson && text !== '' ? JSON.parse(text) : text;
+  return { status, code: body?.code ?? body?.status ?? '', body, headers };
+}
+
+/** What any program needs, and nothing that would set up the node. */
+function processEnv(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'LANG'];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
