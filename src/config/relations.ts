@@ -35,6 +35,13 @@ export const relations: readonly Relation[] = [
     },
   },
   {
+    of: ['sync', 'redisUrl'],
+    broken: ({ sync, redisUrl }) =>
+      !sync && redisUrl === undefined
+        ? 'is off, but without REDIS_URL nobody else can carry the orders to Postgres: set REDIS_URL, or SYNC=on'
+        : undefined,
+  },
+  {
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
     broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
       takeTimeoutMs >= requestDeadlineMs

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import type { z } from 'zod';
+import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
 import { either, host, matching, oneOf, secret, text, url, whole } from './schemas.ts';
 
@@ -206,7 +207,8 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'LOG_BACKLOG_MAX',
     flag: '--log-backlog-max <n>',
     group: 'Limits',
-    schema: whole(1, 100_000_000),
+    // Below the largest batch no full lane could ever sell.
+    schema: whole(MAX_BATCH_ORDERS, 100_000_000),
     fallback: 1_000_000,
     description:
       "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",

@@ -109,6 +109,8 @@ export class CommitWaiters {
         return { code: 'sold_out' };
       case 'limit':
         return { code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] };
+      case 'duplicate':
+        return { code: 'unknown' };
     }
   }
 }

@@ -172,8 +172,8 @@ export interface LogHead {
 
 export interface Rejection {
   readonly orderId: string;
-  /** The sale had no unit left in Postgres, or the buyer held all that he may. */
-  readonly reason: 'stock' | 'limit';
+  /** The sale had no unit left in Postgres; the buyer held all that he may; another order has this id. */
+  readonly reason: 'stock' | 'limit' | 'duplicate';
 }
 
 /** "Everything in this segment's log up to `seq` is in Postgres", but for the orders named in `rejected`. */

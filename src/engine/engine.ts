@@ -44,6 +44,7 @@ class LiveSale implements LaneSale {
   record: SaleRecord;
   slot: number;
   readonly lanes: (Lane | undefined)[];
+  readonly refills = pLimit(1);
   readonly #host: LaneHost;
 
   constructor(host: LaneHost, view: SaleView) {

@@ -61,6 +61,8 @@ export interface LaneHost {
 export interface LaneSale {
   readonly record: SaleRecord;
   readonly slot: number;
+  /** One refill of the sale at a time: it looks at all segments, and what it finds may spare the others theirs. */
+  readonly refills: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 type Served = Extract<TakeReply, { status: 'served' }>;
@@ -151,7 +153,8 @@ export class Lane {
     let refill = false;
     for (let asked = batch; asked.length > 0; asked = asked.filter((pending) => !pending.settled)) {
       try {
-        const answer = await this.#ask(asked, refill);
+        const answer = refill ? await this.#refill(asked) : await this.#ask(asked);
+        if (!answer) continue;
         asked = await this.#settle(asked, answer, doubt);
         if (answer.reply.status !== 'superseded') doubt = false;
         if (answer.reply.status === 'served') refill = true;
@@ -167,7 +170,19 @@ export class Lane {
     }
   }
 
-  async #ask(orders: Pending[], refill: boolean): Promise<Answer> {
+  /** @returns `undefined` if nobody is left to ask for: another lane has found the sale sold out meanwhile */
+  #refill(asked: Pending[]): Promise<Answer | undefined> {
+    return this.#sale.refills(async () => {
+      if (this.#host.board.isSoldOut(this.#sale.slot)) {
+        for (const pending of asked)
+          if (pending.key === '' && pending.phase === 'queued') pending.settle({ code: 'sold_out' });
+      }
+      const left = asked.filter((pending) => !pending.settled);
+      return left.length === asked.length ? this.#ask(asked, true) : undefined;
+    });
+  }
+
+  async #ask(orders: Pending[], refill = false): Promise<Answer> {
     const { sale, generation } = this.#sale.record;
     const { takes, worker } = this.#host;
     this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);

@@ -6,6 +6,8 @@
 export const MAX_STOCK = 2 ** 31;
 export const MAX_SEGMENTS = 1_024;
 export const MAX_PER_BUYER_LIMIT = 1_000;
+/** Orders that `limit_reached` names: a buyer who holds a thousand and asks on must not be told of all each time. */
+export const MAX_TOLD_ORDERS = 20;
 export const MAX_ID_CHARACTERS = 128;
 export const MAX_SALE_ID_CHARACTERS = 64;
 

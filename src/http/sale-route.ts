@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import type { SaleRecord } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
 import type { Handler, Observer } from './exchange.ts';
 import { json, problem } from './problem.ts';
@@ -26,10 +27,13 @@ export function saleRoute(host: SaleHost): Handler {
   const cache = new LRUCache<string, { found: PublicSale | undefined }>({
     max: CACHED_SALES,
     ttl: REMAINING_TTL_MS,
+    // A lookup that others have pushed out of the cache is still somebody's answer.
+    ignoreFetchAbort: true,
     fetchMethod: async (saleId) => ({ found: await host.readSale(saleId) }),
   });
   return async (exchange, request) => {
     const saleId = request.getParameter(0) ?? '';
+    if (!SALE_ID_PATTERN.test(saleId)) return exchange.reply(problem('unknown_sale'));
     try {
       const sale = (await within(host.readDeadlineMs, cache.fetch(saleId)))?.found;
       exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StockadeError } from '../engine/errors.ts';
 
@@ -19,11 +19,24 @@ export function lockDataDir(directory: string): () => void {
         `${directory} is in use by process ${holder}; stop it, or set DATA_DIR to another directory`,
       );
     }
-    rmSync(file);
+    removeStale(file, holder);
     if (!claim(file))
       throw new StockadeError('data_dir_in_use', `${directory} was just taken by another process`);
   }
   return () => rmSync(file, { force: true });
+}
+
+/** Of two who take over at once, the second must not remove the first one's new lock: it looks at what it has moved. */
+function removeStale(file: string, holder: number): void {
+  const moved = `${file}.${process.pid}`;
+  try {
+    renameSync(file, moved);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  if (Number(readFileSync(moved, 'utf8')) !== holder) linkSync(moved, file);
+  rmSync(moved);
 }
 
 function claim(file: string): boolean {

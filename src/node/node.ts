@@ -11,6 +11,7 @@ import { Board } from '../engine/board.ts';
 import { serveOps } from '../http/ops-server.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
+import { readSale } from '../sync/sale-rows.ts';
 import { SaleService } from '../sync/sale-service.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { type Log, writesToStderr } from './log.ts';
@@ -55,7 +56,11 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
 
   const board = new Board(BOARD_SALES);
-  const directory = new SaleDirectory(stores.backend, board);
+  const directory = new SaleDirectory(
+    stores.backend,
+    board,
+    async (saleId) => (await readSale(stores.db, saleId)) !== undefined,
+  );
   const workers: RunningWorker[] = [];
   const metrics = new NodeMetrics({
     board,

@@ -9,6 +9,7 @@ import pLimit from 'p-limit';
 import { type Board, NO_SLOT } from '../engine/board.ts';
 import type { Backend, Pulse, SaleRecord } from '../engine/contract.ts';
 import type { Directory, SaleView } from '../engine/directory.ts';
+import { NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 
@@ -25,6 +26,7 @@ const REFRESH_MS = 50;
 export class SaleDirectory implements Directory {
   readonly #backend: Backend;
   readonly #board: Board;
+  readonly #exists: (saleId: string) => Promise<boolean>;
   readonly #views = new Map<string, SaleView>();
   readonly #unknown = new LRUCache<string, true>({ max: REMEMBERED_UNKNOWN, ttl: UNKNOWN_TTL_MS });
   readonly #reading = new Map<string, Promise<SaleView | undefined>>();
@@ -36,9 +38,15 @@ export class SaleDirectory implements Directory {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
-  constructor(backend: Backend, board: Board) {
+  /** @param exists whether the truth knows a sale that the backend does not hold, which is then being built */
+  constructor(
+    backend: Backend,
+    board: Board,
+    exists: (saleId: string) => Promise<boolean> = async () => false,
+  ) {
     this.#backend = backend;
     this.#board = board;
+    this.#exists = exists;
   }
 
   async start(): Promise<void> {
@@ -104,6 +112,7 @@ export class SaleDirectory implements Directory {
     const heard = this.#changesHeard;
     const record = await this.#backend.sales.read(saleId);
     if (record) return this.#learn(record, asked);
+    if (await this.#exists(saleId)) throw new NotExecuted(`sale ${saleId} is being built`);
     // Whatever has changed meanwhile may be that this sale is there now.
     if (heard === this.#changesHeard) this.#unknown.set(saleId, true);
     return undefined;

@@ -50,7 +50,8 @@ async function applyOne(
 }
 
 /**
- * An order that Postgres has already stands as it was decided then. If it was rejected then, it has been taken once more
+ * An order that Postgres has already stands as it was decided then; an order of somebody else under the same id does not
+ * count as this one. If it was rejected then, it has been taken once more
  * by one who asked again for it, and is taken back once more.
  */
 async function reject(
@@ -65,18 +66,20 @@ async function reject(
      ON CONFLICT (order_id) DO NOTHING`,
     [order.orderId, order.buyerId, order.quantity, order.key || null, reason, saleId],
   );
-  const [decided] = await rows<{ rejected_because: Rejection['reason'] | null }>(
+  const [decided] = await rows<{ is_this: boolean; rejected_because: Rejection['reason'] | null }>(
     trx,
-    'SELECT rejected_because FROM orders WHERE order_id = ?',
-    [order.orderId],
+    `SELECT sale_id = ? AND buyer_id = ? AND quantity = ? AS is_this, rejected_because
+     FROM orders WHERE order_id = ?`,
+    [saleId, order.buyerId, order.quantity, order.orderId],
   );
-  if (!decided?.rejected_because) return undefined;
+  const rejection = decided?.is_this ? decided.rejected_because : 'duplicate';
+  if (!rejection) return undefined;
   await trx.raw(
     `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (order_id) DO UPDATE SET units = excluded.units, applied_at = NULL`,
     [order.orderId, saleId, order.buyerId, reason === 'stock' ? 0 : order.quantity, `rejected: ${reason}`],
   );
-  return { orderId: order.orderId, reason: decided.rejected_because };
+  return { orderId: order.orderId, reason: rejection };
 }
 
 function withOnly(slice: Slice, order: TakeOrder): Slice {

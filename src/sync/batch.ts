@@ -58,6 +58,20 @@ export function watermarksOf(
   }));
 }
 
+/** The newest watermark of each segment, with the rejections of all: what is left to tell does not grow with time. */
+export function newestOf(watermarks: readonly Watermark[]): Watermark[] {
+  const newest = new Map<string, Watermark>();
+  for (const watermark of watermarks) {
+    const name = `${watermark.saleId}:${watermark.segment}:${watermark.generation}`;
+    const older = newest.get(name)?.rejected ?? [];
+    newest.set(
+      name,
+      older.length === 0 ? watermark : { ...watermark, rejected: [...older, ...watermark.rejected] },
+    );
+  }
+  return [...newest.values()];
+}
+
 export function unitsOf(orders: readonly TakeOrder[]): number {
   let units = 0;
   for (const order of orders) units += order.quantity;

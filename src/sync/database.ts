@@ -15,7 +15,7 @@ export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
 export function openDatabase({ url, maxConnections }: DatabaseOptions): Database {
-  return createKnex({
+  const db = createKnex({
     client: 'pg',
     connection: {
       connectionString: url,
@@ -27,6 +27,35 @@ export function openDatabase({ url, maxConnections }: DatabaseOptions): Database
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
     // knex writes errors to the console that it also throws.
     log: { warn() {}, error() {}, deprecate() {}, debug() {} },
+  });
+  discardSilentConnections(db);
+  return db;
+}
+
+/**
+ * A query that was given up leaves its connection waiting for the answer, perhaps for ever (a host that is gone without
+ * a goodbye). Everything sent on it later would wait behind that: it leaves the pool. knex' mark for such a connection
+ * is `__knex__disposed`, its name for one `__knexUid`.
+ */
+function discardSilentConnections(db: Database): void {
+  interface Connection {
+    __knexUid: string;
+    __knex__disposed?: unknown;
+    end(): Promise<void>;
+  }
+  const connections = new Map<string, Connection>();
+  const { pool } = db.client as { pool: { on(event: string, listener: (...args: never[]) => void): void } };
+  pool.on('createSuccess', (_: number, connection: Connection) => {
+    connections.set(connection.__knexUid, connection);
+  });
+  pool.on('destroySuccess', (_: number, connection: Connection) => {
+    connections.delete(connection.__knexUid);
+  });
+  db.on('query-error', (error: Error, { __knexUid }: { __knexUid: string }) => {
+    const connection = connections.get(__knexUid);
+    if (error.message !== 'Query read timeout' || !connection) return;
+    connection.__knex__disposed = error;
+    void connection.end().catch(() => {});
   });
 }
 

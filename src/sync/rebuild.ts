@@ -18,7 +18,7 @@
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
 import type { Backend, Holding, LogRead, Rejection } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
+import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { homeSegment } from '../engine/home-segment.ts';
 import { applySlices, GuardRefused } from './apply.ts';
@@ -80,6 +80,7 @@ async function salvage(
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
       const last = read?.entries.at(-1);
+      if (read?.fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${read.fault}`);
       if (!read || !last) break;
       salvaged += await db.transaction((trx) => applyUnknown(trx, row, read, rejected));
       position = { ...position, seq: last.seq, tail: last.tail };

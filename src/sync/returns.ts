@@ -3,8 +3,8 @@ import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/home-segment.ts';
 import { type Database, rows } from './database.ts';
 
-/** Rejections that a watermark names at most, after a sync has died. */
-const MAX_REJECTIONS = 1_000;
+/** A sync that takes over names the rejections of this time again: nobody waits for an answer as long as that. */
+const TELL_REJECTIONS_S = 600;
 
 interface PendingReturn {
   order_id: string;
@@ -43,8 +43,8 @@ export async function readRejections(db: Database, saleId: string): Promise<Reje
   const found = await rows<{ order_id: string; rejected_because: Rejection['reason'] }>(
     db,
     `SELECT order_id::text, rejected_because FROM orders
-     WHERE sale_id = ? AND status = 'rejected' ORDER BY order_id DESC LIMIT ?`,
-    [saleId, MAX_REJECTIONS],
+     WHERE sale_id = ? AND status = 'rejected' AND committed_at > now() - ? * interval '1 second'`,
+    [saleId, TELL_REJECTIONS_S],
   );
   return found.map((row) => ({ orderId: row.order_id, reason: row.rejected_because }));
 }

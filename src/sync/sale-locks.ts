@@ -53,6 +53,7 @@ export class PostgresLocks implements SaleLocks {
       if (rows[0].held) return true;
     } catch (error) {
       await this.#local.unlock(saleId);
+      this.#drop();
       throw error;
     }
     await this.#local.unlock(saleId);
@@ -61,8 +62,19 @@ export class PostgresLocks implements SaleLocks {
 
   async unlock(saleId: string): Promise<void> {
     await this.#local.unlock(saleId);
-    const client = await this.#client;
-    await client?.query(`SELECT pg_advisory_unlock(${KEY})`, [saleId]);
+    try {
+      const client = await this.#client;
+      await client?.query(`SELECT pg_advisory_unlock(${KEY})`, [saleId]);
+    } catch {
+      this.#drop();
+    }
+  }
+
+  /** A connection that has failed may be half dead: with it all its locks are let go of, and the next is a new one. */
+  #drop(): void {
+    const dropped = this.#client;
+    this.#client = undefined;
+    void dropped?.then((client) => client.end()).catch(() => {});
   }
 
   async close(): Promise<void> {

@@ -63,7 +63,9 @@ export async function readSale(db: Knex, saleId: string): Promise<SaleRow | unde
 }
 
 export async function readSales(db: Knex): Promise<SaleRow[]> {
-  return (await rows<RawSale>(db, 'SELECT * FROM sales ORDER BY created_at, id')).map(decode);
+  return (await rows<RawSale>(db, `SELECT * FROM sales ORDER BY state = 'closed', created_at DESC, id`)).map(
+    decode,
+  );
 }
 
 function decode(row: RawSale): SaleRow {

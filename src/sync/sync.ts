@@ -18,7 +18,7 @@ import { monotonicMs } from '../engine/monotonic.ts';
 import { takenAtMs } from '../engine/order-id.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply.ts';
 import { applyEach } from './apply-each.ts';
-import { type Batch, batchOf, watermarksOf } from './batch.ts';
+import { type Batch, batchOf, newestOf, watermarksOf } from './batch.ts';
 import { type Cursor, readCursors } from './cursors.ts';
 import type { Database } from './database.ts';
 import { followState } from './follow-state.ts';
@@ -27,7 +27,7 @@ import { rebuildSale } from './rebuild.ts';
 import { applyReturns, readRejections } from './returns.ts';
 import type { SaleLocks } from './sale-locks.ts';
 import { SaleLog } from './sale-log.ts';
-import { readSales, type SaleRow } from './sale-rows.ts';
+import { readSale, readSales, type SaleRow } from './sale-rows.ts';
 import type { SyncEvents } from './sync-events.ts';
 
 const SWEEP_MS = 1_000;
@@ -192,21 +192,24 @@ export class Sync {
       try {
         await this.#options.backend.log.advance(untold);
       } catch {
-        this.#untold = untold;
+        this.#untold = newestOf(untold);
       }
     });
     return this.#advancing;
   }
 
   async #sweep(): Promise<void> {
-    this.#sweepDue = monotonicMs() + SWEEP_MS;
     if (this.#untold.length > 0) await this.#tell([]);
     const sales = (await readSales(this.#options.db)).filter((row) => !this.#finished.has(row.sale.id));
     const pulses = await this.#options.backend.sales.pulse(sales.map((row) => row.sale.id));
     let backlog = 0;
     for (const [i, row] of sales.entries()) {
+      // Closed sales come last, and nobody waits for them.
+      if (row.state === 'closed') this.#swept();
       backlog += (await this.#apart(row.sale.id, () => this.#sweepSale(row, pulses[i]))) ?? 0;
     }
+    // Only a whole sweep counts: one that failed is made up for at the next attempt.
+    this.#sweepDue = monotonicMs() + SWEEP_MS;
     this.#options.events.backlog({ orders: backlog });
     this.#swept();
   }
@@ -231,7 +234,9 @@ export class Sync {
     const log = await this.#logOf(id);
     if (!log) return 0;
     if (pulse?.generation !== row.generation) {
-      await this.#rebuild(id, 'the backend does not hold the sale in its newest generation');
+      if (await this.#isBehind(id)) {
+        await this.#rebuild(id, 'the backend does not hold the sale in its newest generation');
+      }
       return 0;
     }
     if (pulse.state !== row.state) await followState(this.#options.db, this.#options.backend, id);
@@ -243,6 +248,15 @@ export class Sync {
     }
     if (row.state === 'closed' && log.backlog === 0) await this.#finish(id);
     return log.backlog;
+  }
+
+  /** Asked again under the lock: another may have built the sale since the sweep began. */
+  async #isBehind(saleId: string): Promise<boolean> {
+    const [row, [pulse]] = await Promise.all([
+      readSale(this.#options.db, saleId),
+      this.#options.backend.sales.pulse([saleId]),
+    ]);
+    return row !== undefined && pulse?.generation !== row.generation;
   }
 
   /** The sale's log, if this sync works on the sale or can do so from now on. */
@@ -291,7 +305,9 @@ export class Sync {
   }
 
   /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
-  async #broken({ position, head }: LogRead, problem: string): Promise<void> {
+  async #broken({ position, head, fault }: LogRead, problem: string): Promise<void> {
+    // What can't be read may hold orders. A rebuild would throw them away: somebody has to look.
+    if (fault !== undefined) throw new BackendCorrupt(`log of segment ${position.segment}: ${fault}`);
     const cursors = await readCursors(this.#options.db, position.saleId);
     const cursor = cursors[position.segment];
     if (cursor?.generation !== position.generation || cursor.seq !== position.seq)

@@ -77,24 +77,29 @@ export class WorkerLeases {
 
   #renewIn(ms: number, listener: (expiresAtMs: number) => void): void {
     this.#timer = setTimeout(async () => {
-      const renewed = await this.#renew().catch(() => false);
-      if (renewed) listener(this.#expiresAtMs);
+      const renewed = await this.#renew().catch(() => undefined);
+      if (renewed !== undefined) listener(this.#expiresAtMs);
       this.#renewIn(renewed ? RENEW_EVERY_MS : RETRY_RENEWAL_MS, listener);
     }, ms);
     this.#timer.unref();
   }
 
+  /**
+   * The row still names this holder as long as nobody else was given the number, even if the lease ran out meanwhile.
+   * @returns whether all numbers are this node's
+   */
   async #renew(): Promise<boolean> {
     const asked = Date.now();
     const renewed = await rows(
       this.#db,
       `UPDATE worker_leases SET expires_at = now() + ? * interval '1 second'
-       WHERE holder = ? AND expires_at > now() RETURNING worker`,
+       WHERE holder = ? RETURNING worker`,
       [LEASE_S, this.#holder],
     );
-    if (renewed.length < this.numbers.length) return false;
-    this.#expiresAtMs = asked + LEASE_S * 1_000;
-    return true;
+    // Another holder on one of the rows: the numbers are not this node's any more, whatever the old lease says.
+    const isOurs = renewed.length === this.numbers.length;
+    this.#expiresAtMs = isOurs ? asked + LEASE_S * 1_000 : 0;
+    return isOurs;
   }
 }
 

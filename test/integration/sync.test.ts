@@ -7,6 +7,7 @@ import { seed, until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
 import { random } from '../support/random.ts';
+import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { buyers, Shop } from '../support/shop.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
 
@@ -210,6 +211,21 @@ describe('a sync whose loop fails', () => {
     const promised = await running.stop();
     expect(await drained(sale.id)).toMatchObject({ ok: true });
     expectKept(promised, await ordersOf(shop.databaseUrl, sale.id));
+  });
+
+  test('waits for a Postgres that is away at its start', { timeout: 60_000 }, async () => {
+    await using postgres = await PostgresServer.start();
+    await using own = await Shop.open({ database: await postgres.createDatabase() });
+    const sale = await own.sell({ stock: 10 });
+    const till = await own.startEngine({ requestDeadlineMs: 20_000 });
+    await postgres.stop();
+    const sync = await own.startSync();
+    const bought = till.buy(sale.id, 'anna');
+    await until(() => sync.seen.crashes.length >= 3, { what: 'three failures' });
+    expect(sync.seen.crashes.map(({ retryMs }) => retryMs)).toEqual([100, 200, 400]);
+    await postgres.restart();
+    await sync.ready;
+    expect((await bought).code).toBe('committed');
   });
 
   test('does not keep the locks of sales whose cursors it could not read', async () => {

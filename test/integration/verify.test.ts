@@ -3,7 +3,9 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/sync/operations.ts';
 import { until } from '../support/fixtures.ts';
+import { everNewBuyers, startCrowd } from '../support/http-crowd.ts';
 import { Load } from '../support/load.ts';
+import { startTestNode } from '../support/node.ts';
 import { buyers, Shop, type WatchedSync } from '../support/shop.ts';
 
 let shop: Shop;
@@ -174,6 +176,22 @@ describe('while the sale is being sold', () => {
     expect([...running.codes.keys()]).toEqual(['committed']);
   });
 
+  test('by a node, it is whole every time another process asks', { timeout: 60_000 }, async () => {
+    const { redisUrl, databaseUrl, keyPrefix } = shop;
+    await using node = await startTestNode({ redisUrl, databaseUrl, keyPrefix, env: { WORKERS: '2' } });
+    const { id: saleId } = await shop.sell({ stock: 1_000_000, segments: 16 });
+    await using running = startCrowd({
+      ...{ url: node.publicUrl, saleId, clients: 100, buyers: everNewBuyers() },
+    });
+    const { answers } = running.result;
+    for (let time = 1; time <= 30; time++) {
+      const before = answers.length;
+      expect(await shop.service.verify(saleId), `time ${time}`).toMatchObject({ ok: true, findings: [] });
+      await until(() => answers.length > before, { what: 'the sale goes on' });
+    }
+    expect(Object.keys((await running.stop()).codes)).toEqual(['committed']);
+  });
+
   test('it is whole while the last units wander from segment to segment', async () => {
     const { id } = await shop.sell({ stock: 300, segments: 64, perBuyerLimit: 3 });
     await shop.startSync();
@@ -182,6 +200,7 @@ describe('while the sale is being sold', () => {
     while (!running.codes.has('sold_out')) {
       expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
     }
+    await running.stop();
     expect((await shop.service.show(id)).committedUnits).toBe(300);
   });
 });

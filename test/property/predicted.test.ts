@@ -28,6 +28,7 @@ type Action =
   | { do: 'set state'; state: SaleState }
   | { do: 'commit'; segments: number; entries: number; reject: number; reason: Rejection['reason'] }
   | { do: 'give back'; nth: number }
+  | { do: 'tell again' }
   | { do: 'restart' }
   | { do: 'set clock'; hours: number }
   | { do: 'wait'; ms: number };
@@ -79,7 +80,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('wait'), ms: fc.constantFrom(200, REQUEST_DEADLINE_MS + 5) }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart') }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('restart', 'tell again') }) },
 ) as fc.Arbitrary<Action>;
 
 const scenario: fc.Arbitrary<Scenario> = fc.record({
@@ -133,6 +134,8 @@ class Comparison {
         await trial.giveBack({ buyerId: order.buyerId, orderId: order.id! }, order.quantity);
         return trial.learn();
       }
+      case 'tell again':
+        return trial.tellAgain();
       case 'restart':
         model.forgetWaiting();
         this.#open = [];

@@ -61,7 +61,10 @@ export class Trial {
   clock = 0;
   readonly #workers: number;
   readonly #nodes: SaleNode[] = [];
+  readonly #faults: unknown[] = [];
   readonly #cursors: LogPosition[];
+  /** The newest of each segment. */
+  readonly #told = new Map<number, Watermark>();
   #nextWorker = 1;
 
   private constructor(backend: WatchedBackend, loaded: LoadedSale, workers: number) {
@@ -110,9 +113,7 @@ export class Trial {
       nextOrderId: () => ids.next(),
       requestDeadlineMs: REQUEST_DEADLINE_MS,
       laneCapacity: LANE_CAPACITY,
-      onFault: (error) => {
-        throw error;
-      },
+      onFault: (error) => this.#faults.push(error),
     });
   }
 
@@ -191,10 +192,24 @@ export class Trial {
         await this.giveBack(order, reason === 'limit' ? order.quantity : 0);
       }
       const { seq, tail, ordersSoFar: orders } = last;
+      const tails = entries.map((entry) => entry.tail);
       this.#cursors[position.segment] = { ...position, seq, tail };
-      watermarks.push({ ...this.loaded.ref(position.segment), seq, orders, rejected });
+      this.#told.set(position.segment, {
+        ...this.loaded.ref(position.segment),
+        seq,
+        orders,
+        rejected,
+        tails,
+      });
+      watermarks.push(this.#told.get(position.segment)!);
     }
     await this.backend.log.advance(watermarks);
+  }
+
+  /** As a sync does that does not know whether the one before it has told. */
+  async tellAgain(): Promise<void> {
+    const told = [...this.#told.values()];
+    await this.backend.log.advance(told.map((w) => ({ ...w, tails: w.tails!.slice(-1) })));
   }
 
   commitAll(): Promise<void> {
@@ -234,6 +249,7 @@ export class Trial {
       );
     }
     await closing;
+    expect(this.#faults).toEqual([]);
   }
 }
 

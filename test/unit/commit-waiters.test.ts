@@ -94,6 +94,7 @@ describe('an order that the watermark rejects', () => {
   it.each<[Rejection['reason'], object]>([
     ['stock', { code: 'sold_out' }],
     ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
+    ['duplicate', { code: 'unknown' }],
   ])('for the %s is answered so, and its neighbours are committed', (reason, outcome) => {
     const pendings = wait(1, 1, 1);
     advance(1, { orderId: pendings[1]!.orderId, reason });

@@ -130,11 +130,20 @@ function buy(spec: Partial<Purchase> = {}): Bought {
 const codes = (...bought: Bought[]) =>
   bought.map(({ told }) => told.map((outcome) => outcome.code).join(' then ') || 'waits');
 
-function advance(seq: number, { buyerId = 'anna', generation = 1, rejected = [] as Rejection[] } = {}): void {
+interface Advance {
+  readonly buyerId?: string;
+  readonly generation?: number;
+  readonly rejected?: readonly Rejection[];
+  readonly tails?: readonly string[];
+}
+
+function advance(
+  seq: number,
+  { buyerId = 'anna', generation = 1, rejected = [], tails }: Advance = {},
+): void {
   const segment = homeSegment(buyerId, SEGMENTS);
-  for (const { watermarks } of events) {
-    watermarks?.([{ saleId: 'sale', segment, generation, seq, orders: seq, rejected }]);
-  }
+  const watermark = { saleId: 'sale', segment, generation, seq, orders: seq, rejected };
+  for (const { watermarks } of events) watermarks?.([tails ? { ...watermark, tails } : watermark]);
 }
 
 /** Two buyers with the same home segment, and one with another. */
@@ -591,6 +600,65 @@ describe('a sale that was built anew', () => {
     listener(viewOf({}, 'paused', 1));
     buy();
     expect((await takes.next()).batch.generation).toBe(2);
+  });
+});
+
+describe('a watermark that gives the number of an entry to another one', () => {
+  let anna: Bought;
+
+  beforeEach(async () => {
+    learn();
+    anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 3 });
+  });
+
+  async function nameAnother(): Promise<void> {
+    advance(3, { tails: ['77'] });
+    await settledTurns();
+  }
+
+  it('does not settle the purchase: the record tells what its order became', async () => {
+    remember(3, anOrder({ orderId: '1001', seq: 3 }));
+    await nameAnother();
+    expect(recalls).toEqual([['anna']]);
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
+  });
+
+  it('lets the purchase wait if the record has the order behind the cursor', async () => {
+    remember(2, anOrder({ orderId: '1001', seq: 3 }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['accepted']);
+  });
+
+  it('shows that the order is lost, if the record does not have it', async () => {
+    remember(3, anOrder({ orderId: '900' }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['unavailable']);
+    expect(faults).toHaveLength(1);
+  });
+
+  it('leaves the purchase unknown if the record can’t be read', async () => {
+    recall = async () => Promise.reject(new Error('away'));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('has the record of a newer generation asked, if the sale was built anew meanwhile', async () => {
+    let refuse = (_: Error) => {};
+    recall = () =>
+      new Promise((_, reject) => {
+        refuse = reject;
+      });
+    await nameAnother();
+    learn({}, 'open', 2);
+    remember(0, anOrder({ orderId: '1001', seq: 0 }));
+    refuse(new StaleGeneration('sale', 1));
+    await settledTurns();
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
   });
 });
 

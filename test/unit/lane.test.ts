@@ -3,7 +3,7 @@ import { Board } from '../../src/engine/board.ts';
 import type { Outcome, Purchase, Rejection, SaleRecord, TakeReply } from '../../src/engine/contract.ts';
 import { Deadlines } from '../../src/engine/deadlines.ts';
 import { NotExecuted } from '../../src/engine/errors.ts';
-import { Lane, type LaneHost } from '../../src/engine/lane.ts';
+import { Lane, type LaneHost, type LaneSale } from '../../src/engine/lane.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { Turns } from '../../src/engine/turns.ts';
@@ -24,7 +24,7 @@ const ENDS_AT = Date.UTC(2027, 0, 1);
 let takes: ScriptedTakes;
 let board: Board;
 let deadlines: Deadlines;
-let sale: { record: SaleRecord; slot: number };
+let sale: { record: SaleRecord; slot: number; refills: LaneSale['refills'] };
 let lane: Lane;
 let faults: unknown[];
 let nextId: number;
@@ -45,7 +45,11 @@ afterEach(() => vi.useRealTimers());
 function open({ durable }: { durable: boolean }): void {
   const turns = new Turns();
   const definition = aSale({ id: 'sale', segments: SEGMENTS, perBuyerLimit: LIMIT, endsAt: ENDS_AT });
-  sale = { record: { sale: definition, state: 'open', generation: 1, epoch: 1 }, slot: 0 };
+  sale = {
+    record: { sale: definition, state: 'open', generation: 1, epoch: 1 },
+    slot: 0,
+    refills: (work) => work(),
+  };
   deadlines = new Deadlines(durable);
   host = {
     takes,

@@ -9,6 +9,7 @@ import type {
   TakeReply,
   TakeResult,
 } from '../contract.ts';
+import { MAX_TOLD_ORDERS } from '../limits.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
@@ -70,7 +71,7 @@ export class MemorySegment {
       units += quantity;
     }
     if (units + order.quantity > this.perBuyerLimit)
-      return { kind: 'limit', orderIds: held.map((o) => o.orderId) };
+      return { kind: 'limit', orderIds: held.slice(0, MAX_TOLD_ORDERS).map((o) => o.orderId) };
     return order.quantity > this.left ? SHORT : TAKEN;
   }
 

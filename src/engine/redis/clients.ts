@@ -14,6 +14,10 @@ const SILENCE_TIMEOUT_MS = 5_000;
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_MAX_MS = 1_000;
 
+/** What a server answers that was the primary before a failover: the address leads to the new one by now. */
+export const DEMOTED = /^(READONLY|MASTERDOWN)\b/;
+const RECONNECT_AND_RESEND = 2;
+
 const common = {
   lazyConnect: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
@@ -33,7 +37,8 @@ export function takeClient(url: string): Redis {
 
 /** For work that is idempotent and may wait: logs, cursors, sale records. Commands are tried again a few times. */
 export function workClient(url: string): Redis {
-  return new Redis(url, { ...common, maxRetriesPerRequest: 3 });
+  const reconnectOnError = (error: Error) => (DEMOTED.test(error.message) ? RECONNECT_AND_RESEND : false);
+  return new Redis(url, { ...common, maxRetriesPerRequest: 3, reconnectOnError });
 }
 
 /** For subscriptions: waits for as long as it takes. */

@@ -27,7 +27,7 @@ export function decodeRecord(record: string | null): HeldOrder[] {
 
 export function decodeOrders(lines: string): TakeOrder[] {
   return lines.split('\n').map((line) => {
-    const parts = /^(\S+) (\S+) ([1-9]\d*) (\S*)$/.exec(line);
+    const parts = /^(\d{1,19}) (\S+) ([1-9]\d*) (\S*)$/.exec(line);
     if (!parts) throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
     return { orderId: parts[1]!, buyerId: parts[2]!, quantity: Number(parts[3]), key: parts[4]! };
   });

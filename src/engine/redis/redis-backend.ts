@@ -7,6 +7,8 @@ import { RedisSales } from './redis-sales.ts';
 import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
 import { Scripts } from './scripts.ts';
 
+const HEARTBEAT_MS = 2_000;
+
 export interface RedisBackendOptions extends RedisTakeOptions {
   readonly url: string;
   /** Put before every key and channel, so that several installations can share one Redis. */
@@ -60,7 +62,11 @@ export class RedisBackend implements Backend {
     });
     const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
     await client.subscribe(...wanted.filter((channel) => channel !== undefined));
+    // A subscriber sends nothing by itself, and would never notice that its connection is dead.
+    const heartbeat = setInterval(() => client.ping().catch(() => {}), HEARTBEAT_MS);
+    heartbeat.unref();
     return async () => {
+      clearInterval(heartbeat);
       client.removeAllListeners('message');
       client.disconnect();
     };

@@ -45,11 +45,12 @@ export class RedisLog implements OrderLog {
   async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
     this.#cork();
-    const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
     const advanced = watermarks.map((w) =>
       this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
     );
-    await Promise.all([told, ...advanced]);
+    // In one write, and the message last: who hears it and asks the segment finds the cursor there.
+    const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
+    await Promise.all([...advanced, told]);
   }
 
   async compensate(c: Compensation): Promise<void> {

@@ -51,11 +51,13 @@ export class RedisSales implements SaleStore {
   async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
     const pipeline = this.#redis.pipeline();
     for (const id of saleIds) pipeline.hmget(this.#keys.sale(id), 'epoch', 'generation', 'state');
-    return (await results<(string | null)[]>(pipeline)).map(([epoch, generation, state]) =>
-      epoch && generation && state
-        ? { epoch: Number(epoch), generation: Number(generation), state: state as SaleState }
-        : undefined,
-    );
+    return ((await pipeline.exec()) ?? []).map(([error, reply]) => {
+      // A key of another type is one sale's misfortune; a connection that fails is everybody's.
+      if (error && error.name !== 'ReplyError') throw error;
+      const [epoch, generation, state] = (error ? [] : reply) as (string | null)[];
+      if (!epoch || !generation || !state) return undefined;
+      return { epoch: Number(epoch), generation: Number(generation), state: state as SaleState };
+    });
   }
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
-import { corking } from './clients.ts';
+import { corking, DEMOTED } from './clients.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 
@@ -114,6 +114,7 @@ export class RedisTakes implements TakeStore {
     } catch (error) {
       if (error instanceof OutcomeUnknown) throw error;
       const message = error instanceof Error ? error.message : String(error);
+      if (DEMOTED.test(message)) this.#redis.disconnect(true);
       if (REFUSED.test(message)) throw new NotExecuted(`Redis refused the take: ${message}`, error);
       if (error instanceof Error && error.name === 'ReplyError') {
         throw new BackendCorrupt(`the take script failed: ${message}`);

@@ -46,6 +46,11 @@ export function familyCpuSecondsOf(pid: number): number {
   return seconds;
 }
 
+/** The memory that a process holds, without what is swapped out. */
+export function residentBytesOf(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1024;
+}
+
 function cpuTimeOf(pid: number): { own: number; endedChildren: number } {
   const fields = statFields(pid);
   if (!fields) throw new Error(`no /proc/${pid}/stat: CPU time is only known for live processes on Linux`);
