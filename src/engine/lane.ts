@@ -289,7 +289,11 @@ export class Lane {
     pending.orderId = order.orderId;
     if (order.seq <= committed) {
       pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });
-    } else this.#taken(pending, { seq: order.seq, entry: '' }, generation);
+      return;
+    }
+    this.#taken(pending, { seq: order.seq, entry: '' }, generation);
+    // Whoever took it may have died before it told sync, or lost the reply.
+    this.#host.taken(this.#sale.record.sale.id, this.segment);
   }
 
   async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {

@@ -141,6 +141,26 @@ describe('a log', () => {
   });
 });
 
+describe('a watermark for an entry that the log does not hold', () => {
+  test('neither moves the segment on nor trims its log', async () => {
+    const { id } = await halfCommitted();
+    const [log] = await keys.entries(id, SEGMENTS);
+    const { segment, ids } = log!;
+    const snapshot = async () => (await shop.backend.sales.snapshot(id, SEGMENTS, 1))[segment]!.counters!;
+    const { seq, orders, committed } = await snapshot();
+    const watermark = { saleId: id, segment, generation: 1, seq, orders, rejected: [] };
+    await shop.backend.log.advance([{ ...watermark, tails: ['1', '2'] }]);
+    expect((await snapshot()).committed).toBe(committed);
+    expect((await keys.entries(id, SEGMENTS))[0]).toEqual({ segment, ids });
+
+    const position = { saleId: id, segment, generation: 1, seq: committed, tail: '' };
+    const [read] = await shop.backend.log.readLog([position], 100);
+    await shop.backend.log.advance([{ ...watermark, tails: read!.entries.map(({ tail }) => tail) }]);
+    expect((await snapshot()).committed).toBe(seq);
+    expect((await keys.entries(id, SEGMENTS)).find((other) => other.segment === segment)).toBeUndefined();
+  });
+});
+
 describe('a segment', () => {
   test('that is gone is built again, and the orders that its log holds are kept', async () => {
     const { id, till, committed, accepted } = await halfCommitted();

@@ -2,8 +2,10 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/sync/operations.ts';
+import { verifySale } from '../../src/sync/verify.ts';
 import { until } from '../support/fixtures.ts';
 import { everNewBuyers, startCrowd } from '../support/http-crowd.ts';
+import { intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
 import { startTestNode } from '../support/node.ts';
 import { buyers, Shop, type WatchedSync } from '../support/shop.ts';
@@ -174,6 +176,22 @@ describe('while the sale is being sold', () => {
       await until(() => sync.seen.orders > before, { what: 'sync goes on' });
     }
     expect([...running.codes.keys()]).toEqual(['committed']);
+  });
+
+  test('it is whole though sync trims every log between two looks at it', async () => {
+    const { id } = await shop.sell({ stock: 1_000, segments: 1 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    let reads = 0;
+    const moving = intercept(shop.backend, async (call) => {
+      if (call !== 'log.readLog') return;
+      for (const buyer of buyers(3, `of read ${++reads}`.replaceAll(' ', '-'))) {
+        expect((await till.buy(id, buyer)).code).toBe('committed');
+      }
+    });
+    expect(await verifySale(shop.db, moving, id)).toMatchObject({ ok: true, findings: [] });
+    expect(reads).toBeGreaterThan(1);
   });
 
   test('by a node, it is whole every time another process asks', { timeout: 60_000 }, async () => {

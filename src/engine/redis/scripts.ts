@@ -42,10 +42,10 @@ export class Scripts {
     this.#redis = redis;
     for (const [name, script] of Object.entries(SCRIPTS)) redis.defineCommand(`stockade:${name}`, script);
     this.#commands = Object.fromEntries(
-      Object.keys(SCRIPTS).map((name) => [
-        name,
-        (redis as unknown as Commands)[`stockade:${name}` as keyof Commands].bind(redis),
-      ]),
+      Object.entries(SCRIPTS).map(([name, script]) => {
+        const command = (redis as unknown as Commands)[`stockade:${name}` as keyof Commands].bind(redis);
+        return [name, (...args: Argument[]) => command(...args).catch(orWithSource(redis, script, args))];
+      }),
     ) as Commands;
   }
 
@@ -123,6 +123,17 @@ export class Scripts {
     type Reply = Promise<(string[] | null)[]>;
     return this.#redis.eval(SNAPSHOT, segments.length, ...segments, generation) as Reply;
   }
+}
+
+/**
+ * ioredis sends a script that Redis has forgotten once more by its hash. If it was forgotten again in between, it goes
+ * with its source: NOSCRIPT means that nothing was done.
+ */
+function orWithSource(redis: Redis, script: { lua: string; numberOfKeys: number }, args: Argument[]) {
+  return (error: Error) => {
+    if (!error.message.startsWith('NOSCRIPT')) throw error;
+    return redis.eval(script.lua, script.numberOfKeys, ...args);
+  };
 }
 
 export interface TakeHead {
