@@ -1,6 +1,6 @@
 // Compiles src/ to dist/ and puts the .lua and .sql files beside the code that reads them.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +21,8 @@ execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root,
 for (const assets of ['engine/redis/lua', 'sync/migrations']) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
+
+chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755);
 
 function find(name) {
   try {

@@ -1,4 +1,4 @@
-import { EXIT_INTERRUPTED, Interrupted } from './explain.ts';
+import { Interrupted } from './explain.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -19,7 +19,8 @@ export function watchSignals(): Interruption {
     ask = resolve;
   });
   const onSignal = (signal: NodeJS.Signals) => {
-    if (abort.signal.aborted) process.exit(EXIT_INTERRUPTED);
+    // Not `process.exit`: it stops worker threads under their open sockets, at which Node aborts with a core dump.
+    if (abort.signal.aborted) process.kill(process.pid, 'SIGKILL');
     abort.abort(new Interrupted(signal));
     ask(signal);
   };

@@ -98,6 +98,10 @@ export class Engine {
       taken: (saleId, segment) => this.#hint(saleId, segment),
       stale: (saleId, generation) => this.#refresh(saleId, generation),
       confirm: (pending) => void this.#confirm(this.#sales.get(pending.saleId)!, pending),
+      refused: (pending, outcome) => {
+        if (isFinal(outcome, pending)) pending.settle(outcome);
+        else void this.#recall(this.#sales.get(pending.saleId)!, pending, outcome);
+      },
       batchSent: (orders) => options.onBatch?.(orders),
       fault: (error, saleId, segment) => options.onFault?.(error, saleId, segment),
     };
@@ -143,7 +147,7 @@ export class Engine {
     const found = await pLimit(PARALLEL_RECALLS).map([...this.#sales.values()], async ({ record }) => {
       const { id: saleId, segments } = record.sale;
       const ref = { saleId, segment: homeSegment(buyerId, segments), generation: record.generation };
-      const { orders } = await this.#recaller.ask(ref, buyerId).catch(() => ({ orders: [] }));
+      const { orders } = await this.#recaller.ask(ref, buyerId);
       const order = orders.find((o) => o.orderId === orderId);
       return order && { saleId, quantity: order.quantity };
     });

@@ -53,6 +53,8 @@ export interface LaneHost {
   stale(saleId: string, generation: number): Promise<void>;
   /** The purchase is below a watermark that does not name its entry: the buyer's record must be asked. */
   confirm(pending: Pending): void;
+  /** The sale does not sell: the answer, unless the buyer's record knows the purchase's key. */
+  refused(pending: Pending, outcome: Outcome): void;
   batchSent(orders: number): void;
   fault(error: unknown, saleId: string, segment: number): void;
 }
@@ -217,8 +219,13 @@ export class Lane {
         return asked;
       case 'stale':
         return this.#settleStale(asked, doubt);
+      case 'busy':
+        settleAll(asked, { code: doubt ? 'unknown' : 'busy' });
+        return [];
       default:
-        settleAll(asked, doubt ? { code: 'unknown' } : refusal(reply.status, this.#sale.record));
+        if (doubt) settleAll(asked, { code: 'unknown' });
+        else
+          for (const pending of asked) this.#host.refused(pending, refusal(reply.status, this.#sale.record));
         return [];
     }
   }
@@ -320,6 +327,6 @@ function settleAll(pendings: Pending[], outcome: Outcome): void {
   for (const pending of pendings) pending.settle(outcome);
 }
 
-function refusal(status: 'paused' | 'closed' | 'busy', { sale }: SaleRecord): Outcome {
+function refusal(status: 'paused' | 'closed', { sale }: SaleRecord): Outcome {
   return status === 'closed' ? { code: 'ended', endedAt: sale.endsAt } : { code: status };
 }

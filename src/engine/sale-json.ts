@@ -6,6 +6,7 @@ import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS, MAX_STOCK, SALE_ID_PATTERN } from '.
 
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
+const MAX_METADATA_DEPTH = 32;
 
 const whole = (least: number, most: number) =>
   z
@@ -20,8 +21,29 @@ const time = z.iso
   })
   .transform((text) => Date.parse(text));
 
+/** Postgres stores neither a NUL nor half of a surrogate pair. */
+const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
+
 const text = (most: number) =>
-  z.string({ error: 'must be a string' }).max(most, { error: `must have at most ${most} characters` });
+  z
+    .string({ error: 'must be a string' })
+    .max(most, { error: `must have at most ${most} characters` })
+    .refine(isStorable, { error: 'must be well-formed text without NUL characters' });
+
+/** Level by level, because what is nested thousands deep would exhaust the stack. */
+function depthOf(value: unknown): number {
+  let depth = 0;
+  for (let level: unknown[] = [value]; level.length > 0 && depth <= MAX_METADATA_DEPTH; depth++) {
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return depth;
+}
+
+function stringsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
+}
 
 const schema = z.strictObject({
   id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
@@ -43,8 +65,15 @@ const schema = z.strictObject({
   shopId: text(128).optional(),
   metadata: z
     .record(z.string(), z.unknown(), { error: 'must be an object' })
-    .refine((value) => JSON.stringify(value).length <= MAX_METADATA_BYTES, {
+    .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
+      error: `must be nested at most ${MAX_METADATA_DEPTH} deep`,
+      abort: true,
+    })
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, {
       error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
+    })
+    .refine((value) => stringsOf(value).every(isStorable), {
+      error: 'must hold well-formed text without NUL characters',
     })
     .default({}),
 });

@@ -13,7 +13,7 @@ import { servePublic } from '../http/public-server.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
 import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
-import { readOrder } from '../sync/order-reader.ts';
+import { readOrder, readRecentSaleIds } from '../sync/order-reader.ts';
 import { assertLeased } from '../sync/worker-leases.ts';
 import type { Log } from './log.ts';
 
@@ -93,8 +93,12 @@ export async function startWorker({
       // Half of the time, so that a sale whose counters can't be read is shown without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
       readOrder: (orderId) => readOrder(db, orderId),
-      findAccepted: async (buyerId, orderId) =>
-        Date.now() - takenAtMs(orderId) < ACCEPTED_WITHIN_MS ? engine.findOrder(buyerId, orderId) : undefined,
+      findAccepted: async (buyerId, orderId) => {
+        if (Date.now() - takenAtMs(orderId) >= ACCEPTED_WITHIN_MS) return undefined;
+        // The worker may be younger than the order, or another node may have taken it.
+        for (const saleId of await readRecentSaleIds(db)) await engine.view(saleId);
+        return engine.findOrder(buyerId, orderId);
+      },
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
     },

@@ -37,3 +37,15 @@ export async function readOrder(db: Database, orderId: string): Promise<OrderRec
     committedAt: row.committed_at,
   };
 }
+
+const RECENT_SALES = 1_000;
+
+/** Sales whose logs may still hold orders that Postgres does not have, the newest first. */
+export async function readRecentSaleIds(db: Database): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    db,
+    `SELECT id FROM sales WHERE generation > 0 ORDER BY state = 'closed', created_at DESC LIMIT ?`,
+    [RECENT_SALES],
+  );
+  return found.map((row) => row.id);
+}

@@ -53,6 +53,8 @@ export interface SyncOptions {
 export class Sync {
   readonly #options: SyncOptions;
   readonly #logs = new Map<string, SaleLog>();
+  /** The logs that were worked on before the loop failed. */
+  #lastSeen: SaleLog[] = [];
   readonly #foreignUntil = new Map<string, number>();
   /** Closed sales whose logs are drained: nothing more will come. */
   readonly #finished = new Set<string>();
@@ -101,6 +103,7 @@ export class Sync {
         retryMs = RETRY_FIRST_MS;
       } catch (error) {
         this.#options.events.crashed({ error, retryMs });
+        await this.#reportBacklog();
         await this.#forget();
         await this.#sleep(retryMs, 'deaf');
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
@@ -212,6 +215,21 @@ export class Sync {
     this.#sweepDue = monotonicMs() + SWEEP_MS;
     this.#options.events.backlog({ orders: backlog });
     this.#swept();
+  }
+
+  /** Postgres may be away: what the logs hold beyond the newest cursors that this sync knew is its backlog. */
+  async #reportBacklog(): Promise<void> {
+    if (this.#logs.size > 0) this.#lastSeen = [...this.#logs.values()];
+    try {
+      for (const log of this.#lastSeen) {
+        for (const read of await this.#options.backend.log.readLog(log.positions, 0)) {
+          if (read.head) log.sawHead(read.position.segment, read.head);
+        }
+      }
+      this.#options.events.backlog({ orders: this.#lastSeen.reduce((sum, log) => sum + log.backlog, 0) });
+    } catch {
+      // The backend is away too: the last figure stands.
+    }
   }
 
   /** What is wrong with one sale in the backend must not keep the others' orders from Postgres. */

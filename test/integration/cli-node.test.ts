@@ -54,13 +54,13 @@ describe('serve', () => {
     expect(await node.ended).toMatchObject({ exitCode: 0 });
   });
 
-  test('--json: one object on stdout, logs on stderr; a second signal ends it at once with 130', async () => {
+  test('--json: one object on stdout, logs on stderr; a second signal kills it at once', async () => {
     await using node = start('serve --port 0 --ops-port 0 --workers 1 --json', await ownStores());
     await node.said(/"ready":true/);
     // Both signals are there when it wakes up, so that the second can't come too late.
     node.signal('SIGSTOP', 'SIGINT', 'SIGTERM', 'SIGCONT');
-    const { exitCode, stdout, stderr } = await node.ended;
-    expect(exitCode).toBe(130);
+    const { exitCode, signal, stdout, stderr } = await node.ended;
+    expect({ exitCode, signal }).toEqual({ exitCode: null, signal: 'SIGKILL' });
     expect(JSON.parse(stdout)).toMatchObject({ ready: true, backend: 'redis', database: 'postgres' });
     expect(stderr).toContain('"msg":');
   });

@@ -8,6 +8,7 @@ const LIMIT_MS = 60_000;
 
 export interface CliResult {
   readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -46,7 +47,9 @@ export class RunningCli implements AsyncDisposable {
     });
     this.ended = new Promise((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', (exitCode) => resolve({ exitCode, stdout: this.#stdout, stderr: this.#stderr }));
+      child.once('close', (exitCode, signal) =>
+        resolve({ exitCode, signal, stdout: this.#stdout, stderr: this.#stderr }),
+      );
     });
     this.#child = child;
   }

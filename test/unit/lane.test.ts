@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Board } from '../../src/engine/board.ts';
 import type { Outcome, Purchase, Rejection, SaleRecord, TakeReply } from '../../src/engine/contract.ts';
@@ -10,7 +11,7 @@ import { Turns } from '../../src/engine/turns.ts';
 import { elapse, freezeTime, settledTurns, turn } from '../support/frozen-time.ts';
 import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
 import { aSale } from '../support/sales.ts';
-import { ScriptedTakes, SHORT, TAKEN } from '../support/scripted-takes.ts';
+import { type Ask, ScriptedTakes, SHORT, TAKEN } from '../support/scripted-takes.ts';
 
 const SEGMENT = 2;
 const SEGMENTS = 4;
@@ -48,7 +49,7 @@ function open({ durable }: { durable: boolean }): void {
   sale = {
     record: { sale: definition, state: 'open', generation: 1, epoch: 1 },
     slot: 0,
-    refills: (work) => work(),
+    refills: pLimit(1),
   };
   deadlines = new Deadlines(durable);
   host = {
@@ -62,16 +63,17 @@ function open({ durable }: { durable: boolean }): void {
     taken: vi.fn(),
     stale: vi.fn(async () => {}),
     confirm: vi.fn(),
+    refused: vi.fn((pending, outcome) => pending.settle(outcome)),
     batchSent: vi.fn(),
     fault: (error) => faults.push(error),
   };
   lane = new Lane(host, sale, SEGMENT);
 }
 
-function buy(buyerId: string, spec: Partial<Purchase> = {}): ToldPending {
+function buy(buyerId: string, spec: Partial<Purchase> = {}, at = lane): ToldPending {
   const pending = aPending({ buyerId, ...spec }, monotonicMs() + LIVES_MS);
   deadlines.add(pending);
-  lane.push(pending);
+  at.push(pending);
   return pending;
 }
 
@@ -650,6 +652,88 @@ describe('a segment that is short', () => {
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).notExecuted();
     expect(codesOf([anna])).toEqual(['unavailable']);
+  });
+});
+
+describe('refills of one sale', () => {
+  let other: Lane;
+
+  beforeEach(() => {
+    other = new Lane(host, sale, SEGMENT + 1);
+  });
+
+  /** Both lanes are short; the refill of the first is on its way, that of the other waits for it. */
+  async function bothShort(spec: Partial<Purchase> = {}) {
+    const [anna, ben] = [buy('anna'), buy('ben', spec, other)];
+    const asks = [await takes.next(), await takes.next()];
+    for (const ask of asks) await ask.serve([SHORT]);
+    return { anna, ben, first: await takes.next() };
+  }
+
+  it('are made one at a time', async () => {
+    const { ben, first } = await bothShort();
+    expect(takes.asks).toHaveLength(3);
+    expect(first.buyers).toEqual(['anna']);
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    const second = await takes.next();
+    expect([second.buyers, second.refill]).toEqual([['ben'], SEGMENTS]);
+    await second.serve([SHORT], { total: 0 });
+    expect(codesOf([ben])).toEqual(['sold_out']);
+  });
+
+  it('are spared when the one before has found nothing', async () => {
+    const { anna, ben, first } = await bothShort();
+    await first.serve([SHORT], { total: 0 });
+    expect(codesOf([anna, ben])).toEqual(['sold_out', 'sold_out']);
+    expect(takes.asks).toHaveLength(3);
+    buy('cleo', { key: 'click' }, other);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('are not spared for who has a key: his record may know it', async () => {
+    const { ben, first } = await bothShort({ key: 'click' });
+    await first.serve([SHORT], { total: 0 });
+    const second = await takes.next();
+    await second.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { committed: 3 });
+    expect(codesOf([ben])).toEqual(['committed']);
+  });
+
+  it('are not spared for who is in doubt: he may have got what there was', async () => {
+    const { ben, first } = await bothShort();
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    const lost = await takes.next();
+    await lost.loseReply();
+    board.close(0, 1, monotonicMs());
+    await elapse(ASKED_AGAIN_MS);
+    const again = await takes.next();
+    expect(again.orders).toEqual(lost.orders);
+    const replay = { kind: 'replay', orderId: lost.orderIds[0]!, quantity: 1, seq: 9 } as const;
+    await again.serve([replay], { committed: 9, total: 0 });
+    expect(codesOf([ben])).toEqual(['committed']);
+  });
+
+  it('are made only for those who have not expired while they waited', async () => {
+    const early = aPending({ buyerId: 'early' }, monotonicMs() + 100);
+    deadlines.add(early);
+    buy('anna');
+    other.push(early);
+    const ben = buy('ben', {}, other);
+    for (const ask of [await takes.next(), await takes.next()]) await ask.serve([SHORT]);
+    const first = await takes.next();
+    await elapse(150);
+    expect(codesOf([early, ben])).toEqual(['busy', 'waits']);
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it.each<[string, (ask: Ask) => Promise<void>]>([
+    ['is refused', (ask) => ask.notExecuted()],
+    ['is lost', (ask) => ask.loseReply()],
+    ['fails', (ask) => ask.fail(new Error('a bug'))],
+  ])('go on after one that %s', async (_, fail) => {
+    const { first } = await bothShort();
+    await fail(first);
+    expect((await takes.next()).buyers).toEqual(['ben']);
   });
 });
 
