@@ -32,7 +32,7 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
   });
   const lagSeconds = new Gauge({
     name: 'stockade_sync_lag_seconds',
-    help: 'Age of the oldest order of the last transaction, to the second; 0 when the logs are drained',
+    help: 'Age of the oldest order of the last transaction; while none succeeds, how long orders have waited',
     registers,
   });
   const rejected = new Counter({
@@ -62,12 +62,16 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     registers,
   });
 
+  /** Since when there is a backlog of which nothing was applied. */
+  let waitingSince: number | undefined;
+
   return {
     applied(info) {
       orders.inc(info.orders);
       rows.observe(info.orders);
       seconds.observe(info.tookMs / 1_000);
       lagSeconds.set(Math.max(0, info.oldestMs) / 1_000);
+      waitingSince = undefined;
     },
     rejected({ saleId, orderId, reason }) {
       rejected.inc({ reason });
@@ -83,7 +87,9 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     },
     backlog(info) {
       lagOrders.set(info.orders);
-      if (info.orders === 0) lagSeconds.set(0);
+      if (info.orders === 0) waitingSince = undefined;
+      else waitingSince ??= Date.now();
+      lagSeconds.set(waitingSince === undefined ? 0 : (Date.now() - waitingSince) / 1_000);
     },
     saleFailed({ saleId, error }) {
       failures.inc();

@@ -3,8 +3,8 @@
  * log what it has met, and the sale goes on.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CrowdAnswer, crowd, everNewBuyers, startCrowd } from '../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
-import { type CrowdAnswer, crowd, everNewBuyers, startCrowd } from '../support/http-crowd.ts';
 import { metric } from '../support/metrics.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';
 import { RedisKeys } from '../support/redis-keys.ts';

@@ -1,8 +1,8 @@
 /** The reference scenarios over HTTP: a crowd on real connections, a node in its own process, and Postgres as the judge. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../src/engine/home-segment.ts';
+import { type CrowdResult, crowd } from '../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
-import { type CrowdResult, crowd } from '../support/http-crowd.ts';
 import { metric } from '../support/metrics.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';
 import { random } from '../support/random.ts';

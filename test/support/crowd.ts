@@ -1,88 +1,184 @@
 /**
- * A crowd: many clients on keep-alive connections, one request in flight each, over real sockets. Every answer is kept
- * by buyer, so that a test can compare what was said with what is in Postgres.
+ * A crowd of buyers over HTTP: real connections that are kept alive, one request under way on each. Every answer is kept
+ * with its buyer, so that a test can hold it against what Postgres says.
  */
-import { Client } from 'undici';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, type Dispatcher } from 'undici';
+import type { Promised } from './truth.ts';
+
+const ANSWER_LIMIT_MS = 40_000;
+/** Between two attempts of a buyer who has not been answered: he is in a hurry, and so is the test. */
+const RETRY_PAUSE_MS = 25;
 
 export interface CrowdOptions {
-  readonly url: string;
+  /** Public urls of one node or more; the clients are dealt out to them. */
+  readonly url: string | readonly string[];
   readonly saleId: string;
+  /** Connections. */
   readonly clients: number;
-  /** The buyers, in the order in which they ask; the clients share them out as they become free. */
+  /** Each asks once; the next free client asks for him. A generator may go on until the test has seen enough. */
   readonly buyers: Iterable<string>;
   readonly quantity?: number;
-  readonly prefer?: string;
-  /** A buyer without a final answer (503, or a broken connection) asks again for so long. 0: never. */
-  readonly retryForMs?: number;
+  /** With an `Idempotency-Key`, the same at each attempt of a buyer. */
+  readonly keyed?: boolean;
+  /** A buyer who gets no answer, or one that settles nothing (503), asks again for so long. */
+  readonly retryUntilAnsweredMs?: number;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface Placed {
+export interface CrowdAnswer {
   readonly buyerId: string;
-  readonly orderId: string;
   readonly quantity: number;
-  readonly status: 'committed' | 'accepted';
-}
-
-export interface CrowdAnswers {
-  readonly requests: number;
-  readonly placed: readonly Placed[];
-  /** Final answers by code, the placed ones among them. */
-  readonly codes: Readonly<Record<string, number>>;
-}
-
-interface Answer {
+  readonly key: string;
+  /** 0: the connection broke before an answer came. */
   readonly status: number;
+  /** `committed`, `accepted`, the problem's code, or `no_answer`. */
   readonly code: string;
-  readonly orderId?: string;
-  readonly quantity?: number;
+  /** `''` where the answer names none. */
+  readonly orderId: string;
+  /** Seconds; `undefined` where the answer has no such header. */
+  readonly retryAfter: number | undefined;
+  readonly attempts: number;
+  /** Of the last attempt. */
+  readonly ms: number;
 }
 
-export async function crowd(options: CrowdOptions): Promise<CrowdAnswers> {
-  const placed: Placed[] = [];
-  const codes: Record<string, number> = {};
-  let requests = 0;
-  const queue = options.buyers[Symbol.iterator]();
+export class CrowdResult {
+  readonly answers: CrowdAnswer[] = [];
 
-  async function client(): Promise<void> {
-    const connection = new Client(options.url);
-    for (let next = queue.next(); !next.done; next = queue.next()) {
-      const buyerId = next.value;
-      const deadline = Date.now() + (options.retryForMs ?? 0);
-      let answer = await buy(connection, buyerId, options);
-      requests++;
-      while (answer.status >= 500 && Date.now() < deadline) {
-        answer = await buy(connection, buyerId, options);
-        requests++;
-      }
-      codes[answer.code] = (codes[answer.code] ?? 0) + 1;
-      if (answer.code === 'committed' || answer.code === 'accepted') {
-        placed.push({ buyerId, orderId: answer.orderId!, quantity: answer.quantity!, status: answer.code });
-      }
-    }
-    await connection.close();
+  with(code: string): CrowdAnswer[] {
+    return this.answers.filter((answer) => answer.code === code);
   }
 
-  await Promise.all(Array.from({ length: options.clients }, client));
-  return { requests, placed, codes };
+  /** How often each code was answered. */
+  get codes(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { code } of this.answers) counts[code] = (counts[code] ?? 0) + 1;
+    return counts;
+  }
+
+  /** The answers that promise an order: 201 and 202. */
+  get promised(): Promised[] {
+    return this.answers.filter(({ status }) => status === 201 || status === 202);
+  }
 }
 
-/** Each buyer repeats with the same key until there is an answer that stands. */
-async function buy(connection: Client, buyerId: string, options: CrowdOptions): Promise<Answer> {
+/** Resolves when every buyer has his last answer. */
+export async function crowd(options: CrowdOptions): Promise<CrowdResult> {
+  const running = startCrowd(options);
+  await running.ended;
+  return running.result;
+}
+
+export interface RunningCrowd extends AsyncDisposable {
+  /** Grows while the crowd runs. */
+  readonly result: CrowdResult;
+  readonly ended: Promise<void>;
+  /** No more buyers come; resolves when the last one has his answer. */
+  stop(): Promise<CrowdResult>;
+}
+
+export function startCrowd(options: CrowdOptions): RunningCrowd {
+  const result = new CrowdResult();
+  const urls = [options.url].flat();
+  const queue = options.buyers[Symbol.iterator]();
+  let stopped = false;
+  const line = async (index: number) => {
+    const client = new Client(urls[index % urls.length]!, {
+      headersTimeout: ANSWER_LIMIT_MS,
+      bodyTimeout: ANSWER_LIMIT_MS,
+    });
+    try {
+      for (let next = queue.next(); !next.done && !stopped; next = queue.next()) {
+        result.answers.push(await askUntilAnswered(client, options, next.value));
+      }
+    } finally {
+      await client.destroy();
+    }
+  };
+  const ended = Promise.all(Array.from({ length: options.clients }, (_, i) => line(i))).then(() => {});
+  const stop = async () => {
+    stopped = true;
+    await ended;
+    return result;
+  };
+  return { result, ended, stop, [Symbol.asyncDispose]: async () => void (await stop()) };
+}
+
+/** Names without end, for a crowd that runs until it is stopped. */
+export function* everNewBuyers(name = 'buyer'): Generator<string> {
+  for (let n = 0; ; n++) yield `${name}-${n}`;
+}
+
+async function askUntilAnswered(
+  client: Client,
+  options: CrowdOptions,
+  buyerId: string,
+): Promise<CrowdAnswer> {
+  const { keyed = false, quantity = 1, retryUntilAnsweredMs = 0 } = options;
+  const asked = { buyerId, quantity, key: keyed ? randomUUID() : '' };
+  const deadline = performance.now() + retryUntilAnsweredMs;
+  for (let attempts = 1; ; attempts++) {
+    const answer = { ...asked, ...(await ask(client, options, asked)), attempts };
+    const isAnswered = answer.status !== 0 && answer.status !== 503;
+    if (isAnswered || performance.now() > deadline) return answer;
+    await delay(RETRY_PAUSE_MS);
+  }
+}
+
+type Asked = Pick<CrowdAnswer, 'buyerId' | 'quantity' | 'key'>;
+
+async function ask(client: Client, { saleId, headers }: CrowdOptions, { buyerId, quantity, key }: Asked) {
+  const began = performance.now();
   try {
-    const response = await connection.request({
+    const { status, retryAfter, body } = await send(client, {
       method: 'POST',
-      path: `/v1/sales/${options.saleId}/orders`,
+      path: `/v1/sales/${saleId}/orders`,
       headers: {
         'x-buyer-id': buyerId,
         'content-type': 'application/json',
-        ...(options.retryForMs && { 'idempotency-key': `key-${buyerId}` }),
-        ...(options.prefer && { prefer: options.prefer }),
+        ...(key === '' ? {} : { 'idempotency-key': key }),
+        ...headers,
       },
-      body: JSON.stringify({ quantity: options.quantity ?? 1 }),
+      body: `{"quantity":${quantity}}`,
     });
-    const body = (await response.body.json()) as Record<string, unknown>;
-    return { ...body, status: response.statusCode, code: String(body.code ?? body.status) } as Answer;
-  } catch (error) {
-    return { status: 599, code: error instanceof Error ? error.name : 'error' };
+    const { code, status: state, orderId = '' } = JSON.parse(body) as Record<string, string>;
+    return { status, code: code ?? state ?? '', orderId, retryAfter, ms: performance.now() - began };
+  } catch {
+    const ms = performance.now() - began;
+    return { status: 0, code: 'no_answer', orderId: '', retryAfter: undefined, ms };
   }
+}
+
+interface Raw {
+  readonly status: number;
+  readonly retryAfter: number | undefined;
+  readonly body: string;
+}
+
+/** `dispatch` and not `request`: the latter makes a stream of each of a hundred thousand bodies. */
+function send(client: Client, request: Dispatcher.DispatchOptions): Promise<Raw> {
+  return new Promise((resolve, reject) => {
+    let status = 0;
+    let retryAfter: number | undefined;
+    let body = '';
+    client.dispatch(request, {
+      onRequestStart() {},
+      onResponseStart(_, statusCode, headers) {
+        status = statusCode;
+        const seconds = headers['retry-after'];
+        retryAfter = seconds === undefined ? undefined : Number(seconds);
+      },
+      onResponseData(_, chunk) {
+        body += chunk;
+      },
+      onResponseEnd() {
+        resolve({ status, retryAfter, body });
+      },
+      onResponseError(_, error) {
+        reject(error);
+      },
+    });
+  });
 }
