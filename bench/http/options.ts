@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
 
@@ -28,10 +29,11 @@ export const OPTIONS = {
   },
   workers: {
     flags: '--workers <n>',
-    description: 'threads of the node, and of the echo server',
+    description:
+      'threads of the node, and of the echo server; the default leaves a core to the stores and to wrk',
     least: 1,
     most: 64,
-    fallback: 2,
+    fallback: Math.max(1, availableParallelism() - 1),
   },
   segments: {
     flags: '--segments <n>',

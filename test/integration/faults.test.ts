@@ -277,7 +277,8 @@ test('Redis is killed under load and comes back from its log: what was committed
   }
   await rush.more(500, 'committed');
   await rush.stop();
-  const possible = ['committed', 'accepted', 'unavailable', 'unknown'];
+  // Busy: queued behind a batch in doubt until the deadline; nothing was taken.
+  const possible = ['committed', 'accepted', 'busy', 'unavailable', 'unknown'];
   expect([...rush.codes()].filter((code) => !possible.includes(code))).toEqual([]);
   const open = rush.buyersWith('unknown', 'accepted');
   expect(open.length).toBeGreaterThan(0);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
 import { assertLeased, orderIdKey, WorkerLeases } from '../../src/sync/worker-leases.ts';
-import { freshDatabase } from '../support/fixtures.ts';
+import { freshDatabase, until } from '../support/fixtures.ts';
 
 const HOUR_MS = 3_600_000;
 const RENEWAL_MS = 300_000;
@@ -90,36 +90,37 @@ describe('numbers', () => {
 });
 
 describe('a lease', () => {
-  /** Lets the renewal run, and what it asks of the database be answered. */
-  async function passTime(ms: number): Promise<void> {
-    await vi.advanceTimersByTimeAsync(ms);
-    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  test('is renewed by itself, and its end told', async () => {
+  /** Takes a lease, does something to its rows, and lets the time of its renewal come. @returns what it is told */
+  async function renewal(tamper: (numbers: readonly number[]) => PromiseLike<unknown>) {
     await db.raw('SELECT 1');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     const leases = await take(2);
     const first = leases.expiresAtMs;
     const told: number[] = [];
     leases.onRenewed((expiresAtMs) => told.push(expiresAtMs));
-    await passTime(RENEWAL_MS);
-    await vi.waitFor(() => expect(told).toHaveLength(1), { interval: 0 });
-    expect(leases.expiresAtMs).toBeGreaterThanOrEqual(first + RENEWAL_MS);
+    await tamper(leases.numbers);
+    await vi.advanceTimersByTimeAsync(RENEWAL_MS);
+    vi.useRealTimers();
+    await until(() => told.length > 0, { what: 'the renewal' });
     expect(told).toEqual([leases.expiresAtMs]);
+    return { first, renewed: told[0]! };
+  }
+
+  test('is renewed by itself, and its end told', async () => {
+    const { first, renewed } = await renewal(async () => {});
+    expect(renewed).toBeGreaterThanOrEqual(first + RENEWAL_MS);
   });
 
-  test('that has run out is not renewed: somebody else may have the number', async () => {
-    await db.raw('SELECT 1');
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
-    const leases = await take(2);
-    const told: number[] = [];
-    leases.onRenewed((expiresAtMs) => told.push(expiresAtMs));
-    await db.raw("UPDATE worker_leases SET expires_at = now() - interval '1 second' WHERE worker = ?", [
-      leases.numbers[0]!,
-    ]);
-    await passTime(RENEWAL_MS);
-    expect(told).toEqual([]);
+  test('that ran out is renewed, if its numbers were given to nobody else', async () => {
+    const { first, renewed } = await renewal(() => age(2 * 3_600));
+    expect(renewed).toBeGreaterThanOrEqual(first + RENEWAL_MS);
+  });
+
+  test('is over at once when one of its numbers was given to somebody else', async () => {
+    const { renewed } = await renewal(([number]) =>
+      db.raw("UPDATE worker_leases SET holder = 'another' WHERE worker = ?", [number!]),
+    );
+    expect(() => assertLeased(renewed)).toThrow(expect.objectContaining({ code: 'not_executed' }));
   });
 
   test('that is over forbids the use of its number', () => {
