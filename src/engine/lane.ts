@@ -1,7 +1,7 @@
 /**
  * A lane: the bounded queue of one worker in front of one segment. One batch is in flight at a time; what arrives
- * meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that it holds all that
- * one turn has read; the batches of all lanes start together and leave in one write (turns.ts).
+ * meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that it holds
+ * all that one turn has read; the batches of all lanes start together and leave in one write (turns.ts).
  *
  * States of a batch:
  *

@@ -1,4 +1,4 @@
-import type { ChainableCommander, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type {
   Holding,
   Pulse,
@@ -129,13 +129,4 @@ export class RedisSales implements SaleStore {
 
 function refuseStale(reply: number | string, ref: Pick<SegmentRef, 'saleId' | 'generation'>): void {
   if (reply === STALE) throw new StaleGeneration(ref.saleId, ref.generation);
-}
-
-/** The replies of a pipeline; the first error is thrown. */
-export async function results<T>(pipeline: ChainableCommander): Promise<T[]> {
-  const replies = await pipeline.exec();
-  return (replies ?? []).map(([error, reply]) => {
-    if (error) throw error;
-    return reply as T;
-  });
 }
