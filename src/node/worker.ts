@@ -7,6 +7,7 @@ import type { Backend } from '../engine/contract.ts';
 import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
 import { OrderIds, takenAtMs } from '../engine/order-id.ts';
+import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
 import { servePublic } from '../http/public-server.ts';
@@ -137,7 +138,5 @@ async function publicSale(
   const { sale, generation } = view.record;
   const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
   const segments = await within(snapshotMs, reading).catch(() => []);
-  const whole = segments.length > 0 && segments.every((segment) => segment.counters);
-  const remaining = whole ? segments.reduce((sum, segment) => sum + segment.counters!.left, 0) : undefined;
-  return { record: view.record, remaining };
+  return { record: view.record, remaining: unitsLeft(segments) };
 }

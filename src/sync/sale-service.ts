@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import type { Backend, SaleState } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { parseSale, saleToJson } from '../engine/sale-json.ts';
+import { unitsLeft } from '../engine/units-left.ts';
 import { type Database, rows } from './database.ts';
 import { followState } from './follow-state.ts';
 import {
@@ -140,11 +141,5 @@ export class SaleService implements SaleOperations {
 }
 
 async function remainingUnits(backend: Backend, { sale, generation }: SaleRow): Promise<number | undefined> {
-  const segments = await backend.sales.snapshot(sale.id, sale.segments, generation);
-  let left = 0;
-  for (const { counters } of segments) {
-    if (!counters) return undefined;
-    left += counters.left;
-  }
-  return left;
+  return unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
 }
