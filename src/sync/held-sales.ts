@@ -1,0 +1,183 @@
+/**
+ * The sales that this sync works on: each behind its lock, with its cursors in memory. The loop (sync.ts) and the sweep
+ * (sweep.ts) ask here for a sale's log and give back what they can't go on with.
+ *
+ *   unknown ──tryLock──> held ──forget──> unknown
+ *      └──another has the lock──> foreign for FOREIGN_MS
+ *   held ──its keys in the backend are at fault──> foreign for FAILED_SALE_MS
+ *   held ──closed and drained──> finished, for good
+ *
+ * Whoever takes a sale over makes up for a sync that died between its commit and telling the backend of it. A log that
+ * does not follow on from its cursor has lost writes: it is reported, and the sale is rebuilt from Postgres.
+ */
+import type { Backend, LogRead, Rejection, Watermark } from '../engine/contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
+import { type Cursor, readCursors } from './cursors.ts';
+import type { Database } from './database.ts';
+import type { Hints } from './hints.ts';
+import { isOn } from './log-chain.ts';
+import { rebuildSale } from './rebuild.ts';
+import { applyReturns, readRejections } from './returns.ts';
+import type { SaleLocks } from './sale-locks.ts';
+import { SaleLog } from './sale-log.ts';
+import type { SyncEvents } from './sync-events.ts';
+import type { WatermarkTeller } from './watermark-teller.ts';
+
+/** A sale that another sync works on is asked for again after this time. */
+const FOREIGN_MS = 500;
+/** A sale that can't be worked on, because of what the backend holds of it, is tried again after this time. */
+const FAILED_SALE_MS = 2_000;
+
+/** What a sync works with. */
+export interface SyncStores {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly locks: SaleLocks;
+  readonly events: SyncEvents;
+}
+
+export class HeldSales {
+  readonly #stores: SyncStores;
+  readonly #teller: WatermarkTeller;
+  readonly #hints: Hints;
+  readonly #logs = new Map<string, SaleLog>();
+  readonly #foreignUntil = new Map<string, number>();
+  /** Closed sales whose logs are drained: nothing more will come. */
+  readonly #finished = new Set<string>();
+
+  constructor(stores: SyncStores, teller: WatermarkTeller, hints: Hints) {
+    this.#stores = stores;
+    this.#teller = teller;
+    this.#hints = hints;
+  }
+
+  get logs(): Iterable<SaleLog> {
+    return this.#logs.values();
+  }
+
+  get haveGrown(): boolean {
+    for (const log of this.#logs.values()) if (log.hasGrown) return true;
+    return false;
+  }
+
+  /** The sale's log, if this sync works on the sale now. */
+  held(saleId: string): SaleLog | undefined {
+    return this.#logs.get(saleId);
+  }
+
+  /** The sale's log, if this sync works on the sale or can do so from now on. */
+  async logOf(saleId: string): Promise<SaleLog | undefined> {
+    const known = this.#logs.get(saleId);
+    if (known || this.#finished.has(saleId) || monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0))
+      return known;
+    if (!(await this.#stores.locks.tryLock(saleId))) {
+      this.#foreignUntil.set(saleId, monotonicMs() + FOREIGN_MS);
+      return undefined;
+    }
+    this.#foreignUntil.delete(saleId);
+    const cursors = await this.#lockedCursors(saleId);
+    const log = new SaleLog(saleId, cursors);
+    this.#logs.set(saleId, log);
+    await this.#resume(log, cursors);
+    return log;
+  }
+
+  /** Lets go of sales: their cursors are read again when they are next worked on. */
+  async forget(saleIds: Iterable<string> = [...this.#logs.keys()]): Promise<void> {
+    for (const saleId of saleIds) {
+      if (!this.#logs.delete(saleId)) continue;
+      this.#foreignUntil.delete(saleId);
+      await this.#stores.locks.unlock(saleId).catch(() => {});
+      this.#hints.add(saleId);
+    }
+  }
+
+  /** Lets go of a sale to which nothing more will come. */
+  async finish(saleId: string): Promise<void> {
+    this.#finished.add(saleId);
+    await this.forget([saleId]);
+  }
+
+  isFinished(saleId: string): boolean {
+    return this.#finished.has(saleId);
+  }
+
+  /** What is wrong with one sale in the backend must not keep the others' orders from Postgres. */
+  async apart<T>(saleId: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOneSalesFault(error)) throw error;
+      this.#stores.events.saleFailed({ saleId, error });
+      await this.forget([saleId]);
+      this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
+      return undefined;
+    }
+  }
+
+  /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
+  async broken({ position, head, fault }: LogRead, problem: string): Promise<void> {
+    const { saleId, segment, generation, seq } = position;
+    // What can't be read may hold orders. A rebuild would throw them away: somebody has to look.
+    if (fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${fault}`);
+    const cursor = (await readCursors(this.#stores.db, saleId))[segment];
+    if (cursor?.generation !== generation || cursor.seq !== seq) return this.forget([saleId]);
+    // A rebuild that was not finished is no loss.
+    if (!head?.frozen) this.#stores.events.logBroken({ saleId, segment, problem });
+    await this.rebuild(saleId, problem);
+  }
+
+  /** Only with the sale's lock, so that two nodes do not both begin. */
+  async rebuild(saleId: string, why: string): Promise<void> {
+    if (!this.#logs.has(saleId)) return;
+    const { db, backend, events } = this.#stores;
+    try {
+      const report = await rebuildSale(db, backend, saleId);
+      if (!report) return;
+      const { rejected, ...built } = report;
+      for (const rejection of rejected) events.rejected({ saleId, ...rejection });
+      events.rebuilt({ saleId, why, ...built });
+    } catch (error) {
+      if (!(error instanceof StaleGeneration)) throw error;
+    } finally {
+      await this.forget([saleId]);
+    }
+    this.#hints.add(saleId);
+  }
+
+  /** A lock without a log would be nobody's to unlock: the sale would be foreign to this sync for good. */
+  async #lockedCursors(saleId: string): Promise<Cursor[]> {
+    try {
+      return await readCursors(this.#stores.db, saleId);
+    } catch (error) {
+      await this.#stores.locks.unlock(saleId).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** The sync before this one may have died between its commit and telling the backend of it. */
+  async #resume(log: SaleLog, cursors: readonly Cursor[]): Promise<void> {
+    const { db, backend } = this.#stores;
+    await applyReturns(db, backend, log.saleId);
+    const rejected = await readRejections(db, log.saleId);
+    await this.#teller.tell(await this.#applied(cursors, rejected));
+    log.grow(cursors.map((cursor) => cursor.segment));
+  }
+
+  /** Watermarks of the logs that hold what was applied. The others have lost writes, and must not be trimmed. */
+  async #applied(cursors: readonly Cursor[], rejected: readonly Rejection[]): Promise<Watermark[]> {
+    const begun = cursors.filter((cursor) => cursor.seq > 0);
+    const before = begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 }));
+    const reads = await this.#stores.backend.log.readLog(before, 1);
+    return begun
+      .filter((cursor, i) => isOn(reads[i]!, cursor))
+      .map((cursor) => ({ ...cursor, rejected, tails: [cursor.tail] }));
+  }
+}
+
+/** What Redis answers about one sale's keys (`ReplyError`), not a connection or database that fails for all. */
+function isOneSalesFault(error: unknown): boolean {
+  if (error instanceof BackendCorrupt || error instanceof StaleGeneration) return true;
+  return error instanceof Error && error.name === 'ReplyError';
+}
