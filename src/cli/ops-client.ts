@@ -2,6 +2,7 @@
 import { Agent, request } from 'undici';
 import type { Config } from '../config/config.ts';
 import { httpUrl, reachableHost } from '../config/hosts.ts';
+import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
 import { findOpsToken, opsTokenFile } from '../config/ops-token.ts';
 import type { SaleState } from '../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
@@ -15,8 +16,8 @@ import {
 } from '../sync/operations.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** `verify` of a large sale takes a while; the node bounds its own work. */
-const ANSWER_TIMEOUT_MS = 60_000;
+/** The node gives up first and says why; this is for one that says nothing. */
+const ANSWER_MARGIN_MS = 10_000;
 
 /** Nobody answers at the ops port, or somebody who is not a Stockade node does. */
 export class NoNode extends StockadeError {
@@ -49,6 +50,8 @@ interface Call {
   readonly saleId?: string;
   /** What it does to that sale, for the error that says it can't be done. */
   readonly wanted?: string;
+  /** When the node gives up, if not after OPERATION_DEADLINE_MS. */
+  readonly deadlineMs?: number;
 }
 
 const DONE = { pause: 'paused', resume: 'resumed', close: 'closed' } as const;
@@ -67,8 +70,7 @@ export class OpsClient implements SaleOperations {
   readonly #tokenSource: string;
   readonly #agent = new Agent({
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_MARGIN_MS,
   });
 
   constructor(config: Config) {
@@ -103,7 +105,8 @@ export class OpsClient implements SaleOperations {
   }
 
   verify(saleId: string): Promise<VerifyReport> {
-    return this.#call({ method: 'POST', path: `${pathOf(saleId)}/verify`, saleId });
+    const path = `${pathOf(saleId)}/verify`;
+    return this.#call({ method: 'POST', path, saleId, deadlineMs: VERIFY_DEADLINE_MS });
   }
 
   /** Closes the connections; not to be confused with closing a sale. */
@@ -127,10 +130,16 @@ export class OpsClient implements SaleOperations {
     throw this.#errorFrom(call, status, body as Problem | undefined);
   }
 
-  async #send({ method, path, body }: Call): Promise<{ status: number; body: unknown }> {
+  async #send({
+    method,
+    path,
+    body,
+    deadlineMs = OPERATION_DEADLINE_MS,
+  }: Call): Promise<{ status: number; body: unknown }> {
     try {
       const answer = await request(`${this.#url}${path}`, {
         dispatcher: this.#agent,
+        headersTimeout: deadlineMs + ANSWER_MARGIN_MS,
         method,
         headers: {
           accept: 'application/json',

@@ -2,14 +2,17 @@
 
 import * as uWS from 'uWebSockets.js';
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import { type SaleOperations, type SaleStatus, WrongState } from '../sync/operations.ts';
+import { InvalidInput } from '../engine/errors.ts';
+import { within } from '../engine/within.ts';
+import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
 import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
-import { isProblemCode, json, problem, type Reply } from './problem.ts';
+import { failure } from './ops-faults.ts';
+import { json, problem, type Reply } from './problem.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
+  /** Each ends by itself, whatever the stores do. */
   readonly operations: SaleOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
@@ -18,6 +21,8 @@ export interface OpsHost extends Observer {
 }
 
 const MAX_OPS_BODY_BYTES = 65_536;
+/** A scraper does not wait longer. */
+const METRICS_DEADLINE_MS = 8_000;
 
 type Action = (saleId: string, body: unknown) => Promise<Reply>;
 
@@ -32,7 +37,7 @@ export function serveOps(host: OpsHost, address: string, port: number): Promise<
     .route(
       'get',
       '/metrics',
-      guarded(async () => text(await host.metrics())),
+      guarded(async () => text(await within(METRICS_DEADLINE_MS, host.metrics()))),
     )
     .route(
       'get',
@@ -99,23 +104,10 @@ async function answer(host: OpsHost, exchange: Exchange, action: () => Promise<R
   try {
     exchange.reply(await action());
   } catch (error) {
-    exchange.reply(failure(error));
-    if (!(error instanceof StockadeError)) host.fault(error);
+    const reply = failure(error);
+    exchange.reply(reply);
+    if (reply.status >= '500') host.fault(error);
   }
-}
-
-function failure(error: unknown): Reply {
-  if (error instanceof InvalidInput) {
-    return problem('invalid_request', { detail: error.message, faults: error.faults });
-  }
-  if (error instanceof WrongState)
-    return problem('wrong_state', { detail: error.message, state: error.state });
-  if (error instanceof StockadeError && isProblemCode(error.code)) {
-    return problem(error.code, { detail: error.message });
-  }
-  // The operator sees what is wrong; the public port never says.
-  const detail = error instanceof Error ? error.message : String(error);
-  return problem('unavailable', { detail });
 }
 
 function parse(body: string): unknown {

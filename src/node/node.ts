@@ -12,8 +12,8 @@ import { serveOps } from '../http/ops-server.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { readSale } from '../sync/sale-rows.ts';
-import { SaleService } from '../sync/sale-service.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { boundedOperations } from './bounded-operations.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { claimPort } from './ports.ts';
@@ -82,7 +82,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   ];
   const port = workers[0]!.port;
   let stopping = false;
-  const operations = new SaleService(stores.db, stores.backend, stores.locks);
+  const operations = boundedOperations(stores);
   const token = opsToken(config);
   const ops = await serveOps(
     {

@@ -3,8 +3,8 @@ import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
-import { SaleService } from '../sync/sale-service.ts';
 import { Sync } from '../sync/sync.ts';
+import { boundedOperations } from './bounded-operations.ts';
 import type { Log } from './log.ts';
 import { Releasers } from './releasers.ts';
 import { openStores, type Stores } from './stores.ts';
@@ -29,7 +29,7 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
   try {
     const stores = await openStores(config, releasers);
     return {
-      operations: new SaleService(stores.db, stores.backend, stores.locks),
+      operations: boundedOperations(stores),
       migrate: () => migrate(stores.db),
       startSync: () => startSync(stores, config, watchSync(log, new Registry())),
       close: () => releasers.release(),
