@@ -16,8 +16,8 @@ export interface OpsHost extends Observer {
   readonly operations: SaleOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Why the node can't serve buyers now; `undefined` if it can. */
-  notReady(): string | undefined;
+  /** Why the process can't do its work now; `undefined` if it can. Answers in bounded time. */
+  notReady(): Promise<string | undefined>;
 }
 
 const MAX_OPS_BODY_BYTES = 65_536;
@@ -33,7 +33,7 @@ export function serveOps(host: OpsHost, address: string, port: number): Promise<
   const traffic = new Traffic();
   new Router(app, host, traffic)
     .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
-    .route('get', '/readyz', (exchange) => exchange.reply(readiness(host.notReady())))
+    .route('get', '/readyz', async (exchange) => exchange.reply(readiness(await host.notReady())))
     .route(
       'get',
       '/metrics',

@@ -17,9 +17,11 @@ import { boundedOperations } from './bounded-operations.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { claimPort } from './ports.ts';
+import { whyNotSelling } from './readiness.ts';
 import { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
 import { startSync } from './services.ts';
+import { StoreWatch } from './store-watch.ts';
 import { openStores, redisOptions, type Stores } from './stores.ts';
 import { watchSync } from './sync-watch.ts';
 import { startThread } from './threads.ts';
@@ -81,6 +83,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     ...(await startWorkers({ config, log, stores, board, directory, workers }, releasers)),
   ];
   const port = workers[0]!.port;
+  const watch = new StoreWatch(stores);
   let stopping = false;
   const operations = boundedOperations(stores);
   const token = opsToken(config);
@@ -89,8 +92,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
       token,
       operations,
       metrics: () => metrics.text(),
-      notReady: () =>
-        stopping ? 'stopping' : stores.backend.takes.ready ? undefined : 'Redis can’t be reached',
+      notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
       fault: (error) => log.error({ err: error }, 'an operation failed'),
     },
     config.opsHost,

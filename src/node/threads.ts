@@ -42,8 +42,10 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     failed.then((error) => Promise.reject(error)),
   ]);
   return {
+    number: data.settings.worker,
     port,
     failed,
+    notReady: () => calls.call<string | undefined>('notReady'),
     metrics: () => calls.call<WorkerMetrics>('metrics'),
     renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),
     stopListening: () => calls.call<void>('stopListening').catch(() => {}),

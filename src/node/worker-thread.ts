@@ -26,6 +26,7 @@ const data = workerData as ThreadData;
 const calls = new PortCalls(parentPort!, {
   start: () => start(),
   metrics: () => worker!.metrics(),
+  notReady: () => worker!.notReady(),
   renewed: (expiresAtMs: number) => worker!.renewed(expiresAtMs),
   changed: (view: SaleView) => directory.changed(view),
   stopListening: () => worker!.stopListening(),

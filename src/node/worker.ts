@@ -47,7 +47,10 @@ export interface WorkerMetrics {
 }
 
 export interface RunningWorker {
+  readonly number: number;
   readonly port: number;
+  /** Why it can't sell now, continuing "worker 7 …"; `undefined` if it can. */
+  notReady(): Promise<string | undefined>;
   metrics(): Promise<WorkerMetrics>;
   /** The worker's number was renewed. */
   renewed(expiresAtMs: number): void;
@@ -107,7 +110,12 @@ export async function startWorker({
     settings.port,
   );
   return {
+    number: settings.worker,
     port: listener.port,
+    async notReady() {
+      if (!backend.takes.ready) return 'has no connection to Redis';
+      return Date.now() < leaseExpiresAtMs ? undefined : 'could not renew the lease of its number';
+    },
     metrics: async () => ({ requests: stats.data(), lanes: [...engine.laneDepths()] }),
     renewed(expiresAtMs) {
       leaseExpiresAtMs = expiresAtMs;

@@ -1,10 +1,17 @@
 /** What operators are told while a store is away: by the ops port and by commands that work on the stores themselves. */
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../support/node.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+
+interface OwnStores {
+  readonly databaseUrl: string;
+  readonly keyPrefix: string;
+}
 
 const SALE = 'tickets';
 /** A look after five seconds and two for the answer that does not come, with some air. */
@@ -20,6 +27,25 @@ const CALLS: readonly (readonly [string, RequestSpec?])[] = [
 
 const askAll = (node: TestNode): Promise<Answer[]> =>
   Promise.all(CALLS.map(([path, spec]) => node.opsRequest(path, spec)));
+
+async function createSale({ databaseUrl, keyPrefix }: OwnStores, redis: string): Promise<void> {
+  const env = { REDIS_URL: redis, DATABASE_URL: databaseUrl, KEY_PREFIX: keyPrefix };
+  const { exitCode } = await runCli(['sale', 'create', SALE, '--stock', '5'], { env });
+  expect(exitCode).toBe(0);
+}
+
+/** Without a sync, only a worker's connection for takes has called a script and then told of it. */
+async function killConnectionsThatTook(url: string): Promise<number> {
+  const client = new Redis(url);
+  try {
+    const list = String(await client.client('LIST'));
+    const taking = [...list.matchAll(/^id=(\d+) .* cmd=(?:evalsha|publish) /gm)].map(([, id]) => id!);
+    for (const id of taking) await client.client('KILL', 'ID', id);
+    return taking.length;
+  } finally {
+    client.disconnect();
+  }
+}
 
 function expectAway(answers: readonly Answer[], title: string): void {
   for (const answer of answers) {
@@ -39,11 +65,33 @@ test('Redis stands still: every operation is given up and says so, and all goes 
     expect(performance.now() - began).toBeLessThan(GIVEN_UP_MS);
     expect((await node.opsRequest('/metrics')).status).toBe(200);
     expect((await node.opsRequest('/healthz')).status).toBe(200);
+    expect(await node.opsRequest('/readyz')).toMatchObject({
+      status: 503,
+      body: { status: 'not ready', reason: 'Redis does not answer' },
+    });
   } finally {
     redis.resume();
   }
   const verified = async () => (await node.ops.verify(SALE)).ok;
   await until(verified, { what: 'operators are served again', timeoutMs: 30_000 });
+});
+
+test('a worker alone has lost Redis: the node is not ready until it is back', async () => {
+  await using redis = await RedisServer.start();
+  await using proxy = await TcpProxy.start(redis.port);
+  const stores = { databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+  const env = { WORKERS: '1', SYNC: 'off' };
+  await using node = await startTestNode({ ...stores, redisUrl: proxy.through(redis.url), env });
+  await createSale(stores, redis.url);
+  expect((await node.buy(SALE, 'anna', { prefer: 'respond-async' })).status).toBe(202);
+  const readiness = async () => (await node.opsRequest('/readyz')).body;
+  expect(await readiness()).toEqual({ status: 'ready' });
+  proxy.refuse(true);
+  expect(await killConnectionsThatTook(redis.url)).toBe(1);
+  const lost = async () => /^worker \d+ has no connection to Redis$/.test((await readiness()).reason);
+  await until(lost, { what: 'the node is not ready' });
+  proxy.refuse(false);
+  await until(async () => (await readiness()).status === 'ready', { what: 'the node is ready again' });
 });
 
 test('Postgres is gone: every operation fails at once and says so', async () => {

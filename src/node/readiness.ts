@@ -1,0 +1,25 @@
+/** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
+import { within } from '../engine/within.ts';
+import type { StoreWatch } from './store-watch.ts';
+import type { RunningWorker } from './worker.ts';
+
+const WORKER_ANSWER_MS = 2_000;
+
+/** Why a node can't sell; `undefined` if it can. Postgres is not asked, because without it a node goes on selling. */
+export async function whyNotSelling(
+  watch: Pick<StoreWatch, 'backendAway'>,
+  workers: readonly Pick<RunningWorker, 'number' | 'notReady'>[],
+): Promise<string | undefined> {
+  const away = watch.backendAway().then((name) => name && `${name} does not answer`);
+  const reasons = await Promise.all([away, ...workers.map(whyWorkerIsNot)]);
+  return reasons.find((reason) => reason !== undefined);
+}
+
+/** Workers have connections of their own: Redis may be there for the main thread and not for them. */
+async function whyWorkerIsNot(
+  worker: Pick<RunningWorker, 'number' | 'notReady'>,
+): Promise<string | undefined> {
+  const asked = within(WORKER_ANSWER_MS, worker.notReady());
+  const reason = await asked.catch(() => 'does not answer');
+  return reason && `worker ${worker.number} ${reason}`;
+}
