@@ -5,7 +5,7 @@
  *   unknown ──tryLock──> held ──forget──> unknown
  *      └──another has the lock──> foreign for FOREIGN_MS
  *   held ──its keys in the backend are at fault──> foreign for FAILED_SALE_MS
- *   held ──closed and drained──> finished, for good
+ *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
  * Whoever takes a sale over makes up for a sync that died between its commit and telling the backend of it. A log that
  * does not follow on from its cursor has lost writes: it is reported, and the sale is rebuilt from Postgres.
@@ -43,7 +43,7 @@ export class HeldSales {
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
   readonly #foreignUntil = new Map<string, number>();
-  /** Closed sales whose logs are drained: nothing more will come. */
+  /** Closed sales whose logs are drained: nothing more will come, and no lock is spent on them. */
   readonly #finished = new Set<string>();
 
   constructor(stores: SyncStores, teller: WatermarkTeller, hints: Hints) {
@@ -93,7 +93,7 @@ export class HeldSales {
     }
   }
 
-  /** Lets go of a sale to which nothing more will come. */
+  /** Lets go of a closed and drained sale. */
   async finish(saleId: string): Promise<void> {
     this.#finished.add(saleId);
     await this.forget([saleId]);
@@ -101,6 +101,11 @@ export class HeldSales {
 
   isFinished(saleId: string): boolean {
     return this.#finished.has(saleId);
+  }
+
+  /** The backend does not hold it as it was finished: it is worked on again. */
+  unfinish(saleId: string): void {
+    this.#finished.delete(saleId);
   }
 
   /** What is wrong with one sale in the backend must not keep the others' orders from Postgres. */

@@ -68,6 +68,32 @@ export async function readSales(db: Knex): Promise<SaleRow[]> {
   );
 }
 
+/** What a sweep needs to know of a sale. */
+export interface SaleHead {
+  readonly id: string;
+  readonly generation: number;
+  readonly state: SaleState;
+}
+
+/** Sales that are not closed, the newest first, and those of `held` that are, last. */
+export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
+  return rows<SaleHead>(
+    db,
+    `SELECT id, generation, state FROM sales WHERE state <> 'closed' OR id = ANY (?)
+     ORDER BY state = 'closed', created_at DESC, id`,
+    [[...held]],
+  );
+}
+
+/** Closed sales in the order of their ids, at most `limit` of those behind `after`. */
+export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
+  return rows<SaleHead>(
+    db,
+    `SELECT id, generation, state FROM sales WHERE state = 'closed' AND id > ? ORDER BY id LIMIT ?`,
+    [after, limit],
+  );
+}
+
 function decode(row: RawSale): SaleRow {
   const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
   return {

@@ -2,6 +2,12 @@
  * The sweep: a look at all sales, which makes up for what the loop (sync.ts) was not told. It finds logs that have grown
  * although no hint came, sales that the backend does not have or has in an older generation, states that the backend
  * has missed, and watermarks that it has not taken. It also counts the backlog.
+ *
+ * Closed sales only grow in number, and nobody waits for them: each sweep takes the next page of them. One that is
+ * drained costs its part of two reads, of its row and of its pulse: no lock, no log. What the pulse can't show, such as
+ * a segment that is gone by itself, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms a
+ * sweep more than with none, where to read all their rows took 28 ms; each is looked at every 10 s. After a start, when
+ * none is known to be drained yet, a sweep takes 65 ms, for 50 s.
  */
 import type { Pulse } from '../engine/contract.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
@@ -9,10 +15,14 @@ import { followState } from './follow-state.ts';
 import type { HeldSales, SyncStores } from './held-sales.ts';
 import { checkHead } from './log-chain.ts';
 import type { SaleLog } from './sale-log.ts';
-import { readSale, readSales, type SaleRow } from './sale-rows.ts';
+import { readClosedSales, readSale, readSalesAtWork, type SaleHead } from './sale-rows.ts';
 import type { WatermarkTeller } from './watermark-teller.ts';
 
 const SWEEP_MS = 1_000;
+/** Closed sales that a sweep looks at. */
+const CLOSED_PAGE_SALES = 500;
+/** Of these, so many that are not known to be drained: such a look costs a lock and half a dozen round trips. */
+const CLOSED_PAGE_UNFINISHED = 100;
 
 export class Sweep {
   readonly #stores: SyncStores;
@@ -21,6 +31,8 @@ export class Sweep {
   /** The logs that were worked on before the loop failed. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
+  /** The closed sale that was looked at last. */
+  #lastClosed = '';
   #swept: () => void = () => {};
   /** Resolves after the first sweep: every sale is in the backend then. */
   readonly ready = new Promise<void>((resolve) => {
@@ -40,18 +52,16 @@ export class Sweep {
 
   async run(): Promise<void> {
     await this.#teller.tellAgain();
-    const sales = (await readSales(this.#stores.db)).filter((row) => !this.#sales.isFinished(row.sale.id));
-    const pulses = await this.#stores.backend.sales.pulse(sales.map((row) => row.sale.id));
+    const held = [...this.#sales.logs].map((log) => log.saleId);
     let backlog = 0;
-    for (const [i, row] of sales.entries()) {
-      // Closed sales come last, and nobody waits for them.
-      if (row.state === 'closed') this.#swept();
-      backlog += (await this.#sales.apart(row.sale.id, () => this.#look(row, pulses[i]))) ?? 0;
+    for (const [sale, pulse] of await this.#withPulses(await readSalesAtWork(this.#stores.db, held))) {
+      backlog += await this.#look(sale, pulse);
     }
+    this.#swept();
+    backlog += await this.#lookAtClosed();
     // Only a whole sweep counts: one that failed is made up for at the next attempt.
     this.#dueAtMs = monotonicMs() + SWEEP_MS;
     this.#stores.events.backlog({ orders: backlog });
-    this.#swept();
   }
 
   /** Postgres may be away: what the logs hold beyond the newest cursors that this sync knew is its backlog. */
@@ -70,28 +80,60 @@ export class Sweep {
     }
   }
 
-  /** @returns the orders in the sale's logs that are not in Postgres yet */
-  async #look(row: SaleRow, pulse: Pulse | undefined): Promise<number> {
-    const { id } = row.sale;
+  /** The next page of closed sales, or its beginning, if many of them are not known to be drained. @returns as `#look` */
+  async #lookAtClosed(): Promise<number> {
+    const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
+    let [backlog, unfinished] = [0, 0];
+    for (const [sale, pulse] of await this.#withPulses(page)) {
+      // One that is held has been looked at already.
+      if (!this.#sales.held(sale.id) && !this.#isAsFinished(sale, pulse)) {
+        if (++unfinished > CLOSED_PAGE_UNFINISHED) return backlog;
+        this.#sales.unfinish(sale.id);
+        backlog += await this.#look(sale, pulse);
+      }
+      this.#lastClosed = sale.id;
+    }
+    if (page.length < CLOSED_PAGE_SALES) this.#lastClosed = '';
+    return backlog;
+  }
+
+  #isAsFinished({ id, generation, state }: SaleHead, pulse: Pulse | undefined): boolean {
+    return this.#sales.isFinished(id) && pulse?.generation === generation && pulse.state === state;
+  }
+
+  async #withPulses(sales: readonly SaleHead[]): Promise<[SaleHead, Pulse | undefined][]> {
+    const pulses = await this.#stores.backend.sales.pulse(sales.map(({ id }) => id));
+    return sales.map((sale, i) => [sale, pulses[i]]);
+  }
+
+  /** @returns the orders in the sale's logs that are not in Postgres yet, if this sync works on it */
+  async #look(sale: SaleHead, pulse: Pulse | undefined): Promise<number> {
+    return (await this.#sales.apart(sale.id, () => this.#mend(sale, pulse))) ?? 0;
+  }
+
+  async #mend({ id, generation, state }: SaleHead, pulse: Pulse | undefined): Promise<number> {
     const { db, backend } = this.#stores;
     const held = this.#sales.held(id);
-    if (held && held.generation !== row.generation) await this.#sales.forget([id]);
+    if (held && held.generation !== generation) await this.#sales.forget([id]);
     const log = await this.#sales.logOf(id);
     if (!log) return 0;
-    if (pulse?.generation !== row.generation) {
+    if (pulse?.generation !== generation) {
       if (await this.#isBehind(id)) {
         await this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
       }
       return 0;
     }
-    if (pulse.state !== row.state) await followState(db, backend, id);
+    if (pulse.state !== state) await followState(db, backend, id);
     for (const read of await backend.log.readLog(log.positions, 0)) {
       const verdict = checkHead(read);
-      if (!verdict.ok) await this.#sales.broken(read, verdict.problem);
-      else if (read.head!.seq > read.position.seq) log.grow([read.position.segment]);
-      if (read.head) log.sawHead(read.position.segment, read.head);
+      if (!verdict.ok) {
+        await this.#sales.broken(read, verdict.problem);
+        return 0;
+      }
+      if (read.head!.seq > read.position.seq) log.grow([read.position.segment]);
+      log.sawHead(read.position.segment, read.head!);
     }
-    if (row.state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
+    if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
     return log.backlog;
   }
 

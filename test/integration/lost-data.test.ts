@@ -376,6 +376,24 @@ describe('all of Redis is lost', () => {
     expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10 });
   });
 
+  test('a sale that is closed and drained is built again, and so is one after the other', async () => {
+    const ids = [(await own.sell({ stock: 10, segments: 4 })).id, (await own.sell({ stock: 5 })).id];
+    const till = await own.startEngine({ requestDeadlineMs: 5_000 });
+    const sync = await own.startSync();
+    for (const id of ids) await till.buyAll(id, buyers(3), { key: 'k' });
+    for (const id of ids) await own.service.close(id);
+    for (const id of ids) await until(() => own.isLetGo(id), { what: 'its lock is free' });
+    await using all = new RedisKeys(own);
+    for (const rebuilds of [2, 4]) {
+      await all.redis.flushall();
+      await until(() => sync.seen.rebuilds.length === rebuilds, { what: 'both sales are rebuilt' });
+      for (const id of ids) {
+        expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 3 });
+      }
+    }
+    expect(codesOf([await till.buy(ids[0]!, 'buyer-0', { key: 'k' })])).toEqual(['committed']);
+  });
+
   test('a buyer who asks again with his key gets the unit that he has, or another if it was lost', async () => {
     const { id } = await own.sell({ stock: 10, segments: 4 });
     const till = await own.startEngine({ requestDeadlineMs: 2_000 });

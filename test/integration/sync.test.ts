@@ -7,6 +7,7 @@ import { seed, until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
 import { random } from '../support/random.ts';
+import { RedisKeys } from '../support/redis-keys.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { buyers, Shop } from '../support/shop.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
@@ -282,4 +283,72 @@ describe('a change of state that comes between a sweep and its reading', () => {
       what: 'the backend has the state of Postgres',
     });
   });
+});
+
+describe('closed sales', () => {
+  /** Notes which sales a lock is asked for, or a log is read of. */
+  class WatchedLocks extends LocalLocks {
+    readonly asked: string[] = [];
+
+    override tryLock(saleId: string): Promise<boolean> {
+      this.asked.push(saleId);
+      return super.tryLock(saleId);
+    }
+  }
+
+  test('that are drained cost neither locks nor reads of their logs, and their pulses are checked', async () => {
+    const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    const till = await shop.startEngine();
+    const locks = new WatchedLocks();
+    const read: string[] = [];
+    const pulsed: string[] = [];
+    const backend = intercept(shop.backend, (call, [argument]) => {
+      if (call === 'log.readLog') read.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
+      if (call === 'sales.pulse') pulsed.push(...(argument as string[]));
+    });
+    const sync = await shop.startSync({ backend, locks });
+    expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
+    await shop.service.close(closed.id);
+    await until(() => shop.isLetGo(closed.id, locks), { what: 'the closed sale is let go of' });
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
+    for (const list of [locks.asked, read, pulsed]) list.length = 0;
+    await until(() => sync.seen.sweeps > seen + 2, { what: 'two more sweeps' });
+    expect(locks.asked).toEqual([]);
+    expect(new Set(read)).toEqual(new Set([open.id]));
+    expect(new Set(pulsed)).toEqual(new Set([open.id, closed.id]));
+  });
+
+  test('are all looked at, a page a sweep, also those behind the first page', async () => {
+    const count = 520;
+    await shop.db.raw(
+      `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata)
+       SELECT 'closed-' || lpad(n::text, 4, '0'), 'Concert tickets', 5, 5, 1, 1, now(), 'closed', '{}'
+       FROM generate_series(1, ?) AS n`,
+      [count],
+    );
+    const open = await shop.sell({ stock: 10 });
+    const sync = await shop.startSync({ backend: shop.backend });
+    const began = sync.seen.sweeps;
+    await sync.ready;
+    const till = await shop.startEngine();
+    expect((await till.buy(open.id, 'anna')).code).toBe('committed');
+    const built = () => new Set(sync.seen.rebuilds.map(({ saleId }) => saleId)).size;
+    await until(() => built() === count, { what: 'all closed sales are built', timeoutMs: 30_000 });
+    // A sweep has a bound, whatever there is to build.
+    expect(sync.seen.sweeps - began).toBeGreaterThanOrEqual(Math.floor(count / 100));
+    expect(sync.seen.rebuilds).toHaveLength(count);
+    for (const id of ['closed-0001', 'closed-0520']) {
+      await deleteRecord(id);
+      await until(() => sync.seen.rebuilds.filter(({ saleId }) => saleId === id).length === 2, {
+        what: `${id} is built again`,
+      });
+      expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+    }
+  });
+
+  async function deleteRecord(saleId: string): Promise<void> {
+    await using keys = new RedisKeys(shop);
+    expect(await keys.redis.del(keys.sale(saleId))).toBe(1);
+  }
 });

@@ -72,6 +72,13 @@ export class Shop implements AsyncDisposable {
     return this.service.create({ id: `sale-${++salesMade}`, ...spec });
   }
 
+  /** Whether nobody who uses these locks works on the sale now. */
+  async isLetGo(saleId: string, locks: SaleLocks = this.locks): Promise<boolean> {
+    if (!(await locks.tryLock(saleId))) return false;
+    await locks.unlock(saleId);
+    return true;
+  }
+
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
     const seen = new SeenEvents();
     const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000 } = options;
