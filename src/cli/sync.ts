@@ -1,47 +1,41 @@
 import { type Config, ConfigError, type ConfigFault } from '../config/config.ts';
-import type { Services } from '../node/services.ts';
-import { type CommandSpec, type Invocation, settingsOf } from './command.ts';
-import { EXIT_FAILED, EXIT_OK, type ExitCode } from './explain.ts';
+import { type CommandSpec, settingsOf } from './command.ts';
+import { EXIT_FAILED, EXIT_OK } from './explain.ts';
 import { note, printJson } from './output.ts';
 import { watchSignals } from './signals.ts';
+
+/** Settings of its groups that mean nothing here. */
+const WITHOUT = new Set(['sync', 'opsUrl']);
 
 export const sync: CommandSpec = {
   name: 'sync',
   summary: 'carry the order logs from Redis to Postgres, until a signal',
   details:
     'For nodes that run with SYNC=off. Any number of these may run at once: they share the work out, and take over ' +
-    'from one another.',
-  settings: [...settingsOf('Stores', 'Sync', 'Process')].filter((name) => name !== 'sync'),
-  examples: ['REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade sync'],
-  async run(invocation) {
-    requireStores(invocation.config);
+    'from one another. Serves /metrics, /healthz and /readyz at the ops port; beside a node on the same machine it ' +
+    'needs an OPS_PORT of its own.',
+  settings: settingsOf('Stores', 'Operators', 'Sync', 'Process').filter((name) => !WITHOUT.has(name)),
+  examples: [
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade sync --ops-port 9091',
+  ],
+  async run({ config, log, json }) {
+    requireStores(config);
     const interruption = watchSignals();
-    const { openServices } = await import('../node/services.ts');
-    const services = await openServices(invocation.config, invocation.log);
     try {
-      await services.migrate();
-      return await syncUntil(interruption.asked, services, invocation);
+      const { startSyncProcess } = await import('../node/sync-process.ts');
+      const running = await startSyncProcess(config, log);
+      if (json) printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl });
+      else note(`Carrying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
+      const end = await Promise.race([interruption.asked, running.failed]);
+      if (end instanceof Error) log.fatal({ err: end }, 'sync failed');
+      else log.info({ signal: end }, 'stopping');
+      await running.stop();
+      return end instanceof Error ? EXIT_FAILED : EXIT_OK;
     } finally {
-      await services.close();
       interruption.release();
     }
   },
 };
-
-async function syncUntil(
-  asked: Promise<NodeJS.Signals>,
-  services: Services,
-  { log, json }: Invocation,
-): Promise<ExitCode> {
-  const running = await services.startSync();
-  if (json) printJson({ syncing: true, pid: process.pid });
-  else note('Carrying orders to Postgres until Ctrl-C.');
-  const end = await Promise.race([asked, running.failed]);
-  if (end instanceof Error) log.fatal({ err: end }, 'sync failed');
-  else log.info({ signal: end }, 'stopping');
-  await running.stop();
-  return end instanceof Error ? EXIT_FAILED : EXIT_OK;
-}
 
 /** The in-process backend and PGlite live inside one node, which carries its orders itself. */
 function requireStores({ redisUrl, databaseUrl }: Config): void {

@@ -12,8 +12,8 @@ import { json, problem, type Reply } from './problem.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
-  /** Each ends by itself, whatever the stores do. */
-  readonly operations: SaleOperations;
+  /** Each ends by itself, whatever the stores do. Missing where there is nothing to operate: those routes are not there. */
+  readonly operations?: SaleOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
   /** Why the process can't do its work now; `undefined` if it can. Answers in bounded time. */
@@ -25,20 +25,27 @@ const MAX_OPS_BODY_BYTES = 65_536;
 const METRICS_DEADLINE_MS = 8_000;
 
 type Action = (saleId: string, body: unknown) => Promise<Reply>;
+type Guarded = (action: Action, hasBody?: boolean) => Handler;
 
 export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
-  const { operations } = host;
   const guarded = guard(host);
   const app = uWS.App();
   const traffic = new Traffic();
-  new Router(app, host, traffic)
+  const router = new Router(app, host, traffic)
     .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
     .route('get', '/readyz', async (exchange) => exchange.reply(readiness(await host.notReady())))
     .route(
       'get',
       '/metrics',
       guarded(async () => text(await within(METRICS_DEADLINE_MS, host.metrics()))),
-    )
+    );
+  if (host.operations) addSaleRoutes(router, host.operations, guarded);
+  router.end();
+  return listen(app, address, port, traffic);
+}
+
+function addSaleRoutes(router: Router, operations: SaleOperations, guarded: Guarded): void {
+  router
     .route(
       'get',
       '/v1/sales',
@@ -63,9 +70,7 @@ export function serveOps(host: OpsHost, address: string, port: number): Promise<
       'post',
       '/v1/sales/:saleId/verify',
       guarded(async (id) => json(200, await operations.verify(id))),
-    )
-    .end();
-  return listen(app, address, port, traffic);
+    );
 }
 
 const ACTIONS = ['pause', 'resume', 'close'] as const;
@@ -83,7 +88,7 @@ async function change(operations: SaleOperations, saleId: string, body: unknown)
 }
 
 /** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
-function guard(host: OpsHost): (action: Action, hasBody?: boolean) => Handler {
+function guard(host: OpsHost): Guarded {
   const expected = digest(`Bearer ${host.token}`);
   return (action, hasBody = false) =>
     (exchange, request) => {

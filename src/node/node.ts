@@ -6,21 +6,21 @@
  * It ends the other way round: what the workers have accepted is answered before sync, the directory and the stores go.
  */
 import type { Config } from '../config/config.ts';
-import { opsToken } from '../config/ops-token.ts';
+import { httpUrl } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
-import { serveOps } from '../http/ops-server.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { readSale } from '../sync/sale-rows.ts';
+import { Sync } from '../sync/sync.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { NodeMetrics } from './node-metrics.ts';
+import { openOpsPort } from './ops-port.ts';
 import { claimPort } from './ports.ts';
 import { whyNotSelling } from './readiness.ts';
 import { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
-import { startSync } from './services.ts';
 import { StoreWatch } from './store-watch.ts';
 import { openStores, redisOptions, type Stores } from './stores.ts';
 import { watchSync } from './sync-watch.ts';
@@ -71,7 +71,10 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
   if (config.sync) {
-    const sync = await startSync(stores, config, watchSync(log, metrics.registry));
+    const { db, backend, locks } = stores;
+    const events = watchSync(log, metrics.registry);
+    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows });
+    await sync.start();
     releasers.add(() => sync.stop());
     await sync.ready;
   }
@@ -86,23 +89,16 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   const watch = new StoreWatch(stores);
   let stopping = false;
   const operations = boundedOperations(stores);
-  const token = opsToken(config);
-  const ops = await serveOps(
-    {
-      token,
-      operations,
-      metrics: () => metrics.text(),
-      notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
-      fault: (error) => log.error({ err: error }, 'an operation failed'),
-    },
-    config.opsHost,
-    await claimPort(config.opsHost, config.opsPort),
-  );
+  const ops = await openOpsPort(config, log, {
+    operations,
+    metrics: () => metrics.text(),
+    notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
+  });
   releasers.add(() => ops.drain(config.shutdownGraceMs));
   return {
     publicUrl: httpUrl(config.host, port),
-    opsUrl: httpUrl(config.opsHost, ops.port),
-    opsToken: token,
+    opsUrl: ops.url,
+    opsToken: ops.token,
     backendName: stores.backendName,
     databaseName: stores.databaseName,
     operations,
@@ -189,8 +185,4 @@ function workerSettings(
     orderIdKey,
     leaseExpiresAtMs,
   };
-}
-
-function httpUrl(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

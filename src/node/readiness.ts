@@ -1,5 +1,6 @@
 /** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
 import { within } from '../engine/within.ts';
+import { StoresAway } from '../http/ops-faults.ts';
 import type { StoreWatch } from './store-watch.ts';
 import type { RunningWorker } from './worker.ts';
 
@@ -13,6 +14,12 @@ export async function whyNotSelling(
   const away = watch.backendAway().then((name) => name && `${name} does not answer`);
   const reasons = await Promise.all([away, ...workers.map(whyWorkerIsNot)]);
   return reasons.find((reason) => reason !== undefined);
+}
+
+/** Why orders can't be carried; `undefined` if they can. */
+export async function whyNotSyncing(watch: Pick<StoreWatch, 'away'>): Promise<string | undefined> {
+  const away = await watch.away();
+  return away.length === 0 ? undefined : new StoresAway(away).message;
 }
 
 /** Workers have connections of their own: Redis may be there for the main thread and not for them. */

@@ -66,6 +66,36 @@ describe('serve', () => {
   });
 });
 
+describe('sync', () => {
+  test('carries the orders of a node without, and serves its metrics until SIGTERM ends it with 0', async () => {
+    const env = { ...(await ownStores()), OPS_TOKEN: 'a-token-for-both' };
+    await using node = start('serve --port 0 --ops-port 0 --workers 1 --sync off --json', env);
+    const { publicUrl } = JSON.parse((await node.said(/^.*"ready":true.*$/m))[0]);
+    await using sync = start('sync --ops-port 0 --json', env);
+    const { opsUrl } = JSON.parse((await sync.said(/^.*"syncing":true.*$/m))[0]);
+    expect((await run('sale create tickets --stock 1', { env })).exitCode).toBe(0);
+    expect((await buy(publicUrl, 'tickets', 'alice')).status).toBe(201);
+
+    const ask = (path: string) =>
+      fetch(`${opsUrl}${path}`, { headers: { authorization: `Bearer ${env.OPS_TOKEN}` } });
+    expect(await (await ask('/metrics')).text()).toMatch(/^stockade_sync_orders_total 1$/m);
+    expect((await fetch(`${opsUrl}/metrics`)).status).toBe(401);
+    expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`${opsUrl}/readyz`)).json()).toEqual({ status: 'ready' });
+    expect((await ask('/v1/sales')).status).toBe(404);
+    sync.signal('SIGTERM');
+    expect(await sync.ended).toMatchObject({ exitCode: 0 });
+  });
+
+  test('on a port that is taken: says so, and which setting to change', async () => {
+    const taken = new URL(redisUrl()).port;
+    const { exitCode, stderr } = await run(`sync --ops-port ${taken}`, { env: await ownStores() });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^error: can't listen on 127.0.0.1:\d+: something else listens there/m);
+    expect(stderr).toContain('OPS_PORT');
+  });
+});
+
 describe('demo', () => {
   const FIELDS = {
     committed: 100,

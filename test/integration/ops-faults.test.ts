@@ -1,7 +1,7 @@
 /** What operators are told while a store is away: by the ops port and by commands that work on the stores themselves. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { runCli } from '../support/cli.ts';
+import { RunningCli, runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../support/node.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
@@ -99,8 +99,18 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
   const stores = { redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase() };
   await using node = await startTestNode({ ...stores, keyPrefix: freshPrefix(), env: { WORKERS: '1' } });
   await node.ops.create({ id: SALE, stock: 5 });
+  const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL } = stores;
+  await using sync = new RunningCli(['sync', '--ops-port', '0', '--json'], {
+    env: { REDIS_URL, DATABASE_URL, OPS_TOKEN: node.opsToken },
+  });
+  const { opsUrl } = JSON.parse((await sync.said(/^.*"syncing":true.*$/m))[0]);
   await postgres.stop();
   expectAway(await askAll(node), 'Postgres does not answer');
+  // A node goes on selling; a sync has nothing to do.
+  expect((await node.opsRequest('/readyz')).status).toBe(200);
+  const readiness = await fetch(`${opsUrl}/readyz`);
+  expect(readiness.status).toBe(503);
+  expect(await readiness.json()).toMatchObject({ reason: 'Postgres does not answer' });
   await postgres.restart();
 });
 

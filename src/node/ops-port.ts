@@ -1,0 +1,30 @@
+import type { Config } from '../config/config.ts';
+import { httpUrl } from '../config/hosts.ts';
+import { opsToken } from '../config/ops-token.ts';
+import { type OpsHost, serveOps } from '../http/ops-server.ts';
+import type { Log } from './log.ts';
+import { claimPort } from './ports.ts';
+
+export interface OpsPort {
+  readonly url: string;
+  readonly token: string;
+  /** No new requests; those under way are answered, for at most `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** @throws StockadeError `port_in_use`, OpsTokenFault */
+export async function openOpsPort(
+  config: Config,
+  log: Log,
+  host: Omit<OpsHost, 'token' | 'fault'>,
+): Promise<OpsPort> {
+  const token = opsToken(config);
+  const fault = (error: unknown) => log.error({ err: error }, 'an operation failed');
+  const port = await claimPort(config.opsHost, config.opsPort);
+  const listener = await serveOps({ ...host, token, fault }, config.opsHost, port);
+  return {
+    url: httpUrl(config.opsHost, listener.port),
+    token,
+    drain: (graceMs) => listener.drain(graceMs),
+  };
+}

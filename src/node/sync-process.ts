@@ -1,0 +1,52 @@
+/** `stockade sync`: what carries the order logs in a node, by itself, with an ops port that tells how it does. */
+import { Registry } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import { migrate } from '../sync/migrate.ts';
+import { Sync } from '../sync/sync.ts';
+import type { Log } from './log.ts';
+import { openOpsPort } from './ops-port.ts';
+import { whyNotSyncing } from './readiness.ts';
+import { Releasers } from './releasers.ts';
+import { StoreWatch } from './store-watch.ts';
+import { openStores } from './stores.ts';
+import { watchSync } from './sync-watch.ts';
+
+export interface RunningSyncProcess {
+  readonly opsUrl: string;
+  /** Resolves with the reason if sync can't go on; a loop that fails and starts again is no reason. */
+  readonly failed: Promise<Error>;
+  stop(): Promise<void>;
+}
+
+/** @throws the stores' errors if they can't be reached, or StockadeError `port_in_use` */
+export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
+  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  try {
+    const stores = await openStores(config, releasers);
+    for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
+    const metrics = new Registry();
+    const { db, backend, locks } = stores;
+    const events = watchSync(log, metrics);
+    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows });
+    await sync.start();
+    releasers.add(() => sync.stop());
+    const watch = new StoreWatch(stores);
+    let stopping = false;
+    const ops = await openOpsPort(config, log, {
+      metrics: () => metrics.metrics(),
+      notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
+    });
+    releasers.add(() => ops.drain(config.shutdownGraceMs));
+    return {
+      opsUrl: ops.url,
+      failed: stores.failed,
+      async stop() {
+        stopping = true;
+        await releasers.release();
+      },
+    };
+  } catch (error) {
+    await releasers.release();
+    throw error;
+  }
+}
