@@ -21,9 +21,8 @@ import type { Backend, Holding, LogRead, Rejection } from '../engine/contract.ts
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { homeSegment } from '../engine/home-segment.ts';
-import { applySlices, GuardRefused } from './apply.ts';
 import { sellEach } from './apply-each.ts';
-import { batchOf, type Slice } from './batch.ts';
+import { batchOf } from './batch.ts';
 import { type Database, rows } from './database.ts';
 import { readSale, type SaleRow } from './sale-rows.ts';
 
@@ -116,18 +115,8 @@ async function applyUnknown(
     orders: entry.orders.filter((order) => !known.has(order.orderId)),
   }));
   const { slices, orders } = batchOf([{ ...read, entries }], Number.POSITIVE_INFINITY);
-  if (orders > 0) rejected.push(...(await sell(trx, slices)));
+  if (orders > 0) rejected.push(...(await sellEach(trx, slices)).values());
   return orders;
-}
-
-async function sell(trx: Knex.Transaction, slices: readonly Slice[]): Promise<Rejection[]> {
-  try {
-    await trx.transaction((savepoint) => applySlices(savepoint, slices, []));
-    return [];
-  } catch (error) {
-    if (!(error instanceof GuardRefused)) throw error;
-    return [...(await sellEach(trx, slices)).values()];
-  }
 }
 
 /** Returns that wait are part of `sales.stock` and of the orders that are loaded next: they are done with this. */

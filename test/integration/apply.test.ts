@@ -2,10 +2,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LogEntry, TakeOrder } from '../../src/engine/contract.ts';
 import { applyBatch } from '../../src/sync/apply.ts';
-import { applyEach } from '../../src/sync/apply-each.ts';
-import { type Batch, batchOf } from '../../src/sync/batch.ts';
+import { applyEach, sellEach } from '../../src/sync/apply-each.ts';
+import { type Batch, batchOf, type Slice } from '../../src/sync/batch.ts';
 import { rows } from '../../src/sync/database.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
+import { seed } from '../support/fixtures.ts';
+import { type Random, random } from '../support/random.ts';
 import { Shop } from '../support/shop.ts';
 
 let shop: Shop;
@@ -316,4 +318,88 @@ describe('order by order', () => {
     ]);
     expect(await stockOf(sale.id)).toBe(9);
   });
+});
+
+describe('a refused batch, tried piece by piece', () => {
+  const ROUNDS = 25;
+
+  test('ends as if each order had come by itself, in log order', async () => {
+    const rng = random(seed());
+    let refusals = 0;
+    for (let round = 1; round <= ROUNDS; round++) {
+      const sales = [
+        await shop.sell({ stock: 100, segments: 2 }),
+        await shop.sell({ stock: 100, segments: 2, perBuyerLimit: 3 }),
+      ];
+      // What was sold and rejected before; some of it is taken again.
+      const before = sales.map((sale) => log(sale, someEntries(rng, sale.perBuyerLimit, [], 2)));
+      await applyEach(shop.db, batch(...before));
+      for (const sale of sales) {
+        await shop.db.raw('UPDATE sales SET stock = ? WHERE id = ?', [rng.whole(0, 60), sale.id]);
+      }
+      const known = before.flatMap(({ entries }) => entries.flatMap((entry) => entry.orders));
+      const { slices } = batch(
+        ...sales.flatMap((sale) =>
+          [0, 1].map((segment) => log(sale, someEntries(rng, sale.perBuyerLimit, known, 5), { segment })),
+        ),
+      );
+      const [together, singly] = [await outcomeOf([slices]), await outcomeOf(oneByOne(slices))];
+      expect(together, `round ${round}`).toEqual(singly);
+      refusals += together.rejected.size;
+    }
+    expect(refusals).toBeGreaterThan(ROUNDS);
+  });
+
+  /** Up to `most` entries of few buyers, who often ask for more than they may have, or under an id that is taken. */
+  function someEntries(rng: Random, limit: number, known: readonly TakeOrder[], most: number): TakeOrder[][] {
+    const taken = [...known];
+    return Array.from({ length: rng.whole(1, most) }, () =>
+      Array.from({ length: rng.whole(1, 12) }, () => {
+        const again = taken.length > 0 && rng.chance(0.1) ? rng.pick(taken) : undefined;
+        const made = order(`buyer-${rng.whole(1, 150)}`, {
+          quantity: rng.whole(1, limit),
+          key: rng.chance(0.2) ? `key-${rng.whole(1, 3)}` : '',
+        });
+        const next = again ? (rng.chance(0.5) ? again : { ...made, orderId: again.orderId }) : made;
+        taken.push(next);
+        return next;
+      }),
+    );
+  }
+
+  function oneByOne(slices: readonly Slice[]): Slice[][] {
+    return slices.flatMap((slice) =>
+      slice.entries.flatMap((entry) =>
+        entry.orders.map((one) => [
+          { ...slice, entries: [{ ...entry, orders: [one] }], units: one.quantity },
+        ]),
+      ),
+    );
+  }
+
+  /** What these batches would leave behind, one after the other; they are rolled back. */
+  async function outcomeOf(batches: readonly (readonly Slice[])[]) {
+    const trx = await shop.db.transaction();
+    try {
+      const rejected = new Map();
+      for (const slices of batches) {
+        for (const [id, rejection] of await sellEach(trx, slices)) rejected.set(id, rejection);
+      }
+      return {
+        rejected,
+        stock: await rows(trx, 'SELECT id, stock FROM sales ORDER BY id'),
+        orders: await rows(
+          trx,
+          `SELECT order_id, sale_id, buyer_id, quantity, status, idempotency_key, rejected_because
+           FROM orders ORDER BY order_id`,
+        ),
+        returns: await rows(
+          trx,
+          'SELECT order_id, sale_id, buyer_id, units, reason, applied_at FROM stock_returns ORDER BY order_id',
+        ),
+      };
+    } finally {
+      await trx.rollback();
+    }
+  }
 });

@@ -1,5 +1,6 @@
 /** The guard of the truth: what Postgres refuses is taken back, counted, and told to the buyer who waits. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { homeSegment } from '../../src/engine/home-segment.ts';
 import { rows } from '../../src/sync/database.ts';
 import { until } from '../support/fixtures.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
@@ -50,6 +51,27 @@ describe('stock that Postgres does not have', () => {
     expect(await keys.left(sale.id, 1)).toBe(0);
     expect((await till.buy(sale.id, 'late')).code).toBe('sold_out');
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: false, rejectedOrders: 20 });
+  });
+
+  test('a thousand refused orders are taken back, and each buyer is told', async () => {
+    const names = buyers(1_200);
+    const sale = await shop.sell({ stock: names.length, segments: 4 });
+    await shop.db.raw('UPDATE sales SET stock = 100');
+    const till = await shop.startEngine({ requestDeadlineMs: 30_000 });
+    const waiting = till.buyAll(sale.id, names);
+    await until(async () => (await keys.left(sale.id, 4)) === 0, { what: 'all units are taken' });
+    const sync = await shop.startSync({ batchRows: names.length });
+    const outcomes = await waiting;
+    expect([count(outcomes, 'committed'), count(outcomes, 'sold_out')]).toEqual([100, 1_100]);
+    expect(sync.seen.rejections).toHaveLength(1_100);
+    const open = await rows(shop.db, 'SELECT order_id FROM stock_returns WHERE applied_at IS NULL');
+    expect(open).toEqual([]);
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    const rejected = [...orders.values()].filter(({ status }) => status === 'rejected');
+    const records = await Promise.all(
+      rejected.map(({ buyerId }) => recordOf(sale.id, homeSegment(buyerId, 4), buyerId)),
+    );
+    expect(records.flat()).toEqual([]);
   });
 
   test('of one sale does not hold up the orders of another in the same transaction', async () => {
