@@ -70,7 +70,8 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     group: 'Stores',
     schema: whole(1, 100),
     fallback: 5,
-    description: 'Postgres connections of one process, at most.',
+    description:
+      'Postgres connections of the main thread, at most; beside them are 2 per worker and 1 for locks. PGlite has 1.',
   },
   host: {
     env: 'HOST',
@@ -185,7 +186,8 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     group: 'Limits',
     schema: whole(100, 30_000),
     fallback: 2_000,
-    description: 'Every request is answered within this time, if need be with `unknown`.',
+    description:
+      'A purchase is answered within this time, if need be with `unknown`, and so is what buyers read. Fetching keys from `JWT_JWKS_URL` may take as long once more.',
   },
   takeTimeoutMs: {
     env: 'TAKE_TIMEOUT_MS',
@@ -245,7 +247,8 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     group: 'Process',
     schema: whole(0, 600_000),
     fallback: 10_000,
-    description: 'How long a node that was told to stop may take to answer what it has begun.',
+    description:
+      'How long requests under way are answered after a signal to stop, at both ports together; 5 s later at most the process has ended.',
   },
 };
 

@@ -3,7 +3,8 @@
  *
  *   stores -> migrate -> worker numbers -> sync (every sale is in the backend) -> directory -> workers -> ops port
  *
- * It ends the other way round: what the workers have accepted is answered before sync, the directory and the stores go.
+ * It ends the other way round, both ports at once: what they have accepted is answered before sync, the directory and the
+ * stores go.
  */
 import type { Config } from '../config/config.ts';
 import { httpUrl } from '../config/hosts.ts';
@@ -64,6 +65,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     async (saleId) => (await readSale(stores.db, saleId)) !== undefined,
   );
   const workers: RunningWorker[] = [];
+  const ports: Port[] = [];
   const metrics = new NodeMetrics({
     board,
     backend: stores.backend,
@@ -83,7 +85,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
 
   const failures = [
     stores.failed,
-    ...(await startWorkers({ config, log, stores, board, directory, workers }, releasers)),
+    ...(await startWorkers({ config, log, stores, board, directory, workers, ports }, releasers)),
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
@@ -94,7 +96,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     metrics: () => metrics.text(),
     notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
   });
-  releasers.add(() => ops.drain(config.shutdownGraceMs));
+  ports.push(ops);
   return {
     publicUrl: httpUrl(config.host, port),
     opsUrl: ops.url,
@@ -110,6 +112,9 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   };
 }
 
+/** What takes requests, and has to answer those that are under way at the end. */
+type Port = Pick<RunningWorker, 'stopListening' | 'stop'>;
+
 interface WorkerStart {
   readonly config: Config;
   readonly log: Log;
@@ -118,15 +123,17 @@ interface WorkerStart {
   readonly directory: SaleDirectory;
   /** Filled as they start: the metrics ask those that are there. */
   readonly workers: RunningWorker[];
+  /** Filled as they open, and drained together: one grace is enough for all. */
+  readonly ports: Port[];
 }
 
 /** @returns promises of their failures */
 async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<Promise<Error>[]> {
-  const { config, stores, workers } = parts;
+  const { config, stores, workers, ports } = parts;
   const leases = await WorkerLeases.take(stores.db, config.workers);
   releasers.add(() => leases.release());
-  releasers.add(() => Promise.all(workers.map((worker) => worker.stop())));
-  releasers.add(() => Promise.all(workers.map((worker) => worker.stopListening())));
+  releasers.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
+  releasers.add(() => Promise.all(ports.map((port) => port.stopListening())));
   const orderKey = await orderIdKey(stores.db);
   const failures: Promise<Error>[] = [];
   const port = await claimPort(config.host, config.port);
@@ -137,6 +144,7 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
       workers.push(thread);
       failures.push(thread.failed);
     } else workers.push(await startWorker({ ...parts, ...stores, settings }));
+    ports.push(workers.at(-1)!);
   }
   leases.onRenewed((expiresAtMs) => {
     for (const worker of workers) worker.renewed(expiresAtMs);

@@ -8,8 +8,10 @@ import { claimPort } from './ports.ts';
 export interface OpsPort {
   readonly url: string;
   readonly token: string;
-  /** No new requests; those under way are answered, for at most `graceMs`. */
-  drain(graceMs: number): Promise<void>;
+  /** No new connections. */
+  stopListening(): Promise<void>;
+  /** What is under way is answered, for at most SHUTDOWN_GRACE_MS; then all connections are closed. */
+  stop(): Promise<void>;
 }
 
 /** @throws StockadeError `port_in_use`, OpsTokenFault */
@@ -25,6 +27,7 @@ export async function openOpsPort(
   return {
     url: httpUrl(config.opsHost, listener.port),
     token,
-    drain: (graceMs) => listener.drain(graceMs),
+    stopListening: async () => listener.stopListening(),
+    stop: () => listener.drain(config.shutdownGraceMs),
   };
 }

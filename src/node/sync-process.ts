@@ -36,7 +36,7 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
       metrics: () => metrics.metrics(),
       notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
     });
-    releasers.add(() => ops.drain(config.shutdownGraceMs));
+    releasers.add(() => ops.stop(), config.shutdownGraceMs);
     return {
       opsUrl: ops.url,
       failed: stores.failed,

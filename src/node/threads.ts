@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Directory, SaleView } from '../engine/directory.ts';
+import { within } from '../engine/within.ts';
 import { PortCalls } from './port-calls.ts';
 import type { RunningWorker, WorkerMetrics } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
@@ -9,6 +10,9 @@ import type { ThreadData } from './worker-thread.ts';
  * promoted, before they die.
  */
 const YOUNG_GENERATION_MB = 96;
+
+/** For a worker's connections, after its requests; below LETTING_GO_MS, so that the thread is ended and not left. */
+const THREAD_END_MS = 2_000;
 
 /** A worker in a thread of its own, as the main thread handles it. */
 export interface WorkerThread extends RunningWorker {
@@ -51,7 +55,8 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     stopListening: () => calls.call<void>('stopListening').catch(() => {}),
     async stop() {
       stopping = true;
-      await calls.call('stop').catch(() => {});
+      const limitMs = data.settings.shutdownGraceMs + THREAD_END_MS;
+      await within(limitMs, calls.call('stop')).catch(() => {});
       await thread.terminate();
     },
   };

@@ -6,6 +6,7 @@ import type { Board } from '../engine/board.ts';
 import type { Backend } from '../engine/contract.ts';
 import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
 import { OrderIds, takenAtMs } from '../engine/order-id.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
@@ -124,8 +125,10 @@ export async function startWorker({
       listener.stopListening();
     },
     async stop() {
+      const deadline = monotonicMs() + settings.shutdownGraceMs;
       await listener.drain(settings.shutdownGraceMs);
-      await engine.close();
+      // Whoever is still waiting for a purchase has been cut off: nobody needs its outcome.
+      await within(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
     },
   };
 }
