@@ -10,15 +10,18 @@
  * second instant less those applied by the first. What the logs really hold is counted besides, and must agree; of a
  * log whose cursor has moved meanwhile that can't be said, as its entries are trimmed while they are counted.
  */
-import type { Backend, LogEntry, SegmentSnapshot } from '../engine/contract.ts';
+import pLimit from 'p-limit';
+import type { Backend, LogPosition, SegmentSnapshot } from '../engine/contract.ts';
 import { unitsOf } from './batch.ts';
 import { type Cursor, readCursors } from './cursors.ts';
 import { type Database, rows } from './database.ts';
-import { checkChain } from './log-chain.ts';
+import { after, checkChain } from './log-chain.ts';
 import { type Identity, type Term, UnknownSale, type VerifyReport } from './operations.ts';
 import { readSale, type SaleRow } from './sale-rows.ts';
 
-const LOG_PAGE_ENTRIES = 1_000;
+/** Entries of one log that are in memory at a time, of up to 256 orders each. */
+const LOG_PAGE_ENTRIES = 200;
+const PARALLEL_LOGS = 4;
 /** While the sale moves all is read again, at most this often, until every log has been counted once. */
 const MAX_ATTEMPTS = 10;
 
@@ -44,7 +47,7 @@ export async function verifySale(db: Database, backend: Backend, saleId: string)
     const { row, cursors } = truth;
     const segments = await backend.sales.snapshot(saleId, row.sale.segments, row.generation);
     const uncounted = cursors.filter((cursor) => !counted.has(cursor.segment));
-    const logs = await readLogs(backend, uncounted);
+    const logs = await countLogs(backend, uncounted, segments);
     const moved = await movedSince(db, truth);
     const still = logs.filter((log) => !moved.has(log.cursor.segment));
     const report = compare(truth, segments, still);
@@ -101,33 +104,41 @@ async function readTruth(db: Database, saleId: string): Promise<Truth> {
   );
 }
 
-interface LogContent {
+interface LogCount {
   readonly cursor: Cursor;
-  readonly entries: readonly LogEntry[];
+  /** Units in the entries beyond the cursor, as far as the segment's counter goes. */
+  readonly units: number;
   readonly problem: string | undefined;
 }
 
-async function readLogs(backend: Backend, cursors: readonly Cursor[]): Promise<LogContent[]> {
-  return Promise.all(
-    cursors.map(async (cursor) => {
-      const entries: LogEntry[] = [];
-      for (let position = cursor as Cursor; ; ) {
-        const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
-        const verdict = checkChain(read!);
-        if (!verdict.ok) return { cursor, entries, problem: verdict.problem };
-        entries.push(...read!.entries);
-        const last = read!.entries.at(-1);
-        if (!last || read!.entries.length < LOG_PAGE_ENTRIES) return { cursor, entries, problem: undefined };
-        position = { ...position, seq: last.seq, tail: last.tail };
-      }
-    }),
+async function countLogs(
+  backend: Backend,
+  cursors: readonly Cursor[],
+  segments: readonly SegmentSnapshot[],
+): Promise<LogCount[]> {
+  return pLimit(PARALLEL_LOGS).map(cursors, (cursor) =>
+    countLog(backend, cursor, segments[cursor.segment]?.counters?.seq ?? 0),
   );
+}
+
+/** Page by page, up to entry `upTo`: a log may hold far more than fits in memory, and grows while it is counted. */
+async function countLog(backend: Backend, cursor: Cursor, upTo: number): Promise<LogCount> {
+  let position: LogPosition = cursor;
+  for (let units = 0; ; ) {
+    const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
+    const verdict = checkChain(read!);
+    if (!verdict.ok) return { cursor, units, problem: verdict.problem };
+    for (const entry of read!.entries) if (entry.seq <= upTo) units += unitsOf(entry.orders);
+    const newest = read!.entries.at(-1);
+    if (!newest || newest.seq >= upTo) return { cursor, units, problem: undefined };
+    position = after(position, newest);
+  }
 }
 
 function compare(
   truth: Truth,
   segments: readonly SegmentSnapshot[],
-  logs: readonly LogContent[],
+  logs: readonly LogCount[],
 ): VerifyReport {
   const { row, cursors } = truth;
   const logOf = new Map(logs.map((log) => [log.cursor.segment, log]));
@@ -145,13 +156,10 @@ function compare(
     const log = logOf.get(segment);
     if (!log) continue;
     if (log.problem) findings.push(`log of segment ${segment}: ${log.problem}`);
-    const units = log.entries
-      .filter((e) => e.seq <= counters.seq)
-      .reduce((sum, e) => sum + unitsOf(e.orders), 0);
-    if (units !== counters.taken - cursor.units) {
-      const expected = counters.taken - cursor.units;
+    const expected = counters.taken - cursor.units;
+    if (log.units !== expected) {
       findings.push(
-        `log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`,
+        `log of segment ${segment} holds ${log.units} units beyond the cursor; its counter says ${expected}`,
       );
     }
   }

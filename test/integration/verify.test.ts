@@ -76,6 +76,29 @@ describe('a whole sale', () => {
     expect(term(report, 'in logs beyond the cursors')).toBe(4);
   });
 
+  test('is whole with a log of many pages, which are not in memory together; a page that lacks an entry shows', async () => {
+    const entries = 500;
+    const { id } = await shop.sell({ stock: 1_000, segments: 1 });
+    const till = await shop.startEngine();
+    for (const buyer of buyers(entries)) {
+      expect((await till.buy(id, buyer, { awaitCommit: false })).code).toBe('accepted');
+    }
+    const pages: number[] = [];
+    const watched = intercept(shop.backend, (call, args) => {
+      if (call === 'log.readLog') pages.push(args[1] as number);
+    });
+    const report = await verifySale(shop.db, watched, id);
+    expect(report).toMatchObject({ ok: true, findings: [] });
+    expect(term(report, 'in logs beyond the cursors')).toBe(entries);
+    expect(Math.max(...pages) * 2).toBeLessThan(entries);
+    expect(pages.length).toBe(Math.ceil(entries / pages[0]!));
+
+    await redis.xdel(logKey(id, 0), `1-${entries - 50}`);
+    const { ok, findings } = await shop.service.verify(id);
+    expect(ok).toBe(false);
+    expect(findings[0]).toMatch(`entry ${entries - 50} is missing`);
+  });
+
   test('that nobody knows is no sale', async () => {
     await expect(shop.service.verify('nobody')).rejects.toMatchObject({ code: 'unknown_sale' });
   });
