@@ -5,6 +5,7 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config/config.ts';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import { invokedAs } from './invoked-as.ts';
 
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
@@ -92,7 +93,8 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : cause === undefined ? undefined : codeOf(cause);
 }
 
-const doctor = '`stockade doctor` checks each of them';
+const program = invokedAs();
+const doctor = `\`${program} doctor\` checks each of them`;
 const ADVICE: Readonly<Record<string, string>> = {
   ECONNREFUSED: `Nothing listens there: start the server, or correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   ENOTFOUND: `That host name is not known: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
@@ -104,7 +106,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   '28P01': 'Correct the user or password in DATABASE_URL.',
   '28000': 'Postgres does not let this user in: correct DATABASE_URL, or pg_hba.conf.',
   '3D000': 'Create that database, or correct DATABASE_URL.',
-  '42P01': 'The database lacks a table: run `stockade migrate`.',
+  '42P01': `The database lacks a table: run \`${program} migrate\`.`,
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 

@@ -14,6 +14,7 @@ import {
   type VerifyReport,
   WrongState,
 } from '../sync/operations.ts';
+import { invokedAs } from './invoked-as.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** The node gives up first and says why; this is for one that says nothing. */
@@ -159,7 +160,7 @@ export class OpsClient implements SaleOperations {
     const found =
       code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
     return new NoNode(
-      `${found} at ${withoutUser(this.#url)}. Start a node with \`stockade serve\`, name a running one with --ops-url or OPS_URL, ` +
+      `${found} at ${withoutUser(this.#url)}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
         'or set both REDIS_URL and DATABASE_URL to work without a node',
     );
   }

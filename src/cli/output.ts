@@ -50,6 +50,10 @@ export function columns(rows: readonly (readonly Cell[])[], { head, align }: Col
     .join('\n');
 }
 
+export function number(value: number): string {
+  return value.toLocaleString('en');
+}
+
 export function plural(count: number, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+  return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

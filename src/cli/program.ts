@@ -4,6 +4,7 @@ import { addCommand } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { EXIT_OK, type ExitCode } from './explain.ts';
+import { invokedAs } from './invoked-as.ts';
 import { migrate } from './migrate.ts';
 import { closeSale, pauseSale, resumeSale } from './sale/change-state.ts';
 import { createSale } from './sale/create.ts';
@@ -24,7 +25,11 @@ Examples:
   stockade demo                               sell 100 units to 20,000 requests, and count
   stockade serve                              a node with nothing else installed
   stockade sale create tickets --stock 100    a sale on that node
-`;
+${hereStockadeIs(invokedAs())}`;
+
+function hereStockadeIs(command: string): string {
+  return command === 'stockade' ? '' : `\nStarted as it was here, \`stockade\` is: ${command}\n`;
+}
 
 /** @returns the exit code of the command that `argv` names. @throws CommanderError, and whatever the command throws */
 export async function runProgram(argv: readonly string[]): Promise<ExitCode> {

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { httpUrl } from '../config/hosts.ts';
 import { settings } from '../config/settings.ts';
 import type { RunningNode } from '../node/node.ts';
+import { invokedAs, shellWord } from './invoked-as.ts';
 
 type Place = Pick<RunningNode, 'publicUrl' | 'opsUrl' | 'backendName' | 'databaseName'>;
 
@@ -16,13 +17,13 @@ export function readyText(node: Place, config: Config): string {
 }
 
 /** The command that another shell finds this node with: only what differs from the defaults must be said. */
-export function createCommand({ opsUrl }: Pick<Place, 'opsUrl'>, { dataDir, opsToken }: Config): string {
-  const words = ['stockade sale create my-sale --stock 100'];
+export function createCommand(
+  { opsUrl }: Pick<Place, 'opsUrl'>,
+  { dataDir, opsToken }: Config,
+  program = invokedAs(),
+): string {
+  const words = [`${program} sale create my-sale --stock 100`];
   if (opsUrl !== USUAL_OPS_URL) words.push(`--ops-url ${opsUrl}`);
   if (!opsToken && dataDir !== settings.dataDir.fallback) words.push(`--data-dir ${shellWord(dataDir)}`);
   return words.join(' ');
-}
-
-export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -187,7 +187,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: whole(100, 30_000),
     fallback: 2_000,
     description:
-      'A purchase is answered within this time, if need be with `unknown`, and so is what buyers read. Fetching keys from `JWT_JWKS_URL` may take as long once more.',
+      'A purchase is answered within this time, if need be with `unknown`; what buyers read, if need be with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take as long once more.',
   },
   takeTimeoutMs: {
     env: 'TAKE_TIMEOUT_MS',

@@ -1,7 +1,9 @@
 /** Commands that run a node: serve and demo, embedded and on real servers. */
+import { exec } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type CliOptions, RunningCli, runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
@@ -33,11 +35,15 @@ function buy(publicUrl: string, saleId: string, buyerId: string): Promise<Respon
 describe('serve', () => {
   test('with nothing else: a sale is created, bought from, verified; SIGTERM ends it with 0', async () => {
     await using node = start('serve --port 0 --ops-port 0');
-    const [line] = await node.said(/^.*Create a sale: stockade sale create .*$/m);
+    const [line] = await node.said(/^.*Create a sale: .*$/m);
     const { publicUrl, opsUrl, backend, database } = JSON.parse(line);
     expect({ backend, database }).toEqual({ backend: 'in-process', database: 'pglite' });
 
     const ops = { env: { OPS_URL: opsUrl } };
+    const [, hint] = /Create a sale: (.*)$/.exec(JSON.parse(line).msg)!;
+    const { stdout: made } = await promisify(exec)(hint!, { cwd, env: { PATH: process.env.PATH } });
+    expect(made).toMatch(/^Created\.\nsale +my-sale$/m);
+
     expect(await run('sale create tickets --stock 1', ops)).toMatchObject({ exitCode: 0 });
     expect((await buy(publicUrl, 'tickets', 'alice')).status).toBe(201);
     expect(await (await buy(publicUrl, 'tickets', 'bob')).json()).toMatchObject({ code: 'sold_out' });

@@ -184,7 +184,7 @@ describe('sales without a node', () => {
     const { exitCode, stdout, stderr } = await run(`sale list --ops-port ${port}`);
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     expect(stderr).toMatch(
-      new RegExp(`nothing listens at http://127.0.0.1:${port}\\. Start a node with .stockade serve.`),
+      new RegExp(`nothing listens at http://127.0.0.1:${port}\\. Start a node with .node /.*/main.js serve.`),
     );
     expect(linesOf(stderr)).toHaveLength(1);
   });

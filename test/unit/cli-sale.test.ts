@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { identityText, reportText } from '../../src/cli/identity-text.ts';
+import { invokedAs, shellWord } from '../../src/cli/invoked-as.ts';
 import { columns, plural } from '../../src/cli/output.ts';
-import { createCommand, shellWord } from '../../src/cli/ready.ts';
+import { createCommand } from '../../src/cli/ready.ts';
 import { saleInput } from '../../src/cli/sale/create.ts';
-import { saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
+import { inOrder, saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
@@ -42,7 +43,7 @@ describe('sale create', () => {
 
 const sale: SaleStatus = {
   ...saleToJson(
-    parseSale({ id: 'tickets', stock: 100, title: 'A concert', startsAt: '2026-11-27T20:00:00Z' }),
+    parseSale({ id: 'tickets', stock: 100, title: 'A concert', startsAt: '2020-11-27T20:00:00Z' }),
   ),
   state: 'open',
   remaining: 0,
@@ -56,9 +57,41 @@ test('a sale in words', () => {
   expect(saleSheet(sale)).toMatch(/^state {2,}open, sold out$/m);
   expect(saleSheet(sale)).toMatch(/^ends {2,}open end$/m);
   expect(saleSheet(sale)).not.toMatch(/price|metadata|undefined/);
-  expect(saleTable([{ ...sale, remaining: undefined, state: 'paused' }])).toMatch(
+  expect(saleTable([{ ...sale, remaining: undefined, soldOut: false, state: 'paused' }])).toMatch(
     /^tickets +paused +100 +not loaded/m,
   );
+});
+
+test('one of a thing is not called many', () => {
+  const one = { ...sale, stock: 1_000, segments: 1, committedOrders: 1, committedUnits: 1, priceMinor: 1 };
+  expect(saleSheet(one)).toMatch(/^stock +1,000 in 1 segment$/m);
+  expect(saleSheet(one)).toMatch(/^committed +1 unit in 1 order$/m);
+  expect(saleSheet(one)).toMatch(/^price +1 minor unit$/m);
+});
+
+test('running sales come first, then those to come, ended, closed; each by start', () => {
+  const hour = (n: number) => new Date(Date.UTC(2026, 0, 1, n)).toISOString();
+  const at = (id: string, startsAt: number, more: Partial<SaleStatus> = {}): SaleStatus => ({
+    ...{ ...sale, id, startsAt: hour(startsAt), soldOut: false },
+    ...more,
+  });
+  const sales = [
+    at('closed', 1, { state: 'closed' }),
+    at('closed-early', 20, { state: 'closed' }),
+    at('ended', 2, { endsAt: hour(9) }),
+    at('later', 12, { state: 'paused' }),
+    at('soon', 11),
+    at('second', 5),
+    at('first', 4, { state: 'paused', endsAt: hour(23) }),
+  ];
+  const ordered = inOrder(sales, Date.parse(hour(10)));
+  expect(ordered.map(({ id }) => id)).toEqual([
+    ...['first', 'second', 'soon', 'later', 'ended', 'closed', 'closed-early'],
+  ]);
+  const far = { startsAt: '2100-01-01T00:00:00Z', soldOut: false };
+  expect(saleSheet({ ...sale, ...far, state: 'paused' })).toMatch(/^state +paused, not started$/m);
+  expect(saleSheet({ ...sale, endsAt: '2021-01-01T00:00:00Z' })).toMatch(/^state +open, ended$/m);
+  expect(saleSheet({ ...sale, state: 'closed' })).toMatch(/^state +closed$/m);
 });
 
 test('an equation, term by term', () => {
@@ -93,10 +126,21 @@ test('columns are aligned, without trailing blanks', () => {
 
 test('the command that finds a node says only what differs from the defaults', () => {
   const usual = { opsUrl: 'http://127.0.0.1:9090' };
-  expect(createCommand(usual, loadConfig({}, {}))).toBe('stockade sale create my-sale --stock 100');
+  expect(createCommand(usual, loadConfig({}, {}), 'stockade')).toBe(
+    'stockade sale create my-sale --stock 100',
+  );
   const config = loadConfig({ DATA_DIR: '/srv/my shop' }, {});
-  expect(createCommand({ opsUrl: 'http://127.0.0.1:4711' }, config)).toBe(
+  expect(createCommand({ opsUrl: 'http://127.0.0.1:4711' }, config, 'stockade')).toBe(
     "stockade sale create my-sale --stock 100 --ops-url http://127.0.0.1:4711 --data-dir '/srv/my shop'",
   );
   expect(shellWord("it's")).toBe("'it'\\''s'");
+});
+
+test('commands for others are written as this program was started', () => {
+  const at = (script: string, env = {}, cwd = '/srv/shop') => invokedAs(script, env, cwd);
+  expect(at('/usr/bin/stockade', { PATH: '/bin:/usr/bin' })).toBe('stockade');
+  const npx = { PATH: '/srv/shop/node_modules/.bin', npm_command: 'exec' };
+  expect(at('/srv/shop/node_modules/.bin/stockade', npx)).toBe('npx stockade');
+  expect(at('/srv/shop/dist/cli/main.js', { PATH: '/usr/bin' })).toBe('node dist/cli/main.js');
+  expect(at('/opt/my clone/dist/cli/main.js')).toBe("node '/opt/my clone/dist/cli/main.js'");
 });

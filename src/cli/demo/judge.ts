@@ -3,6 +3,7 @@
  * different buyers say what had to be sold. All three must agree.
  */
 import type { VerifyReport } from '../../sync/operations.ts';
+import { number, plural } from '../output.ts';
 import type { CrowdResult } from './tally.ts';
 import { NO_ANSWER } from './tally.ts';
 
@@ -44,8 +45,12 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   const failures = [
     ...(oversold > 0 ? [`${oversold} more sold than the ${expected} that could be`] : []),
     ...(undersold > 0 ? [`${undersold} of ${expected} not sold although buyers asked`] : []),
-    ...(distinctBuyers === committed ? [] : [`${committed} orders belong to only ${distinctBuyers} buyers`]),
-    ...(crowd.requests === requests ? [] : [`only ${crowd.requests} of ${requests} requests ended`]),
+    ...(distinctBuyers === committed
+      ? []
+      : [`${plural(committed, 'order')} belong to only ${plural(distinctBuyers, 'buyer')}`]),
+    ...(crowd.requests === requests
+      ? []
+      : [`only ${number(crowd.requests)} of ${plural(requests, 'request')} ended`]),
     ...(report.ok ? [] : ['verify failed']),
     ...disagreements,
   ];
@@ -76,12 +81,20 @@ function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyRepo
   return [
     ...(committedOrders >= accepted && committedOrders <= accepted + open
       ? []
-      : [`answers promise ${accepted}${atMost} orders, Postgres has ${committedOrders}`]),
+      : [
+          `answers promise ${atMost === '' ? plural(accepted, 'order') : `${accepted}${atMost} orders`}, Postgres has ${committedOrders}`,
+        ]),
     ...(distinctBuyers >= crowd.buyersServed && distinctBuyers <= crowd.buyersServed + open
       ? []
-      : [`answers promise an order to ${crowd.buyersServed} buyers, in Postgres ${distinctBuyers} have one`]),
-    ...(crowd.orders === accepted ? [] : [`${accepted} answers name only ${crowd.orders} different orders`]),
-    ...(rejectedOrders === 0 ? [] : [`${rejectedOrders} orders were taken and then rejected by Postgres`]),
+      : [
+          `answers promise an order to ${plural(crowd.buyersServed, 'buyer')}, in Postgres ${distinctBuyers} have one`,
+        ]),
+    ...(crowd.orders === accepted
+      ? []
+      : [`${plural(accepted, 'answer')} name only ${plural(crowd.orders, 'different order')}`]),
+    ...(rejectedOrders === 0
+      ? []
+      : [`${plural(rejectedOrders, 'order')} taken and then rejected by Postgres`]),
   ];
 }
 

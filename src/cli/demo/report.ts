@@ -4,7 +4,7 @@ import type { RunningNode } from '../../node/node.ts';
 import type { VerifyReport } from '../../sync/operations.ts';
 import { EXIT_FAILED, EXIT_OK, type ExitCode } from '../explain.ts';
 import { identityText } from '../identity-text.ts';
-import { columns, plural } from '../output.ts';
+import { columns, number, plural } from '../output.ts';
 import type { Verdict } from './judge.ts';
 import { type Scenario, scenarioName } from './scenario.ts';
 
@@ -81,8 +81,4 @@ function measuredText({ backend, database, workers, cores }: DemoReport): string
     `Measured with client and server (${plural(workers, 'worker')}; ${backend}, ${database}) on the same machine with ` +
     `${plural(cores, 'core')}: the client's own work is part of every figure.`
   );
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en');
 }

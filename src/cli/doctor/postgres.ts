@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { describe } from '../explain.ts';
+import { invokedAs } from '../invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
@@ -125,7 +126,11 @@ function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Che
   }
   if (pending.length > 0) {
     const found = applied === undefined ? 'not applied yet' : `not applied yet: ${pending.join(', ')}`;
-    return warn('migrations', found, 'Run `stockade migrate`; a node does it by itself when it starts.');
+    return warn(
+      'migrations',
+      found,
+      `Run \`${invokedAs()} migrate\`; a node does it by itself when it starts.`,
+    );
   }
   return ok('migrations', `all ${shipped.length} applied`);
 }

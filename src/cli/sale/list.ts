@@ -1,22 +1,23 @@
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
+import { invokedAs } from '../invoked-as.ts';
 import { withOperations } from '../open-operations.ts';
 import { print, printJson } from '../output.ts';
-import { saleTable } from './show-sale.ts';
+import { inOrder, saleTable } from './show-sale.ts';
 
 export const listSales: CommandSpec = {
   name: 'list',
-  summary: 'list all sales',
+  summary: 'list all sales: running ones first, then those to come, ended, closed, each by start',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade sale list', 'stockade sale list --json'],
   async run({ config, log, json }) {
-    const sales = await withOperations({ config, log }, (operations) => operations.list());
+    const sales = inOrder(await withOperations({ config, log }, (operations) => operations.list()));
     if (json) printJson({ sales });
     else
       print(
         sales.length === 0
-          ? 'There are no sales. Create one: stockade sale create <id> --stock 100'
+          ? `There are no sales. Create one: ${invokedAs()} sale create my-sale --stock 100`
           : saleTable(sales),
       );
     return EXIT_OK;

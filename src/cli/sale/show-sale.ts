@@ -1,14 +1,14 @@
 /** A sale in words. */
 import type { SaleStatus } from '../../sync/operations.ts';
-import { columns } from '../output.ts';
+import { columns, number, plural } from '../output.ts';
 
 export function saleTable(sales: readonly SaleStatus[]): string {
   const rows = sales.map((sale) => [
     sale.id,
     stateOf(sale),
-    sale.stock,
-    sale.remaining ?? 'not loaded',
-    sale.committedOrders,
+    number(sale.stock),
+    sale.remaining === undefined ? 'not loaded' : number(sale.remaining),
+    number(sale.committedOrders),
     sale.startsAt,
     sale.endsAt ?? 'open end',
     sale.title,
@@ -24,9 +24,12 @@ export function saleSheet(sale: SaleStatus): string {
     ['sale', sale.id],
     ['title', sale.title],
     ['state', stateOf(sale)],
-    ['stock', `${sale.stock} in ${sale.segments} segments`],
-    ['remaining', sale.remaining ?? 'not loaded: no node has sold it since its stock was lost'],
-    ['committed', `${sale.committedUnits} units in ${sale.committedOrders} orders`],
+    ['stock', `${number(sale.stock)} in ${plural(sale.segments, 'segment')}`],
+    [
+      'remaining',
+      sale.remaining === undefined ? 'not loaded: its stock waits to be rebuilt' : number(sale.remaining),
+    ],
+    ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
     ['limit per buyer', sale.perBuyerLimit],
     ['starts', sale.startsAt],
     ['ends', sale.endsAt ?? 'open end'],
@@ -40,11 +43,33 @@ export function saleSheet(sale: SaleStatus): string {
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-function stateOf({ state, soldOut }: SaleStatus): string {
-  return state === 'open' && soldOut ? 'open, sold out' : state;
+/** Running sales first, then those to come, those that have ended, those that were closed; each by start. */
+export function inOrder(sales: readonly SaleStatus[], now = Date.now()): SaleStatus[] {
+  const rank = (sale: SaleStatus) => PHASES.indexOf(phaseOf(sale, now));
+  return [...sales].sort(
+    (a, b) => rank(a) - rank(b) || Date.parse(a.startsAt) - Date.parse(b.startsAt) || (a.id < b.id ? -1 : 1),
+  );
+}
+
+const PHASES = ['running', 'not started', 'ended', 'closed'] as const;
+
+function phaseOf({ state, startsAt, endsAt }: SaleStatus, now: number): (typeof PHASES)[number] {
+  if (state === 'closed') return 'closed';
+  if (endsAt !== undefined && Date.parse(endsAt) <= now) return 'ended';
+  return Date.parse(startsAt) > now ? 'not started' : 'running';
+}
+
+/** The state with what else keeps a buyer from buying: `open, sold out`, `paused, not started`. */
+function stateOf(sale: SaleStatus): string {
+  const phase = phaseOf(sale, Date.now());
+  if (phase === 'closed') return phase;
+  if (phase !== 'running') return `${sale.state}, ${phase}`;
+  return sale.soldOut ? `${sale.state}, sold out` : sale.state;
 }
 
 /** Minor units as they are: how many of them make a whole depends on the currency. */
 function inMinor(amount: number | undefined, currency: string | undefined): string | undefined {
-  return amount === undefined ? undefined : `${amount} minor units${currency ? ` of ${currency}` : ''}`;
+  return amount === undefined
+    ? undefined
+    : `${plural(amount, 'minor unit')}${currency ? ` of ${currency}` : ''}`;
 }

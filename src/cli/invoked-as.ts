@@ -1,0 +1,23 @@
+/** How this program was started, for the commands that it tells others to run: from a clone it is on nobody's PATH. */
+import { basename, delimiter, dirname, relative, resolve } from 'node:path';
+
+const NAME = 'stockade';
+
+/** `stockade`, `npx stockade`, or `node dist/cli/main.js` from where the caller stands. */
+export function invokedAs(
+  script = process.argv[1] ?? NAME,
+  env: NodeJS.ProcessEnv = process.env,
+  cwd = process.cwd(),
+): string {
+  const isCommand = basename(script) === NAME;
+  // npx puts the program on the PATH of this process, not on that of the next shell.
+  if (isCommand && env.npm_command === 'exec') return `npx ${NAME}`;
+  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  if (isCommand && folders.some((folder) => resolve(folder) === dirname(script))) return NAME;
+  const fromHere = relative(cwd, script);
+  return `node ${shellWord(fromHere.startsWith('..') ? script : fromHere)}`;
+}
+
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
