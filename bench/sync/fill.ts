@@ -1,6 +1,6 @@
 /** Fills the order logs of a sale as lanes would, with no sync running. */
 import { randomBytes } from 'node:crypto';
-import type { Backend, TakeOrder } from '../../src/engine/contract.ts';
+import { type Backend, NO_ENTRY, type TakeOrder } from '../../src/engine/contract.ts';
 import { homeSegment } from '../../src/engine/home-segment.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { BenchFailure } from '../support/failure.ts';
@@ -44,7 +44,13 @@ async function fillSegment(
   for (let from = 0; from < orders.length; from += BATCH_ORDERS) {
     const batch = orders.slice(from, from + BATCH_ORDERS);
     const ref = { saleId, segment, generation };
-    const reply = await backend.takes.take({ ...ref, lane: WORKER, ticket: from + 1, orders: batch });
+    const reply = await backend.takes.take({
+      ...ref,
+      lane: WORKER,
+      ticket: from + 1,
+      newest: NO_ENTRY,
+      orders: batch,
+    });
     const taken = reply.status === 'served' && reply.results.every(({ kind }) => kind === 'taken');
     if (!taken) throw new BenchFailure(`a take that fills the logs was answered ${JSON.stringify(reply)}`);
   }

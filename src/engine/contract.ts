@@ -96,10 +96,24 @@ export interface TakeOrder {
   readonly key: string;
 }
 
+/** An entry of a segment's log, as its writer or reader was told of it. */
+export interface KnownEntry {
+  /** Sequence number; 0: none yet. */
+  readonly seq: number;
+  /** First order id of the entry. */
+  readonly tail: string;
+  /** Orders in the log up to and with the entry, in this generation. */
+  readonly orders: number;
+}
+
+export const NO_ENTRY: KnownEntry = { seq: 0, tail: '', orders: 0 };
+
 export interface TakeBatch extends SegmentRef {
   /** Worker number of the lane, and the lane's ticket for this attempt. */
   readonly lane: number;
   readonly ticket: number;
+  /** The newest entry that the lane was told of, in this generation. A backend that has not got so far has lost writes. */
+  readonly newest: KnownEntry;
   readonly orders: readonly TakeOrder[];
 }
 
@@ -124,10 +138,12 @@ export type TakeReply =
       readonly committed: number;
       /** Units left in the segment. */
       readonly left: number;
+      /** Orders taken from the segment so far, in this generation. */
+      readonly orders: number;
     }
   /**
-   * Nothing was done. stale: no such segment, another generation, or it is being rebuilt. paused, closed: the sale's
-   * state. busy: the log is at its bound. superseded: the segment has seen a newer ticket of this lane.
+   * Nothing was done. stale: no such segment, another generation, it has lost writes, or it is being rebuilt. paused,
+   * closed: the sale's state. busy: the log is at its bound. superseded: the segment has seen a newer ticket of this lane.
    */
   | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' };
 

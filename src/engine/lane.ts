@@ -17,14 +17,16 @@
  */
 import type { Board } from './board.ts';
 import { CommitWaiters } from './commit-waiters.ts';
-import type {
-  Outcome,
-  RefillReply,
-  SaleRecord,
-  TakeReply,
-  TakeResult,
-  TakeStore,
-  Watermark,
+import {
+  type KnownEntry,
+  NO_ENTRY,
+  type Outcome,
+  type RefillReply,
+  type SaleRecord,
+  type TakeReply,
+  type TakeResult,
+  type TakeStore,
+  type Watermark,
 } from './contract.ts';
 import { NotExecuted, OutcomeUnknown } from './errors.ts';
 import { Fifo } from './fifo.ts';
@@ -85,6 +87,9 @@ export class Lane {
   readonly #queue = new Fifo<Pending>();
   #running = false;
   #ticket = 0;
+  /** What the segment has told this lane last, and in which generation: if it ever knows less, it has lost writes. */
+  #newest: KnownEntry = NO_ENTRY;
+  #newestOf = 0;
 
   constructor(host: LaneHost, sale: LaneSale, segment: number) {
     this.#host = host;
@@ -194,6 +199,7 @@ export class Lane {
       generation,
       lane: worker,
       ticket: this.#ticket,
+      newest: this.#newestOf === generation ? this.#newest : NO_ENTRY,
       orders,
     };
     for (const pending of orders) pending.phase = 'sent';
@@ -255,7 +261,11 @@ export class Lane {
           pending.settle(this.#refused(result));
       }
     }
-    if (entry !== '') this.#host.taken(this.#sale.record.sale.id, this.segment);
+    if (entry !== '') {
+      this.#newest = { seq: reply.seq, tail: entry, orders: reply.orders };
+      this.#newestOf = generation;
+      this.#host.taken(this.#sale.record.sale.id, this.segment);
+    }
     for (const pending of short) pending.phase = 'queued';
     return short;
   }

@@ -19,6 +19,9 @@ export const MAX_WORKER_NUMBERS = 2 ** WORKER_NUMBER_BITS;
 /** Orders that one worker can name in a second; beyond, it borrows from the next second. */
 const COUNTERS = 2 ** (32 - WORKER_NUMBER_BITS);
 
+/** Ids are put together from two numbers: text from a 64-bit one costs more than the bijection. */
+const BILLION = 1_000_000_000;
+
 const ROUNDS = 4;
 const HALF = 2 ** 16;
 
@@ -37,7 +40,9 @@ export class OrderIds {
   readonly #now: () => number;
   #second = -1;
   #counter = 0;
-  #high = 0n;
+  /** The second's part of the id, `second * 2^32`, in billions and rest: both are exact where the whole is not. */
+  #billions = 0;
+  #rest = 0;
 
   /** @throws RangeError if the worker number or the key's length is out of range */
   constructor({ key, worker, now = Date.now }: OrderIdOptions) {
@@ -54,14 +59,18 @@ export class OrderIds {
     if (second > this.#second) this.#begin(second);
     else if (this.#counter === COUNTERS) this.#begin(this.#second + 1);
     const input = ((this.#worker << (32 - WORKER_NUMBER_BITS)) | this.#counter++) >>> 0;
-    return (this.#high + BigInt(this.#bijection.map(input))).toString();
+    const rest = this.#rest + this.#bijection.map(input);
+    const carry = Math.floor(rest / BILLION);
+    return `${this.#billions + carry}${String(rest - carry * BILLION).padStart(9, '0')}`;
   }
 
   /** A clock that steps back changes nothing: ids go on in the second that was reached. */
   #begin(second: number): void {
     this.#second = second;
     this.#counter = 0;
-    this.#high = BigInt(second) << 32n;
+    const high = BigInt(second) << 32n;
+    this.#billions = Number(high / BigInt(BILLION));
+    this.#rest = Number(high % BigInt(BILLION));
     this.#bijection.tweak(second);
   }
 }

@@ -60,10 +60,21 @@ export class Traffic {
   }
 }
 
-/** What `readBody` hands over: the text, or the answer that the body deserves. */
-export type Body = { readonly text: string } | { readonly refused: Reply; readonly code: ProblemCode };
+/** A body that is not read, and the answer that it deserves. */
+export interface RefusedBody {
+  readonly refused: Reply;
+  readonly code: ProblemCode;
+}
 
-const EMPTY: Body = { text: '' };
+export type Body = { readonly text: string } | RefusedBody;
+
+/** Who reads a body: is called once, by one of the two. */
+export interface BodyReader {
+  /** @param bytes only valid within the call: uWS reuses their memory */
+  body(bytes: Uint8Array): void | Promise<void>;
+  refused(body: RefusedBody): void;
+}
+
 const NOT_UTF8 = refusedAs('invalid_request', 'the body is not valid UTF-8');
 const tooLarge = (maxBytes: number) => refusedAs('payload_too_large', `the body may have ${maxBytes} bytes`);
 
@@ -77,6 +88,10 @@ export class Exchange {
   readonly #response: HttpResponse;
   readonly #port: Port;
   readonly #toHead: boolean;
+  #reader: BodyReader | undefined;
+  #maxBytes = 0;
+  #size = 0;
+  #parts: Buffer[] | undefined;
   #over = false;
   /** Within a callback of uWS its writes are gathered anyway; outside, `cork` does it. */
   #withinCallback = true;
@@ -102,21 +117,40 @@ export class Exchange {
     this.#withinCallback = false;
   }
 
-  /** Calls back once, with the whole body or why it is refused. What is too long is not kept. */
+  /** Hands over the whole body or why it is refused. What is too long is not kept. */
+  readBytes(reader: BodyReader, maxBytes = MAX_BODY_BYTES): void {
+    this.#reader = reader;
+    this.#maxBytes = maxBytes;
+    this.#response.onData((chunk, isLast) => this.#received(chunk, isLast));
+  }
+
+  /** As `readBytes`, for callers who want text and can afford a callback. */
   readBody(done: (body: Body) => void | Promise<void>, maxBytes = MAX_BODY_BYTES): void {
-    let parts: Buffer[] | undefined;
-    let size = 0;
-    const read = (chunk: ArrayBuffer, isLast: boolean) => {
-      if (size > maxBytes) return;
-      size += chunk.byteLength;
-      if (size > maxBytes) return done(tooLarge(maxBytes));
-      if (isLast && !parts) return done(size === 0 ? EMPTY : decode(Buffer.from(chunk)));
+    this.readBytes({ body: (bytes) => done(decode(bytes)), refused: done }, maxBytes);
+  }
+
+  #received(chunk: ArrayBuffer, isLast: boolean): void {
+    if (this.#size > this.#maxBytes) return;
+    this.#size += chunk.byteLength;
+    if (this.#size > this.#maxBytes) this.run(() => this.#reader!.refused(tooLarge(this.#maxBytes)));
+    else if (isLast && !this.#parts) this.#read(new Uint8Array(chunk));
+    else {
       // uWS reuses the chunk's memory.
-      parts ??= [];
-      parts.push(Buffer.from(chunk.slice(0)));
-      if (isLast) return done(decode(Buffer.concat(parts)));
-    };
-    this.#response.onData((chunk, isLast) => this.run(() => read(chunk, isLast)));
+      this.#parts ??= [];
+      this.#parts.push(Buffer.from(chunk.slice(0)));
+      if (isLast) this.#read(Buffer.concat(this.#parts));
+    }
+  }
+
+  /** As `run`, without a closure for every request. */
+  #read(bytes: Uint8Array): void {
+    this.#withinCallback = true;
+    try {
+      this.#reader!.body(bytes)?.catch((error) => this.#failed(error));
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#withinCallback = false;
   }
 
   /** The first answer counts; after an abort none does. */
@@ -128,9 +162,7 @@ export class Exchange {
   }
 
   #write(reply: Reply): void {
-    const response = this.#response.writeStatus(reply.status).writeHeader('content-type', reply.contentType);
-    if (reply.retryAfterS !== undefined) response.writeHeader('retry-after', String(reply.retryAfterS));
-    if (reply.allow !== undefined) response.writeHeader('allow', reply.allow);
+    const response = this.#response.writeStatus(reply.head);
     // Without a length: uWS would wait for that many bytes.
     if (this.#toHead) response.endWithoutBody();
     else response.end(reply.body, this.#port.traffic.draining);
@@ -148,12 +180,14 @@ export class Exchange {
   }
 }
 
-function refusedAs(code: ProblemCode, detail: string): Body {
+function refusedAs(code: ProblemCode, detail: string): RefusedBody {
   return { refused: problem(code, { detail }), code };
 }
 
-function decode(bytes: Buffer): Body {
-  return isUtf8(bytes) ? { text: bytes.toString() } : NOT_UTF8;
+export function decode(bytes: Uint8Array): Body {
+  return isUtf8(bytes)
+    ? { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString() }
+    : NOT_UTF8;
 }
 
 /** Registers handlers; nothing else may put a route on an app. */
@@ -177,7 +211,7 @@ export class Router {
   end(): void {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
-      this.#refuse(pattern, { ...problem('method_not_allowed', { detail: `use ${allow}` }), allow });
+      this.#refuse(pattern, problem('method_not_allowed', { detail: `use ${allow}` }, { allow }));
     }
     this.#refuse('/*', problem('not_found'));
   }

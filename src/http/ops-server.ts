@@ -8,7 +8,7 @@ import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
 import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { failure } from './ops-faults.ts';
-import { json, problem, type Reply } from './problem.ts';
+import { headOf, json, problem, type Reply } from './problem.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
@@ -111,7 +111,7 @@ async function answer(host: OpsHost, exchange: Exchange, action: () => Promise<R
   } catch (error) {
     const reply = failure(error);
     exchange.reply(reply);
-    if (reply.status >= '500') host.fault(error);
+    if (reply.status >= 500) host.fault(error);
   }
 }
 
@@ -128,7 +128,11 @@ function readiness(reason: string | undefined): Reply {
 }
 
 function text(body: string): Reply {
-  return { status: '200 OK', contentType: 'text/plain; version=0.0.4; charset=utf-8', body };
+  return {
+    status: 200,
+    head: headOf(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }),
+    body,
+  };
 }
 
 function digest(value: string): Buffer {

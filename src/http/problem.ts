@@ -51,12 +51,10 @@ export type ProblemCode = keyof typeof KINDS;
 
 /** A response ready to be written. */
 export interface Reply {
-  /** Status line without the protocol, as uWS wants it: `409 Conflict`. */
-  readonly status: string;
-  readonly contentType: string;
+  readonly status: number;
+  /** From `headOf`. */
+  readonly head: string;
   readonly body: string;
-  readonly retryAfterS?: number;
-  readonly allow?: string;
 }
 
 const REASONS: Record<number, string> = {
@@ -75,25 +73,41 @@ const REASONS: Record<number, string> = {
   503: 'Service Unavailable',
 };
 
+/**
+ * Status line and headers in one piece, as uWS may write them at once: a call into it for each header costs more than all
+ * else that a refusal does. @param headers values are ours, never a client's
+ */
+export function headOf(status: number, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`);
+  return `${status} ${REASONS[status]}${lines.join('')}`;
+}
+
 export function json(status: number, value: unknown): Reply {
   return {
-    status: `${status} ${REASONS[status]}`,
-    contentType: 'application/json',
+    status,
+    head: headOf(status, { 'content-type': 'application/json' }),
     body: JSON.stringify(value),
   };
 }
 
-/** @param more further members, such as `detail` for what was wrong, or values to act on */
-export function problem(code: ProblemCode, more: Readonly<Record<string, unknown>> = {}): Reply {
+/**
+ * @param more further members, such as `detail` for what was wrong, or values to act on
+ * @param headers beside those that the code brings along
+ */
+export function problem(
+  code: ProblemCode,
+  more: Readonly<Record<string, unknown>> = {},
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
   const { status, title, detail, retryAfterS }: Kind = KINDS[code];
   // Without a `type` it is "about:blank": the code says what it is, and the crowd's answers stay short.
   const body = { title, status, code, ...(detail && { detail }), ...more };
-  return {
-    status: `${status} ${REASONS[status]}`,
-    contentType: 'application/problem+json',
-    body: JSON.stringify(body),
-    ...(retryAfterS !== undefined && { retryAfterS }),
-  };
+  const head = headOf(status, {
+    'content-type': 'application/problem+json',
+    ...(retryAfterS !== undefined && { 'retry-after': String(retryAfterS) }),
+    ...headers,
+  });
+  return { status, head, body: JSON.stringify(body) };
 }
 
 export function isProblemCode(code: string): code is ProblemCode {

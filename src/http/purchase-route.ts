@@ -1,10 +1,12 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
+import type { HttpRequest } from 'uWebSockets.js';
 import type { Outcome, Purchase } from '../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import type { Handler } from './exchange.ts';
+import { type BodyReader, decode, type Exchange, type Handler, type RefusedBody } from './exchange.ts';
 import { type Authenticate, type Identity, refusal } from './identity.ts';
-import { json, type ProblemCode, problem, type Reply } from './problem.ts';
+import { outcomeReply } from './outcome-reply.ts';
+import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 export interface PurchaseHost {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
@@ -17,50 +19,85 @@ const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
-  return (exchange, request) => {
-    const began = monotonicMs();
-    const saleId = request.getParameter(0) ?? '';
-    const key = request.getHeader('idempotency-key');
-    const prefer = request.getHeader('prefer');
-    const awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
-    const identity = host.authenticate(request);
-
-    const refuse = (reply: Reply, code: ProblemCode) => {
-      exchange.reply(reply);
-      host.answered(code, monotonicMs() - began);
-    };
-    const buy = (who: Identity, quantity: number) => {
-      if (!('buyerId' in who)) {
-        const { reply, code } = refusal(who);
-        return refuse(reply, code);
-      }
-      if (key !== '' && !ID_PATTERN.test(key)) {
-        return refuse(problem('invalid_request', { detail: BAD_KEY }), 'invalid_request');
-      }
-      host.buy({ saleId, buyerId: who.buyerId, quantity, key, awaitCommit }, (outcome) => {
-        exchange.reply(replyOf(outcome, saleId));
-        host.answered(outcome.code, monotonicMs() - began);
-      });
-    };
-
-    exchange.readBody((body) => {
-      if ('refused' in body) return refuse(body.refused, body.code);
-      const quantity = quantityOf(body.text);
-      if (typeof quantity === 'string') {
-        return refuse(problem('invalid_request', { detail: quantity }), 'invalid_request');
-      }
-      if (identity instanceof Promise) return identity.then((who) => buy(who, quantity));
-      buy(identity, quantity);
-    });
-  };
+  return (exchange, request) => exchange.readBytes(new PurchaseRequest(host, exchange, request));
 }
 
-/** What most clients send, so that it need not be parsed. */
-const USUAL_BODY = '{"quantity":1}';
+/** One request. An object, not a handful of closures: there is one for every member of the crowd. */
+class PurchaseRequest implements BodyReader, Purchase {
+  readonly saleId: string;
+  readonly key: string;
+  readonly awaitCommit: boolean;
+  buyerId = '';
+  quantity = 0;
+  readonly #host: PurchaseHost;
+  readonly #exchange: Exchange;
+  readonly #began = monotonicMs();
+  readonly #identity: Identity | Promise<Identity>;
+
+  /** Reads from the request all that it needs: uWS reuses it. */
+  constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest) {
+    this.#host = host;
+    this.#exchange = exchange;
+    this.saleId = request.getParameter(0) ?? '';
+    this.key = request.getHeader('idempotency-key');
+    const prefer = request.getHeader('prefer');
+    this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
+    this.#identity = host.authenticate(request);
+  }
+
+  body(bytes: Uint8Array): void | Promise<void> {
+    const quantity = quantityOf(bytes);
+    if (typeof quantity === 'string') return this.#invalid(quantity);
+    if (typeof quantity === 'object') return this.refused(quantity);
+    this.quantity = quantity;
+    const identity = this.#identity;
+    if (identity instanceof Promise) return identity.then((who) => this.#buy(who));
+    this.#buy(identity);
+  }
+
+  refused({ refused, code }: RefusedBody): void {
+    this.#answer(refused, code);
+  }
+
+  #buy(who: Identity): void {
+    if (!('buyerId' in who)) {
+      const { reply, code } = refusal(who);
+      this.#answer(reply, code);
+    } else if (this.key !== '' && !ID_PATTERN.test(this.key)) this.#invalid(BAD_KEY);
+    else {
+      this.buyerId = who.buyerId;
+      this.#host.buy(this, (outcome) => this.#answer(outcomeReply(outcome, this.saleId), outcome.code));
+    }
+  }
+
+  #invalid(detail: string): void {
+    this.#answer(problem('invalid_request', { detail }), 'invalid_request');
+  }
+
+  #answer(reply: Reply, code: Outcome['code'] | ProblemCode): void {
+    this.#exchange.reply(reply);
+    this.#host.answered(code, monotonicMs() - this.#began);
+  }
+}
+
+/** What most clients send, so that it need not be decoded. */
+const USUAL_BODY = Buffer.from('{"quantity":1}');
 
 /** The quantity that a body asks for, or what is wrong with the body. */
-function quantityOf(text: string): number | string {
-  if (text === USUAL_BODY || text === '') return 1;
+function quantityOf(bytes: Uint8Array): number | string | RefusedBody {
+  if (bytes.length === 0 || isUsual(bytes)) return 1;
+  const decoded = decode(bytes);
+  return 'text' in decoded ? parseQuantity(decoded.text) : decoded;
+}
+
+/** Byte by byte: on so few, a call into Node would cost more. */
+function isUsual(bytes: Uint8Array): boolean {
+  if (bytes.length !== USUAL_BODY.length) return false;
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== USUAL_BODY[i]) return false;
+  return true;
+}
+
+function parseQuantity(text: string): number | string {
   let body: unknown;
   try {
     body = JSON.parse(text);
@@ -75,49 +112,4 @@ function quantityOf(text: string): number | string {
   if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
     return 'quantity must be a whole number from 1';
   return quantity as number;
-}
-
-/** Refusals without values of their own are the same every time, and there are many of them. */
-const FIXED = new Map<string, Reply>(
-  (['sold_out', 'paused', 'unknown_sale', 'busy', 'unavailable', 'unknown'] as const).map((c) => [
-    c,
-    problem(c),
-  ]),
-);
-
-function replyOf(outcome: Outcome, saleId: string): Reply {
-  const fixed = FIXED.get(outcome.code);
-  if (fixed) return fixed;
-  switch (outcome.code) {
-    case 'committed':
-      return placed('201 Created', outcome.code, outcome.orderId, saleId, outcome.quantity);
-    case 'accepted':
-      return placed('202 Accepted', outcome.code, outcome.orderId, saleId, outcome.quantity);
-    case 'limit_reached':
-      return problem('limit_reached', { limit: outcome.limit, orderIds: outcome.orderIds });
-    case 'insufficient_stock':
-      return problem('insufficient_stock', { remaining: outcome.remaining });
-    case 'not_started':
-      return problem('not_started', { startsAt: new Date(outcome.startsAt).toISOString() });
-    case 'ended':
-      return problem(
-        'ended',
-        outcome.endedAt === undefined ? {} : { endedAt: new Date(outcome.endedAt).toISOString() },
-      );
-    case 'invalid_request':
-      return problem('invalid_request', { detail: outcome.detail });
-    case 'idempotency_mismatch':
-      return problem('idempotency_mismatch', { orderId: outcome.orderId, quantity: outcome.quantity });
-    default:
-      return json(500, outcome);
-  }
-}
-
-/** Ids are digits, sale ids letters, digits, dots and dashes: nothing here needs escaping. */
-function placed(status: string, code: string, orderId: string, saleId: string, quantity: number): Reply {
-  return {
-    status,
-    contentType: 'application/json',
-    body: `{"orderId":"${orderId}","status":"${code}","saleId":"${saleId}","quantity":${quantity}}`,
-  };
 }

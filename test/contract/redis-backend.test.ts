@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
-import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown, StaleGeneration } from '../../src/engine/errors.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import {
@@ -425,3 +425,41 @@ async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unk
   }
   return content;
 }
+
+describe('a segment that knows less than a lane was told', () => {
+  const lostField = async (client: Redis, prefix: string, field: string) =>
+    client.hget(`${prefix}{sale-lost:0}:segment`, field);
+
+  async function soldTwice() {
+    const prefix = freshPrefix();
+    const backend = await open(redisUrl(), prefix);
+    const sale = await loadSale(backend, aSale({ id: 'sale-lost', stock: 10, segments: 1 }));
+    const [anna] = await sale.sellEach(1);
+    return { sale, anna: anna!, client: outsider(redisUrl()), prefix };
+  }
+
+  it.each([
+    ['has fewer entries', { seq: 3, orders: 4 }, '3'],
+    ['has another entry under the number', { seq: 1, tail: '999', orders: 1 }, '1'],
+  ])('%s: it is marked as lost, and sells to nobody any more', async (_, newest, lost) => {
+    const { sale, anna, client, prefix } = await soldTwice();
+    const known = { tail: anna.orderId, ...newest };
+    expect(await sale.take([sale.order('ben')], 0, { newest: known })).toEqual({ status: 'stale' });
+    expect(await lostField(client, prefix, 'state')).toBe('lost');
+    expect(await lostField(client, prefix, 'lost')).toBe(lost);
+    // Nor to one who knows nothing of it, nor behind a refill, nor after a change of state.
+    expect(await sale.take([sale.order('ben')])).toEqual({ status: 'stale' });
+    expect(await sale.refillAndTake([sale.order('ben')])).toEqual({ status: 'stale' });
+    await expect(
+      sale.backend.sales.setState({ sale: sale.sale, state: 'open', generation: 1 }),
+    ).rejects.toThrow(StaleGeneration);
+    expect(await sale.left()).toEqual([9]);
+  });
+
+  it('sells on if it knows as much, or more', async () => {
+    const { sale, anna } = await soldTwice();
+    const newest = { seq: 1, tail: anna.orderId, orders: 1 };
+    expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
+    expect(kinds(await sale.take([sale.order('cleo')], 0, { newest }))).toEqual(['taken']);
+  });
+});

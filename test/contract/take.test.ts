@@ -14,6 +14,7 @@ onEachBackend((stage) => {
         seq: 1,
         committed: 0,
         left: 1,
+        orders: 2,
       });
     });
 

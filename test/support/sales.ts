@@ -1,18 +1,19 @@
 /** Sales for tests: built with few words, loaded into a backend, and counted afterwards. */
 import { expect } from 'vitest';
-import type {
-  Backend,
-  HeldOrder,
-  Holding,
-  LogPosition,
-  RefillReply,
-  Sale,
-  SaleState,
-  SegmentRef,
-  TakeBatch,
-  TakeOrder,
-  TakeReply,
-  Watermark,
+import {
+  type Backend,
+  type HeldOrder,
+  type Holding,
+  type LogPosition,
+  NO_ENTRY,
+  type RefillReply,
+  type Sale,
+  type SaleState,
+  type SegmentRef,
+  type TakeBatch,
+  type TakeOrder,
+  type TakeReply,
+  type Watermark,
 } from '../../src/engine/contract.ts';
 
 let salesBuilt = 0;
@@ -68,7 +69,7 @@ export function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'
   );
 }
 
-type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation'>>;
+type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation' | 'newest'>>;
 
 /** A sale in a backend, with what a test does to it. Order ids count from 1001, tickets from 1. */
 export class LoadedSale {
@@ -100,7 +101,14 @@ export class LoadedSale {
   }
 
   batch(orders: readonly TakeOrder[], segment = 0, options: BatchOptions = {}): TakeBatch {
-    return { ...this.ref(segment), lane: 1, ticket: this.#nextTicket++, orders, ...options };
+    return {
+      ...this.ref(segment),
+      lane: 1,
+      ticket: this.#nextTicket++,
+      newest: NO_ENTRY,
+      orders,
+      ...options,
+    };
   }
 
   take(orders: readonly TakeOrder[], segment = 0, options: BatchOptions = {}): Promise<TakeReply> {

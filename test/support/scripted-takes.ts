@@ -16,6 +16,7 @@ interface Segment {
   seq: number;
   committed: number;
   left: number;
+  orders: number;
   /** Of the whole sale, behind a refill. */
   total: number;
   epoch: number;
@@ -55,9 +56,9 @@ export class Ask {
 
   /** One result for each order; a single one goes for all. */
   serve(results: readonly TakeResult[], segment: Partial<Segment> = {}): Promise<void> {
-    const { seq = 1, committed = 0, left = 0, total = 0, epoch = 1 } = segment;
+    const { seq = 1, committed = 0, left = 0, orders = 0, total = 0, epoch = 1 } = segment;
     const all = results.length === 1 ? this.orders.map(() => results[0]!) : results;
-    return this.#answer({ status: 'served', results: all, seq, committed, left }, { total, epoch });
+    return this.#answer({ status: 'served', results: all, seq, committed, left, orders }, { total, epoch });
   }
 
   refuse(status: Refused): Promise<void> {

@@ -1,7 +1,14 @@
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Board } from '../../src/engine/board.ts';
-import type { Outcome, Purchase, Rejection, SaleRecord, TakeReply } from '../../src/engine/contract.ts';
+import {
+  NO_ENTRY,
+  type Outcome,
+  type Purchase,
+  type Rejection,
+  type SaleRecord,
+  type TakeReply,
+} from '../../src/engine/contract.ts';
 import { Deadlines } from '../../src/engine/deadlines.ts';
 import { NotExecuted } from '../../src/engine/errors.ts';
 import { Lane, type LaneHost, type LaneSale } from '../../src/engine/lane.ts';
@@ -110,9 +117,30 @@ describe('a batch', () => {
       generation: 1,
       lane: 7,
       ticket: Date.now() * 1_000,
+      newest: NO_ENTRY,
     });
     expect(orders).toEqual([{ orderId: '1001', buyerId: 'anna', quantity: 2, key: 'click' }]);
     expect(refill).toBeUndefined();
+  });
+
+  it('says which entry of the log the lane was told of last', async () => {
+    buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    buy('ben');
+    const second = await takes.next();
+    expect(second.batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
+    // Nothing was taken: the number that the reply names is not used yet.
+    await second.serve([{ kind: 'limit', orderIds: [] }], { seq: 6, orders: 9 });
+    buy('cleo');
+    expect((await takes.next()).batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
+  });
+
+  it('says nothing of an older generation, whose entries were counted apart', async () => {
+    buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    learnGeneration(2);
+    buy('ben');
+    expect((await takes.next()).batch.newest).toEqual(NO_ENTRY);
   });
 
   it('holds all that has come in one turn of the event loop', async () => {

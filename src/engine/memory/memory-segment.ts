@@ -57,7 +57,14 @@ export class MemorySegment {
       return result;
     });
     if (taken.length > 0) this.#append(taken, seq);
-    return { status: 'served', results, seq, committed: this.committed, left: this.left };
+    return {
+      status: 'served',
+      results,
+      seq,
+      committed: this.committed,
+      left: this.left,
+      orders: this.orders,
+    };
   }
 
   #examine(order: TakeOrder): TakeResult {

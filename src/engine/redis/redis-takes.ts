@@ -83,8 +83,8 @@ export class RedisTakes implements TakeStore {
     this.#redis.publish(this.#keys.hints, `${saleId} ${segments.join(' ')}`).catch(() => {});
   }
 
-  #head({ generation, lane, ticket }: TakeBatch) {
-    return { generation, lane, ticket, maxLogOrders: this.#options.maxLogOrders };
+  #head({ generation, lane, ticket, newest }: TakeBatch) {
+    return { generation, lane, ticket, newest, maxLogOrders: this.#options.maxLogOrders };
   }
 
   #keysOf(batch: TakeBatch): SegmentKeys {
@@ -133,15 +133,14 @@ function unitsTaken(reply: TakeReply, batch: TakeBatch): number {
 
 function decodeTake(reply: RawTakeReply, orders: number): TakeReply {
   if (typeof reply === 'string') return { status: decodeStatus(reply) };
-  const [seq, committed, left] = reply;
-  if (reply.length !== 3 + orders)
-    throw new BackendCorrupt(`${orders} orders got ${reply.length - 3} answers`);
-  const results = new Array<TakeResult>(orders);
-  for (let i = 0; i < orders; i++) {
-    const code = reply[3 + i]!;
-    results[i] = code === 1 ? TAKEN : code === 0 ? SHORT : decodeSettled(String(code));
+  const [seq, committed, left, ordersSoFar, ...codes] = reply;
+  if (codes.length > 0 && codes.length !== orders)
+    throw new BackendCorrupt(`${orders} orders got ${codes.length} answers`);
+  const results = new Array<TakeResult>(orders).fill(TAKEN);
+  for (const [i, code] of codes.entries()) {
+    if (code !== 1) results[i] = code === 0 ? SHORT : decodeSettled(String(code));
   }
-  return { status: 'served', results, seq, committed, left };
+  return { status: 'served', results, seq, committed, left, orders: ordersSoFar };
 }
 
 function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
@@ -154,6 +153,7 @@ function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
       return status;
     case 'loaded':
     case 'frozen':
+    case 'lost':
       return 'stale';
     default:
       throw new BackendCorrupt(`a segment has the state ${JSON.stringify(status)}`);

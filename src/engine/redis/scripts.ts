@@ -1,12 +1,17 @@
 /** One typed function per script. Nothing else calls a script, and callers never build argument arrays. */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import type { SaleState, TakeOrder } from '../contract.ts';
+import type { KnownEntry, SaleState, TakeOrder } from '../contract.ts';
+import { encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
 
 export const STALE = 'stale';
 
-const source = (name: string) => readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+/** A script, with the parts that it names in lines of "--include". */
+function source(name: string): string {
+  const text = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+  return text.replace(/--include ([\w-]+)/g, (_, part: string) => source(part));
+}
 
 const SCRIPTS = {
   take: { lua: source('take'), numberOfKeys: 3 },
@@ -20,15 +25,13 @@ const SCRIPTS = {
 } as const;
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. */
-const REFILL_AND_TAKE = source('refill-and-take').replace(/--include (\w+)/g, (_, name: string) =>
-  source(name),
-);
+const REFILL_AND_TAKE = source('refill-and-take');
 const SET_STATE = source('set-state');
 const SNAPSHOT = source('snapshot');
 
 export type RawTakeReply =
   | string
-  | [seq: number, committed: number, left: number, ...results: (number | string)[]];
+  | [seq: number, committed: number, left: number, orders: number, ...results: (number | string)[]];
 export type RawRefillReply = string | [[total: number, moved: number, epoch: number], RawTakeReply];
 
 type Argument = string | number;
@@ -141,10 +144,11 @@ export interface TakeHead {
   readonly lane: number;
   readonly ticket: number;
   readonly maxLogOrders: number;
+  readonly newest: KnownEntry;
 }
 
 function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
-  const args: Argument[] = [head.generation, head.lane, head.ticket, head.maxLogOrders];
-  for (const order of orders) args.push(order.buyerId, order.orderId, order.quantity, order.key);
-  return args;
+  const { generation, lane, ticket, maxLogOrders, newest } = head;
+  const { seq, tail, orders: known } = newest;
+  return [generation, lane, ticket, maxLogOrders, seq, tail, known, encodeOrders(orders)];
 }

@@ -8,9 +8,10 @@
     'stale'; or { committed, record… } with false where a buyer has no record
 ]]
 local segment, buyers, generation = KEYS[1], KEYS[2], ARGV[1]
+local PUBLISHED = { open = true, paused = true, closed = true }
 
 local now = redis.call('HMGET', segment, 'generation', 'committed', 'state')
-if now[1] ~= generation or now[3] == 'loaded' or now[3] == 'frozen' then return 'stale' end
+if now[1] ~= generation or not PUBLISHED[now[3]] then return 'stale' end
 local names = {}
 for i = 2, #ARGV do names[i - 1] = ARGV[i] end
 local committed = tonumber(now[2])

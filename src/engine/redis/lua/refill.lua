@@ -10,11 +10,12 @@
 ]]
 local generation, receiver, least, wanted = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local segments, sale = #KEYS - 1, KEYS[#KEYS]
+local PUBLISHED = { open = true, paused = true, closed = true }
 
 local left, total = {}, 0
 for i = 1, segments do
   local now = redis.call('HMGET', KEYS[i], 'generation', 'state', 'left')
-  if now[1] ~= generation or now[2] == 'loaded' or now[2] == 'frozen' then return 'stale' end
+  if now[1] ~= generation or not PUBLISHED[now[2]] then return 'stale' end
   left[i] = tonumber(string.match(now[3] or '', '^%d+$'))
   if not left[i] then return redis.error_reply('CORRUPT units left in ' .. KEYS[i]) end
   total = total + left[i]

@@ -3,108 +3,101 @@
   buyers and appends one entry to the order log. Everything is checked before the first write, because a
   script has no rollback. A buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
 
+  Who asks says which entry of the log he was told of last. A segment that has not got that far has lost writes (a
+  restored copy, a failover): it is marked as lost, so that nobody takes from it any more until it is built anew.
+
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
-    then four per order: buyerId, orderId, quantity, key ('' for none)
+    ARGV[5] newest entry that the lane knows of: seq, 0 for none   ARGV[6] its first order id   ARGV[7] orders up to it
+    ARGV[8] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty
   Output
-    a status: 'stale' | 'loaded' | 'frozen' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was done; or
-    { seq, committed, left, result… } with, per order: 1 taken, 0 short, or a string:
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was
+    done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
+    else one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
 local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
-local HEADER, FIELDS, MAX_TOLD_ORDERS = 4, 4, 20
+local knownSeq, knownTail, knownOrders, lines = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local HEADER = 4
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane)
 if now[1] ~= generation then return 'stale' end
 if now[2] ~= 'open' then return now[2] or 'no state' end
-if now[11] and tonumber(now[11]) >= tonumber(ticket) then return 'superseded' end
 local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
 local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
 local committedOrders, orders, taken = whole(8), whole(9), whole(10)
 if not (left and limit and last and tail and committed and committedOrders and orders and taken) then
   return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
 end
-local seq, count = last + 1, (#ARGV - HEADER) / FIELDS
-if orders - committedOrders + count > maxLogOrders then return 'busy' end
+if last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
+  redis.call('HSET', segment, 'state', 'lost', 'lost', math.max(1, knownOrders - orders))
+  return 'lost'
+end
+if now[11] and tonumber(now[11]) >= tonumber(ticket) then return 'superseded' end
 
-local names = {}
-for i = 1, count do names[i] = ARGV[HEADER + (i - 1) * FIELDS + 1] end
+local count, length, names, ids, quantities, keys = 0, -1, {}, {}, {}, {}
+for id, name, quantity, key in string.gmatch(lines, '(%d+) (%S+) (%d+) (%S*)\n?') do
+  count = count + 1
+  ids[count], names[count], keys[count] = id, name, key
+  quantities[count] = quantity == '1' and 1 or tonumber(quantity)
+  if quantities[count] == 0 then return redis.error_reply('BADARG quantity of order ' .. id) end
+  length = length + #id + #name + #quantity + #key + 4
+end
+if length ~= #lines then return redis.error_reply('BADARG the orders are not lines of four words') end
+if orders - committedOrders + count > maxLogOrders then return 'busy' end
 local held = redis.call('HMGET', buyers, unpack(names))
 
--- A buyer's record, read once a batch: a long one must not be read again for every order of a buyer who sends many.
-local read = {}
-local function recordOf(buyer, text)
-  local record = read[buyer]
-  if record then return record end
-  record = { words = {}, units = 0, ids = {}, byId = {}, byKey = {} }
-  for word, id, q, at, key in string.gmatch(text, '((%d+):(%d+):(%d+):(%S*))') do
-    local order = id .. ' ' .. q .. ' ' .. at
-    record.words[#record.words + 1], record.ids[#record.ids + 1] = word, id
-    record.units, record.byId[id] = record.units + tonumber(q), order
-    if key ~= '' then record.byKey[key] = order end
-  end
-  read[buyer] = record
-  return record
-end
+--include buyers-record
 
--- What a record says about an order: a result that settles it, or nothing.
-local function examine(record, orderId, quantity, key)
-  local order = record.byId[orderId] or record.byKey[key]
-  if order then
-    local id, q = string.match(order, '^(%d+) (%d+)')
-    return tonumber(q) == quantity and 'replay ' .. order or 'mismatch ' .. id .. ' ' .. q
-  end
-  if record.units + quantity > limit then
-    return 'limit ' .. table.concat(record.ids, ' ', 1, math.min(#record.ids, MAX_TOLD_ORDERS))
-  end
-end
-
-local reply, fresh, changed, lines, firstId = { seq, committed, left }, {}, {}, {}, nil
+-- Numbers as text once a batch: Lua's own conversion costs more than the rest of an order.
+local seq, seqText = last + 1, string.format('%d', last + 1)
+local reply, writes, place, logged, firstId, all = { seq, committed, left, orders }, {}, {}, {}, nil, true
 for i = 1, count do
-  local at = HEADER + (i - 1) * FIELDS
-  local buyer, orderId, quantity, key = ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3]), ARGV[at + 4]
-  if not quantity or not (quantity >= 1) or quantity % 1 ~= 0 then
-    return redis.error_reply('BADARG quantity of order ' .. orderId)
-  end
-  local text = fresh[buyer] or held[i]
+  local buyer, orderId, quantity, key = names[i], ids[i], quantities[i], keys[i]
+  local at = place[buyer]
+  local text = at and writes[at] or held[i]
   local record = text and recordOf(buyer, text)
   local settled = record and examine(record, orderId, quantity, key) or (quantity > limit and 'limit ')
-  if settled then
-    reply[3 + i] = settled
-  elseif quantity > left then
-    reply[3 + i] = 0
+  if settled or quantity > left then
+    reply[HEADER + i], all = settled or 0, false
   else
-    left, taken, orders = left - quantity, taken + quantity, orders + 1
-    local word = orderId .. ':' .. quantity .. ':' .. seq .. ':' .. key
+    local units = quantity == 1 and '1' or string.format('%d', quantity)
+    local word = orderId .. ':' .. units .. ':' .. seqText .. ':' .. key
     if record then
-      local order = orderId .. ' ' .. quantity .. ' ' .. seq
+      local order = orderId .. ' ' .. units .. ' ' .. seqText
       record.words[#record.words + 1], record.ids[#record.ids + 1] = word, orderId
       record.units, record.byId[orderId] = record.units + quantity, order
       if key ~= '' then record.byKey[key] = order end
-    else
-      fresh[buyer] = word
     end
-    changed[buyer] = true
-    lines[#lines + 1] = orderId .. ' ' .. buyer .. ' ' .. quantity .. ' ' .. key
+    if not at then
+      place[buyer] = #writes + 2
+      writes[#writes + 1], writes[#writes + 2] = buyer, word
+    end
+    left, taken, orders = left - quantity, taken + quantity, orders + 1
     firstId = firstId or orderId
-    reply[3 + i] = 1
+    logged[#logged + 1], reply[HEADER + i] = i, 1
   end
 end
 
-if firstId then
-  local writes = {}
-  for buyer in pairs(changed) do
-    local text = read[buyer] and table.concat(read[buyer].words, ' ') or fresh[buyer]
-    writes[#writes + 1], writes[#writes + 2] = buyer, text
-  end
-  redis.call('XADD', log, generation .. '-' .. seq, 'p', tail, 'n', orders, 'o', table.concat(lines, '\n'))
-  redis.call('HSET', buyers, unpack(writes))
-  redis.call('HSET', segment, 'left', left, 'seq', seq, 'tail', firstId, 'orders', orders, 'taken', taken, lane, ticket)
-  reply[3] = left
-else
+if not firstId then
   redis.call('HSET', segment, lane, ticket)
+  return reply
 end
+if not all then
+  for n, i in ipairs(logged) do
+    logged[n] = ids[i] .. ' ' .. names[i] .. ' ' .. string.format('%d', quantities[i]) .. ' ' .. keys[i]
+  end
+  lines = table.concat(logged, '\n')
+end
+for buyer, record in pairs(read) do
+  if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
+end
+redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
+redis.call('HSET', buyers, unpack(writes))
+redis.call('HSET', segment, 'left', left, 'seq', seqText, 'tail', firstId, 'orders', orders, 'taken', taken, lane, ticket)
+if all then return { seq, committed, left, orders } end
+reply[3], reply[4] = left, orders
 return reply
