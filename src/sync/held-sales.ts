@@ -5,43 +5,36 @@
  *   unknown ──tryLock──> held ──forget──> unknown
  *      └──another has the lock──> foreign for FOREIGN_MS
  *   held ──its keys in the backend are at fault──> foreign for FAILED_SALE_MS
+ *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
+ *                                                     └──that has failed──> foreign for FAILED_SALE_MS
  *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
  * Whoever takes a sale over makes up for a sync that died between its commit and telling the backend of it. A log that
  * does not follow on from its cursor has lost writes: it is reported, and the sale is rebuilt from Postgres.
  */
-import type { Backend, LogRead, Rejection, Watermark } from '../engine/contract.ts';
+import type { LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { type Cursor, readCursors } from './cursors.ts';
-import type { Database } from './database.ts';
 import type { Hints } from './hints.ts';
 import { isOn } from './log-chain.ts';
-import { rebuildSale } from './rebuild.ts';
+import { Rebuilds } from './rebuilds.ts';
 import { applyReturns, readRejections } from './returns.ts';
-import type { SaleLocks } from './sale-locks.ts';
 import { SaleLog } from './sale-log.ts';
-import type { SyncEvents } from './sync-events.ts';
+import type { SyncStores } from './sync-stores.ts';
 import type { WatermarkTeller } from './watermark-teller.ts';
 
 /** A sale that another sync works on is asked for again after this time. */
 const FOREIGN_MS = 500;
-/** A sale that can't be worked on, because of what the backend holds of it, is tried again after this time. */
+/** A sale that can't be worked on or rebuilt is tried again after this time. */
 const FAILED_SALE_MS = 2_000;
-
-/** What a sync works with. */
-export interface SyncStores {
-  readonly db: Database;
-  readonly backend: Backend;
-  readonly locks: SaleLocks;
-  readonly events: SyncEvents;
-}
 
 export class HeldSales {
   readonly #stores: SyncStores;
   readonly #teller: WatermarkTeller;
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
+  readonly #rebuilds: Rebuilds;
   readonly #foreignUntil = new Map<string, number>();
   /** Closed sales whose logs are drained: nothing more will come, and no lock is spent on them. */
   readonly #finished = new Set<string>();
@@ -50,6 +43,7 @@ export class HeldSales {
     this.#stores = stores;
     this.#teller = teller;
     this.#hints = hints;
+    this.#rebuilds = new Rebuilds(stores, hints, (saleId, error) => this.#setAside(saleId, error));
   }
 
   get logs(): Iterable<SaleLog> {
@@ -69,8 +63,7 @@ export class HeldSales {
   /** The sale's log, if this sync works on the sale or can do so from now on. */
   async logOf(saleId: string): Promise<SaleLog | undefined> {
     const known = this.#logs.get(saleId);
-    if (known || this.#finished.has(saleId) || monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0))
-      return known;
+    if (known || !this.#isFree(saleId)) return known;
     if (!(await this.#stores.locks.tryLock(saleId))) {
       this.#foreignUntil.set(saleId, monotonicMs() + FOREIGN_MS);
       return undefined;
@@ -81,6 +74,11 @@ export class HeldSales {
     this.#logs.set(saleId, log);
     await this.#resume(log, cursors);
     return log;
+  }
+
+  #isFree(saleId: string): boolean {
+    const foreign = monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0);
+    return !foreign && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
   }
 
   /** Lets go of sales: their cursors are read again when they are next worked on. */
@@ -114,11 +112,15 @@ export class HeldSales {
       return await work();
     } catch (error) {
       if (!isOneSalesFault(error)) throw error;
-      this.#stores.events.saleFailed({ saleId, error });
       await this.forget([saleId]);
-      this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
+      this.#setAside(saleId, error);
       return undefined;
     }
+  }
+
+  #setAside(saleId: string, error: unknown): void {
+    this.#stores.events.saleFailed({ saleId, error });
+    this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
   }
 
   /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
@@ -130,25 +132,26 @@ export class HeldSales {
     if (cursor?.generation !== generation || cursor.seq !== seq) return this.forget([saleId]);
     // A rebuild that was not finished is no loss.
     if (!head?.frozen) this.#stores.events.logBroken({ saleId, segment, problem });
-    await this.rebuild(saleId, problem);
+    this.rebuild(saleId, problem);
   }
 
-  /** Only with the sale's lock, so that two nodes do not both begin. */
-  async rebuild(saleId: string, why: string): Promise<void> {
-    if (!this.#logs.has(saleId)) return;
-    const { db, backend, events } = this.#stores;
-    try {
-      const report = await rebuildSale(db, backend, saleId);
-      if (!report) return;
-      const { rejected, ...built } = report;
-      for (const rejection of rejected) events.rejected({ saleId, ...rejection });
-      events.rebuilt({ saleId, why, ...built });
-    } catch (error) {
-      if (!(error instanceof StaleGeneration)) throw error;
-    } finally {
-      await this.forget([saleId]);
-    }
-    this.#hints.add(saleId);
+  /** Takes the sale out of the loop until it is rebuilt. */
+  rebuild(saleId: string, why: string): void {
+    const log = this.#logs.get(saleId);
+    if (!log) return;
+    this.#logs.delete(saleId);
+    this.#rebuilds.begin(log, why);
+  }
+
+  /** Resolves when the rebuilds that have begun by now have ended. */
+  rebuilt(): Promise<void> {
+    return this.#rebuilds.ended();
+  }
+
+  /** Lets go of all sales, after the rebuilds under way. */
+  async stop(): Promise<void> {
+    await this.#rebuilds.stop();
+    await this.forget();
   }
 
   /** A lock without a log would be nobody's to unlock: the sale would be foreign to this sync for good. */

@@ -12,10 +12,11 @@
 import type { Pulse } from '../engine/contract.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { followState } from './follow-state.ts';
-import type { HeldSales, SyncStores } from './held-sales.ts';
+import type { HeldSales } from './held-sales.ts';
 import { checkHead } from './log-chain.ts';
 import type { SaleLog } from './sale-log.ts';
 import { readClosedSales, readSale, readSalesAtWork, type SaleHead } from './sale-rows.ts';
+import type { SyncStores } from './sync-stores.ts';
 import type { WatermarkTeller } from './watermark-teller.ts';
 
 const SWEEP_MS = 1_000;
@@ -34,7 +35,7 @@ export class Sweep {
   /** The closed sale that was looked at last. */
   #lastClosed = '';
   #swept: () => void = () => {};
-  /** Resolves after the first sweep: every sale is in the backend then. */
+  /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
   readonly ready = new Promise<void>((resolve) => {
     this.#swept = resolve;
   });
@@ -57,7 +58,7 @@ export class Sweep {
     for (const [sale, pulse] of await this.#withPulses(await readSalesAtWork(this.#stores.db, held))) {
       backlog += await this.#look(sale, pulse);
     }
-    this.#swept();
+    void this.#sales.rebuilt().then(this.#swept);
     backlog += await this.#lookAtClosed();
     // Only a whole sweep counts: one that failed is made up for at the next attempt.
     this.#dueAtMs = monotonicMs() + SWEEP_MS;
@@ -119,7 +120,7 @@ export class Sweep {
     if (!log) return 0;
     if (pulse?.generation !== generation) {
       if (await this.#isBehind(id)) {
-        await this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
+        this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
       }
       return 0;
     }

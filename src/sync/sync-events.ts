@@ -16,7 +16,7 @@ export interface SyncEvents {
   }): void;
   /** Orders in the logs of all sales that are not in Postgres yet, as the last sweep saw them. */
   backlog(info: { orders: number }): void;
-  /** One sale can't be worked on because of what the backend holds of it; the others go on. */
+  /** One sale can't be worked on because of what the backend holds of it, or its rebuild failed; the others go on. */
   saleFailed(info: { saleId: string; error: unknown }): void;
   /** The loop has failed and starts again in `retryMs`. */
   crashed(info: { error: unknown; retryMs: number }): void;

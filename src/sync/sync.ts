@@ -4,7 +4,7 @@
  * A loop of: read the logs that have grown -> apply one batch in one transaction -> tell the watermarks, trim the logs.
  * While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown (hints.ts); a slow
  * sweep over all sales makes up for lost hints (sweep.ts). Which sales this sync works on, and what becomes of one that
- * is at fault, is in held-sales.ts.
+ * is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuilds.ts).
  *
  * Crash points. Before the transaction: nothing has happened. Between it and the trim: the cursors know; the entries
  * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
@@ -16,11 +16,12 @@ import { takenAtMs } from '../engine/order-id.ts';
 import { applyBatch, CursorMoved, GuardRefused } from './apply.ts';
 import { applyEach } from './apply-each.ts';
 import { type Batch, batchOf, watermarksOf } from './batch.ts';
-import { HeldSales, type SyncStores } from './held-sales.ts';
+import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
 import { checkChain } from './log-chain.ts';
 import { applyReturns } from './returns.ts';
 import { Sweep } from './sweep.ts';
+import type { SyncStores } from './sync-stores.ts';
 import { WatermarkTeller } from './watermark-teller.ts';
 
 const RETRY_FIRST_MS = 100;
@@ -52,7 +53,7 @@ export class Sync {
     this.#sweep = new Sweep(options, this.#teller, this.#sales);
   }
 
-  /** Resolves after the first sweep: every sale is in the backend then. */
+  /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
   get ready(): Promise<void> {
     return this.#sweep.ready;
   }
@@ -64,13 +65,13 @@ export class Sync {
     this.#running = this.#keepRunning();
   }
 
-  /** Ends after the batch under way. */
+  /** Ends after the batch and the rebuilds under way. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#hints.close();
     await this.#running;
     await this.#unsubscribe?.();
-    await this.#sales.forget();
+    await this.#sales.stop();
   }
 
   async #keepRunning(): Promise<void> {

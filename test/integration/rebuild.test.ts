@@ -251,3 +251,117 @@ describe('a rebuild that broke off', () => {
     },
   );
 });
+
+describe('a rebuild that takes long', () => {
+  /** A gate before a call of the backend: who has come to it, and a way to open it. */
+  function gateAt(gated: string) {
+    const arrived: string[] = [];
+    let open: () => void;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const before = (call: string, [saleId]: readonly unknown[]) => {
+      if (call !== gated) return undefined;
+      arrived.push(saleId as string);
+      return opened;
+    };
+    return { arrived, before, open: () => open() };
+  }
+
+  const loseRecord = (saleId: string) => deleteKey(`{${saleId}}:sale`);
+
+  test('because somebody has locked its row: the others are sold and committed, and nobody else takes it up', async () => {
+    const [lost, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    const { arrived, before, open } = gateAt('sales.freeze');
+    open();
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const sold = await till.buyAll(lost.id, buyers(3));
+    await using row = await lockedRow(lost.id);
+    await loseRecord(lost.id);
+    await until(() => arrived.includes(lost.id), { what: 'the rebuild has begun' });
+    const { sweeps } = sync.seen;
+    for (const buyer of buyers(3)) expect((await till.buy(other.id, buyer)).code).toBe('committed');
+    await until(() => sync.seen.sweeps > sweeps + 1, { what: 'the sweep goes on' });
+    expect((await till.buy(other.id, 'late')).code).toBe('committed');
+    expect(await shop.isLetGo(lost.id)).toBe(false);
+    expect(arrived).toEqual([lost.id]);
+    expect(sync.seen.rebuilds).toEqual([]);
+
+    await row.unlock();
+    await buysAgain(till, lost.id, 'late');
+    expect(sync.seen.rebuilds).toMatchObject([{ saleId: lost.id, loadedBuyers: 3 }]);
+    expectKept(promisesOf(sold, buyers(3)), await ordersOf(shop.databaseUrl, lost.id));
+    for (const { id } of [lost, other]) expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+    expect(sync.seen.crashes).toEqual([]);
+  });
+
+  async function lockedRow(saleId: string) {
+    const trx = await shop.db.transaction();
+    await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+    const unlock = async () => {
+      if (!trx.isCompleted()) await trx.rollback();
+    };
+    return { unlock, [Symbol.asyncDispose]: unlock };
+  }
+
+  test('leaves room for one more; others wait, and if sync stops before their turn the next one builds them', async () => {
+    const lost = [];
+    for (let i = 0; i < 3; i++) lost.push((await shop.sell({ stock: 10 })).id);
+    const other = await shop.sell({ stock: 10 });
+    const { arrived, before, open } = gateAt('sales.freeze');
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    await sync.ready;
+    for (const id of lost) await loseRecord(id);
+    await until(() => arrived.length === 2, { what: 'two rebuilds have begun' });
+    const { sweeps } = sync.seen;
+    await until(() => sync.seen.sweeps > sweeps + 1, { what: 'all three are found' });
+    const till = await shop.startEngine();
+    expect((await till.buy(other.id, 'anna')).code).toBe('committed');
+    expect(arrived).toHaveLength(2);
+
+    const stopped = sync.stop();
+    open();
+    await stopped;
+    expect(sync.seen.rebuilds.map(({ saleId }) => saleId).sort()).toEqual([...arrived].sort());
+    expect(arrived).toHaveLength(2);
+    const next = await shop.startSync();
+    await next.ready;
+    expect(next.seen.rebuilds.map(({ saleId }) => saleId)).toEqual(
+      lost.filter((id) => !arrived.includes(id)),
+    );
+    for (const id of lost) expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+  });
+
+  test('holds up the start of a node, which is ready when its sales are there', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    await loseRecord(sale.id);
+    const { arrived, before, open } = gateAt('sales.publish');
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    let ready = false;
+    void sync.ready.then(() => {
+      ready = true;
+    });
+    await until(() => arrived.length === 1 && sync.seen.sweeps > 1, { what: 'two sweeps are over' });
+    expect(ready).toBe(false);
+    open();
+    await sync.ready;
+    expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
+  });
+
+  test('and fails is tried again; the others are sold meanwhile', async () => {
+    const [lost, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    await loseRecord(lost.id);
+    const { before, mend } = breaker('sales.publish');
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    const till = await shop.startEngine();
+    await until(() => sync.seen.failures.length > 0, { what: 'a failure' });
+    expect(sync.seen.failures[0]).toMatchObject({ saleId: lost.id });
+    expect((await till.buy(other.id, 'anna')).code).toBe('committed');
+    await until(() => sync.seen.failures.length > 1, { what: 'another failure' });
+    mend();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(await shop.service.verify(lost.id)).toMatchObject({ ok: true });
+    expect(sync.seen.crashes).toEqual([]);
+  });
+});

@@ -1,0 +1,12 @@
+import type { Backend } from '../engine/contract.ts';
+import type { Database } from './database.ts';
+import type { SaleLocks } from './sale-locks.ts';
+import type { SyncEvents } from './sync-events.ts';
+
+/** What a sync works with. */
+export interface SyncStores {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly locks: SaleLocks;
+  readonly events: SyncEvents;
+}
