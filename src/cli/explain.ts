@@ -85,7 +85,10 @@ function ownMessage(error: unknown): string {
   if (error.message === '' && error instanceof AggregateError) {
     return [...new Set(error.errors.map(ownMessage))].join(', ');
   }
-  return error.message.trim() || codeOf(error) || error.name;
+  const isSql = /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
+  // knex puts the whole statement in front.
+  const text = isSql ? error.message.replace(/^.* - /s, '') : error.message;
+  return text.trim() || codeOf(error) || error.name;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -44,7 +44,10 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     .showHelpAfterError('(add --help for what this command takes)')
     .exitOverride();
   for (const spec of COMMANDS) addCommand(program, spec, finished);
-  const sale = program.command('sale').summary('create, list, show and steer sales').description('Sales.');
+  const sale = program
+    .command('sale')
+    .summary('create, list, show and steer sales')
+    .description('Create, list, show and steer sales.');
   for (const spec of SALE_COMMANDS) addCommand(sale, spec, finished);
   await program.parseAsync(argv);
   return exitCode;

@@ -3,28 +3,38 @@ import { InvalidInput, StockadeError } from '../engine/errors.ts';
 import { WrongState } from '../sync/operations.ts';
 import { isProblemCode, problem, type Reply } from './problem.ts';
 
-/** An operation was given up, or has failed, and these stores do not answer. It may have been done in part. */
+/** What a change leaves open that has failed for want of a store, or was given up. */
+const MAY_BE_DONE = 'the change may be made all the same: look at the sale before you repeat it';
+
+interface Circumstances {
+  /** Something was to be changed. */
+  readonly changes?: boolean;
+  readonly cause?: unknown;
+}
+
+/** An operation was given up, or has failed, and these stores do not answer. */
 export class StoresAway extends StockadeError {
   /** Their names, one at least. */
   readonly stores: readonly string[];
 
-  constructor(stores: readonly string[], options?: { cause?: unknown }) {
-    super(
-      'unavailable',
-      `${stores.join(' and ')} ${stores.length === 1 ? 'does' : 'do'} not answer`,
-      options,
-    );
+  constructor(stores: readonly string[], { changes, cause }: Circumstances = {}) {
+    super('unavailable', changes ? `${notAnswering(stores)}; ${MAY_BE_DONE}` : notAnswering(stores), {
+      cause,
+    });
     this.stores = stores;
   }
 }
 
-/** An operation was given up although every store answers: it takes too long. It may have been done in part. */
+/** `Redis does not answer`. */
+export function notAnswering(stores: readonly string[]): string {
+  return `${stores.join(' and ')} ${stores.length === 1 ? 'does' : 'do'} not answer`;
+}
+
+/** An operation was given up although every store answers: it takes too long. */
 export class OperationTimedOut extends StockadeError {
-  constructor(operation: string, deadlineMs: number) {
-    super(
-      'unavailable',
-      `${operation} was not done within ${deadlineMs / 1_000} s, although the stores answer`,
-    );
+  constructor(operation: string, deadlineMs: number, { changes }: Circumstances = {}) {
+    const what = `${operation} was not done within ${deadlineMs / 1_000} s, although the stores answer`;
+    super('unavailable', changes ? `${what}; ${MAY_BE_DONE}` : what);
   }
 }
 
@@ -39,8 +49,7 @@ export function failure(error: unknown): Reply {
     return problem(error.code, { detail: error.message });
   }
   // The operator sees what is wrong; the public port never says.
-  const reason = error instanceof Error ? error.message : String(error);
-  const title = error instanceof StoresAway ? reason : 'This could not be done';
-  const detail = `${reason}. A change may have been made all the same: look at the sale before you repeat it.`;
+  const detail = error instanceof Error ? error.message : String(error);
+  const title = error instanceof StoresAway ? notAnswering(error.stores) : 'This could not be done';
   return problem('unavailable', { title, detail });
 }

@@ -42,6 +42,12 @@ const BOUNDS: Bounds = {
   lookEveryMs: LOOK_EVERY_MS,
 };
 
+interface Operation {
+  readonly name: string;
+  readonly deadlineMs: number;
+  readonly changes: boolean;
+}
+
 /** Each throws, beside what SaleOperations says, StoresAway and OperationTimedOut. What was given up goes on unheard. */
 export class BoundedOperations implements SaleOperations {
   readonly #work: SaleOperations;
@@ -55,7 +61,7 @@ export class BoundedOperations implements SaleOperations {
   }
 
   create(input: unknown): Promise<SaleStatus> {
-    return this.#bounded('create', this.#work.create(input));
+    return this.#change('create', this.#work.create(input));
   }
 
   list(): Promise<SaleStatus[]> {
@@ -67,42 +73,50 @@ export class BoundedOperations implements SaleOperations {
   }
 
   pause(saleId: string): Promise<SaleStatus> {
-    return this.#bounded('pause', this.#work.pause(saleId));
+    return this.#change('pause', this.#work.pause(saleId));
   }
 
   resume(saleId: string): Promise<SaleStatus> {
-    return this.#bounded('resume', this.#work.resume(saleId));
+    return this.#change('resume', this.#work.resume(saleId));
   }
 
   close(saleId: string): Promise<SaleStatus> {
-    return this.#bounded('close', this.#work.close(saleId));
+    return this.#change('close', this.#work.close(saleId));
   }
 
   verify(saleId: string): Promise<VerifyReport> {
-    return this.#bounded('verify', this.#work.verify(saleId), this.#bounds.verifyMs);
+    return this.#bounded('verify', this.#work.verify(saleId), { deadlineMs: this.#bounds.verifyMs });
   }
 
-  async #bounded<T>(name: string, work: Promise<T>, deadlineMs = this.#bounds.operationMs): Promise<T> {
+  #change(name: string, work: Promise<SaleStatus>): Promise<SaleStatus> {
+    return this.#bounded(name, work, { changes: true });
+  }
+
+  async #bounded<T>(
+    name: string,
+    work: Promise<T>,
+    { deadlineMs = this.#bounds.operationMs, changes = false } = {},
+  ): Promise<T> {
     const end = new AbortController();
     try {
-      return await Promise.race([work, this.#giveUp(name, deadlineMs, end.signal)]);
+      return await Promise.race([work, this.#giveUp({ name, deadlineMs, changes }, end.signal)]);
     } catch (error) {
       if (ANSWERS.some((kind) => error instanceof kind) || error instanceof StoresAway) throw error;
       const away = await this.#watch.away();
-      throw away.length > 0 ? new StoresAway(away, { cause: error }) : error;
+      throw away.length > 0 ? new StoresAway(away, { changes, cause: error }) : error;
     } finally {
       end.abort();
     }
   }
 
   /** Rejects when the work must be given up; once the signal has come it does not matter any more. */
-  async #giveUp(name: string, deadlineMs: number, signal: AbortSignal): Promise<never> {
+  async #giveUp({ name, deadlineMs, changes }: Operation, signal: AbortSignal): Promise<never> {
     const deadline = monotonicMs() + deadlineMs;
     for (;;) {
       await delay(Math.min(this.#bounds.lookEveryMs, deadline - monotonicMs()), undefined, { signal });
       const away = await this.#watch.backendAway();
-      if (away !== undefined) throw new StoresAway([away]);
-      if (monotonicMs() >= deadline) throw new OperationTimedOut(name, deadlineMs);
+      if (away !== undefined) throw new StoresAway([away], { changes });
+      if (monotonicMs() >= deadline) throw new OperationTimedOut(name, deadlineMs, { changes });
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
 import { within } from '../engine/within.ts';
-import { StoresAway } from '../http/ops-faults.ts';
+import { notAnswering } from '../http/ops-faults.ts';
 import type { StoreWatch } from './store-watch.ts';
 import type { RunningWorker } from './worker.ts';
 
@@ -19,7 +19,7 @@ export async function whyNotSelling(
 /** Why orders can't be carried; `undefined` if they can. */
 export async function whyNotSyncing(watch: Pick<StoreWatch, 'away'>): Promise<string | undefined> {
   const away = await watch.away();
-  return away.length === 0 ? undefined : new StoresAway(away).message;
+  return away.length === 0 ? undefined : notAnswering(away);
 }
 
 /** Workers have connections of their own: Redis may be there for the main thread and not for them. */

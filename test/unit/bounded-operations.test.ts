@@ -17,7 +17,7 @@ function operations(work: () => Promise<never>, away: string[] = []) {
       return away.find((name) => name === 'Redis');
     },
   };
-  const all = { list: work, verify: work } as unknown as SaleOperations;
+  const all = { list: work, verify: work, pause: work } as unknown as SaleOperations;
   return { bounded: new BoundedOperations(all, watch, BOUNDS), looks };
 }
 
@@ -26,6 +26,14 @@ describe('work that does not end', () => {
     const { bounded, looks } = operations(() => never, ['Redis']);
     await expect(bounded.verify('tickets')).rejects.toThrow(new StoresAway(['Redis']));
     expect(looks.times).toBe(1);
+  });
+
+  test('may be a change that is made later: the error says so, and where it is none does not', async () => {
+    const { bounded } = operations(() => never, ['Redis']);
+    await expect(bounded.pause('tickets')).rejects.toThrow(
+      'Redis does not answer; the change may be made all the same: look at the sale before you repeat it',
+    );
+    await expect(bounded.list()).rejects.toThrow(/^Redis does not answer$/);
   });
 
   test('is given up at its deadline while the stores answer; verify has a longer one', async () => {

@@ -32,6 +32,12 @@ describe('errors in words', () => {
     expect(lines[1]).toMatch(/correct REDIS_URL or DATABASE_URL; `.+ doctor` checks/);
   });
 
+  test('a fault of Postgres is told without the statement', () => {
+    const error = new Error('SELECT a - b FROM sales - relation "sales" does not exist');
+    const { lines } = explain(Object.assign(error, { code: '42P01' }));
+    expect(lines[0]).toBe('error: relation "sales" does not exist');
+  });
+
   test('a connection tried at several addresses', () => {
     const tries = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:5432`));
     const error = Object.assign(new AggregateError(tries), { code: 'ECONNREFUSED' });

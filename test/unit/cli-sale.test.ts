@@ -38,6 +38,8 @@ describe('sale create', () => {
       /<id> must be .*; --stock .*; --ends-at .*; --per-buyer-limit .*; --metadata must be an object/,
     );
     expect(() => saleInput('tickets', {})).toThrow(/--stock must be a whole number/);
+    const over = { stock: '1', endsAt: '2020-01-01T00:00:00Z' };
+    expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
   });
 });
 

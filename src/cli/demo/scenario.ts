@@ -53,7 +53,7 @@ export function scenarioFrom(options: Readonly<Record<string, unknown>>): Scenar
   const parsed = z.object(bounds).safeParse({ ...S1, seed: randomInt(SEEDS), ...set });
   if (parsed.success) return parsed.data;
   throw new InvalidInput(
-    'the demo can not run',
+    "the demo can't run",
     parsed.error.issues.map(({ path: [name], message }) => ({
       field: `--${String(name)}`,
       problem: `is ${JSON.stringify(given[String(name)])}: ${message}`,

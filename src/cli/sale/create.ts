@@ -85,9 +85,15 @@ function parsedOrText(value: unknown): unknown {
 }
 
 function namingFlags(error: InvalidInput): InvalidInput {
-  const faults = error.faults.map(({ field, problem }) => {
-    const option = options.find((candidate) => candidate.attributeName() === field);
-    return { field: option?.long ?? (field === 'id' ? '<id>' : field), problem };
-  });
+  const faults = error.faults.map(({ field, problem }) => ({
+    field: flagOf(field),
+    // A problem may speak of another field: "must be after startsAt".
+    problem: problem.replaceAll(/\b[a-z]+[A-Z]\w*/g, flagOf),
+  }));
   return new InvalidInput('the sale is not valid', faults);
+}
+
+function flagOf(field: string): string {
+  if (field === 'id') return '<id>';
+  return options.find((option) => option.attributeName() === field)?.long ?? field;
 }
