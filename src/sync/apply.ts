@@ -5,8 +5,10 @@
  */
 import type { Knex } from 'knex';
 import { StockadeError } from '../engine/errors.ts';
+import { groupBy } from '../engine/group-by.ts';
 import { nullableTexts, numbers, texts } from './array-literal.ts';
 import type { Batch, Slice } from './batch.ts';
+import { readCursors } from './cursors.ts';
 import { sqlState } from './database.ts';
 
 /** A cursor is not where the batch was read: another sync has applied it. Nothing was changed. */
@@ -33,7 +35,25 @@ const STATEMENT = `SELECT stockade_apply_batch(
 
 /** The whole batch. @throws CursorMoved, GuardRefused, or the database's error */
 export async function applyBatch(db: Knex, { slices }: Batch): Promise<void> {
-  await applySlices(db, slices, slices);
+  try {
+    await applySlices(db, slices, slices);
+  } catch (error) {
+    // A batch that another sync has applied meets its own orders, before it meets the cursors.
+    if (error instanceof GuardRefused && !(await areAtCursors(db, slices))) throw new CursorMoved(error);
+    throw error;
+  }
+}
+
+/** Whether all slices begin where their cursors are. */
+async function areAtCursors(db: Knex, slices: readonly Slice[]): Promise<boolean> {
+  for (const [saleId, ofSale] of groupBy(slices, ({ from }) => from.saleId)) {
+    const cursors = await readCursors(db, saleId);
+    for (const { segment, generation, seq } of ofSale.map(({ from }) => from)) {
+      const cursor = cursors[segment];
+      if (cursor?.generation !== generation || cursor.seq !== seq) return false;
+    }
+  }
+  return true;
 }
 
 /** The orders and units of some slices, and the cursors of some. @throws as `applyBatch` */

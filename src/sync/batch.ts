@@ -11,7 +11,7 @@ export interface Slice {
 
 /** What one transaction applies: entries of any number of segments and sales. */
 export interface Batch {
-  /** Sorted by sale id: two syncs then lock the rows of sales in the same order. */
+  /** Sorted by sale and segment: two syncs then insert the same orders, and lock the same rows, in the same order. */
   readonly slices: readonly Slice[];
   readonly orders: number;
 }
@@ -37,7 +37,10 @@ export function batchOf(reads: readonly LogRead[], maxOrders: number): Batch {
     const to = after(position, entries[taken - 1]!);
     slices.push({ from: position, to, entries: entries.slice(0, taken), units });
   }
-  return { slices: slices.sort((a, b) => compare(a.from.saleId, b.from.saleId)), orders };
+  return {
+    slices: slices.sort((a, b) => compare(a.from.saleId, b.from.saleId) || a.from.segment - b.from.segment),
+    orders,
+  };
 }
 
 export function watermarksOf(

@@ -20,6 +20,11 @@ export class Hints {
     if (!this.#deaf) this.#wake?.();
   }
 
+  /** Ends the sleep, also a deaf one. */
+  wake(): void {
+    this.#wake?.();
+  }
+
   takeAll(): ReadonlyMap<string, ReadonlySet<number>> {
     const hinted = this.#hinted;
     this.#hinted = new Map();

@@ -1,11 +1,16 @@
 import type { LogHead, LogPosition } from '../engine/contract.ts';
 import type { Cursor } from './cursors.ts';
 
-/** The cursors of one sale, as this sync has applied them, and which of its logs may have more. */
+/**
+ * How far one sale's logs have been read and applied by this sync, and which of them may have more. What is read is
+ * applied soon; if that fails, the sale is forgotten, and its cursors are read again.
+ */
 export class SaleLog {
   readonly saleId: string;
   readonly generation: number;
+  /** Behind the last entry that a batch holds. */
   readonly #cursors: LogPosition[];
+  /** Orders that are applied. */
   readonly #applied: number[];
   readonly #headOrders: number[];
   readonly #grown = new Set<number>();
@@ -52,8 +57,15 @@ export class SaleLog {
     this.#headOrders[segment] = head.orders;
   }
 
-  applied(to: LogPosition, orders: number): void {
+  /** The entries up to here are in a batch that is being applied. */
+  reading(to: LogPosition): void {
     this.#cursors[to.segment] = to;
-    this.#applied[to.segment] = orders;
+  }
+
+  /** A batch is in Postgres. The sale may have been forgotten meanwhile, and its cursors read from before that. */
+  applied(to: LogPosition, orders: number): void {
+    if (to.generation !== this.generation) return;
+    if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;
+    this.#applied[to.segment] = Math.max(this.#applied[to.segment]!, orders);
   }
 }

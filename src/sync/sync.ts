@@ -10,16 +10,12 @@
  * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
  * have moved, its transaction fails, it reads the cursors again.
  */
-import type { LogRead, Rejection } from '../engine/contract.ts';
-import { monotonicMs } from '../engine/monotonic.ts';
-import { takenAtMs } from '../engine/order-id.ts';
-import { applyBatch, CursorMoved, GuardRefused } from './apply.ts';
-import { applyEach } from './apply-each.ts';
-import { type Batch, batchOf, watermarksOf } from './batch.ts';
+import type { LogRead } from '../engine/contract.ts';
+import { Applier } from './applier.ts';
+import { type Batch, batchOf } from './batch.ts';
 import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
 import { checkChain } from './log-chain.ts';
-import { applyReturns } from './returns.ts';
 import { Sweep } from './sweep.ts';
 import type { SyncStores } from './sync-stores.ts';
 import { WatermarkTeller } from './watermark-teller.ts';
@@ -41,6 +37,7 @@ export class Sync {
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
   readonly #sweep: Sweep;
+  readonly #applier: Applier;
   #ordersPerEntry = FIRST_ORDERS_PER_ENTRY;
   #stopping = false;
   #running: Promise<void> | undefined;
@@ -51,6 +48,7 @@ export class Sync {
     this.#teller = new WatermarkTeller(options.backend.log);
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
     this.#sweep = new Sweep(options, this.#teller, this.#sales);
+    this.#applier = new Applier(options, this.#teller, this.#sales, () => this.#hints.wake());
   }
 
   /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
@@ -65,7 +63,7 @@ export class Sync {
     this.#running = this.#keepRunning();
   }
 
-  /** Ends after the batch and the rebuilds under way. */
+  /** Ends after the batches and the rebuilds under way. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#hints.close();
@@ -81,6 +79,7 @@ export class Sync {
         await this.#step();
         retryMs = RETRY_FIRST_MS;
       } catch (error) {
+        await this.#applier.abandon();
         this.#options.events.crashed({ error, retryMs });
         await this.#sweep.reportBacklog();
         await this.#sales.forget();
@@ -88,17 +87,27 @@ export class Sync {
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
+    await this.#applier.settled();
     await this.#teller.settled;
   }
 
   async #step(): Promise<void> {
-    if (this.#sweep.dueInMs <= 0) await this.#sweep.run();
+    this.#applier.throwFailure();
+    if (this.#sweep.dueInMs <= 0) {
+      // It compares the cursors in Postgres with the logs.
+      await this.#applier.settled();
+      await this.#sweep.run();
+    }
     for (const [saleId, segments] of this.#hints.takeAll()) {
       await this.#sales.apart(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
     }
     const batch = batchOf(await this.#read(), this.#options.batchRows);
-    if (batch.orders > 0) await this.#apply(batch);
-    else if (this.#hints.isEmpty && !this.#sales.haveGrown) await this.#hints.sleep(this.#sweep.dueInMs);
+    if (batch.orders > 0) {
+      this.#noteSizes(batch);
+      await this.#applier.begin(batch);
+    } else if (this.#hints.isEmpty && !this.#sales.haveGrown) {
+      await this.#hints.sleep(this.#sweep.dueInMs);
+    }
   }
 
   /** Reads the logs that have grown. One in which something was found counts as grown still: there may be more. */
@@ -113,6 +122,8 @@ export class Sync {
       if (!log) continue;
       const verdict = checkChain(read);
       if (!verdict.ok) {
+        // Whether it is broken is judged by the cursors in Postgres, and a rebuild salvages what is not there yet.
+        await this.#applier.settled();
         await this.#sales.apart(saleId, () => this.#sales.broken(read, verdict.problem));
         continue;
       }
@@ -123,46 +134,8 @@ export class Sync {
     return sound.filter((read) => this.#sales.held(read.position.saleId));
   }
 
-  async #apply(batch: Batch): Promise<void> {
-    const { db, events } = this.#options;
-    const began = monotonicMs();
-    let rejected = new Map<string, Rejection>();
-    try {
-      await applyBatch(db, batch);
-    } catch (error) {
-      if (error instanceof CursorMoved) return this.#sales.forget(salesOf(batch));
-      if (!(error instanceof GuardRefused)) throw error;
-      rejected = await applyEach(db, batch);
-      await this.#takeBack(batch, rejected);
-    }
-    this.#noteApplied(batch);
-    // Not awaited: the next batch may be read meanwhile.
-    void this.#teller.tell(watermarksOf(batch, rejected));
-    const oldestMs = Date.now() - takenAtMs(batch.slices[0]!.entries[0]!.tail);
-    events.applied({ orders: batch.orders, oldestMs, tookMs: monotonicMs() - began });
+  #noteSizes({ slices, orders }: Batch): void {
+    const entries = slices.reduce((sum, slice) => sum + slice.entries.length, 0);
+    this.#ordersPerEntry = Math.max(1, (this.#ordersPerEntry * 3 + orders / entries) / 4);
   }
-
-  /** Before the watermark tells of it, the backend must have forgotten a rejected order: a replay would find it. */
-  async #takeBack(batch: Batch, rejected: ReadonlyMap<string, Rejection>): Promise<void> {
-    for (const { from, entries } of batch.slices) {
-      for (const { orderId } of entries.flatMap((entry) => entry.orders)) {
-        const rejection = rejected.get(orderId);
-        if (rejection) this.#options.events.rejected({ saleId: from.saleId, ...rejection });
-      }
-    }
-    for (const saleId of salesOf(batch)) await applyReturns(this.#options.db, this.#options.backend, saleId);
-  }
-
-  #noteApplied(batch: Batch): void {
-    let entries = 0;
-    for (const slice of batch.slices) {
-      this.#sales.held(slice.from.saleId)?.applied(slice.to, slice.entries.at(-1)!.ordersSoFar);
-      entries += slice.entries.length;
-    }
-    this.#ordersPerEntry = Math.max(1, (this.#ordersPerEntry * 3 + batch.orders / entries) / 4);
-  }
-}
-
-function salesOf({ slices }: Batch): Set<string> {
-  return new Set(slices.map((slice) => slice.from.saleId));
 }
