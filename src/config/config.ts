@@ -33,6 +33,7 @@ export interface Config {
   readonly logBacklogMax: number;
   readonly sync: boolean;
   readonly syncBatchRows: number;
+  readonly syncYieldMs: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   readonly shutdownGraceMs: number;
 }

@@ -233,6 +233,15 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 4_000,
     description: 'Orders in one Postgres transaction, at most.',
   },
+  syncYieldMs: {
+    env: 'SYNC_YIELD_MS',
+    flag: '--sync-yield-ms <n>',
+    group: 'Sync',
+    schema: whole(0, 600_000),
+    fallback: 15_000,
+    description:
+      'How long orders may lie in the logs while this node is busy with buyers and none of them waits for a commit; 0: never.',
+  },
   logLevel: {
     env: 'LOG_LEVEL',
     flag: '--log-level <level>',

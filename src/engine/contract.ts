@@ -241,11 +241,19 @@ export interface SegmentSnapshot {
     | undefined;
 }
 
+/** Logs that have grown. */
+export interface LogHint {
+  readonly saleId: string;
+  readonly segments: readonly number[];
+  /** Whether somebody waits for it: a buyer for his commit, or a node for a rebuild. */
+  readonly awaited: boolean;
+}
+
 export interface BackendEvents {
   /** Orders up to here are committed. */
   watermarks?(watermarks: readonly Watermark[]): void;
-  /** These segments' logs have grown. May be lost. */
-  hint?(saleId: string, segments: readonly number[]): void;
+  /** May be lost. */
+  hint?(hint: LogHint): void;
   /** The sale was created, changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
 }
@@ -265,7 +273,7 @@ export interface TakeStore {
    */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply>;
   /** Tells sync that these logs have grown. Best effort. */
-  hint(saleId: string, segments: readonly number[]): void;
+  hint(hint: LogHint): void;
 }
 
 /** The life of a sale's state in the backend. Calls with an older generation than the backend's change nothing. */

@@ -78,7 +78,7 @@ export class Engine {
   readonly #turns = new Turns();
   readonly #host: LaneHost;
   readonly #sales = new Map<string, LiveSale>();
-  readonly #grown = new Map<string, Set<number>>();
+  readonly #grown = new Map<string, { readonly segments: Set<number>; awaited: boolean }>();
   #unsubscribe: (() => Promise<void>) | undefined;
   #inFlight = 0;
   #whenIdle: (() => void)[] = [];
@@ -95,7 +95,7 @@ export class Engine {
       laneCapacity: options.laneCapacity,
       nextOrderId: options.nextOrderId,
       nextTurn: () => this.#turns.next(),
-      taken: (saleId, segment) => this.#hint(saleId, segment),
+      taken: (saleId, segment, awaited) => this.#hint(saleId, segment, awaited),
       stale: (saleId, generation) => this.#refresh(saleId, generation),
       confirm: (pending) => void this.#confirm(this.#sales.get(pending.saleId)!, pending),
       refused: (pending, outcome) => {
@@ -309,21 +309,23 @@ export class Engine {
   }
 
   /** One hint per sale and turn of the event loop; it leaves together with the takes of that turn. */
-  #hint(saleId: string, segment: number): void {
-    const segments = this.#grown.get(saleId);
-    if (segments) segments.add(segment);
-    else {
+  #hint(saleId: string, segment: number, awaited: boolean): void {
+    const grown = this.#grown.get(saleId);
+    if (grown) {
+      grown.segments.add(segment);
+      grown.awaited ||= awaited;
+    } else {
       if (this.#grown.size === 0) void this.#turns.next().then(() => this.#sendHints());
-      this.#grown.set(saleId, new Set([segment]));
+      this.#grown.set(saleId, { segments: new Set([segment]), awaited });
     }
   }
 
   #sendHints(): void {
     const grown = [...this.#grown];
     this.#grown.clear();
-    for (const [saleId, segments] of grown) {
+    for (const [saleId, { segments, awaited }] of grown) {
       try {
-        this.#host.takes.hint(saleId, [...segments]);
+        this.#host.takes.hint({ saleId, segments: [...segments], awaited });
       } catch (error) {
         this.#options.onFault?.(error, saleId);
       }

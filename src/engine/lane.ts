@@ -49,8 +49,8 @@ export interface LaneHost {
   nextOrderId(): string;
   /** Resolves in the next turn of the event loop, together with everybody else's. */
   nextTurn(): Promise<void>;
-  /** Orders were taken: sync should be told. */
-  taken(saleId: string, segment: number): void;
+  /** Orders were taken: sync should be told. `awaited`: a buyer waits for his commit. */
+  taken(saleId: string, segment: number, awaited: boolean): void;
   /** The segment does not know the generation that the lane works with. Resolves when there is a newer picture. */
   stale(saleId: string, generation: number): Promise<void>;
   /** The purchase is below a watermark that does not name its entry: the buyer's record must be asked. */
@@ -239,12 +239,14 @@ export class Lane {
   #settleServed(asked: Pending[], reply: Served, { generation, total }: Answer): Pending[] {
     const short: Pending[] = [];
     let entry = '';
+    let awaited = !this.#host.durable;
     for (let i = 0; i < asked.length; i++) {
       const pending = asked[i]!;
       const result = reply.results[i]!;
       switch (result.kind) {
         case 'taken':
           entry ||= pending.orderId;
+          awaited ||= pending.awaitCommit;
           this.#taken(pending, { seq: reply.seq, entry }, generation);
           break;
         case 'replay':
@@ -264,7 +266,7 @@ export class Lane {
     if (entry !== '') {
       this.#newest = { seq: reply.seq, tail: entry, orders: reply.orders };
       this.#newestOf = generation;
-      this.#host.taken(this.#sale.record.sale.id, this.segment);
+      this.#host.taken(this.#sale.record.sale.id, this.segment, awaited);
     }
     for (const pending of short) pending.phase = 'queued';
     return short;
@@ -310,7 +312,7 @@ export class Lane {
     }
     this.#taken(pending, { seq: order.seq, entry: '' }, generation);
     // Whoever took it may have died before it told sync, or lost the reply.
-    this.#host.taken(this.#sale.record.sale.id, this.segment);
+    this.#host.taken(this.#sale.record.sale.id, this.segment, true);
   }
 
   async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {

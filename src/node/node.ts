@@ -15,6 +15,7 @@ import { readSale } from '../sync/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { boundedOperations } from './bounded-operations.ts';
+import { crowdWatch } from './crowd.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { openOpsPort } from './ops-port.ts';
@@ -75,7 +76,8 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   if (config.sync) {
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics.registry);
-    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows });
+    const yielding = { isCrowded: crowdWatch(workers), maxMs: config.syncYieldMs };
+    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows, yielding });
     await sync.start();
     releasers.add(() => sync.stop());
     await sync.ready;

@@ -84,10 +84,8 @@ export class SaleDirectory implements Directory {
     const view = await this.#read(saleId);
     // The record is no newer than the segment's refusal: sync finds out what is wrong with it.
     if (view?.record.generation === generation) {
-      this.#backend.takes.hint(
-        saleId,
-        Array.from({ length: view.record.sale.segments }, (_, i) => i),
-      );
+      const segments = Array.from({ length: view.record.sale.segments }, (_, i) => i);
+      this.#backend.takes.hint({ saleId, segments, awaited: true });
     }
     return view;
   }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Directory, SaleView } from '../engine/directory.ts';
 import { within } from '../engine/within.ts';
+import { busyShareOf } from './crowd.ts';
 import { PortCalls } from './port-calls.ts';
 import type { RunningWorker, WorkerMetrics } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
@@ -51,6 +52,7 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     failed,
     notReady: () => calls.call<string | undefined>('notReady'),
     metrics: () => calls.call<WorkerMetrics>('metrics'),
+    busyShare: busyShareOf(thread.performance),
     renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),
     stopListening: () => calls.call<void>('stopListening').catch(() => {}),
     async stop() {

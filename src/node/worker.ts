@@ -17,6 +17,7 @@ import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
 import { readOrder, readRecentSaleIds } from '../sync/order-reader.ts';
 import { assertLeased } from '../sync/worker-leases.ts';
+import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
 
 /** What a worker is told at its start; crosses a thread boundary, so plain values only. */
@@ -53,6 +54,8 @@ export interface RunningWorker {
   /** Why it can't sell now, continuing "worker 7 …"; `undefined` if it can. */
   notReady(): Promise<string | undefined>;
   metrics(): Promise<WorkerMetrics>;
+  /** Share of the time since the last call, 0 to 1, in which its thread was busy. */
+  busyShare(): number;
   /** The worker's number was renewed. */
   renewed(expiresAtMs: number): void;
   /** No new connections; to be called on all workers of a port before one of them is stopped (http/listener.ts). */
@@ -117,6 +120,7 @@ export async function startWorker({
       if (!backend.takes.ready) return 'has no connection to Redis';
       return Date.now() < leaseExpiresAtMs ? undefined : 'could not renew the lease of its number';
     },
+    busyShare: busyShareOf(performance),
     metrics: async () => ({ requests: stats.data(), lanes: [...engine.laneDepths()] }),
     renewed(expiresAtMs) {
       leaseExpiresAtMs = expiresAtMs;

@@ -1,26 +1,32 @@
 /** Which logs are said to have grown, and the sleep of the loop, which such a hint ends. */
+/**
+ * Which hints end the loop's sleep. none: in the pause after a failure, which under load would be no pause. awaited:
+ * while it lets the crowd go first.
+ */
+export type Hearing = 'all' | 'awaited' | 'none';
+
 export class Hints {
   #hinted = new Map<string, Set<number>>();
   #wake: (() => void) | undefined;
-  #deaf = false;
+  #hearing: Hearing = 'all';
   #closed = false;
 
   get isEmpty(): boolean {
     return this.#hinted.size === 0;
   }
 
-  /** Wakes the loop, but not from the pause after a failure: under load that would be no pause. */
-  add(saleId: string, segments: readonly number[] = []): void {
+  /** Wakes the loop, if it hears such hints. @param awaited whether somebody waits for it */
+  add(saleId: string, segments: readonly number[] = [], awaited = true): void {
     let hinted = this.#hinted.get(saleId);
     if (!hinted) {
       hinted = new Set();
       this.#hinted.set(saleId, hinted);
     }
     for (const segment of segments) hinted.add(segment);
-    if (!this.#deaf) this.#wake?.();
+    if (this.#hearing === 'all' || (this.#hearing === 'awaited' && awaited)) this.#wake?.();
   }
 
-  /** Ends the sleep, also a deaf one. */
+  /** Ends the sleep, whatever it hears. */
   wake(): void {
     this.#wake?.();
   }
@@ -31,9 +37,9 @@ export class Hints {
     return hinted;
   }
 
-  async sleep(ms: number, hearing: 'deaf' | 'to hints' = 'to hints'): Promise<void> {
+  async sleep(ms: number, hearing: Hearing = 'all'): Promise<void> {
     if (ms <= 0 || this.#closed) return;
-    this.#deaf = hearing === 'deaf';
+    this.#hearing = hearing;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {
@@ -44,7 +50,7 @@ export class Hints {
     this.#wake = undefined;
   }
 
-  /** Ends the sleep, also a deaf one, and leaves no room for another. */
+  /** Ends the sleep, whatever it hears, and leaves no room for another. */
   close(): void {
     this.#closed = true;
     this.#wake?.();

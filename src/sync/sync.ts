@@ -1,16 +1,18 @@
 /**
  * Sync: carries every order from the order logs into Postgres.
  *
- * A loop of: read the logs that have grown -> apply one batch in one transaction -> tell the watermarks, trim the logs.
- * While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown (hints.ts); a slow
- * sweep over all sales makes up for lost hints (sweep.ts). Which sales this sync works on, and what becomes of one that
- * is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuilds.ts).
+ * A loop of: read the logs that have grown -> apply a batch in one transaction, tell the watermarks, trim the logs
+ * (applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown
+ * (hints.ts); a slow sweep over all sales makes up for lost hints (sweep.ts). Which sales this sync works on, and what
+ * becomes of one that is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuilds.ts). When the loop leaves
+ * the processor to the buyers is in yielding.ts.
  *
  * Crash points. Before the transaction: nothing has happened. Between it and the trim: the cursors know; the entries
  * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
  * have moved, its transaction fails, it reads the cursors again.
  */
 import type { LogRead } from '../engine/contract.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
 import { Applier } from './applier.ts';
 import { type Batch, batchOf } from './batch.ts';
 import { HeldSales } from './held-sales.ts';
@@ -19,16 +21,21 @@ import { checkChain } from './log-chain.ts';
 import { Sweep } from './sweep.ts';
 import type { SyncStores } from './sync-stores.ts';
 import { WatermarkTeller } from './watermark-teller.ts';
+import { Yielding, type YieldingOptions } from './yielding.ts';
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 5_000;
 const MAX_READ_ENTRIES = 1_000;
+/** While it yields to the crowd, sync looks this often whether it still may. */
+const YIELD_STEP_MS = 50;
 /** Before anything is known of the size of entries. */
 const FIRST_ORDERS_PER_ENTRY = 16;
 
 export interface SyncOptions extends SyncStores {
   /** Orders in one transaction. */
   readonly batchRows: number;
+  /** Missing: sync never lets the crowd go first. */
+  readonly yielding?: YieldingOptions;
 }
 
 export class Sync {
@@ -38,6 +45,7 @@ export class Sync {
   readonly #sales: HeldSales;
   readonly #sweep: Sweep;
   readonly #applier: Applier;
+  readonly #yielding: Yielding;
   #ordersPerEntry = FIRST_ORDERS_PER_ENTRY;
   #stopping = false;
   #running: Promise<void> | undefined;
@@ -45,6 +53,7 @@ export class Sync {
 
   constructor(options: SyncOptions) {
     this.#options = options;
+    this.#yielding = new Yielding(options.yielding ?? { isCrowded: () => false, maxMs: 0 });
     this.#teller = new WatermarkTeller(options.backend.log);
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
     this.#sweep = new Sweep(options, this.#teller, this.#sales);
@@ -58,7 +67,10 @@ export class Sync {
 
   async start(): Promise<void> {
     this.#unsubscribe = await this.#options.backend.subscribe({
-      hint: (saleId, segments) => this.#hints.add(saleId, segments),
+      hint: ({ saleId, segments, awaited }) => {
+        if (awaited) this.#yielding.awaited(monotonicMs());
+        this.#hints.add(saleId, segments, awaited);
+      },
     });
     this.#running = this.#keepRunning();
   }
@@ -83,7 +95,7 @@ export class Sync {
         this.#options.events.crashed({ error, retryMs });
         await this.#sweep.reportBacklog();
         await this.#sales.forget();
-        await this.#hints.sleep(retryMs, 'deaf');
+        await this.#hints.sleep(retryMs, 'none');
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
@@ -98,10 +110,16 @@ export class Sync {
       await this.#applier.settled();
       await this.#sweep.run();
     }
+    const idle = this.#hints.isEmpty && !this.#sales.haveGrown;
+    if (!idle && this.#yielding.mayYield(monotonicMs())) {
+      await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#sweep.dueInMs), 'awaited');
+      return;
+    }
     for (const [saleId, segments] of this.#hints.takeAll()) {
       await this.#sales.apart(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
     }
     const batch = batchOf(await this.#read(), this.#options.batchRows);
+    if (batch.orders < this.#options.batchRows / 2) this.#yielding.drained();
     if (batch.orders > 0) {
       this.#noteSizes(batch);
       await this.#applier.begin(batch);

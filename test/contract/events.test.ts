@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import type { BackendEvents, Watermark } from '../../src/engine/contract.ts';
+import type { BackendEvents, LogHint, Watermark } from '../../src/engine/contract.ts';
 import { until } from '../support/fixtures.ts';
 import { onEachBackend } from './backends.ts';
 
 /** Keeps what a subscriber was told. */
 class Heard implements BackendEvents {
   readonly advanced: Watermark[] = [];
-  readonly hints: [string, readonly number[]][] = [];
+  readonly hints: LogHint[] = [];
   readonly changed: string[] = [];
 
   watermarks(watermarks: readonly Watermark[]): void {
     this.advanced.push(...watermarks);
   }
 
-  hint(saleId: string, segments: readonly number[]): void {
-    this.hints.push([saleId, segments]);
+  hint(hint: LogHint): void {
+    this.hints.push(hint);
   }
 
   saleChanged(saleId: string): void {
@@ -31,16 +31,21 @@ onEachBackend((stage) => {
   /** Events of one backend arrive in order: when this one is heard, so are those before it. */
   const settled = async (heard: Heard) => {
     const mark = `mark-${Math.random().toString(36).slice(2)}`;
-    stage.backend.takes.hint(mark, [0]);
-    await until(() => heard.hints.some(([saleId]) => saleId === mark), { what: 'the mark is heard' });
+    stage.backend.takes.hint({ saleId: mark, segments: [0], awaited: true });
+    await until(() => heard.hints.some(({ saleId }) => saleId === mark), { what: 'the mark is heard' });
   };
 
   describe('a subscriber', () => {
     it('hears which logs have grown', async () => {
       const { heard } = await listen();
-      stage.backend.takes.hint('my.sale-1', [0, 63, 1023]);
-      await until(() => heard.hints.length > 0, { what: 'a hint' });
-      expect(heard.hints).toEqual([['my.sale-1', [0, 63, 1023]]]);
+      const hints = [true, false].map((awaited) => ({
+        saleId: 'my.sale-1',
+        segments: [0, 63, 1023],
+        awaited,
+      }));
+      for (const hint of hints) stage.backend.takes.hint(hint);
+      await until(() => heard.hints.length === hints.length, { what: 'the hints' });
+      expect(heard.hints).toEqual(hints);
     });
 
     it('hears watermarks as they were given, with the rejected orders', async () => {

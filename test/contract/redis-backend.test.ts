@@ -241,7 +241,7 @@ describe('a Redis that is not there', () => {
       expect(performance.now() - begun).toBeLessThan(atOnceMs);
     }
     // Hints are best effort: nobody waits for them, and nobody is hurt.
-    backend.takes.hint('anything', [0]);
+    backend.takes.hint({ saleId: 'anything', segments: [0], awaited: true });
   });
 
   it('comes back empty and answers stale, not zero', async () => {
@@ -405,9 +405,9 @@ describe('the keys', () => {
     const first = await load(one, { ...spec, stock: 1 });
     const second = await load(two, { ...spec, stock: 5 });
     const heard: string[] = [];
-    await one.subscribe({ hint: (saleId) => heard.push(saleId) });
-    two.takes.hint('of-two', [0]);
-    one.takes.hint('of-one', [0]);
+    await one.subscribe({ hint: ({ saleId }) => heard.push(saleId) });
+    two.takes.hint({ saleId: 'of-two', segments: [0], awaited: true });
+    one.takes.hint({ saleId: 'of-one', segments: [0], awaited: true });
     await until(() => heard.length > 0, { what: 'a hint' });
     expect(heard).toEqual(['of-one']);
     expect([await first.left(), await second.left()]).toEqual([[1], [5]]);

@@ -83,6 +83,36 @@ describe('orders that nobody hinted at', () => {
   });
 });
 
+describe('in a rush of buyers who do not wait for their commit', () => {
+  async function aRush() {
+    const crowd = { isCrowded: true };
+    const sale = await shop.sell({ stock: 100, segments: 4 });
+    const yielding = { isCrowded: () => crowd.isCrowded, maxMs: 600_000 };
+    const sync = await shop.startSync({ yielding });
+    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const outcomes = await till.buyAll(sale.id, buyers(40), { awaitCommit: false });
+    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
+    // The sweep sees them, and leaves them.
+    await until(() => sync.seen.lastBacklog === 40, { what: 'a sweep that has seen the orders' });
+    expect(await ordersOf(shop.databaseUrl, sale.id)).toEqual(new Map());
+    return { crowd, sale, till };
+  }
+
+  test('sync leaves the orders in the logs, until somebody waits', async () => {
+    const { sale, till } = await aRush();
+    expect(await till.buy(sale.id, 'zoe')).toMatchObject({ code: 'committed' });
+    await drained(sale.id);
+    expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(41);
+  });
+
+  test('sync leaves the orders in the logs, until the crowd has gone', async () => {
+    const { crowd, sale } = await aRush();
+    crowd.isCrowded = false;
+    await drained(sale.id);
+    expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(40);
+  });
+});
+
 describe('a sync that dies between its commit and its trim', () => {
   test('leaves nothing to be done twice: the next tells the watermarks and trims the logs', async () => {
     const sale = await shop.sell({ stock: 100, segments: 4 });

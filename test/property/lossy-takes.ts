@@ -39,7 +39,7 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
     take: (batch) => meet<TakeReply>(bind(batch, (sent) => takes.take(sent))),
     refillAndTake: (batch, segments) =>
       meet<RefillReply>(bind(batch, (sent) => takes.refillAndTake(sent, segments))),
-    hint: (saleId, segments) => takes.hint(saleId, segments),
+    hint: (hint) => takes.hint(hint),
   };
   return {
     durable: backend.durable,

@@ -1,4 +1,5 @@
 import type {
+  LogHint,
   RefillReply,
   TakeBatch,
   TakeOrder,
@@ -95,7 +96,7 @@ export class ScriptedTakes implements TakeStore {
   ready = true;
   /** All calls so far. */
   readonly asks: Ask[] = [];
-  readonly hints: { saleId: string; segments: readonly number[] }[] = [];
+  readonly hints: LogHint[] = [];
   #seen = 0;
   #whenReady: (() => void)[] = [];
 
@@ -107,8 +108,8 @@ export class ScriptedTakes implements TakeStore {
     return this.#ask(new Ask(batch, segments)) as Promise<RefillReply>;
   }
 
-  hint(saleId: string, segments: readonly number[]): void {
-    this.hints.push({ saleId, segments });
+  hint(hint: LogHint): void {
+    this.hints.push(hint);
   }
 
   whenReady(timeoutMs: number): Promise<void> {

@@ -16,6 +16,7 @@ import { LocalLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
 import { SaleService } from '../../src/sync/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import type { YieldingOptions } from '../../src/sync/yielding.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 
 const CONNECTIONS = 8;
@@ -81,8 +82,8 @@ export class Shop implements AsyncDisposable {
 
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
     const seen = new SeenEvents();
-    const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000 } = options;
-    const sync = new Sync({ db, backend, locks, batchRows, events: seen });
+    const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000, yielding } = options;
+    const sync = new Sync({ db, backend, locks, batchRows, events: seen, ...(yielding && { yielding }) });
     await sync.start();
     let stopped: Promise<void> | undefined;
     const stop = () => (stopped ??= sync.stop());
@@ -127,6 +128,7 @@ export interface SyncSpec {
   readonly backend?: Backend;
   readonly locks?: SaleLocks;
   readonly batchRows?: number;
+  readonly yielding?: YieldingOptions;
   /** The test lets it hang for ever: nobody waits for its end. */
   readonly willDie?: boolean;
 }

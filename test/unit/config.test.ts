@@ -50,6 +50,7 @@ describe('defaults', () => {
       logBacklogMax: 1_000_000,
       sync: true,
       syncBatchRows: 4_000,
+      syncYieldMs: 15_000,
       logLevel: 'info',
       shutdownGraceMs: 10_000,
     } satisfies Config);
@@ -74,6 +75,7 @@ describe('precedence', () => {
       port: 2001,
       opsPort: 1002,
       syncBatchRows: 4_000,
+      syncYieldMs: 15_000,
     });
   });
 

@@ -507,13 +507,29 @@ describe('hints', () => {
     await Promise.all(takes.asks.map((ask) => ask.serve([TAKEN])));
     const segments = [first, far].map((buyerId) => homeSegment(buyerId, SEGMENTS));
     expect(takes.hints).toEqual([
-      { saleId: 'sale', segments },
-      { saleId: 'other', segments },
+      { saleId: 'sale', segments, awaited: true },
+      { saleId: 'other', segments, awaited: true },
     ]);
     buy({ buyerId: far });
     await settledTurns();
     await takes.asks.at(-1)!.serve([TAKEN]);
-    expect(takes.hints[2]).toEqual({ saleId: 'sale', segments: [homeSegment(far, SEGMENTS)] });
+    expect(takes.hints[2]).toEqual({
+      saleId: 'sale',
+      segments: [homeSegment(far, SEGMENTS)],
+      awaited: true,
+    });
+  });
+
+  it('say whether a buyer waits for his commit, were it one of many', async () => {
+    const [first, , far] = neighbours();
+    for (const buyerId of [first, far]) buy({ buyerId, awaitCommit: false });
+    await settledTurns();
+    await Promise.all(takes.asks.map((ask) => ask.serve([TAKEN])));
+    expect(takes.hints).toMatchObject([{ awaited: false }]);
+    for (const buyerId of [first, far]) buy({ buyerId, awaitCommit: buyerId === far });
+    await settledTurns();
+    await Promise.all(takes.asks.slice(2).map((ask) => ask.serve([TAKEN], { seq: 2 })));
+    expect(takes.hints[1]).toMatchObject({ awaited: true });
   });
 
   it('are not given when nothing was taken', async () => {

@@ -828,7 +828,7 @@ describe('a purchase that is taken', () => {
   it('tells the worker, once a batch, that the log has grown', async () => {
     for (const buyer of buyers(3)) buy(buyer);
     await (await takes.next()).serve([TAKEN]);
-    expect(host.taken).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT);
+    expect(host.taken).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
     buy('late');
     await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
     expect(host.taken).toHaveBeenCalledTimes(1);

@@ -7,6 +7,7 @@ import type {
   BackendEvents,
   Compensation,
   Holding,
+  LogHint,
   LogPosition,
   LogRead,
   OrderLog,
@@ -68,8 +69,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return { status: 'refilled', take, total, epoch: sale.record.epoch };
   }
 
-  hint(saleId: string, segments: readonly number[]): void {
-    this.#tell((events) => events.hint?.(saleId, segments));
+  hint(hint: LogHint): void {
+    this.#tell((events) => events.hint?.(hint));
   }
 
   async read(saleId: string): Promise<SaleRecord | undefined> {

@@ -3,7 +3,7 @@
  * needs escaping. A buyer's record: "orderId:quantity:seq:key" words. A log entry's orders: lines of
  * "orderId buyerId quantity key".
  */
-import type { HeldOrder, TakeOrder } from '../contract.ts';
+import type { HeldOrder, LogHint, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 
 /** A counter of a hash. A missing one never means zero. */
@@ -40,4 +40,14 @@ export function decodeOrders(lines: string): TakeOrder[] {
     if (!parts) throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
     return { orderId: parts[1]!, buyerId: parts[2]!, quantity: Number(parts[3]), key: parts[4]! };
   });
+}
+
+/** "saleId awaited segment…", where awaited is 1 or 0. */
+export function encodeHint({ saleId, awaited, segments }: LogHint): string {
+  return [saleId, awaited ? 1 : 0, ...segments].join(' ');
+}
+
+export function decodeHint(message: string): LogHint {
+  const [saleId = '', awaited, ...segments] = message.split(' ');
+  return { saleId, awaited: awaited === '1', segments: segments.map(Number) };
 }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Backend, BackendEvents, Watermark } from '../contract.ts';
 import { connect, subscriberClient, takeClient, workClient } from './clients.ts';
+import { decodeHint } from './codec.ts';
 import { Keys } from './keys.ts';
 import { RedisLog } from './redis-log.ts';
 import { RedisSales } from './redis-sales.ts';
@@ -55,10 +56,7 @@ export class RedisBackend implements Backend {
     client.on('message', (channel: string, message: string) => {
       if (channel === watermarks) events.watermarks?.(JSON.parse(message) as Watermark[]);
       else if (channel === sales) events.saleChanged?.(message);
-      else if (channel === hints) {
-        const [saleId, ...segments] = message.split(' ');
-        events.hint?.(saleId!, segments.map(Number));
-      }
+      else if (channel === hints) events.hint?.(decodeHint(message));
     });
     const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
     await client.subscribe(...wanted.filter((channel) => channel !== undefined));

@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
-import type { RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
+import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { corking, DEMOTED } from './clients.ts';
+import { encodeHint } from './codec.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 
@@ -77,10 +78,10 @@ export class RedisTakes implements TakeStore {
     return { status: 'refilled', take, total: total - unitsTaken(take, batch), epoch };
   }
 
-  hint(saleId: string, segments: readonly number[]): void {
+  hint(hint: LogHint): void {
     if (!this.ready) return;
     this.#cork();
-    this.#redis.publish(this.#keys.hints, `${saleId} ${segments.join(' ')}`).catch(() => {});
+    this.#redis.publish(this.#keys.hints, encodeHint(hint)).catch(() => {});
   }
 
   #head({ generation, lane, ticket, newest }: TakeBatch) {
