@@ -1,5 +1,5 @@
 /**
- * Applies one batch of the order logs to Postgres, exactly once: see migrations/002-apply-batch.sql for the statements.
+ * Applies one batch of the order logs to Postgres, exactly once: see migrations/003-overlapping-batches.sql for the statements.
  * Exactly once needs no lock and no trust: the cursors move only from where the batch was read, in the transaction that
  * inserts its orders.
  */
