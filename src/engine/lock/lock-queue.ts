@@ -1,0 +1,301 @@
+/**
+ * One lock in one process: its holder, if that is here, and those who wait, first come first served.
+ *
+ *   free ──somebody comes──> seeking ──held──> held here ──released, nobody waits──> free
+ *                              │ ▲                │ │ ──released, somebody waits──> handed over: held here
+ *                   refused    ▼ │ message, poll  │ ──the same, kept for long enough──> released, then seeking
+ *                             asleep              │ ──lost──> seeking
+ *
+ * Only one attempt of a process is under way in Redis, on behalf of whoever is first when it succeeds; so its owner is
+ * the attempt's and not a waiter's. An attempt whose reply was lost is repeated with the same owner, and adopts what it
+ * may have got. An attempt that nobody waits for any more is taken back.
+ */
+import { NotExecuted, OutcomeUnknown } from '../errors.ts';
+import { Fifo } from '../fifo.ts';
+import { monotonicMs } from '../monotonic.ts';
+import { Lease } from './lease.ts';
+import type { LockConnection } from './lock-connection.ts';
+import { LockNotAcquired } from './lock-errors.ts';
+import { LockHandle } from './lock-handle.ts';
+import type { LockKeys } from './lock-keys.ts';
+import {
+  FALLBACK_POLL_MS,
+  KEEP_MAX_MS,
+  type LockTimes,
+  MAX_WAITERS,
+  RETRY_PAUSE_MS,
+  YIELD_MS,
+} from './lock-limits.ts';
+import type { AcquireReply } from './lock-scripts.ts';
+import { Waiter, type WaitOptions } from './waiter.ts';
+import type { Wakeups } from './wakeups.ts';
+
+/** What a queue needs of the process that it lives in. */
+export interface QueueHost {
+  readonly connection: LockConnection;
+  readonly wakeups: Wakeups;
+  readonly times: LockTimes;
+  /** Different from every other owner, of any process. */
+  nextOwner(): string;
+  /** Nobody holds the lock here, and nobody waits. */
+  idle(): void;
+}
+
+interface Holder {
+  readonly owner: string;
+  readonly handle: LockHandle;
+  readonly lease: Lease;
+}
+
+interface Got {
+  readonly owner: string;
+  readonly token: number;
+  readonly sentAt: number;
+}
+
+export class LockQueue {
+  readonly #name: string;
+  readonly #keys: LockKeys;
+  readonly #host: QueueHost;
+  readonly #waiters = new Fifo<Waiter>();
+  #live = 0;
+  #holder: Holder | undefined;
+  /** The lock is being sought or passed on. */
+  #busy = false;
+  #work: Promise<void> | undefined;
+  #closed = false;
+  #joined = false;
+  #heard = false;
+  #rouse: (() => void) | undefined;
+  /** Why the last attempt has failed, if it has. */
+  #fault: unknown;
+  /** Since when this process has had the lock without a break. */
+  #keptSince = 0;
+
+  constructor(name: string, keys: LockKeys, host: QueueHost) {
+    this.#name = name;
+    this.#keys = keys;
+    this.#host = host;
+  }
+
+  /** @throws LockNotAcquired; NotExecuted (hasty only); BackendCorrupt; the signal's reason */
+  async wait(options: WaitOptions): Promise<LockHandle | undefined> {
+    if (options.hasty && (this.#holder || this.#busy)) return undefined;
+    if (this.#live >= MAX_WAITERS) throw new LockNotAcquired(this.#name, `${MAX_WAITERS} wait for it here`);
+    this.#live++;
+    const waiter = new Waiter(this.#name, options, {
+      gone: () => {
+        if (--this.#live === 0) this.#stir();
+      },
+      fault: () => this.#fault,
+    });
+    this.#waiters.push(waiter);
+    this.#pump();
+    return waiter.granted;
+  }
+
+  /** Refuses those who wait, and gives the lock back. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const closed = 'the locks of this process were closed';
+    this.#refuseAll(new LockNotAcquired(this.#name, closed));
+    await this.#work;
+    const holder = this.#holder;
+    if (!holder) return;
+    holder.lease.end();
+    holder.handle.lose(closed);
+    await this.#giveBack(holder.owner, monotonicMs()).catch(() => {});
+  }
+
+  #pump(): void {
+    if (this.#busy || this.#holder || this.#closed) return;
+    if (this.#live > 0) this.#occupy(this.#seek(this.#host.nextOwner()));
+    else this.#leave();
+  }
+
+  /** What a seek throws has been told to those who waited. */
+  #occupy(work: Promise<void>): void {
+    this.#busy = true;
+    this.#work = work
+      .catch((error) => this.#refuseAll(error))
+      .finally(() => {
+        this.#busy = false;
+        this.#pump();
+      });
+  }
+
+  async #seek(owner: string): Promise<void> {
+    let inDoubt = false;
+    while (this.#live > 0) {
+      this.#heard = false;
+      const sentAt = monotonicMs();
+      try {
+        const reply = await this.#host.connection.acquire(this.#keys, owner);
+        inDoubt = false;
+        this.#fault = undefined;
+        if (reply.held) {
+          this.#keptSince = sentAt;
+          return await this.#pass({ owner, token: reply.token, sentAt });
+        }
+        this.#first((waiter) => waiter.hasty)?.grant(undefined);
+        await this.#untilWoken(reply.expiresInMs);
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        inDoubt ||= error instanceof OutcomeUnknown;
+        if (!inDoubt) this.#first((waiter) => waiter.hasty)?.refuse(error);
+        this.#fault = error;
+        await this.#sleep(RETRY_PAUSE_MS);
+      }
+    }
+    if (inDoubt) await this.#giveBack(owner, monotonicMs() + this.#host.times.trustMs);
+  }
+
+  /** To the first who still waits; back, if there is none. */
+  async #pass({ owner, token, sentAt }: Got): Promise<void> {
+    const { connection, times } = this.#host;
+    const waiter = this.#closed ? undefined : this.#first();
+    if (!waiter) {
+      await this.#giveBack(owner, sentAt + times.trustMs);
+      return;
+    }
+    const lease = new Lease({
+      times,
+      sentAt,
+      renew: () => connection.renew(this.#keys, owner),
+      lost: (reason, cause) => this.#lost(holder, reason, cause),
+    });
+    const handle = new LockHandle(this.#name, token, {
+      trusted: () => lease.trusted,
+      release: () => this.#release(holder),
+    });
+    const holder: Holder = { owner, handle, lease };
+    this.#holder = holder;
+    waiter.grant(handle);
+  }
+
+  #lost(holder: Holder, reason: string, cause: unknown): void {
+    if (this.#holder === holder) this.#holder = undefined;
+    holder.handle.lose(reason, cause);
+    this.#pump();
+  }
+
+  async #release(holder: Holder): Promise<boolean> {
+    holder.lease.end();
+    this.#holder = undefined;
+    if (this.#live > 0) {
+      if (monotonicMs() - this.#keptSince < KEEP_MAX_MS) return this.#handOver(holder);
+      return this.#releaseAndYield(holder);
+    }
+    const listeners = await this.#giveBack(holder.owner, holder.lease.trustedUntil);
+    this.#pump();
+    return listeners >= 0;
+  }
+
+  /** One command instead of two, and nobody is woken in vain. */
+  #handOver(holder: Holder): Promise<boolean> {
+    const owner = this.#host.nextOwner();
+    return new Promise((resolve, reject) => {
+      const handOver = async () => {
+        let sentAt = 0;
+        const reply = await this.#insist<AcquireReply>(() => {
+          sentAt = monotonicMs();
+          return this.#host.connection.acquire(this.#keys, owner, holder.owner);
+        }, holder.lease.trustedUntil);
+        // Without a reply nobody knows. The holder could trust its lock to the end; whoever is next asks again.
+        resolve(reply === undefined || (reply.held && reply.previous === holder.owner));
+        if (reply?.held) await this.#pass({ owner, token: reply.token, sentAt });
+        else await this.#seek(owner);
+      };
+      this.#occupy(
+        handOver().catch((error) => {
+          reject(error);
+          throw error;
+        }),
+      );
+    });
+  }
+
+  /** The message wakes those who wait elsewhere; those who wait here let them go first. */
+  async #releaseAndYield(holder: Holder): Promise<boolean> {
+    const released = this.#giveBack(holder.owner, holder.lease.trustedUntil);
+    const seekLater = async () => {
+      const others = (await released) - (this.#joined ? 1 : 0);
+      if (others > 0) await new Promise((resolve) => setTimeout(resolve, YIELD_MS));
+      await this.#seek(this.#host.nextOwner());
+    };
+    this.#occupy(seekLater());
+    return (await released) >= 0;
+  }
+
+  /**
+   * @returns how many listen for it, 0 also if nothing can be known before its ttl is over; -1 if somebody else held it,
+   * or nobody
+   */
+  async #giveBack(owner: string, untilMs: number): Promise<number> {
+    const listeners = await this.#insist(() => this.#host.connection.release(this.#keys, owner), untilMs);
+    return listeners ?? 0;
+  }
+
+  /** Sends a command until it is answered, or its time is over. */
+  async #insist<T>(send: () => Promise<T>, untilMs: number): Promise<T | undefined> {
+    for (;;) {
+      try {
+        return await send();
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        if (this.#closed || monotonicMs() + RETRY_PAUSE_MS >= untilMs) return undefined;
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+    }
+  }
+
+  /** The first who still waits, and is such a one. Those who don't wait any more leave the queue. */
+  #first(matches: (waiter: Waiter) => boolean = () => true): Waiter | undefined {
+    while (this.#waiters.peek()?.settled) this.#waiters.shift();
+    const first = this.#waiters.peek();
+    return first && matches(first) ? first : undefined;
+  }
+
+  #refuseAll(error: unknown): void {
+    for (let waiter = this.#waiters.shift(); waiter; waiter = this.#waiters.shift()) waiter.refuse(error);
+  }
+
+  #untilWoken(expiresInMs: number): Promise<void> {
+    this.#join();
+    const pollMs = expiresInMs < 0 ? FALLBACK_POLL_MS : Math.min(expiresInMs + 1, FALLBACK_POLL_MS);
+    return this.#sleep(pollMs);
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (this.#heard || this.#live === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.#rouse = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    clearTimeout(timer);
+    this.#rouse = undefined;
+  }
+
+  #stir(): void {
+    this.#heard = true;
+    this.#rouse?.();
+  }
+
+  #join(): void {
+    if (this.#joined) return;
+    this.#joined = true;
+    this.#host.wakeups.join(this.#keys.channel, () => this.#stir());
+  }
+
+  #leave(): void {
+    if (this.#joined) this.#host.wakeups.leave(this.#keys.channel);
+    this.#joined = false;
+    this.#host.idle();
+  }
+}
+
+/** The command may be sent again: Redis could not be reached, or its reply was lost. */
+function isPassing(error: unknown): boolean {
+  return error instanceof NotExecuted || error instanceof OutcomeUnknown;
+}
