@@ -106,6 +106,8 @@ function replyOf(outcome: Outcome, saleId: string): Reply {
       );
     case 'invalid_request':
       return problem('invalid_request', { detail: outcome.detail });
+    case 'refused':
+      return problem('refused', { detail: outcome.reason });
     case 'idempotency_mismatch':
       return problem('idempotency_mismatch', { orderId: outcome.orderId, quantity: outcome.quantity });
     default:

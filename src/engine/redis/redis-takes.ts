@@ -10,7 +10,7 @@ const SHORT: TakeResult = { kind: 'short' };
 
 /** Error replies with which Redis refuses a script before its first write, and ioredis a command that it can't send. */
 const REFUSED =
-  /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
+  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
 
 export interface RedisTakeOptions {
   /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
@@ -83,8 +83,8 @@ export class RedisTakes implements TakeStore {
     this.#redis.publish(this.#keys.hints, `${saleId} ${segments.join(' ')}`).catch(() => {});
   }
 
-  #head({ generation, lane, ticket }: TakeBatch) {
-    return { generation, lane, ticket, maxLogOrders: this.#options.maxLogOrders };
+  #head({ generation, lane, ticket, fencingToken }: TakeBatch) {
+    return { generation, lane, ticket, fencingToken, maxLogOrders: this.#options.maxLogOrders };
   }
 
   #keysOf(batch: TakeBatch): SegmentKeys {

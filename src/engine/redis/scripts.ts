@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { SaleState, TakeOrder } from '../contract.ts';
+import { fenced, fenceKey } from './fenced.ts';
 import type { SegmentKeys } from './keys.ts';
 
 export const STALE = 'stale';
@@ -10,6 +11,7 @@ const source = (name: string) => readFileSync(new URL(`./lua/${name}.lua`, impor
 
 const SCRIPTS = {
   take: { lua: source('take'), numberOfKeys: 3 },
+  fencedTake: { lua: fenced(source('take')), numberOfKeys: 4 },
   recall: { lua: source('recall'), numberOfKeys: 2 },
   advance: { lua: source('advance'), numberOfKeys: 2 },
   compensate: { lua: source('compensate'), numberOfKeys: 2 },
@@ -23,6 +25,7 @@ const SCRIPTS = {
 const REFILL_AND_TAKE = source('refill-and-take').replace(/--include (\w+)/g, (_, name: string) =>
   source(name),
 );
+const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
 const SET_STATE = source('set-state');
 const SNAPSHOT = source('snapshot');
 
@@ -50,8 +53,13 @@ export class Scripts {
   }
 
   take(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Promise<RawTakeReply> {
-    const { segment, buyers, log } = keys;
-    return this.#commands.take(segment, buyers, log, ...takeArguments(head, orders)) as Promise<RawTakeReply>;
+    const { segment, buyers, log, lock } = keys;
+    const args = takeArguments(head, orders);
+    const reply =
+      head.fencingToken === undefined
+        ? this.#commands.take(segment, buyers, log, ...args)
+        : this.#commands.fencedTake(fenceKey(lock), segment, buyers, log, head.fencingToken, ...args);
+    return reply as Promise<RawTakeReply>;
   }
 
   /** Sent with its source, as the number of keys differs from sale to sale; refills are rare. */
@@ -64,11 +72,18 @@ export class Scripts {
     const takeKeys = [keys.segment, keys.buyers, keys.log];
     const refillKeys = [...refill.segments, refill.sale];
     const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.wanted];
+    const { fencingToken } = head;
+    const [lua, fenceKeys, token] =
+      fencingToken === undefined
+        ? [REFILL_AND_TAKE, [], []]
+        : [FENCED_REFILL_AND_TAKE, [fenceKey(keys.lock)], [fencingToken]];
     return this.#redis.eval(
-      REFILL_AND_TAKE,
-      refillKeys.length + takeKeys.length,
+      lua,
+      fenceKeys.length + refillKeys.length + takeKeys.length,
+      ...fenceKeys,
       ...refillKeys,
       ...takeKeys,
+      ...token,
       refillKeys.length,
       refillArguments.length,
       ...refillArguments,
@@ -141,6 +156,8 @@ export interface TakeHead {
   readonly lane: number;
   readonly ticket: number;
   readonly maxLogOrders: number;
+  /** `undefined`: the take is not under a lock. */
+  readonly fencingToken?: number | undefined;
 }
 
 function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
