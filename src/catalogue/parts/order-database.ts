@@ -84,13 +84,16 @@ export class OrderDatabase {
     return rows;
   }
 
-  /** A strategy whose stock and orders are here. */
-  strategy(sell: Sell): Strategy {
+  /** A strategy whose stock and orders are here; it lets go of `locks` when it is closed. */
+  strategy(sell: Sell, locks?: { disconnect(): void }): Strategy {
     return {
       sell,
       sold: () => this.sold(),
       left: () => this.stock(),
-      close: () => this.pool.end(),
+      close: async () => {
+        locks?.disconnect();
+        await this.pool.end();
+      },
     };
   }
 }
