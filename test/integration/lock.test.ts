@@ -5,7 +5,7 @@ import { LockLost, LockNotAcquired } from '../../src/engine/lock/lock-errors.ts'
 import { KEEP_MAX_MS, YIELD_MS } from '../../src/engine/lock/lock-limits.ts';
 import { Locks } from '../../src/engine/lock/locks.ts';
 import { freezeTime } from '../support/frozen-time.ts';
-import { isSettled, LockStage, quiet, untilTurned } from '../support/locks.ts';
+import { isSettled, LockStage, untilTurned } from '../support/locks.ts';
 
 let stage: LockStage;
 
@@ -135,7 +135,7 @@ describe('who waits', () => {
     freezeTime();
     const held = await one.lock(name);
     const waiting = other.lock(name);
-    await quiet();
+    await stage.quiet();
     expect(await isSettled(waiting)).toBe(false);
     await held.release();
     expect((await waiting).token).toBeGreaterThan(held.token);
@@ -148,11 +148,11 @@ describe('who waits', () => {
     await one.lock(name);
     const before = await stage.scriptCalls();
     const waiting = Array.from({ length: 41 }, () => other.lock(name));
-    await quiet();
+    await stage.quiet();
     const asked = (await stage.scriptCalls()) - before;
     // Refused once, then once more because only from then on releases are heard.
     expect(asked).toBe(2);
-    await quiet();
+    await stage.quiet();
     expect((await stage.scriptCalls()) - before).toBe(asked);
     await other.close();
     expect(await Promise.allSettled(waiting)).toHaveLength(41);
@@ -195,7 +195,7 @@ describe('who waits', () => {
     freezeTime();
     const held = await one.lock(name);
     const elsewhere = other.lock(name);
-    await quiet();
+    await stage.quiet();
     const here = [one.lock(name), one.lock(name)] as const;
     await held.release();
     const next = await here[0];
@@ -205,7 +205,7 @@ describe('who waits', () => {
     const there = await elsewhere;
     expect(await isSettled(here[1])).toBe(false);
     vi.advanceTimersByTime(YIELD_MS);
-    await quiet();
+    await stage.quiet();
     await there.release();
     await here[1];
   });
@@ -217,14 +217,14 @@ describe('who waits', () => {
     const held = await one.lock(name);
     const waiting = other.lock(name, { waitMs: 300 });
     const refused = expect(waiting).rejects.toThrow(LockNotAcquired);
-    await quiet();
+    await stage.quiet();
     vi.advanceTimersByTime(299);
-    await quiet();
+    await stage.quiet();
     expect(await isSettled(waiting)).toBe(false);
     vi.advanceTimersByTime(1);
     await refused;
     await held.release();
-    await quiet();
+    await stage.quiet();
     expect(await stage.owner(name)).toBeNull();
   });
 

@@ -7,9 +7,11 @@ import { turn } from './frozen-time.ts';
 import { RedisServer } from './servers/redis-server.ts';
 import { TcpProxy } from './servers/tcp-proxy.ts';
 
+/** So short that a reconnection takes many of them, and that no ttl ends before it. */
+const STEP_MS = 5;
 const TURNS_LIMIT_MS = 10_000;
-/** A round trip or two to a Redis on this machine, as far as anybody can tell without asking. */
-const QUIET_TURNS = 200;
+/** More round trips, one behind the other, than anything takes that a test begins. */
+const QUIET_ROUND_TRIPS = 40;
 
 export class LockStage implements AsyncDisposable {
   readonly server: RedisServer;
@@ -62,6 +64,14 @@ export class LockStage implements AsyncDisposable {
     }
   }
 
+  /** Lets happen what needs I/O and no time. */
+  async quiet(): Promise<void> {
+    for (let i = 0; i < QUIET_ROUND_TRIPS; i++) {
+      await this.redis.ping();
+      await turn();
+    }
+  }
+
   /** Script calls so far: every attempt, renewal, release and fenced write is one. */
   async scriptCalls(): Promise<number> {
     const stats = await this.redis.info('commandstats');
@@ -97,9 +107,12 @@ export async function untilTurned(condition: () => boolean | Promise<boolean>, w
   }
 }
 
-/** Lets happen what needs I/O only. */
-export async function quiet(): Promise<void> {
-  for (let i = 0; i < QUIET_TURNS; i++) await turn();
+/** Waits for a condition while time goes on in small steps, and I/O beside it. */
+export function untilLater(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  return untilTurned(async () => {
+    await vi.advanceTimersByTimeAsync(STEP_MS);
+    return condition();
+  }, what);
 }
 
 /** Whether a promise is settled by now, without waiting for any I/O of its. */

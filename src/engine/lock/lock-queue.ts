@@ -80,7 +80,7 @@ export class LockQueue {
 
   /** @throws LockNotAcquired; NotExecuted (hasty only); BackendCorrupt; the signal's reason */
   async wait(options: WaitOptions): Promise<LockHandle | undefined> {
-    if (options.hasty && (this.#holder || this.#busy)) return undefined;
+    if (options.hasty && (this.#holder || this.#live > 0)) return undefined;
     if (this.#live >= MAX_WAITERS) throw new LockNotAcquired(this.#name, `${MAX_WAITERS} wait for it here`);
     this.#live++;
     const waiter = new Waiter(this.#name, options, {
@@ -124,30 +124,35 @@ export class LockQueue {
       });
   }
 
+  /** Asks until somebody has the lock, or nobody wants it any more and it is certain that this owner has not got it. */
   async #seek(owner: string): Promise<void> {
-    let inDoubt = false;
-    while (this.#live > 0) {
+    let inDoubtUntil = 0;
+    while (this.#live > 0 || monotonicMs() < inDoubtUntil) {
       this.#heard = false;
-      const sentAt = monotonicMs();
       try {
+        if (this.#live === 0) {
+          await this.#host.connection.release(this.#keys, owner);
+          return;
+        }
+        const sentAt = monotonicMs();
         const reply = await this.#host.connection.acquire(this.#keys, owner);
-        inDoubt = false;
+        inDoubtUntil = 0;
         this.#fault = undefined;
         if (reply.held) {
           this.#keptSince = sentAt;
           return await this.#pass({ owner, token: reply.token, sentAt });
         }
-        this.#first((waiter) => waiter.hasty)?.grant(undefined);
+        this.#firstHasty()?.grant(undefined);
         await this.#untilWoken(reply.expiresInMs);
       } catch (error) {
         if (!isPassing(error)) throw error;
-        inDoubt ||= error instanceof OutcomeUnknown;
-        if (!inDoubt) this.#first((waiter) => waiter.hasty)?.refuse(error);
+        if (this.#closed) return;
+        if (error instanceof OutcomeUnknown) inDoubtUntil = monotonicMs() + this.#host.times.ttlMs;
         this.#fault = error;
+        this.#firstHasty()?.failed(error);
         await this.#sleep(RETRY_PAUSE_MS);
       }
     }
-    if (inDoubt) await this.#giveBack(owner, monotonicMs() + this.#host.times.trustMs);
   }
 
   /** To the first who still waits; back, if there is none. */
@@ -249,11 +254,16 @@ export class LockQueue {
     }
   }
 
-  /** The first who still waits, and is such a one. Those who don't wait any more leave the queue. */
-  #first(matches: (waiter: Waiter) => boolean = () => true): Waiter | undefined {
+  /** The first who still waits. Those who don't wait any more leave the queue. */
+  #first(): Waiter | undefined {
     while (this.#waiters.peek()?.settled) this.#waiters.shift();
-    const first = this.#waiters.peek();
-    return first && matches(first) ? first : undefined;
+    return this.#waiters.peek();
+  }
+
+  /** Who is hasty came when nobody else was there. */
+  #firstHasty(): Waiter | undefined {
+    const first = this.#first();
+    return first?.hasty ? first : undefined;
   }
 
   #refuseAll(error: unknown): void {
@@ -267,7 +277,7 @@ export class LockQueue {
   }
 
   async #sleep(ms: number): Promise<void> {
-    if (this.#heard || this.#live === 0) return;
+    if (this.#heard) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       this.#rouse = resolve;

@@ -1,3 +1,4 @@
+import { OutcomeUnknown } from '../errors.ts';
 import { LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
 
@@ -22,6 +23,7 @@ export class Waiter {
   /** `undefined` is for the hasty. */
   readonly granted: Promise<LockHandle | undefined>;
   settled = false;
+  #inDoubt = false;
   #resolve!: (handle: LockHandle | undefined) => void;
   #reject!: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
@@ -45,6 +47,12 @@ export class Waiter {
 
   grant(handle: LockHandle | undefined): void {
     if (this.#settle()) this.#resolve(handle);
+  }
+
+  /** An attempt has failed: that is enough for the hasty, unless an earlier one may have succeeded for them. */
+  failed(error: unknown): void {
+    if (error instanceof OutcomeUnknown) this.#inDoubt = true;
+    else if (!this.#inDoubt) this.refuse(error);
   }
 
   refuse(error: unknown): void {
