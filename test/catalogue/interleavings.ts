@@ -1,7 +1,8 @@
 /** The interleavings that tell right from wrong, each written once and run on every strategy that it concerns. */
 import { WATCHDOG_TTL_MS } from '../../src/catalogue/b7-watchdog.ts';
-import type { Outcome, Point, SellingRow } from '../../src/catalogue/contract.ts';
-import { Lab, type LabNode, type LabOptions } from './lab.ts';
+import type { Outcome, Point, SellingRow, Setting } from '../../src/catalogue/contract.ts';
+import { random } from '../support/random.ts';
+import { buyersOf, Lab, type LabNode, type LabOptions, tally } from './lab.ts';
 
 /**
  * S2: `count` buyers ask at once, and all of them stand at `point` at the same time, as far as the strategy lets them;
@@ -65,4 +66,48 @@ export async function frozenHolder(row: SellingRow, ms: number, options: LabOpti
     sold: (await second!.sold()).length,
     left: await second!.left(),
   };
+}
+
+/** S5's user service hangs for so long, and then answers all who have asked. */
+const HANG_MS = 11_000;
+
+/**
+ * S5: the check of a buyer hangs for longer than a lock of ten seconds lives. Again and again one buyer asks, a second
+ * one when ten seconds have passed, then the service answers both. Where both have read the stock, they go on together.
+ */
+export async function hangingCheck(row: SellingRow, stock: number, pairs: number) {
+  await using lab = await Lab.open(row, { stock });
+  let check: Setting['checkBuyer'] = async () => {};
+  const nodes = await lab.nodes(2, { checkBuyer: (buyerId) => check(buyerId) });
+  const outcomes: Outcome[] = [];
+  for (let pair = 0; pair < pairs; pair++) {
+    check = lab.hangingCheck(HANG_MS);
+    const first = nodes[0]!.begin(`first-${pair}`, 'read', 'taken');
+    await lab.atRest(first);
+    await lab.time.pass(HANG_MS - 1_000);
+    const second = nodes[1]!.begin(`second-${pair}`, 'read', 'taken');
+    await lab.atRest(second);
+    await lab.time.pass(1_000);
+    await lab.atRest(first, second);
+    // No time passes any more: who waits for a lock is woken by its release.
+    outcomes.push(...(await Promise.all([first.finish(), second.finish()])));
+  }
+  return { outcomes: tally(outcomes), sold: (await nodes[0]!.sold()).length, left: await nodes[0]!.left() };
+}
+
+/** S1: 20,000 requests of 200 clients on two nodes, for 100 units, by 500 buyers who are drawn from `seed`. */
+export async function crowdOfBuyers(row: SellingRow, seed: number, options: LabOptions = {}) {
+  const [clients, requestsEach, firstBuyer, lastBuyer] = [200, 100, 100_003, 100_502];
+  await using lab = await Lab.open(row, { stock: 100, ...options });
+  const nodes = await lab.nodes(2);
+  const { whole } = random(seed);
+  const outcomes: Outcome[] = [];
+  const client = async (node: LabNode) => {
+    for (let i = 0; i < requestsEach; i++) {
+      outcomes.push(await node.sell(String(whole(firstBuyer, lastBuyer))));
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, i) => client(nodes[i % 2]!)));
+  const sold = buyersOf(await nodes[0]!.sold());
+  return { answered: outcomes.length, sold: sold.length, buyers: new Set(sold).size };
 }

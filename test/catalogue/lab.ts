@@ -89,7 +89,9 @@ export class Lab implements AsyncDisposable {
   hangingCheck(ms: number): (buyerId: string) => Promise<void> {
     const answersAt = this.time.now + ms;
     const clock = this.time.clock(callFallsAsleep);
-    return () => clock.sleep(answersAt - this.time.now);
+    return async () => {
+      if (this.time.now < answersAt) await clock.sleep(answersAt - this.time.now);
+    };
   }
 
   nodes(count: number, setting: Partial<Setting> = {}): Promise<LabNode[]> {

@@ -39,6 +39,20 @@ export class RedisShop {
     return Number(await this.redis.get(this.stockKey));
   }
 
+  /**
+   * @returns false if Redis has refused, and the order is surely not there
+   * @throws the connection's error: then it may be
+   */
+  async record(orderId: string, buyerId: string): Promise<boolean> {
+    try {
+      await this.redis.rpush(this.ordersKey, encodeOrder(orderId, buyerId));
+      return true;
+    } catch (error) {
+      if ((error as Error).name === 'ReplyError') return false;
+      throw error;
+    }
+  }
+
   async sold(): Promise<SoldOrder[]> {
     return (await this.redis.lrange(this.ordersKey, 0, -1)).map(decodeOrder);
   }
