@@ -94,7 +94,10 @@ export interface SellingRow extends RowBase {
   readonly limit: Safety | 'not-checked';
   /** Why units may stay unsold although buyers ask for them, `''` if they don't. */
   readonly undersells: string;
-  /** The first node that opens a sale puts up its stock; the others find it. */
+  /**
+   * The first node that opens a sale puts up its stock; the others find it. They are opened one after the other.
+   * @throws what the stores throw if they can't be reached
+   */
   open(stores: Stores, sale: SaleSpec, setting?: Setting): Promise<Strategy>;
 }
 

@@ -94,8 +94,10 @@ export class Lab implements AsyncDisposable {
     };
   }
 
-  nodes(count: number, setting: Partial<Setting> = {}): Promise<LabNode[]> {
-    return Promise.all(Array.from({ length: count }, () => this.node(setting)));
+  async nodes(count: number, setting: Partial<Setting> = {}): Promise<LabNode[]> {
+    const nodes: LabNode[] = [];
+    while (nodes.length < count) nodes.push(await this.node(setting));
+    return nodes;
   }
 
   /** Starts a sale of one unit, held up where it comes to one of these points. */
