@@ -92,14 +92,16 @@ export class WatchdogLocks {
       let ttl = await this.#tryOnce(lock, holder, WATCHDOG_TTL_MS);
       while (ttl !== null && clock.now() < giveUpAt) {
         const bell = await this.#bells.listen(lock);
-        // It may have become free before the bell was there to ring.
-        ttl = await this.#tryOnce(lock, holder, WATCHDOG_TTL_MS);
-        if (ttl !== null) {
+        try {
+          // It may have become free before the bell was there to ring.
+          ttl = await this.#tryOnce(lock, holder, WATCHDOG_TTL_MS);
+          if (ttl === null) break;
           await steps.at('waiting');
           await clock.sleep(Math.min(ttl, giveUpAt - clock.now()), bell.signal);
           ttl = await this.#tryOnce(lock, holder, WATCHDOG_TTL_MS);
+        } finally {
+          bell.leave();
         }
-        bell.leave();
       }
       return ttl === null ? this.#hold(lock, holder) : undefined;
     };

@@ -8,25 +8,14 @@
  */
 import { createHash } from 'node:crypto';
 import { Board } from '../engine/board.ts';
-import type { Outcome as EngineOutcome, Sale } from '../engine/contract.ts';
+import type { Outcome as EngineOutcome } from '../engine/contract.ts';
 import { Engine } from '../engine/engine.ts';
 import { OrderIds } from '../engine/order-id.ts';
-import { connect, takeClient } from '../engine/redis/clients.ts';
 import { RedisBackend } from '../engine/redis/redis-backend.ts';
 import { SaleDirectory } from '../node/sale-directory.ts';
-import {
-  failed,
-  LIMIT_REACHED,
-  needed,
-  type Outcome,
-  type SaleSpec,
-  type SellingRow,
-  SOLD,
-  SOLD_OUT,
-} from './contract.ts';
-import { shares } from './parts/shares.ts';
+import { failed, LIMIT_REACHED, needed, type Outcome, type SellingRow, SOLD, SOLD_OUT } from './contract.ts';
+import { GENERATION, putUp, segmentsOf, workerNumber } from './parts/stockade-sale.ts';
 
-const GENERATION = 1;
 const TAKE_TIMEOUT_MS = 1_000;
 const REQUEST_DEADLINE_MS = 5_000;
 const LANE_CAPACITY = 100_000;
@@ -85,45 +74,6 @@ export const d3: SellingRow = {
     };
   },
 };
-
-/** As a rebuild does: every segment, then the record that opens them. */
-async function putUp(backend: RedisBackend, spec: SaleSpec): Promise<void> {
-  const perBuyerLimit = 1;
-  const parts = shares(spec.stock, spec.segments);
-  for (const ref of segmentsOf(spec)) {
-    await backend.sales.loadSegment({ ...ref, left: parts[ref.segment]!, perBuyerLimit });
-  }
-  const sale: Sale = {
-    id: spec.id,
-    title: '',
-    stock: spec.stock,
-    segments: spec.segments,
-    startsAt: 0,
-    endsAt: undefined,
-    perBuyerLimit,
-    payWithinSeconds: undefined,
-    priceMinor: undefined,
-    faceValueMinor: undefined,
-    currency: undefined,
-    shopId: undefined,
-    metadata: {},
-  };
-  await backend.sales.publish({ sale, state: 'open', generation: GENERATION });
-}
-
-function segmentsOf({ id, segments }: SaleSpec) {
-  return Array.from({ length: segments }, (_, segment) => ({ saleId: id, segment, generation: GENERATION }));
-}
-
-/** Nodes lease their numbers from Postgres; here they are counted. */
-async function workerNumber({ url, keyPrefix }: { url: string; keyPrefix: string }): Promise<number> {
-  const redis = await connect(takeClient(url));
-  try {
-    return await redis.incr(`${keyPrefix}workers`);
-  } finally {
-    redis.disconnect();
-  }
-}
 
 function outcomeOf({ code }: EngineOutcome): Outcome {
   switch (code) {
