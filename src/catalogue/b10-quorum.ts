@@ -6,9 +6,9 @@
  * From: Redlock (S. Sanfilippo), and the debate about it: M. Kleppmann, "How to do distributed locking" (2016).
  */
 import { Redis } from 'ioredis';
-import { owned } from './b6-compare-and-delete.ts';
+import { deleteIfMine, owned } from './b6-compare-and-delete.ts';
 import { needed, type SellingRow, type Setting } from './contract.ts';
-import { type Acquire, type Hold, LOCK_TTL_MS, sellingUnder, spinning } from './parts/lock.ts';
+import { type Acquire, LOCK_TTL_MS, sellingUnder, spinning } from './parts/lock.ts';
 import { RedisShop } from './parts/redis-shop.ts';
 import { PLAIN_SETTING } from './setting.ts';
 
@@ -42,12 +42,13 @@ function byMajority(servers: readonly Redis[], lock: string, { clock }: Setting)
   return async (holder) => {
     const began = clock.now();
     const answers = await Promise.allSettled(eachAcquire.map((acquire) => acquire(holder)));
-    const holds = answers.flatMap((answer) => (answer.status === 'fulfilled' ? (answer.value ?? []) : []));
+    const granted = answers.filter((answer) => answer.status === 'fulfilled' && answer.value !== undefined);
+    // On all: a server that did not answer may have granted it.
     const release = async () => {
-      await Promise.allSettled(holds.map((hold: Hold) => hold.release()));
+      await Promise.allSettled(servers.map((redis) => deleteIfMine(redis, lock, holder)));
     };
     const validMs = LOCK_TTL_MS - DRIFT_MS - (clock.now() - began);
-    if (holds.length >= majority && validMs > 0) return { release };
+    if (granted.length >= majority && validMs > 0) return { release };
     await release();
     return undefined;
   };

@@ -40,17 +40,24 @@ function lowestNumber(zookeeper: ZooKeeperClient, folder: string, { steps, clock
     const giveUpAt = clock.now() + LOCK_WAIT_MS;
     const mine = await numbered(zookeeper, folder, holder);
     const release = () => persistently(zookeeper, () => zookeeper.remove(`${folder}/${mine}`));
-    for (;;) {
-      const before = await predecessor(zookeeper, folder, mine);
-      if (before === undefined) return { release };
-      const changed = new AbortController();
-      const path = `${folder}/${before}`;
-      if (await persistently(zookeeper, () => zookeeper.exists(path, () => changed.abort()))) {
-        await steps.at('waiting');
-        await clock.sleep(giveUpAt - clock.now(), changed.signal);
+    try {
+      while (clock.now() < giveUpAt) {
+        const before = await predecessor(zookeeper, folder, mine);
+        if (before === undefined) return { release };
+        const changed = new AbortController();
+        const path = `${folder}/${before}`;
+        if (await persistently(zookeeper, () => zookeeper.exists(path, () => changed.abort()))) {
+          await steps.at('waiting');
+          await clock.sleep(giveUpAt - clock.now(), changed.signal);
+        }
       }
-      if (clock.now() >= giveUpAt) return void (await release());
+    } catch (error) {
+      // A node that was left behind would block everybody for as long as this session lives.
+      await release().catch(() => {});
+      throw error;
     }
+    await release();
+    return undefined;
   };
 }
 

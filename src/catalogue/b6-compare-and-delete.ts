@@ -35,10 +35,10 @@ return 0
 export function owned(redis: Redis, lock: string): Acquire {
   return async (holder) => {
     if ((await redis.set(lock, holder, 'PX', LOCK_TTL_MS, 'NX')) === null) return undefined;
-    return {
-      release: async () => {
-        await redis.eval(DELETE_IF_MINE, 1, lock, holder);
-      },
-    };
+    return { release: () => deleteIfMine(redis, lock, holder) };
   };
+}
+
+export async function deleteIfMine(redis: Redis, lock: string, holder: string): Promise<void> {
+  await redis.eval(DELETE_IF_MINE, 1, lock, holder);
 }

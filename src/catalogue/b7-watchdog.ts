@@ -7,11 +7,11 @@
  * From: the design of Redisson's RLock: a hash of holder -> count, 30 s, renewed every 10 s, publish on release.
  */
 import type { Redis } from 'ioredis';
-import { connect, subscriberClient, takeClient } from '../engine/redis/clients.ts';
+import { subscriberClient, takeClient } from '../engine/redis/clients.ts';
 import { needed, type SellingRow, type Setting } from './contract.ts';
 import { Bells } from './parts/bells.ts';
 import { type Acquire, type Hold, LOCK_WAIT_MS, sellingUnder } from './parts/lock.ts';
-import { RedisShop } from './parts/redis-shop.ts';
+import { connected, RedisShop } from './parts/redis-shop.ts';
 import { script } from './parts/script.ts';
 import { PLAIN_SETTING } from './setting.ts';
 
@@ -80,8 +80,8 @@ export class WatchdogLocks {
   }
 
   static async open(url: string, setting: Setting): Promise<WatchdogLocks> {
-    const redis = await connect(takeClient(url));
-    return new WatchdogLocks(redis, await connect(subscriberClient(url)), setting);
+    const redis = await connected(takeClient(url));
+    return new WatchdogLocks(redis, await connected(subscriberClient(url)), setting);
   }
 
   /** A holder who has the lock gets it again, and must let it go as often. */

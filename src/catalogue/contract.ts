@@ -122,7 +122,7 @@ export type Row = SellingRow | NamingRow;
 export interface Setting {
   readonly steps: Steps;
   readonly clock: Clock;
-  /** The shop's own check of a buyer, made inside the critical section where there is one. */
+  /** The shop's own check of a buyer, which may be slow: C1 makes it while holding its lock, and so do B3 to B12. */
   checkBuyer(buyerId: string): Promise<void>;
 }
 

@@ -11,8 +11,9 @@
  * - Anybody who buys twice knows how much was sold in between, and the next id.
  * From: the global id of voucher shops, after Twitter's Snowflake.
  */
-import { connect, takeClient } from '../engine/redis/clients.ts';
+import { takeClient } from '../engine/redis/clients.ts';
 import { type NamingRow, needed } from './contract.ts';
+import { connected } from './parts/redis-shop.ts';
 import { MACHINE_CLOCK } from './setting.ts';
 
 export const EPOCH_MS = Date.UTC(2022, 0, 1);
@@ -27,7 +28,7 @@ export const e1: NamingRow = {
   guessable: true,
   roundTrips: 1,
   async open(stores, _node, clock = MACHINE_CLOCK) {
-    const redis = await connect(takeClient(needed(stores, 'redis')));
+    const redis = await connected(takeClient(needed(stores, 'redis')));
     return {
       next: async () => {
         const now = clock.now();

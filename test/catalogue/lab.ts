@@ -169,7 +169,7 @@ export class LabNode {
   readonly #lab: Lab;
   readonly #name: string;
   readonly #strategy: Strategy;
-  #closed = false;
+  #closed: Promise<void> | undefined;
 
   constructor(lab: Lab, name: string, strategy: Strategy, clock: NodeClock) {
     this.#lab = lab;
@@ -198,13 +198,14 @@ export class LabNode {
   async die(): Promise<void> {
     this.clock.frozen = true;
     await this.#lab.cutSessions(this.#name);
-    if (!this.#lab.stores.postgres) await this.close();
+    const closed = this.close();
+    // A pool of Postgres waits for the calls that have a connection, and those of the dead end with the test.
+    if (!this.#lab.stores.postgres) await closed;
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#strategy.close();
+  close(): Promise<void> {
+    this.#closed ??= this.#strategy.close();
+    return this.#closed;
   }
 }
 

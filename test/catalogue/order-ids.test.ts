@@ -99,7 +99,7 @@ describe('what an id gives away', () => {
   });
 });
 
-describe('the day’s counter of E1', () => {
+describe('the counter of E1, which is a new one each day', () => {
   /** The id that is given when the counter has got as far as `count` at `ms`. */
   async function idAt(names: OrderNames, ms: number, count: number): Promise<bigint> {
     time.ms = ms;

@@ -79,7 +79,7 @@ describe('a holder dies', () => {
   });
 });
 
-describe('a slow holder lets go of a lock that has expired meanwhile, and is the next one’s by now', () => {
+describe('a slow holder lets go of a lock that has expired, and that another has by now', () => {
   test.each([
     ['B4', b4, 'written'],
     ['B5', b5, 'compared'],

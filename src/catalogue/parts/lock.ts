@@ -24,7 +24,8 @@ export function spinning({ steps, clock }: Setting, tryOnce: Acquire): Acquire {
       const hold = await tryOnce(holder);
       if (hold || clock.now() >= giveUpAt) return hold;
       await steps.at('waiting');
-      await clock.sleep(SPIN_MS);
+      // Spread, so that those who were refused together don't ask again together.
+      await clock.sleep(SPIN_MS * (1 + Math.random()));
     }
   };
 }
@@ -47,7 +48,7 @@ export async function under(
   work: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const hold = await acquire(holder);
-  if (!hold) return failed(`another holds the lock, and has for ${LOCK_WAIT_MS} ms`);
+  if (!hold) return failed(`the lock was not to be had within ${LOCK_WAIT_MS} ms`);
   try {
     return await work();
   } finally {

@@ -25,7 +25,7 @@ export class RedisShop {
   }
 
   static async open({ keyPrefix, ...stores }: Stores, { id, stock }: SaleSpec): Promise<RedisShop> {
-    const redis = await connect(takeClient(needed({ keyPrefix, ...stores }, 'redis')));
+    const redis = await connected(takeClient(needed({ keyPrefix, ...stores }, 'redis')));
     const shop = new RedisShop(redis, `${keyPrefix}{${id}}`);
     await redis.set(shop.stockKey, stock, 'NX');
     return shop;
@@ -68,6 +68,16 @@ export class RedisShop {
         locks?.disconnect();
       },
     };
+  }
+}
+
+/** @throws NotExecuted if the server can't be reached; nobody goes on trying then */
+export async function connected(client: Redis): Promise<Redis> {
+  try {
+    return await connect(client);
+  } catch (error) {
+    client.disconnect();
+    throw error;
   }
 }
 

@@ -1,8 +1,9 @@
 /** What sync and the leases of worker numbers do for Stockade in earnest, done by hand for D3. */
 import type { Sale } from '../../engine/contract.ts';
-import { connect, takeClient } from '../../engine/redis/clients.ts';
+import { takeClient } from '../../engine/redis/clients.ts';
 import type { RedisBackend } from '../../engine/redis/redis-backend.ts';
 import type { SaleSpec } from '../contract.ts';
+import { connected } from './redis-shop.ts';
 import { shares } from './shares.ts';
 
 export const GENERATION = 1;
@@ -38,7 +39,7 @@ export function segmentsOf({ id, segments }: SaleSpec) {
 
 /** Nodes lease their numbers from Postgres; here they are counted. */
 export async function workerNumber({ url, keyPrefix }: { url: string; keyPrefix: string }): Promise<number> {
-  const redis = await connect(takeClient(url));
+  const redis = await connected(takeClient(url));
   try {
     return await redis.incr(`${keyPrefix}workers`);
   } finally {

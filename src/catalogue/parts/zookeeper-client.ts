@@ -128,6 +128,7 @@ export class ZooKeeperClient {
     const body = new JuteWriter().string(path).bool(true);
     return this.#ask('exists', path, body, () => true).catch((error) => {
       unless(NO_NODE)(error);
+      watches.delete(onChange);
       return false;
     });
   }
