@@ -13,32 +13,31 @@ import { BackendCorrupt } from '../errors.ts';
 import { monotonicMs } from '../monotonic.ts';
 import { type LockTimes, RETRY_PAUSE_MS } from './lock-limits.ts';
 
-export interface LeaseOptions {
-  readonly times: LockTimes;
-  /** When the command that acquired the lock was sent, on the clock of `monotonicMs`. */
-  readonly sentAt: number;
+/** What a lease needs of its holder. */
+export interface LeaseHost {
   /** @returns false if somebody else holds the lock, or nobody. @throws if that is not known */
-  readonly renew: () => Promise<boolean>;
+  renew(): Promise<boolean>;
   /** Called once, at once. */
-  readonly lost: (reason: string, cause?: unknown) => void;
+  lost(reason: string, cause?: unknown): void;
 }
 
 export class Lease {
-  readonly #options: LeaseOptions;
+  readonly #host: LeaseHost;
+  readonly #times: LockTimes;
   #trustedUntil: number;
   #over = false;
   #renewal: NodeJS.Timeout;
-  #expiry: NodeJS.Timeout;
+  /** Runs from the first renewal on: no lock is renewed so late that its time could be over by then. */
+  #expiry: NodeJS.Timeout | undefined;
   #lastFault: unknown;
 
-  constructor(options: LeaseOptions) {
-    const { times, sentAt } = options;
-    this.#options = options;
+  /** @param sentAt when the command that acquired the lock was sent, on the clock of `monotonicMs` */
+  constructor(host: LeaseHost, times: LockTimes, sentAt: number) {
+    this.#host = host;
+    this.#times = times;
     this.#trustedUntil = sentAt + times.trustMs;
     this.#renewal = setTimeout(() => void this.#renew(), times.renewEveryMs);
-    this.#expiry = setTimeout(() => this.#expire(), this.#trustedUntil - monotonicMs());
     this.#renewal.unref();
-    this.#expiry.unref();
   }
 
   get trusted(): boolean {
@@ -56,13 +55,15 @@ export class Lease {
   }
 
   async #renew(): Promise<void> {
+    if (!this.#expiry) this.#expire();
+    if (this.#over) return;
     const sentAt = monotonicMs();
-    let pauseMs = this.#options.times.renewEveryMs;
+    let pauseMs = this.#times.renewEveryMs;
     try {
-      const renewed = await this.#options.renew();
+      const renewed = await this.#host.renew();
       if (this.#over) return;
       if (!renewed) return this.#lose('the renewal was refused: somebody else holds it, or nobody');
-      this.#trustedUntil = sentAt + this.#options.times.trustMs;
+      this.#trustedUntil = sentAt + this.#times.trustMs;
     } catch (error) {
       if (this.#over) return;
       if (error instanceof BackendCorrupt) return this.#lose('it can’t be renewed', error);
@@ -76,7 +77,7 @@ export class Lease {
   #expire(): void {
     const leftMs = this.#trustedUntil - monotonicMs();
     if (leftMs <= 0) {
-      this.#lose(`no renewal was confirmed within ${this.#options.times.trustMs} ms`, this.#lastFault);
+      this.#lose(`no renewal was confirmed within ${this.#times.trustMs} ms`, this.#lastFault);
       return;
     }
     this.#expiry = setTimeout(() => this.#expire(), leftMs);
@@ -85,6 +86,6 @@ export class Lease {
 
   #lose(reason: string, cause?: unknown): void {
     this.end();
-    this.#options.lost(reason, cause);
+    this.#host.lost(reason, cause);
   }
 }

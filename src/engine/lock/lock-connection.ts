@@ -21,7 +21,8 @@ export class LockConnection {
 
   constructor(redis: Redis, times: LockTimes) {
     this.#redis = redis;
-    this.#cork = corking(redis);
+    // Many sections end with the timers of one turn: their commands leave in one write.
+    this.#cork = corking(redis, setImmediate);
     this.#scripts = new LockScripts(redis);
     this.#times = times;
   }
@@ -52,24 +53,25 @@ export class LockConnection {
     }
     this.#cork();
     const { answerWithinMs } = this.#times;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
         reject(new OutcomeUnknown(`no reply from Redis within ${answerWithinMs} ms`));
         this.#redis.disconnect(true);
       }, answerWithinMs);
+      send().then(
+        (reply) => {
+          clearTimeout(timer);
+          resolve(reply);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          reject(this.#sorted(error));
+        },
+      );
     });
-    try {
-      return await Promise.race([send(), late]);
-    } catch (error) {
-      throw this.#sorted(error);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #sorted(error: unknown): Error {
-    if (error instanceof OutcomeUnknown) return error;
     const message = error instanceof Error ? error.message : String(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
     if (REFUSED.test(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);

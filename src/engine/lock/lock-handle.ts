@@ -3,9 +3,9 @@ import { LockLost } from './lock-errors.ts';
 
 /** What a handle needs of where it comes from. */
 export interface HandleHost {
-  readonly trusted: () => boolean;
+  readonly trusted: boolean;
   /** @returns false if the lock turned out to be lost */
-  readonly release: () => Promise<boolean>;
+  release(): Promise<boolean>;
 }
 
 /**
@@ -29,7 +29,7 @@ export class LockHandle {
 
   /** False as soon as the lock is released, lost, or can't be trusted any more. */
   get held(): boolean {
-    return this.#holds > 0 && this.#loss === undefined && this.#host.trusted();
+    return this.#holds > 0 && this.#loss === undefined && this.#host.trusted;
   }
 
   /** Aborted with a LockLost as soon as the lock is lost. */

@@ -13,10 +13,10 @@
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { monotonicMs } from '../monotonic.ts';
-import { Lease } from './lease.ts';
+import { Lease, type LeaseHost } from './lease.ts';
 import type { LockConnection } from './lock-connection.ts';
 import { LockNotAcquired } from './lock-errors.ts';
-import { LockHandle } from './lock-handle.ts';
+import { type HandleHost, LockHandle } from './lock-handle.ts';
 import type { LockKeys } from './lock-keys.ts';
 import {
   FALLBACK_POLL_MS,
@@ -26,8 +26,7 @@ import {
   RETRY_PAUSE_MS,
   YIELD_MS,
 } from './lock-limits.ts';
-import type { AcquireReply } from './lock-scripts.ts';
-import { Waiter, type WaitOptions } from './waiter.ts';
+import { type Place, Waiter, type WaitOptions } from './waiter.ts';
 import type { Wakeups } from './wakeups.ts';
 
 /** What a queue needs of the process that it lives in. */
@@ -41,19 +40,45 @@ export interface QueueHost {
   idle(): void;
 }
 
-interface Holder {
-  readonly owner: string;
-  readonly handle: LockHandle;
-  readonly lease: Lease;
-}
-
+/** A lock that was got, and when the command was sent that got it. */
 interface Got {
   readonly owner: string;
   readonly token: number;
   readonly sentAt: number;
 }
 
-export class LockQueue {
+/** Who holds the lock here: ties its handle and its lease to the queue. */
+class Holder implements HandleHost, LeaseHost {
+  readonly owner: string;
+  readonly handle: LockHandle;
+  readonly lease: Lease;
+  readonly #queue: LockQueue;
+
+  constructor(queue: LockQueue, name: string, { owner, token, sentAt }: Got, times: LockTimes) {
+    this.#queue = queue;
+    this.owner = owner;
+    this.handle = new LockHandle(name, token, this);
+    this.lease = new Lease(this, times, sentAt);
+  }
+
+  get trusted(): boolean {
+    return this.lease.trusted;
+  }
+
+  renew(): Promise<boolean> {
+    return this.#queue.renew(this);
+  }
+
+  release(): Promise<boolean> {
+    return this.#queue.release(this);
+  }
+
+  lost(reason: string, cause?: unknown): void {
+    this.#queue.lost(this, reason, cause);
+  }
+}
+
+export class LockQueue implements Place {
   readonly #name: string;
   readonly #keys: LockKeys;
   readonly #host: QueueHost;
@@ -67,7 +92,6 @@ export class LockQueue {
   #joined = false;
   #heard = false;
   #rouse: (() => void) | undefined;
-  /** Why the last attempt has failed, if it has. */
   #fault: unknown;
   /** Since when this process has had the lock without a break. */
   #keptSince = 0;
@@ -83,15 +107,45 @@ export class LockQueue {
     if (options.hasty && (this.#holder || this.#live > 0)) return undefined;
     if (this.#live >= MAX_WAITERS) throw new LockNotAcquired(this.#name, `${MAX_WAITERS} wait for it here`);
     this.#live++;
-    const waiter = new Waiter(this.#name, options, {
-      gone: () => {
-        if (--this.#live === 0) this.#stir();
-      },
-      fault: () => this.#fault,
-    });
+    const waiter = new Waiter(this.#name, options, this);
     this.#waiters.push(waiter);
     this.#pump();
     return waiter.granted;
+  }
+
+  /** For a waiter, who is settled. */
+  gone(): void {
+    if (--this.#live === 0) this.#stir();
+  }
+
+  /** For a waiter, whose time is over: why the last attempt has failed, if it has. */
+  get fault(): unknown {
+    return this.#fault;
+  }
+
+  /** For the holder's lease. */
+  renew({ owner }: Holder): Promise<boolean> {
+    return this.#host.connection.renew(this.#keys, owner);
+  }
+
+  /** For the holder's lease. */
+  lost(holder: Holder, reason: string, cause: unknown): void {
+    if (this.#holder === holder) this.#holder = undefined;
+    holder.handle.lose(reason, cause);
+    this.#pump();
+  }
+
+  /** For the holder's handle. @returns false if the lock turned out to be lost */
+  async release(holder: Holder): Promise<boolean> {
+    holder.lease.end();
+    this.#holder = undefined;
+    if (this.#live > 0) {
+      if (monotonicMs() - this.#keptSince < KEEP_MAX_MS) return this.#handOver(holder);
+      return this.#releaseAndYield(holder);
+    }
+    const listeners = await this.#giveBack(holder.owner, holder.lease.trustedUntil);
+    this.#pump();
+    return listeners >= 0;
   }
 
   /** Refuses those who wait, and gives the lock back. */
@@ -116,12 +170,14 @@ export class LockQueue {
   /** What a seek throws has been told to those who waited. */
   #occupy(work: Promise<void>): void {
     this.#busy = true;
-    this.#work = work
-      .catch((error) => this.#refuseAll(error))
-      .finally(() => {
-        this.#busy = false;
-        this.#pump();
-      });
+    const over = () => {
+      this.#busy = false;
+      this.#pump();
+    };
+    this.#work = work.then(over, (error) => {
+      this.#refuseAll(error);
+      over();
+    });
   }
 
   /** Asks until somebody has the lock, or nobody wants it any more and it is certain that this owner has not got it. */
@@ -156,68 +212,33 @@ export class LockQueue {
   }
 
   /** To the first who still waits; back, if there is none. */
-  async #pass({ owner, token, sentAt }: Got): Promise<void> {
-    const { connection, times } = this.#host;
+  async #pass(got: Got): Promise<void> {
+    const { times } = this.#host;
     const waiter = this.#closed ? undefined : this.#first();
     if (!waiter) {
-      await this.#giveBack(owner, sentAt + times.trustMs);
+      await this.#giveBack(got.owner, got.sentAt + times.trustMs);
       return;
     }
-    const lease = new Lease({
-      times,
-      sentAt,
-      renew: () => connection.renew(this.#keys, owner),
-      lost: (reason, cause) => this.#lost(holder, reason, cause),
-    });
-    const handle = new LockHandle(this.#name, token, {
-      trusted: () => lease.trusted,
-      release: () => this.#release(holder),
-    });
-    const holder: Holder = { owner, handle, lease };
-    this.#holder = holder;
-    waiter.grant(handle);
-  }
-
-  #lost(holder: Holder, reason: string, cause: unknown): void {
-    if (this.#holder === holder) this.#holder = undefined;
-    holder.handle.lose(reason, cause);
-    this.#pump();
-  }
-
-  async #release(holder: Holder): Promise<boolean> {
-    holder.lease.end();
-    this.#holder = undefined;
-    if (this.#live > 0) {
-      if (monotonicMs() - this.#keptSince < KEEP_MAX_MS) return this.#handOver(holder);
-      return this.#releaseAndYield(holder);
-    }
-    const listeners = await this.#giveBack(holder.owner, holder.lease.trustedUntil);
-    this.#pump();
-    return listeners >= 0;
+    this.#holder = new Holder(this, this.#name, got, times);
+    waiter.grant(this.#holder.handle);
   }
 
   /** One command instead of two, and nobody is woken in vain. */
-  #handOver(holder: Holder): Promise<boolean> {
+  async #handOver({ owner: from, lease }: Holder): Promise<boolean> {
     const owner = this.#host.nextOwner();
-    return new Promise((resolve, reject) => {
-      const handOver = async () => {
-        let sentAt = 0;
-        const reply = await this.#insist<AcquireReply>(() => {
-          sentAt = monotonicMs();
-          return this.#host.connection.acquire(this.#keys, owner, holder.owner);
-        }, holder.lease.trustedUntil);
-        // Without a reply nobody knows. The holder could trust its lock to the end; whoever is next asks again.
-        resolve(reply === undefined || (reply.held && reply.previous === holder.owner));
-        if (reply?.held) await this.#pass({ owner, token: reply.token, sentAt });
-        else await this.#seek(owner);
-      };
-      this.#occupy(
-        handOver().catch((error) => {
-          reject(error);
-          throw error;
-        }),
-      );
-    });
+    let sentAt = 0;
+    const answer = this.#insist(() => {
+      sentAt = monotonicMs();
+      return this.#host.connection.acquire(this.#keys, owner, from);
+    }, lease.trustedUntil);
+    this.#occupy(
+      answer.then((reply) =>
+        reply?.held ? this.#pass({ owner, token: reply.token, sentAt }) : this.#seek(owner),
+      ),
+    );
+    const reply = await answer;
+    // Without a reply nobody knows. The holder could trust its lock to the end; whoever is next asks again.
+    return reply === undefined || (reply.held && reply.previous === from);
   }
 
   /** The message wakes those who wait elsewhere; those who wait here let them go first. */

@@ -10,11 +10,11 @@ export interface WaitOptions {
 }
 
 /** Where he waits. */
-interface Place {
+export interface Place {
   /** Called when the waiter is settled, however it came. */
-  readonly gone: () => void;
+  gone(): void;
   /** Why it was not his so far. */
-  readonly fault: () => unknown;
+  readonly fault: unknown;
 }
 
 /** One caller who waits for a lock, until it is his, his time is over, or he gives up. Settled exactly once. */
@@ -38,7 +38,7 @@ export class Waiter {
       this.#reject = reject;
     });
     this.#timer = setTimeout(
-      () => this.refuse(new LockNotAcquired(name, `it was not free within ${waitMs} ms`, place.fault())),
+      () => this.refuse(new LockNotAcquired(name, `it was not free within ${waitMs} ms`, place.fault)),
       waitMs,
     );
     this.#signal = signal;
