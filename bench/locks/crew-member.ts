@@ -12,6 +12,8 @@ import type { Task } from './tasks.ts';
 export interface Order {
   readonly task: Task;
   readonly load: Load;
+  /** Clients are numbered through all processes. */
+  readonly firstClient: number;
   /** Names what this run leaves in Redis. */
   readonly run: string;
 }
@@ -22,10 +24,11 @@ const [url] = process.argv.slice(2);
 const redis = new Redis(url!);
 const locks = await Locks.open({ url: url! });
 
-async function carryOut({ task, load, run }: Order): Promise<LoopResult> {
+async function carryOut({ task, load, firstClient, run }: Order): Promise<LoopResult> {
   const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
   try {
-    return await closedLoop(load, await clientOf(task, run, releasers));
+    const act = await clientOf(task, run, releasers);
+    return await closedLoop(load, (client) => act(firstClient + client));
   } finally {
     await releasers.release();
   }

@@ -25,9 +25,9 @@ export class Crew {
   run(task: Task, load: Load, processes: number, run: string): Promise<LoopResult[]> {
     const share = { ...load, clients: load.clients / processes };
     return Promise.all(
-      this.#members.slice(0, processes).map(async (member) => {
+      this.#members.slice(0, processes).map(async (member, i) => {
         const answer = nextMessage<Report>(member);
-        member.send({ task, load: share, run } satisfies Order);
+        member.send({ task, load: share, firstClient: i * share.clients, run } satisfies Order);
         const report = await answer;
         if ('failure' in report) throw new BenchFailure(report.failure);
         return report.result;

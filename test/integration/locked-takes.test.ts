@@ -9,9 +9,10 @@ import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
 import type { Inside } from '../../src/engine/lock/locked-takes.ts';
 import { HOLD_MAX_MS } from '../../src/engine/lock/segment-hold.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { freshPrefix, until } from '../support/fixtures.ts';
+import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';
 import { freezeTime, settledTurns } from '../support/frozen-time.ts';
 import { untilLater, untilTurned } from '../support/locks.ts';
+import { startTestNode } from '../support/node.ts';
 import { aSale, kinds, type LoadedSale, loadSale, refilled, served } from '../support/sales.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 import { TcpProxy } from '../support/servers/tcp-proxy.ts';
@@ -359,4 +360,17 @@ describe('an engine under locks', () => {
     expect(codes.filter((code) => code === 'accepted')).toHaveLength(50);
     expect(codes.filter((code) => code === 'sold_out')).toHaveLength(350);
   });
+});
+
+test('a node with STRATEGY=lock and two workers sells what there is, and verify agrees', async () => {
+  const stores = { redisUrl: server.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+  await using node = await startTestNode({ ...stores, env: { STRATEGY: 'lock', WORKERS: '2' } });
+  await node.ops.create({ id: 'tickets', stock: 20, segments: 4 });
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, (_, i) => node.buy('tickets', `buyer-${i}`, { key: `key-${i}` })),
+  );
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(20);
+  expect(answers.filter(({ code }) => code === 'sold_out')).toHaveLength(40);
+  expect(await redis.keys(`${stores.keyPrefix}{tickets:*}:lock:fence`)).not.toEqual([]);
+  expect(await node.ops.verify('tickets')).toMatchObject({ ok: true, committedOrders: 20 });
 });

@@ -13,10 +13,10 @@
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { Fifo } from '../fifo.ts';
 import { monotonicMs } from '../monotonic.ts';
-import { Lease, type LeaseHost } from './lease.ts';
+import { type Got, Holder, type HolderHost } from './holder.ts';
 import type { LockConnection } from './lock-connection.ts';
 import { LockNotAcquired } from './lock-errors.ts';
-import { type HandleHost, LockHandle } from './lock-handle.ts';
+import type { LockHandle } from './lock-handle.ts';
 import type { LockKeys } from './lock-keys.ts';
 import {
   FALLBACK_POLL_MS,
@@ -40,45 +40,7 @@ export interface QueueHost {
   idle(): void;
 }
 
-/** A lock that was got, and when the command was sent that got it. */
-interface Got {
-  readonly owner: string;
-  readonly token: number;
-  readonly sentAt: number;
-}
-
-/** Who holds the lock here: ties its handle and its lease to the queue. */
-class Holder implements HandleHost, LeaseHost {
-  readonly owner: string;
-  readonly handle: LockHandle;
-  readonly lease: Lease;
-  readonly #queue: LockQueue;
-
-  constructor(queue: LockQueue, name: string, { owner, token, sentAt }: Got, times: LockTimes) {
-    this.#queue = queue;
-    this.owner = owner;
-    this.handle = new LockHandle(name, token, this);
-    this.lease = new Lease(this, times, sentAt);
-  }
-
-  get trusted(): boolean {
-    return this.lease.trusted;
-  }
-
-  renew(): Promise<boolean> {
-    return this.#queue.renew(this);
-  }
-
-  release(): Promise<boolean> {
-    return this.#queue.release(this);
-  }
-
-  lost(reason: string, cause?: unknown): void {
-    this.#queue.lost(this, reason, cause);
-  }
-}
-
-export class LockQueue implements Place {
+export class LockQueue implements Place, HolderHost {
   readonly #name: string;
   readonly #keys: LockKeys;
   readonly #host: QueueHost;

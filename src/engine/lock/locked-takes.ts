@@ -122,11 +122,14 @@ export class LockedTakes implements TakeStore {
     const name = lockOf(batch);
     let hold = this.#holds.get(name);
     if (!hold) {
-      hold = new SegmentHold(
+      const own = new SegmentHold(
         () => locks.lock(name, { waitMs }),
-        () => this.#holds.delete(name),
+        () => {
+          if (this.#holds.get(name) === own) this.#holds.delete(name);
+        },
       );
-      this.#holds.set(name, hold);
+      hold = own;
+      this.#holds.set(name, own);
     }
     return hold;
   }
