@@ -145,6 +145,8 @@ export class LockQueue implements Place, HolderHost {
   /** Asks until somebody has the lock, or nobody wants it any more and it is certain that this owner has not got it. */
   async #seek(owner: string): Promise<void> {
     let inDoubtUntil = 0;
+    // Else a refusal would have to be followed by another attempt: what was told in between was told to nobody.
+    if (this.#host.wakeups.hears(this.#keys.channel)) this.#join();
     while (this.#live > 0 || monotonicMs() < inDoubtUntil) {
       this.#heard = false;
       try {
@@ -216,12 +218,21 @@ export class LockQueue implements Place, HolderHost {
   }
 
   /**
-   * @returns how many listen for it, 0 also if nothing can be known before its ttl is over; -1 if somebody else held it,
-   * or nobody
+   * @returns how many listen for it; 0 also if nobody knows whether it was still held: without a reply before its ttl is
+   * over, or behind an attempt whose reply was lost; -1 if somebody else held it, or nobody
    */
   async #giveBack(owner: string, untilMs: number): Promise<number> {
-    const listeners = await this.#insist(() => this.#host.connection.release(this.#keys, owner), untilMs);
-    return listeners ?? 0;
+    let inDoubt = false;
+    const release = async () => {
+      try {
+        return await this.#host.connection.release(this.#keys, owner);
+      } catch (error) {
+        inDoubt ||= error instanceof OutcomeUnknown;
+        throw error;
+      }
+    };
+    const listeners = (await this.#insist(release, untilMs)) ?? 0;
+    return inDoubt ? Math.max(0, listeners) : listeners;
   }
 
   /** Sends a command until it is answered, or its time is over. */

@@ -28,6 +28,11 @@ export class Wakeups {
     this.#heartbeat.unref();
   }
 
+  /** Whether the channel is listened to already. */
+  hears(name: string): boolean {
+    return this.#channels.get(name)?.subscribed ?? false;
+  }
+
   /**
    * Calls `heard` at each message, and first when messages are heard from here on: what was told before was told to
    * nobody. A channel has one listener.
