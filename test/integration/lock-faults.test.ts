@@ -144,7 +144,7 @@ describe('the reply to a hand-over is lost', () => {
     await released;
     expect(await isSettled(next)).toBe(false);
     stage.proxy.refuse(false);
-    await untilLater(() => isSettled(next), 'the next one has it');
+    await untilLater(stage.redis, () => isSettled(next), 'the next one has it');
     expect((await next).token).toBe(drawn);
   });
 });
@@ -176,7 +176,7 @@ describe('the watchdog', () => {
     vi.advanceTimersByTime(renewEveryMs);
     await loss.lost;
     await stage.redis.pexpire(name, TTL_MS / 2);
-    await untilLater(async () => (await stage.redis.pttl(name)) > TTL_MS / 2, 'it is renewed');
+    await untilLater(stage.redis, async () => (await stage.redis.pttl(name)) > TTL_MS / 2, 'it is renewed');
     await stage.quiet();
     expect(held.signal.aborted).toBe(false);
     expect(held.held).toBe(true);
@@ -222,6 +222,23 @@ describe('the lock is lost', () => {
     expect(held.signal.reason).toBeInstanceOf(LockLost);
     expect(held.signal.reason.cause).toBeInstanceOf(NotExecuted);
     expect(await stage.owner(name)).not.toBeNull();
+  });
+
+  test('counted from when the last confirmed renewal was sent', async () => {
+    const locks = await stage.process({ ttlMs: TTL_MS, proxied: true });
+    freezeTime();
+    const held = await locks.lock(name);
+    await stage.redis.pexpire(name, TTL_MS / 2);
+    vi.advanceTimersByTime(renewEveryMs);
+    await untilTurned(async () => (await stage.redis.pttl(name)) > TTL_MS / 2, 'the lock is renewed');
+    await stage.quiet();
+    stage.proxy.refuse(true);
+    stage.proxy.cutAll();
+    await stage.quiet();
+    await vi.advanceTimersByTimeAsync(trustMs - 2);
+    expect(held.held).toBe(true);
+    await vi.advanceTimersByTimeAsync(4);
+    expect(held.signal.reason).toBeInstanceOf(LockLost);
   });
 
   test('and so it is when Redis hangs: the holder is told, then the ttl ends', async () => {

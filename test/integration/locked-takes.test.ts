@@ -326,7 +326,7 @@ describe('combining', () => {
     vi.advanceTimersByTime(HOLD_MAX_MS + 1);
     work.letGo();
     expect(kinds(await elsewhere)).toEqual(['taken']);
-    await untilLater(work.isIn, 'the second batch is inside');
+    await untilLater(redis, work.isIn, 'the second batch is inside');
     work.letGo();
     vi.useRealTimers();
     expect(new Set((await Promise.all(outcomes)).map(({ code }) => code))).toEqual(new Set(['accepted']));

@@ -9,6 +9,8 @@ import { TcpProxy } from './servers/tcp-proxy.ts';
 
 /** So short that a reconnection takes many of them, and that no ttl ends before it. */
 const STEP_MS = 5;
+/** By way of a proxy it takes more turns. */
+const STEP_ROUND_TRIPS = 4;
 const TURNS_LIMIT_MS = 10_000;
 /** More round trips, one behind the other, than anything takes that a test begins. */
 const QUIET_ROUND_TRIPS = 40;
@@ -65,11 +67,8 @@ export class LockStage implements AsyncDisposable {
   }
 
   /** Lets happen what needs I/O and no time. */
-  async quiet(): Promise<void> {
-    for (let i = 0; i < QUIET_ROUND_TRIPS; i++) {
-      await this.redis.ping();
-      await turn();
-    }
+  quiet(): Promise<void> {
+    return quiet(this.redis, QUIET_ROUND_TRIPS);
   }
 
   /** Script calls so far: every attempt, renewal, release and fenced write is one. */
@@ -107,12 +106,25 @@ export async function untilTurned(condition: () => boolean | Promise<boolean>, w
   }
 }
 
-/** Waits for a condition while time goes on in small steps, and I/O beside it. */
-export function untilLater(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+/** Waits for a condition while time goes on in small steps, with time for I/O in between. */
+export function untilLater(
+  redis: Redis,
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+): Promise<void> {
   return untilTurned(async () => {
     await vi.advanceTimersByTimeAsync(STEP_MS);
+    await quiet(redis, STEP_ROUND_TRIPS);
     return condition();
   }, what);
+}
+
+/** Whoever has sent something before has his answer afterwards: one Redis serves all, one after the other. */
+async function quiet(redis: Redis, roundTrips: number): Promise<void> {
+  for (let i = 0; i < roundTrips; i++) {
+    await redis.ping();
+    await turn();
+  }
 }
 
 /** Whether a promise is settled by now, without waiting for any I/O of its. */
