@@ -14,7 +14,7 @@ export default defineConfig({
       {
         test: {
           name: 'servers',
-          include: ['test/{contract,property,integration}/**/*.test.ts'],
+          include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -1,4 +1,4 @@
-export type ServerName = 'redis' | 'postgres' | 'wrk';
+export type ServerName = 'redis' | 'postgres' | 'wrk' | 'zookeeper';
 
 export interface ServerPackage {
   programs: string[];

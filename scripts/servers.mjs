@@ -21,18 +21,35 @@ export const servers = {
     debianPackage: 'wrk',
     brewFormula: 'wrk',
   },
+  zookeeper: {
+    programs: ['zkServer.sh'],
+    why: "the catalogue's tests hold locks in a ZooKeeper of their own",
+    debianPackage: 'zookeeper',
+    brewFormula: 'zookeeper',
+  },
 };
 
 /** Debian keeps Postgres off the PATH, and so does Homebrew for its versioned formulas. */
 const postgresParents = ['/usr/lib/postgresql', '/opt/homebrew/opt', '/usr/local/opt'];
 
+/** Neither Debian nor Homebrew puts ZooKeeper's own scripts on the PATH. */
+const zookeeperFolders = [
+  '/usr/share/zookeeper/bin',
+  '/opt/homebrew/opt/zookeeper/libexec/bin',
+  '/usr/local/opt/zookeeper/libexec/bin',
+];
+
 /** The folder that holds all programs of a server, or undefined: programs of two installations don't mix. */
 export function findServer(name) {
   const onPath = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
-  const folders = name === 'postgres' ? [...onPath, ...postgresFolders()] : onPath;
-  return folders.find((folder) =>
+  return [...onPath, ...foldersOffPath(name)].find((folder) =>
     servers[name].programs.every((program) => isExecutable(join(folder, program))),
   );
+}
+
+function foldersOffPath(name) {
+  if (name === 'postgres') return postgresFolders();
+  return name === 'zookeeper' ? zookeeperFolders : [];
 }
 
 function postgresFolders() {

@@ -31,6 +31,7 @@ export interface Config {
   readonly takeTimeoutMs: number;
   readonly laneCapacity: number;
   readonly logBacklogMax: number;
+  readonly strategy: 'script' | 'lock';
   readonly sync: boolean;
   readonly syncBatchRows: number;
   readonly syncYieldMs: number;

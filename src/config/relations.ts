@@ -42,6 +42,13 @@ export const relations: readonly Relation[] = [
         : undefined,
   },
   {
+    of: ['strategy', 'redisUrl'],
+    broken: ({ strategy, redisUrl }) =>
+      strategy === 'lock' && redisUrl === undefined
+        ? 'is lock, but the locks are kept in Redis: set REDIS_URL, or STRATEGY to script'
+        : undefined,
+  },
+  {
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
     broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
       takeTimeoutMs >= requestDeadlineMs

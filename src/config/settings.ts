@@ -215,6 +215,15 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     description:
       "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",
   },
+  strategy: {
+    env: 'STRATEGY',
+    flag: '--strategy <script|lock>',
+    group: 'Limits',
+    schema: oneOf('script', 'lock'),
+    fallback: 'script',
+    description:
+      "How units are taken: `script`, or `lock` for the same under the segment's lock. `lock` needs `REDIS_URL`.",
+  },
   sync: {
     env: 'SYNC',
     flag: '--sync <on|off>',

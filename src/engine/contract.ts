@@ -15,6 +15,7 @@
  * - order log: the append-only log of a segment's takes. One entry is one batch; its sequence number counts from 1.
  * - cursor: how far Postgres has applied a segment's log. watermark: the newest cursor that a node knows.
  * - board: the sold-out board of a node. epoch: a sale's counter of "stock came back" events.
+ * - fencing token: the number that a lock hands out, growing with each holder, which a write under the lock must carry.
  * - generation: how often a sale's state in the backend has been built from Postgres.
  * - ticket: the number of a lane's attempt. A segment refuses a ticket that is not newer than the last one it has
  *   seen from that lane, so that a batch which was given up cannot execute late.
@@ -78,6 +79,8 @@ export type Outcome =
   | { readonly code: 'unknown_sale' }
   | { readonly code: 'invalid_request'; readonly detail: string }
   | { readonly code: 'idempotency_mismatch'; readonly orderId: string; readonly quantity: number }
+  /** The shop's own check does not let it through. */
+  | { readonly code: 'refused'; readonly reason: string }
   /** The node or the log has more work than it may queue; nothing was taken. */
   | { readonly code: 'busy' }
   /** The backend can't be reached, or the sale is being rebuilt; nothing was taken. */
@@ -114,6 +117,8 @@ export interface TakeBatch extends SegmentRef {
   readonly ticket: number;
   /** The newest entry that the lane was told of, in this generation. A backend that has not got so far has lost writes. */
   readonly newest: KnownEntry;
+  /** Of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
+  readonly fencingToken?: number;
   readonly orders: readonly TakeOrder[];
 }
 
@@ -126,7 +131,9 @@ export type TakeResult =
   | { readonly kind: 'mismatch'; readonly orderId: string; readonly quantity: number }
   | { readonly kind: 'limit'; readonly orderIds: readonly string[] }
   /** The segment has fewer units than the order wants. */
-  | { readonly kind: 'short' };
+  | { readonly kind: 'short' }
+  /** The shop's own check, inside the segment's lock, does not let it through. */
+  | { readonly kind: 'refused'; readonly reason: string };
 
 export type TakeReply =
   | {

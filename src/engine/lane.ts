@@ -55,7 +55,7 @@ export interface LaneHost {
   stale(saleId: string, generation: number): Promise<void>;
   /** The purchase is below a watermark that does not name its entry: the buyer's record must be asked. */
   confirm(pending: Pending): void;
-  /** The sale does not sell: the answer, unless the buyer's record knows the purchase's key. */
+  /** The sale does not sell, or not this purchase: the answer, unless the buyer's record knows the purchase's key. */
   refused(pending: Pending, outcome: Outcome): void;
   batchSent(orders: number): void;
   fault(error: unknown, saleId: string, segment: number): void;
@@ -258,6 +258,9 @@ export class Lane {
             pending.settle(
               total === 0 ? { code: 'sold_out' } : { code: 'insufficient_stock', remaining: total },
             );
+          break;
+        case 'refused':
+          this.#host.refused(pending, { code: 'refused', reason: result.reason });
           break;
         default:
           pending.settle(this.#refused(result));

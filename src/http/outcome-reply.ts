@@ -42,6 +42,8 @@ export function outcomeReply(outcome: Outcome, saleId: string): Reply {
       );
     case 'invalid_request':
       return problem('invalid_request', { detail: outcome.detail });
+    case 'refused':
+      return problem('refused', { detail: outcome.reason });
     case 'idempotency_mismatch':
       return problem('idempotency_mismatch', { orderId: outcome.orderId, quantity: outcome.quantity });
   }

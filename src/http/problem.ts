@@ -24,6 +24,7 @@ const KINDS = {
   forbidden: { status: 403, title: 'This belongs to somebody else' },
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
+  refused: { status: 403, title: 'The shop has refused this purchase' },
   idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   busy: {

@@ -159,6 +159,7 @@ function inThread({ config, log, stores, board, directory }: WorkerStart, settin
     {
       settings,
       redis: redisOptions(config),
+      strategy: config.strategy,
       databaseUrl: stores.databaseUrl,
       board: board.buffer,
       logLevel: config.logLevel,

@@ -2,7 +2,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
 import { Board } from '../engine/board.ts';
+import type { Backend } from '../engine/contract.ts';
 import type { SaleView } from '../engine/directory.ts';
+import { LockedBackend } from '../engine/lock/locked-backend.ts';
 import { RedisBackend, type RedisBackendOptions } from '../engine/redis/redis-backend.ts';
 import { openDatabase } from '../sync/database.ts';
 import { DirectoryLink } from './directory-link.ts';
@@ -13,6 +15,7 @@ import { type RunningWorker, startWorker, type WorkerSettings } from './worker.t
 export interface ThreadData {
   readonly settings: WorkerSettings;
   readonly redis: RedisBackendOptions;
+  readonly strategy: Config['strategy'];
   readonly databaseUrl: string;
   readonly board: SharedArrayBuffer;
   readonly logLevel: Config['logLevel'];
@@ -34,11 +37,11 @@ const calls = new PortCalls(parentPort!, {
 });
 const directory = new DirectoryLink(calls);
 const db = openDatabase({ url: data.databaseUrl, maxConnections: WORKER_CONNECTIONS });
-let backend: RedisBackend | undefined;
+let backend: Backend | undefined;
 let worker: RunningWorker | undefined;
 
 async function start(): Promise<number> {
-  backend = await RedisBackend.open(data.redis);
+  backend = await (data.strategy === 'lock' ? LockedBackend : RedisBackend).open(data.redis);
   const { settings } = data;
   const log = createLog(data, { stderr: data.logToStderr }).child({ worker: settings.worker });
   worker = await startWorker({ settings, backend, directory, board: new Board(data.board), db, log });

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { Backend, Sale } from '../../src/engine/contract.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
+import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';
@@ -23,6 +24,17 @@ const BACKENDS: readonly { name: string; open(): Promise<Backend> }[] = [
         keyPrefix: freshPrefix(),
         takeTimeoutMs: 1000,
         maxLogOrders: MAX_LOG_ORDERS,
+      }),
+  },
+  {
+    name: 'redis, under locks',
+    open: () =>
+      LockedBackend.open({
+        url: redisUrl(),
+        keyPrefix: freshPrefix(),
+        takeTimeoutMs: 1000,
+        maxLogOrders: MAX_LOG_ORDERS,
+        inside: async () => [],
       }),
   },
 ];

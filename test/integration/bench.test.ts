@@ -9,7 +9,7 @@ const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.
 const BENCH_LIMIT_MS = 110_000;
 
 /** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
-async function runTiny(bench: 'http' | 'sync'): Promise<string> {
+async function runTiny(bench: 'http' | 'locks' | 'sync'): Promise<string> {
   const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: ROOT,
@@ -41,6 +41,27 @@ describe('bench:http', () => {
     expect(result.accepted.drain).toMatchObject({ orders: someOrNone, seconds: positive });
     expect(result.parameters).toMatchObject({ connections: 16, seconds: 1, rounds: 1 });
     expect(result.machine).toMatchObject({ cores: positive, wrk: expect.any(String) });
+  });
+});
+
+describe('bench:locks', () => {
+  it('prints one object with the ratios and with every line that was measured', async () => {
+    const result = JSON.parse(await runTiny('locks'));
+    for (const ratio of ['segments16OverOne', 'segments64OverOne', 'wakeupCommandShare', 'combiningGain']) {
+      expect(result[ratio], ratio).toEqual(positive);
+    }
+    const figures = { perSecond: positive, samples: positive, p50Ms: someOrNone, p99Ms: positive };
+    const line = { task: expect.any(Object), clients: positive, processes: positive, ...figures };
+    expect(result.striping).toHaveLength(3);
+    for (const group of ['striping', 'strategies', 'ids', 'grid']) {
+      for (const measured of result[group]) expect(measured, group).toMatchObject(line);
+    }
+    const [one, sixteen, sixtyFour] = result.striping;
+    expect(result.segments16OverOne).toBeCloseTo(sixteen.perSecond / one.perSecond, 1);
+    expect(result.segments64OverOne).toBeCloseTo(sixtyFour.perSecond / one.perSecond, 1);
+    const kinds = new Set(result.grid.map(({ task }: { task: { kind: string } }) => task.kind));
+    expect(kinds).toEqual(new Set(['spin', 'wake-up']));
+    expect(result.parameters).toMatchObject({ clients: 16, processes: 2 });
   });
 });
 

@@ -48,6 +48,7 @@ describe('defaults', () => {
       takeTimeoutMs: 500,
       laneCapacity: 4_096,
       logBacklogMax: 1_000_000,
+      strategy: 'script',
       sync: true,
       syncBatchRows: 4_000,
       syncYieldMs: 15_000,
@@ -153,6 +154,11 @@ describe('relations', () => {
   test('more than one worker needs Redis', () => {
     expect(faultsOf({ WORKERS: '2' })).toEqual([expect.stringMatching(/^WORKERS is 2, .*REDIS_URL/)]);
     expect(faultsOf({ WORKERS: '2', REDIS_URL: REDIS })).toEqual([]);
+  });
+
+  test('locks need Redis', () => {
+    expect(faultsOf({ STRATEGY: 'lock' })).toEqual([expect.stringMatching(/^STRATEGY is lock, .*REDIS_URL/)]);
+    expect(faultsOf({ STRATEGY: 'lock', REDIS_URL: REDIS })).toEqual([]);
   });
 
   test('the header is trusted on loopback only, unless told', () => {

@@ -71,16 +71,17 @@ export async function connect(client: Redis): Promise<Redis> {
  * Lets all commands of one turn leave in one write. A system call per command costs more than the command: with eight
  * segments a turn has eight takes and a hint.
  *
+ * @param end calls back when what belongs together has been sent
  * @returns to be called before a command is sent
  */
-export function corking(client: Redis): () => void {
+export function corking(client: Redis, end: (uncork: () => void) => void = process.nextTick): () => void {
   let corked = false;
   return () => {
     const { stream } = client;
     if (corked || !stream) return;
     corked = true;
     stream.cork();
-    process.nextTick(() => {
+    end(() => {
       corked = false;
       stream.uncork();
     });

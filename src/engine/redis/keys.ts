@@ -23,7 +23,7 @@ export class Keys {
 
   segment({ saleId, segment }: Pick<SegmentRef, 'saleId' | 'segment'>): SegmentKeys {
     const base = `${this.#prefix}{${saleId}:${segment}}`;
-    return { segment: `${base}:segment`, buyers: `${base}:buyers`, log: `${base}:log` };
+    return { segment: `${base}:segment`, buyers: `${base}:buyers`, log: `${base}:log`, lock: `${base}:lock` };
   }
 
   /** The segment hashes of a whole sale, in order. */
@@ -36,4 +36,5 @@ export interface SegmentKeys {
   readonly segment: string;
   readonly buyers: string;
   readonly log: string;
+  readonly lock: string;
 }

@@ -11,7 +11,7 @@ const SHORT: TakeResult = { kind: 'short' };
 
 /** Error replies with which Redis refuses a script before its first write, and ioredis a command that it can't send. */
 const REFUSED =
-  /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
+  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
 
 export interface RedisTakeOptions {
   /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
@@ -84,8 +84,9 @@ export class RedisTakes implements TakeStore {
     this.#redis.publish(this.#keys.hints, encodeHint(hint)).catch(() => {});
   }
 
-  #head({ generation, lane, ticket, newest }: TakeBatch) {
-    return { generation, lane, ticket, newest, maxLogOrders: this.#options.maxLogOrders };
+  #head({ generation, lane, ticket, newest, fencingToken }: TakeBatch) {
+    const { maxLogOrders } = this.#options;
+    return { generation, lane, ticket, newest, fencingToken, maxLogOrders };
   }
 
   #keysOf(batch: TakeBatch): SegmentKeys {

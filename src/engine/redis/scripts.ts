@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { KnownEntry, SaleState, TakeOrder } from '../contract.ts';
 import { encodeOrders } from './codec.ts';
+import { fenced, fenceKey } from './fenced.ts';
 import type { SegmentKeys } from './keys.ts';
 
 export const STALE = 'stale';
@@ -15,6 +16,7 @@ function source(name: string): string {
 
 const SCRIPTS = {
   take: { lua: source('take'), numberOfKeys: 3 },
+  fencedTake: { lua: fenced(source('take')), numberOfKeys: 4 },
   recall: { lua: source('recall'), numberOfKeys: 2 },
   advance: { lua: source('advance'), numberOfKeys: 2 },
   compensate: { lua: source('compensate'), numberOfKeys: 2 },
@@ -26,6 +28,7 @@ const SCRIPTS = {
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. */
 const REFILL_AND_TAKE = source('refill-and-take');
+const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
 const SET_STATE = source('set-state');
 const SNAPSHOT = source('snapshot');
 
@@ -53,8 +56,13 @@ export class Scripts {
   }
 
   take(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Promise<RawTakeReply> {
-    const { segment, buyers, log } = keys;
-    return this.#commands.take(segment, buyers, log, ...takeArguments(head, orders)) as Promise<RawTakeReply>;
+    const { segment, buyers, log, lock } = keys;
+    const args = takeArguments(head, orders);
+    const reply =
+      head.fencingToken === undefined
+        ? this.#commands.take(segment, buyers, log, ...args)
+        : this.#commands.fencedTake(fenceKey(lock), segment, buyers, log, head.fencingToken, ...args);
+    return reply as Promise<RawTakeReply>;
   }
 
   /** Sent with its source, as the number of keys differs from sale to sale; refills are rare. */
@@ -67,11 +75,18 @@ export class Scripts {
     const takeKeys = [keys.segment, keys.buyers, keys.log];
     const refillKeys = [...refill.segments, refill.sale];
     const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.wanted];
+    const { fencingToken } = head;
+    const [lua, fenceKeys, token] =
+      fencingToken === undefined
+        ? [REFILL_AND_TAKE, [], []]
+        : [FENCED_REFILL_AND_TAKE, [fenceKey(keys.lock)], [fencingToken]];
     return this.#redis.eval(
-      REFILL_AND_TAKE,
-      refillKeys.length + takeKeys.length,
+      lua,
+      fenceKeys.length + refillKeys.length + takeKeys.length,
+      ...fenceKeys,
       ...refillKeys,
       ...takeKeys,
+      ...token,
       refillKeys.length,
       refillArguments.length,
       ...refillArguments,
@@ -145,6 +160,8 @@ export interface TakeHead {
   readonly ticket: number;
   readonly maxLogOrders: number;
   readonly newest: KnownEntry;
+  /** `undefined`: the take is not under a lock. */
+  readonly fencingToken?: number | undefined;
 }
 
 function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {

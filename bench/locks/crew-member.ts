@@ -1,0 +1,64 @@
+/** A process that does what clients do, on the word of the bench that has started it. It ends with the bench. */
+import { Redis } from 'ioredis';
+import { note } from '../../src/cli/output.ts';
+import { Locks } from '../../src/engine/lock/locks.ts';
+import { Releasers } from '../../src/node/releasers.ts';
+import { closedLoop, type Load, type LoopResult } from './closed-loop.ts';
+import { ids } from './ids.ts';
+import { purchases } from './purchases.ts';
+import { sections } from './sections.ts';
+import type { Task } from './tasks.ts';
+
+export interface Order {
+  readonly task: Task;
+  readonly load: Load;
+  /** Clients are numbered through all processes. */
+  readonly firstClient: number;
+  /** Names what this run leaves in Redis. */
+  readonly run: string;
+}
+
+export type Report = { readonly result: LoopResult } | { readonly failure: string };
+
+const [url] = process.argv.slice(2);
+const redis = new Redis(url!);
+const locks = await Locks.open({ url: url! });
+
+async function carryOut({ task, load, firstClient, run }: Order): Promise<LoopResult> {
+  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  try {
+    const act = await clientOf(task, run, releasers);
+    return await closedLoop(load, (client) => act(firstClient + client));
+  } finally {
+    await releasers.release();
+  }
+}
+
+async function clientOf(
+  task: Task,
+  run: string,
+  releasers: Releasers,
+): Promise<(client: number) => Promise<unknown>> {
+  switch (task.kind) {
+    case 'spin':
+    case 'wake-up':
+      return sections(task, run, redis, locks);
+    case 'lane':
+    case 'one by one':
+      return purchases(task, { url: url!, saleId: run, locks, releasers });
+    default: {
+      const next = ids(task, redis);
+      return async () => next();
+    }
+  }
+}
+
+process.on('message', async (order: Order) => {
+  const report = await carryOut(order).then(
+    (result): Report => ({ result }),
+    (error): Report => ({ failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+  );
+  process.send!(report);
+});
+process.on('disconnect', () => process.exit());
+process.send!('ready');

@@ -1,0 +1,51 @@
+import { Lease, type LeaseHost } from './lease.ts';
+import { type HandleHost, LockHandle } from './lock-handle.ts';
+import type { LockTimes } from './lock-limits.ts';
+
+/** A lock that was got, and when the command was sent that got it. */
+export interface Got {
+  readonly owner: string;
+  readonly token: number;
+  /** On the clock of `monotonicMs`. */
+  readonly sentAt: number;
+}
+
+/** Where the lock comes from. */
+export interface HolderHost {
+  /** @returns false if the holder has lost the lock. @throws if that is not known */
+  renew(holder: Holder): Promise<boolean>;
+  /** @returns false if the lock turned out to be lost */
+  release(holder: Holder): Promise<boolean>;
+  lost(holder: Holder, reason: string, cause: unknown): void;
+}
+
+/** Who holds the lock in this process: ties its handle and its lease to where it comes from. */
+export class Holder implements HandleHost, LeaseHost {
+  readonly owner: string;
+  readonly handle: LockHandle;
+  readonly lease: Lease;
+  readonly #host: HolderHost;
+
+  constructor(host: HolderHost, name: string, { owner, token, sentAt }: Got, times: LockTimes) {
+    this.#host = host;
+    this.owner = owner;
+    this.handle = new LockHandle(name, token, this);
+    this.lease = new Lease(this, times, sentAt);
+  }
+
+  get trusted(): boolean {
+    return this.lease.trusted;
+  }
+
+  renew(): Promise<boolean> {
+    return this.#host.renew(this);
+  }
+
+  release(): Promise<boolean> {
+    return this.#host.release(this);
+  }
+
+  lost(reason: string, cause?: unknown): void {
+    this.#host.lost(this, reason, cause);
+  }
+}

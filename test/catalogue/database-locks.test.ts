@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { b12 } from '../../src/catalogue/b12-advisory-lock.ts';
+import { b13AfterCommit } from '../../src/catalogue/b13-after-commit.ts';
+import { b13BeforeCommit } from '../../src/catalogue/b13-before-commit.ts';
+import type { SellingRow } from '../../src/catalogue/contract.ts';
+import { allAtOnce, buyers } from './interleavings.ts';
+import { buyersOf, Lab, tally } from './lab.ts';
+
+describe('B12, an advisory lock', () => {
+  test('lets one in after the other', async () => {
+    await using lab = await Lab.open(b12, { stock: 1 });
+    const nodes = await lab.nodes(2);
+    const outcomes = await allAtOnce(lab, nodes, ['ann', 'bob'], 'read');
+    expect(tally(outcomes)).toEqual({ sold: 1, sold_out: 1 });
+    expect(await nodes[0]!.left()).toBe(0);
+  });
+
+  test('sells exactly 100 units to 200 who ask at once', async () => {
+    await using lab = await Lab.open(b12, { stock: 100 });
+    const nodes = await lab.nodes(2);
+    const outcomes = await Promise.all(buyers(200).map((buyerId, i) => nodes[i % 2]!.sell(buyerId)));
+    expect(tally(outcomes)).toEqual({ sold: 100, sold_out: 100 });
+  });
+
+  test('is held for the session, and freed when that dies; the dead one can write no more', async () => {
+    await using lab = await Lab.open(b12, { stock: 10 });
+    const [hers, his] = await lab.nodes(2);
+    const ann = hers!.begin('ann', 'read');
+    await lab.atRest(ann);
+    const bob = his!.begin('bob');
+    await lab.time.pass(24 * 3_600_000);
+    await lab.atRest(bob);
+    expect(bob.state).toBe('running');
+    await hers!.die();
+    expect(await bob.outcome).toEqual({ code: 'sold' });
+    await expect(ann.finish()).rejects.toThrow(/connection/i);
+    expect(buyersOf(await his!.sold())).toEqual(['bob']);
+    expect(await his!.left()).toBe(9);
+  });
+});
+
+describe('B13, one buyer with two requests, the second while the first has not committed', () => {
+  async function twice(row: SellingRow) {
+    await using lab = await Lab.open(row, { stock: 10 });
+    const [one, other] = await lab.nodes(2);
+    const first = one!.begin('ann', 'uncommitted');
+    await lab.atRest(first);
+    const second = other!.begin('ann');
+    await lab.atRest(second);
+    const outcomes = await lab.finish(first, second);
+    return { outcomes: tally(outcomes), sold: buyersOf(await one!.sold()) };
+  }
+
+  test('gives him two orders if the lock is let go before the commit', async () => {
+    expect(await twice(b13BeforeCommit)).toEqual({ outcomes: { sold: 2 }, sold: ['ann', 'ann'] });
+  });
+
+  test('gives him one if the lock is let go after it', async () => {
+    const once = { outcomes: { sold: 1, limit_reached: 1 }, sold: ['ann'] };
+    expect(await twice(b13AfterCommit)).toEqual(once);
+  });
+});

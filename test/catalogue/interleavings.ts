@@ -1,0 +1,113 @@
+/** The interleavings that tell right from wrong, each written once and run on every strategy that it concerns. */
+import { WATCHDOG_TTL_MS } from '../../src/catalogue/b7-watchdog.ts';
+import type { Outcome, Point, SellingRow, Setting } from '../../src/catalogue/contract.ts';
+import { random } from '../support/random.ts';
+import { buyersOf, Lab, type LabNode, type LabOptions, tally } from './lab.ts';
+
+/**
+ * S2: `count` buyers ask at once, and all of them stand at `point` at the same time, as far as the strategy lets them;
+ * then all go on.
+ */
+export async function allAtOnce(
+  lab: Lab,
+  nodes: readonly LabNode[],
+  buyerIds: readonly string[],
+  point: Point,
+): Promise<Outcome[]> {
+  const calls = buyerIds.map((buyerId, i) => nodes[i % nodes.length]!.begin(buyerId, point));
+  await lab.atRest(...calls);
+  return lab.finish(...calls);
+}
+
+export function buyers(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `buyer-${i}`);
+}
+
+/**
+ * The first holder is slow at `slowAt`: his lock expires and the second gets it. The first lets go; what becomes of the
+ * second one's lock, and of a third who asks now?
+ */
+export async function slowHolder(row: SellingRow, slowAt: Point) {
+  await using lab = await Lab.open(row, { stock: 10 });
+  const [first, second, third] = await lab.nodes(3);
+  const slow = first!.begin('ann', slowAt);
+  await lab.atRest(slow);
+  // Slow enough for every expiry, a watchdog's too: the whole process stands still.
+  first!.clock.frozen = true;
+  await lab.time.pass(WATCHDOG_TTL_MS + 1_000);
+  const inside = second!.begin('bob', 'read');
+  await lab.atRest(inside);
+  await slow.finish();
+  const isLocked = (await lab.redis.exists(`${lab.stores.keyPrefix}{sale}:lock`)) === 1;
+  const next = third!.begin('cid', 'read');
+  await lab.atRest(next);
+  return { ownerAfterwards: isLocked ? 'the second' : 'nobody', third: next.state };
+}
+
+/**
+ * The holder has read the stock when its whole process stands still; `ms` later another gets the lock and reads; then
+ * the first wakes and writes, and only then the other.
+ */
+export async function frozenHolder(row: SellingRow, ms: number, options: LabOptions = {}) {
+  await using lab = await Lab.open(row, { stock: 1, ...options });
+  const [first, second] = await lab.nodes(2);
+  const frozen = first!.begin('ann', 'read');
+  await lab.atRest(frozen);
+  first!.clock.frozen = true;
+  await lab.time.pass(ms);
+  const next = second!.begin('bob', 'read');
+  await lab.atRest(next);
+  first!.clock.frozen = false;
+  const woken = await frozen.finish();
+  const [after] = await lab.finish(next);
+  return {
+    woken: woken.code,
+    next: after!.code,
+    sold: (await second!.sold()).length,
+    left: await second!.left(),
+  };
+}
+
+/** S5's user service hangs for so long, and then answers all who have asked. */
+const HANG_MS = 11_000;
+
+/**
+ * S5: the check of a buyer hangs for longer than a lock of ten seconds lives. Again and again one buyer asks, a second
+ * one when ten seconds have passed, then the service answers both. Where both have read the stock, they go on together.
+ */
+export async function hangingCheck(row: SellingRow, stock: number, pairs: number) {
+  await using lab = await Lab.open(row, { stock });
+  let check: Setting['checkBuyer'] = async () => {};
+  const nodes = await lab.nodes(2, { checkBuyer: (buyerId) => check(buyerId) });
+  const outcomes: Outcome[] = [];
+  for (let pair = 0; pair < pairs; pair++) {
+    check = lab.hangingCheck(HANG_MS);
+    const first = nodes[0]!.begin(`first-${pair}`, 'read', 'taken');
+    await lab.atRest(first);
+    await lab.time.pass(HANG_MS - 1_000);
+    const second = nodes[1]!.begin(`second-${pair}`, 'read', 'taken');
+    await lab.atRest(second);
+    await lab.time.pass(1_000);
+    await lab.atRest(first, second);
+    // No time passes any more: who waits for a lock is woken by its release.
+    outcomes.push(...(await Promise.all([first.finish(), second.finish()])));
+  }
+  return { outcomes: tally(outcomes), sold: (await nodes[0]!.sold()).length, left: await nodes[0]!.left() };
+}
+
+/** S1: 20,000 requests of 200 clients on two nodes, for 100 units, by 500 buyers who are drawn from `seed`. */
+export async function crowdOfBuyers(row: SellingRow, seed: number, options: LabOptions = {}) {
+  const [clients, requestsEach, firstBuyer, lastBuyer] = [200, 100, 100_003, 100_502];
+  await using lab = await Lab.open(row, { stock: 100, ...options });
+  const nodes = await lab.nodes(2);
+  const { whole } = random(seed);
+  const outcomes: Outcome[] = [];
+  const client = async (node: LabNode) => {
+    for (let i = 0; i < requestsEach; i++) {
+      outcomes.push(await node.sell(String(whole(firstBuyer, lastBuyer))));
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, i) => client(nodes[i % 2]!)));
+  const sold = buyersOf(await nodes[0]!.sold());
+  return { answered: outcomes.length, sold: sold.length, buyers: new Set(sold).size };
+}
