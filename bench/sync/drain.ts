@@ -65,6 +65,7 @@ function watch(expected: number): { events: SyncEvents; finished: Promise<number
       backlog() {},
       rejected: refuse('rejected an order'),
       logBroken: refuse('found a broken log'),
+      ordersLost: refuse('has lost orders'),
       rebuilt: refuse('rebuilt the sale'),
       saleFailed: refuse('failed on the sale'),
       crashed: refuse('crashed'),

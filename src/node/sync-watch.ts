@@ -34,6 +34,10 @@ function metricsOf(registry: Registry) {
       'stockade_log_breaks_total',
       'Logs that did not follow on from what was applied: the backend has lost writes',
     ),
+    lost: counter(
+      'stockade_sync_lost_orders_total',
+      'Orders that the backend has lost before they were in Postgres, at least',
+    ),
     rebuilds: counter('stockade_rebuilds_total', 'Sales whose state was built from Postgres'),
     failures: counter(
       'stockade_sync_sale_failures_total',
@@ -66,9 +70,14 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
       metrics.broken.inc();
       log.error(info, 'an order log has lost writes; the sale is rebuilt from Postgres');
     },
+    ordersLost(info) {
+      metrics.lost.inc(info.orders);
+      log.error(info, 'orders are lost for good, at least so many: they were not in Postgres yet');
+    },
     rebuilt(info) {
       metrics.rebuilds.inc();
-      log.info(info, 'a sale was built from Postgres');
+      if (info.again) log.warn(info, 'a sale was built again from Postgres');
+      else log.info(info, 'a sale was built from Postgres');
     },
     backlog(info) {
       lagOrders.set(info.orders);
