@@ -103,7 +103,7 @@ function oneByOne(
     assertTaken(
       await takes.take({
         ...{ saleId, ...SEGMENT, lane: WORKER, ticket: id },
-        ...{ newest: NO_ENTRY, orders: [order], ...fencing },
+        ...{ answeredTicket: 0, newest: NO_ENTRY, orders: [order], ...fencing },
       }),
     );
   };

@@ -48,6 +48,7 @@ async function fillSegment(
       ...ref,
       lane: WORKER,
       ticket: from + 1,
+      answeredTicket: 0,
       newest: NO_ENTRY,
       orders: batch,
     });

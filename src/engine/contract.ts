@@ -115,7 +115,12 @@ export interface TakeBatch extends SegmentRef {
   /** Worker number of the lane, and the lane's ticket for this attempt. */
   readonly lane: number;
   readonly ticket: number;
-  /** The newest entry that the lane was told of, in this generation. A backend that has not got so far has lost writes. */
+  /**
+   * The lane's last ticket that was answered as served, in this generation; 0: none. A backend that does not remember it
+   * has lost writes, whatever others have written since.
+   */
+  readonly answeredTicket: number;
+  /** The newest entry that the lane was told of, in this generation: what is missing is counted by it. */
   readonly newest: KnownEntry;
   /** Of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
@@ -139,7 +144,7 @@ export type TakeReply =
   | {
       readonly status: 'served';
       readonly results: readonly TakeResult[];
-      /** Sequence number of the log entry that holds this batch's taken orders. */
+      /** Sequence number of the log entry that holds this batch's taken orders; 0: the segment was not asked at all. */
       readonly seq: number;
       /** The segment's cursor as far as the backend knows it: orders at or below it are in Postgres. */
       readonly committed: number;

@@ -18,11 +18,11 @@
 import type { Board } from './board.ts';
 import { CommitWaiters } from './commit-waiters.ts';
 import {
-  type KnownEntry,
   NO_ENTRY,
   type Outcome,
   type RefillReply,
   type SaleRecord,
+  type TakeBatch,
   type TakeReply,
   type TakeResult,
   type TakeStore,
@@ -71,6 +71,14 @@ export interface LaneSale {
 
 type Served = Extract<TakeReply, { status: 'served' }>;
 
+/** What a segment must still know, because it has answered so. */
+type Told = Pick<TakeBatch, 'answeredTicket' | 'newest'>;
+
+const NOTHING_TOLD: { readonly generation: number; readonly by: Told } = {
+  generation: 0,
+  by: { answeredTicket: 0, newest: NO_ENTRY },
+};
+
 type Answer = {
   readonly reply: TakeReply;
   /** The generation that was asked: the reply's log entries are counted in it. */
@@ -87,9 +95,8 @@ export class Lane {
   readonly #queue = new Fifo<Pending>();
   #running = false;
   #ticket = 0;
-  /** What the segment has told this lane last, and in which generation: if it ever knows less, it has lost writes. */
-  #newest: KnownEntry = NO_ENTRY;
-  #newestOf = 0;
+  /** What the segment has told this lane last: if it ever knows less, it has lost writes. */
+  #told = NOTHING_TOLD;
 
   constructor(host: LaneHost, sale: LaneSale, segment: number) {
     this.#host = host;
@@ -199,7 +206,7 @@ export class Lane {
       generation,
       lane: worker,
       ticket: this.#ticket,
-      newest: this.#newestOf === generation ? this.#newest : NO_ENTRY,
+      ...this.#toldIn(generation),
       orders,
     };
     for (const pending of orders) pending.phase = 'sent';
@@ -212,6 +219,17 @@ export class Lane {
     const { take: reply, total, epoch } = refilled;
     if (total === 0) this.#host.board.close(slot, epoch, asked);
     return { reply, generation, total };
+  }
+
+  #toldIn(generation: number): Told {
+    return this.#told.generation === generation ? this.#told.by : NOTHING_TOLD.by;
+  }
+
+  /** @param entry first order id of the log entry that the batch has made; `''`: none */
+  #noteTold({ seq, orders }: Served, entry: string, generation: number): void {
+    if (seq === 0) return;
+    const newest = entry === '' ? this.#toldIn(generation).newest : { seq, tail: entry, orders };
+    this.#told = { generation, by: { answeredTicket: this.#ticket, newest } };
   }
 
   /** @returns the purchases to ask for again */
@@ -266,9 +284,8 @@ export class Lane {
           pending.settle(this.#refused(result));
       }
     }
+    this.#noteTold(reply, entry, generation);
     if (entry !== '') {
-      this.#newest = { seq: reply.seq, tail: entry, orders: reply.orders };
-      this.#newestOf = generation;
       this.#host.taken(this.#sale.record.sale.id, this.segment, awaited);
     }
     for (const pending of short) pending.phase = 'queued';

@@ -454,6 +454,16 @@ describe('a segment that knows less than a lane was told', () => {
     expect(await sale.left()).toEqual([9]);
   });
 
+  it('is found out by its lane, whatever others have written since', async () => {
+    const { sale } = await soldOne();
+    await sale.take([sale.order('ben')], 0, { lane: 5, ticket: 1_000_000 });
+    await sale.take([sale.order('cleo')], 0, { lane: 6, ticket: 1_000_001 });
+    const known = { lane: 5, ticket: 1_000_003, answeredTicket: 1_000_000 };
+    expect(kinds(await sale.take([sale.order('dora')], 0, known))).toEqual(['taken']);
+    const unknown = { lane: 5, ticket: 1_000_005, answeredTicket: 1_000_004 };
+    expect(await sale.take([sale.order('emil')], 0, unknown)).toEqual({ status: 'stale' });
+  });
+
   it('sells on if it knows as much, or more', async () => {
     const { sale, anna } = await soldOne();
     const newest = { seq: 1, tail: anna.orderId, orders: 1 };

@@ -69,7 +69,7 @@ export function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'
   );
 }
 
-type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation' | 'newest'>>;
+type BatchOptions = Partial<Pick<TakeBatch, 'lane' | 'ticket' | 'generation' | 'answeredTicket' | 'newest'>>;
 
 /** A sale in a backend, with what a test does to it. Order ids count from 1001, tickets from 1. */
 export class LoadedSale {
@@ -105,6 +105,7 @@ export class LoadedSale {
       ...this.ref(segment),
       lane: 1,
       ticket: this.#nextTicket++,
+      answeredTicket: 0,
       newest: NO_ENTRY,
       orders,
       ...options,

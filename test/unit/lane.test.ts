@@ -117,6 +117,7 @@ describe('a batch', () => {
       generation: 1,
       lane: 7,
       ticket: Date.now() * 1_000,
+      answeredTicket: 0,
       newest: NO_ENTRY,
     });
     expect(orders).toEqual([{ orderId: '1001', buyerId: 'anna', quantity: 2, key: 'click' }]);
@@ -140,7 +141,24 @@ describe('a batch', () => {
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
     learnGeneration(2);
     buy('ben');
-    expect((await takes.next()).batch.newest).toEqual(NO_ENTRY);
+    expect((await takes.next()).batch).toMatchObject({ answeredTicket: 0, newest: NO_ENTRY });
+  });
+
+  it('says which of its tickets the segment has answered, also where nothing was taken', async () => {
+    buy('anna');
+    const first = await takes.next();
+    await first.serve([{ kind: 'limit', orderIds: [] }], { seq: 6 });
+    buy('ben');
+    const second = await takes.next();
+    expect(second.batch.answeredTicket).toBe(first.batch.ticket);
+    // A refusal leaves no ticket behind, and neither does an answer that is not the segment's own.
+    await second.refuse('paused');
+    buy('cleo');
+    const third = await takes.next();
+    expect(third.batch.answeredTicket).toBe(first.batch.ticket);
+    await third.serve([{ kind: 'refused', reason: 'no' }], { seq: 0 });
+    buy('dora');
+    expect((await takes.next()).batch.answeredTicket).toBe(first.batch.ticket);
   });
 
   it('holds all that has come in one turn of the event loop', async () => {

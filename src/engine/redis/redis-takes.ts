@@ -84,9 +84,9 @@ export class RedisTakes implements TakeStore {
     this.#redis.publish(this.#keys.hints, encodeHint(hint)).catch(() => {});
   }
 
-  #head({ generation, lane, ticket, newest, fencingToken }: TakeBatch) {
+  #head({ generation, lane, ticket, answeredTicket, newest, fencingToken }: TakeBatch) {
     const { maxLogOrders } = this.#options;
-    return { generation, lane, ticket, newest, fencingToken, maxLogOrders };
+    return { generation, lane, ticket, answeredTicket, newest, fencingToken, maxLogOrders };
   }
 
   #keysOf(batch: TakeBatch): SegmentKeys {

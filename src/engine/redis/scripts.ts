@@ -159,13 +159,14 @@ export interface TakeHead {
   readonly lane: number;
   readonly ticket: number;
   readonly maxLogOrders: number;
+  readonly answeredTicket: number;
   readonly newest: KnownEntry;
   /** `undefined`: the take is not under a lock. */
   readonly fencingToken?: number | undefined;
 }
 
 function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
-  const { generation, lane, ticket, maxLogOrders, newest } = head;
+  const { generation, lane, ticket, maxLogOrders, answeredTicket, newest } = head;
   const { seq, tail, orders: known } = newest;
-  return [generation, lane, ticket, maxLogOrders, seq, tail, known, encodeOrders(orders)];
+  return [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, encodeOrders(orders)];
 }

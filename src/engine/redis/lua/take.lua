@@ -3,15 +3,17 @@
   buyers and appends one entry to the order log. Everything is checked before the first write, because a
   script has no rollback. A buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
 
-  Who asks says which entry of the log he was told of last. A segment that has not got that far has lost writes (a
-  restored copy, a failover): it is marked as lost, so that nobody takes from it any more until it is built anew. The
-  mark names the entry as "seq orders tail", for sync to count what is missing.
+  Each take leaves its ticket in the segment, and who asks says which of his tickets was answered last, and which entry of
+  the log he was told of. A segment that does not remember them has lost writes (a restored copy, a failover): it is
+  marked as lost, so that nobody takes from it any more until it is built anew. The mark names the entry as
+  "seq orders tail", for sync to count what is missing.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
-    ARGV[5] newest entry that the lane knows of: seq, 0 for none   ARGV[6] its first order id   ARGV[7] orders up to it
-    ARGV[8] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty
+    ARGV[5] the lane's last ticket that was answered, 0 for none
+    ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
+    ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was
     done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
@@ -20,7 +22,8 @@
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
 local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
-local knownSeq, knownTail, knownOrders, lines = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
+local lines = ARGV[9]
 local HEADER = 4
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
@@ -33,11 +36,12 @@ local committedOrders, orders, taken = whole(8), whole(9), whole(10)
 if not (left and limit and last and tail and committed and committedOrders and orders and taken) then
   return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
 end
-if last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
+local remembered = tonumber(now[11] or 0)
+if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
   redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
-if now[11] and tonumber(now[11]) >= tonumber(ticket) then return 'superseded' end
+if remembered >= tonumber(ticket) then return 'superseded' end
 
 local count, length, names, ids, quantities, keys = 0, -1, {}, {}, {}, {}
 for id, name, quantity, key in string.gmatch(lines, '(%d+) (%S+) (%d+) (%S*)\n?') do
