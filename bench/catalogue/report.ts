@@ -40,8 +40,8 @@ export function crowdTitle({ parameters: { stock, buyers } }: CatalogueResult): 
 export function remarks({ clientsAlone, locksOverB7 }: CatalogueResult): string[] {
   const ratios = Object.entries(locksOverB7).map(([id, ratio]) => `${id} ${ratio.toFixed(2)}`);
   return [
-    `The clients with nothing behind them make ${count(clientsAlone)} requests/s. No row can be faster here.`,
-    `Locks that are not in one Redis, orders/s over those of B7: ${ratios.join(', ')}.`,
+    `The clients with nothing behind them make ${count(clientsAlone)} requests/s: no way of selling can be faster here.`,
+    `Locks elsewhere than in the Redis of the stock, orders/s over those of B7: ${ratios.join(', ')}.`,
     'An order is sold when its store says so: Redis may lose the last second (AOF everysec), Postgres has committed (fsync).',
     'B9 is measured without its failover, B10 on five Redis servers, B11 on three of ZooKeeper, B12 on Postgres.',
     '"in tests" is what the tests of the catalogue force to fail or to hold. A row that fails there and sold well here was lucky.',

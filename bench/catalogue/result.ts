@@ -6,14 +6,14 @@ import type { Crowd, NamingFigures, Round, RowFigures, Selling } from './figures
 import type { CatalogueParameters } from './options.ts';
 
 export interface CatalogueResult extends Round {
-  /** Orders/s of a row that holds its lock elsewhere, over those of B7, whose lock is in one Redis. */
+  /** Orders/s of rows that hold their lock elsewhere, over those of B7, whose lock is in the Redis of the stock. */
   readonly locksOverB7: Readonly<Record<string, number>>;
   readonly measuredAt: string;
   readonly parameters: CatalogueParameters;
   readonly machine: Machine;
 }
 
-/** The stores of locks that B7 is the measure of: an advisory lock, a quorum, a consensus store, a primary by itself. */
+/** A primary of its own, a quorum, a consensus store, the database. */
 const LOCKS = ['B9', 'B10', 'B11', 'B12'];
 
 export function resultOf(
