@@ -11,9 +11,11 @@ export interface Machine {
   readonly redis: string;
   readonly postgres: string;
   readonly wrk?: string;
+  readonly zookeeper?: string;
 }
 
-export function describeMachine({ wrk }: { wrk: boolean }): Machine {
+/** `wrk`, `zookeeper`: whether the bench uses them. Redis and Postgres are used by all. */
+export function describeMachine({ wrk, zookeeper }: { wrk: boolean; zookeeper?: boolean }): Machine {
   return {
     cores: availableParallelism(),
     cpu: cpus()[0]?.model ?? 'unknown',
@@ -21,12 +23,14 @@ export function describeMachine({ wrk }: { wrk: boolean }): Machine {
     redis: versionOf('redis', 'redis-server', '--version', /v=(\S+)/),
     postgres: versionOf('postgres', 'postgres', '--version', /\) (\S+)/),
     ...(wrk && { wrk: versionOf('wrk', 'wrk', '-v', /^wrk (\S+)/) }),
+    ...(zookeeper && { zookeeper: versionOf('zookeeper', 'zkServer.sh', 'version', /version (\S+)/) }),
   };
 }
 
-export function machineText({ cores, cpu, node, redis, postgres, wrk }: Machine): string {
+export function machineText({ cores, cpu, node, redis, postgres, wrk, zookeeper }: Machine): string {
   const programs = [`Node ${node}`, `Redis ${redis}`, `Postgres ${postgres}`];
   if (wrk !== undefined) programs.push(`wrk ${wrk}`);
+  if (zookeeper !== undefined) programs.push(`ZooKeeper ${zookeeper}`);
   return `${cores} cores, ${cpu}; ${programs.join(', ')}`;
 }
 

@@ -1,0 +1,22 @@
+/** Powers of ten at equal distances: for figures of which one may be a thousand times the other. */
+export interface LogScale {
+  /** One for each power of ten, the ends included. */
+  readonly ticks: readonly number[];
+  /** 0 for the least tick, 1 for the greatest. What lies below the least is put there. */
+  at(value: number): number;
+}
+
+/** @param values at least one of them above zero, or the scale goes from 1 to 10 */
+export function logScale(values: readonly number[]): LogScale {
+  const powers = values.filter((value) => value > 0).map(Math.log10);
+  const least = powers.length === 0 ? 0 : Math.floor(Math.min(...powers));
+  const most = Math.max(least + 1, Math.ceil(Math.max(...powers)));
+  const ticks = Array.from({ length: most - least + 1 }, (_, i) => 10 ** (least + i));
+  const at = (value: number) => (value <= 0 ? 0 : Math.max(0, (Math.log10(value) - least) / (most - least)));
+  return { ticks, at };
+}
+
+export function tickText(tick: number): string {
+  if (tick >= 1_000) return tick.toLocaleString('en', { notation: 'compact' });
+  return String(Number(tick.toPrecision(1)));
+}

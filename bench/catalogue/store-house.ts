@@ -1,0 +1,75 @@
+/** The stores that the rows sell from. Redis and Postgres run all the time, the others while a row needs them. */
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import type { Row, Stores } from '../../src/catalogue/contract.ts';
+import type { Releasers } from '../../src/node/releasers.ts';
+import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
+import { RedisServer } from '../../test/support/servers/redis-server.ts';
+import { ZooKeeperEnsemble } from '../../test/support/servers/zookeeper-ensemble.ts';
+import { CallCounter } from './store-calls.ts';
+
+/** As a shop would set them. Locks are kept in the same way as stock. */
+const REDIS = { appendonly: true, extraArgs: ['--appendfsync', 'everysec'] };
+const QUORUM = 5;
+const ENSEMBLE = 3;
+
+export interface Stall {
+  readonly stores: Stores;
+  readonly calls: CallCounter;
+}
+
+export class StoreHouse {
+  readonly #redis: RedisServer;
+  readonly #postgres: PostgresServer;
+  #stalls = 0;
+
+  private constructor(redis: RedisServer, postgres: PostgresServer) {
+    this.#redis = redis;
+    this.#postgres = postgres;
+  }
+
+  static async open(releasers: Releasers): Promise<StoreHouse> {
+    const redis = await startRedis(releasers);
+    const postgres = await PostgresServer.start({
+      settings: { shared_preload_libraries: 'pg_stat_statements' },
+    });
+    releasers.add(() => postgres[Symbol.asyncDispose]());
+    const house = new StoreHouse(redis, postgres);
+    const pool = house.#watcher();
+    await pool.query('CREATE EXTENSION pg_stat_statements');
+    await pool.end();
+    return house;
+  }
+
+  /** Empty stores for a row: those that it names, and no others. */
+  async stall(row: Row, releasers: Releasers): Promise<Stall> {
+    const wants = (name: Row['stores'][number]) => row.stores.includes(name);
+    const locks: RedisServer[] = [];
+    while (wants('lockRedis') && locks.length < QUORUM) locks.push(await startRedis(releasers));
+    const zookeeper = wants('zookeeper') ? await ZooKeeperEnsemble.start(ENSEMBLE) : undefined;
+    if (zookeeper) releasers.add(() => zookeeper[Symbol.asyncDispose]());
+    const watched = [this.#redis, ...locks].map(({ url }) => new Redis(url));
+    releasers.add(() => watched.forEach((redis) => void redis.disconnect()));
+    await watched[0]!.flushall();
+    const pool = this.#watcher();
+    releasers.add(() => pool.end());
+    const stores: Stores = {
+      keyPrefix: `stall-${++this.#stalls}:`,
+      ...(wants('redis') && { redis: this.#redis.url }),
+      ...(wants('postgres') && { postgres: await this.#postgres.createDatabase('bench') }),
+      ...(wants('lockRedis') && { lockRedis: locks.map(({ url }) => url) }),
+      ...(zookeeper && { zookeeper: await zookeeper.servers() }),
+    };
+    return { stores, calls: new CallCounter(watched, pool) };
+  }
+
+  #watcher(): pg.Pool {
+    return new pg.Pool({ connectionString: this.#postgres.url, max: 1 });
+  }
+}
+
+async function startRedis(releasers: Releasers): Promise<RedisServer> {
+  const redis = await RedisServer.start(REDIS);
+  releasers.add(() => redis[Symbol.asyncDispose]());
+  return redis;
+}
