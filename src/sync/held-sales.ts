@@ -12,7 +12,7 @@
  * Whoever takes a sale over makes up for a sync that died between its commit and telling the backend of it. A log that
  * does not follow on from its cursor has lost writes: it is reported, and the sale is rebuilt from Postgres.
  */
-import type { LogRead, Rejection, Watermark } from '../engine/contract.ts';
+import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { type Cursor, readCursors } from './cursors.ts';
@@ -55,6 +55,19 @@ export class HeldSales {
   get haveGrown(): boolean {
     for (const log of this.#logs.values()) if (log.hasGrown) return true;
     return false;
+  }
+
+  /** The positions of logs that have grown, at most `most`. Sales take turns: what was read last is the last to be read again. */
+  takeGrown(most: number): LogPosition[] {
+    const positions: LogPosition[] = [];
+    for (const log of [...this.#logs.values()]) {
+      if (positions.length >= most) break;
+      if (!log.hasGrown) continue;
+      positions.push(...log.takeGrown(most - positions.length));
+      this.#logs.delete(log.saleId);
+      this.#logs.set(log.saleId, log);
+    }
+    return positions;
   }
 
   /** The sale's log, if this sync works on the sale now. */

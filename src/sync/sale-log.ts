@@ -57,11 +57,14 @@ export class SaleLog {
     for (const segment of segments) if (segment < this.#cursors.length) this.#grown.add(segment);
   }
 
-  /** The positions of the logs that have grown; they count as read from now on, so that later hints are not missed. */
-  takeGrown(): LogPosition[] {
-    const positions = [...this.#grown].map((segment) => this.#cursors[segment]!);
-    this.#grown.clear();
-    return positions;
+  /**
+   * The positions of logs that have grown, at most `most`, those first that have waited longest. They count as read from
+   * now on, so that later hints are not missed.
+   */
+  takeGrown(most: number): LogPosition[] {
+    const segments = [...this.#grown].slice(0, most);
+    for (const segment of segments) this.#grown.delete(segment);
+    return segments.map((segment) => this.#cursors[segment]!);
   }
 
   saw(segment: number, { head, entries }: LogRead): void {

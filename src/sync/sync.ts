@@ -118,8 +118,9 @@ export class Sync {
     for (const [saleId, segments] of this.#hints.takeAll()) {
       await this.#sales.apart(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
     }
-    const batch = batchOf(await this.#read(), this.#options.batchRows);
-    if (batch.orders < this.#options.batchRows / 2) this.#yielding.drained();
+    const { reads, isAll } = await this.#read();
+    const batch = batchOf(reads, this.#options.batchRows);
+    if (isAll && batch.orders < this.#options.batchRows / 2) this.#yielding.drained();
     if (batch.orders > 0) {
       this.#noteSizes(batch);
       await this.#applier.begin(batch);
@@ -128,10 +129,14 @@ export class Sync {
     }
   }
 
-  /** Reads the logs that have grown. One in which something was found counts as grown still: there may be more. */
-  async #read(): Promise<LogRead[]> {
-    const positions = [...this.#sales.logs].flatMap((log) => log.takeGrown());
-    const entries = Math.ceil(this.#options.batchRows / Math.max(positions.length, 1) / this.#ordersPerEntry);
+  /**
+   * Reads logs that have grown, no more of them than fill a batch: with hundreds, what did not fit would be read again for
+   * every batch. One in which something was found counts as grown still: there may be more.
+   */
+  async #read(): Promise<{ reads: LogRead[]; isAll: boolean }> {
+    const entriesOfBatch = Math.ceil(this.#options.batchRows / this.#ordersPerEntry);
+    const positions = this.#sales.takeGrown(entriesOfBatch);
+    const entries = Math.ceil(entriesOfBatch / Math.max(positions.length, 1));
     const reads = await this.#options.backend.log.readLog(positions, Math.min(entries, MAX_READ_ENTRIES));
     const sound: LogRead[] = [];
     for (const read of reads) {
@@ -149,7 +154,10 @@ export class Sync {
       if (read.entries.length > 0) log.grow([segment]);
       sound.push(read);
     }
-    return sound.filter((read) => this.#sales.held(read.position.saleId));
+    return {
+      reads: sound.filter((read) => this.#sales.held(read.position.saleId)),
+      isAll: positions.length < entriesOfBatch,
+    };
   }
 
   #noteSizes({ slices, orders }: Batch): void {

@@ -25,6 +25,8 @@ local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV
 local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local lines = ARGV[9]
 local HEADER = 4
+-- Longer than any value of a hash that Redis keeps as one packed list (hash-max-listpack-value).
+local LONG_VALUE = string.rep(' ', 65)
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane)
@@ -101,7 +103,11 @@ for buyer, record in pairs(read) do
   if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
 end
 redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
+-- A hash of up to 512 small values is a packed list that each look-up reads through: an order costs Redis up to twice as
+-- much. A long value makes it a table, and it stays one. No buyer is named by a space.
+if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end
 redis.call('HSET', buyers, unpack(writes))
+if last == 0 then redis.call('HDEL', buyers, ' ') end
 redis.call('HSET', segment, 'left', left, 'seq', seqText, 'tail', firstId, 'orders', orders, 'taken', taken, lane, ticket)
 if all then return { seq, committed, left, orders } end
 reply[3], reply[4] = left, orders

@@ -1,0 +1,72 @@
+/**
+ * What Redis holds of an order. Its log entry goes once it is in Postgres; its part of the buyer's record stays for as
+ * long as the sale. Both are differences of Redis' own count of its memory, with all that it adds to what it is given.
+ */
+import type { Redis } from 'ioredis';
+import { Keys } from '../../src/engine/redis/keys.ts';
+import type { Releasers } from '../../src/node/releasers.ts';
+import { rounded } from '../support/figures.ts';
+import type { StoreServers } from '../support/stores.ts';
+import { buyAll } from './crowd.ts';
+import { BURST_ORDERS, burstsOf, dimensionsOf } from './dimensions.ts';
+import { measureCommits } from './legs.ts';
+import type { GrowthParameters } from './options.ts';
+import { type Stage, setStage } from './stage.ts';
+
+/** Bytes each: as counted by Redis, and as many as were put in. */
+export interface Bytes {
+  readonly orders: number;
+  readonly redisBytesPerOrder: number;
+  readonly contentBytesPerOrder: number;
+  readonly redisBytesPerBuyer: number;
+  readonly contentBytesPerBuyer: number;
+}
+
+export async function measureBytes(
+  stores: StoreServers,
+  parameters: GrowthParameters,
+  releasers: Releasers,
+): Promise<Bytes> {
+  const { setting } = dimensionsOf(parameters).find(({ name }) => name === 'sales')!.points[0]!;
+  const stage = await setStage(stores, { ...setting, buyers: 0 }, releasers);
+  const bursts = Array.from({ length: burstsOf(parameters) }, () => stage.crowd.nextBurst());
+  const orders = bursts.length * BURST_ORDERS;
+  const before = await usedMemory(stage.admin);
+  await buyAll(stage.engine, bursts);
+  const taken = await usedMemory(stage.admin);
+  const content = await contentOf(stage, setting.segments);
+  await measureCommits(stage, orders);
+  const committed = await usedMemory(stage.admin);
+  const each = (bytes: number) => rounded(bytes / orders, 1);
+  return {
+    orders,
+    redisBytesPerOrder: each(taken - committed),
+    contentBytesPerOrder: each(content.log),
+    redisBytesPerBuyer: each(committed - before),
+    contentBytesPerBuyer: each(content.buyers),
+  };
+}
+
+async function usedMemory(admin: Redis): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await admin.info('memory'))![1]);
+}
+
+/** The characters of all field values in the logs, and of all names and records of buyers. */
+async function contentOf(
+  { admin, saleIds }: Stage,
+  segments: number,
+): Promise<{ log: number; buyers: number }> {
+  const keys = new Keys('');
+  let [log, buyers] = [0, 0];
+  for (let segment = 0; segment < segments; segment++) {
+    const names = keys.segment({ saleId: saleIds[0]!, segment });
+    const entries = await admin.xrange(names.log, '-', '+');
+    log += lengthOf(entries.flatMap(([, [, previous, , count, , lines]]) => [previous!, count!, lines!]));
+    buyers += lengthOf(Object.entries(await admin.hgetall(names.buyers)).flat());
+  }
+  return { log, buyers };
+}
+
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
+}

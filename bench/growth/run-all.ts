@@ -1,0 +1,120 @@
+/** The run: every point of every dimension on a stage of its own, one after the other, then the bytes. */
+import { note } from '../../src/cli/output.ts';
+import { Releasers } from '../../src/node/releasers.ts';
+import { rounded } from '../support/figures.ts';
+import { medianOf } from '../support/median.ts';
+import { type StoreServers, startStoreServers } from '../support/stores.ts';
+import { type Bytes, measureBytes } from './bytes.ts';
+import {
+  BURST_ORDERS,
+  burstsOfSample,
+  type Dimension,
+  type DimensionName,
+  dimensionsOf,
+  type Setting,
+} from './dimensions.ts';
+import { measureCommits, measureIdle, measureTakes } from './legs.ts';
+import { type Cost, cpuOf } from './meter.ts';
+import type { GrowthParameters } from './options.ts';
+import { setStage, verifyAll } from './stage.ts';
+
+export interface MeasuredPoint {
+  readonly at: number;
+  /** Per order. */
+  readonly take: Figures;
+  readonly commit: Figures;
+  /** Per second. */
+  readonly idle: Figures | undefined;
+}
+
+/** Microseconds. `cpu` is that of all processes. */
+export type Figures = Cost & { readonly cpu: number };
+
+export interface MeasuredDimension extends Omit<Dimension, 'points'> {
+  readonly points: readonly MeasuredPoint[];
+}
+
+export interface Measured {
+  readonly dimensions: readonly MeasuredDimension[];
+  readonly bytes: Bytes;
+}
+
+/** @throws BenchFailure if an order was refused, sync met with anything that is not normal, or a sale does not add up */
+export async function runAll(parameters: GrowthParameters): Promise<Measured> {
+  return withReleasers(async (releasers) => {
+    note('Starting Redis and Postgres');
+    const stores = await startStoreServers(releasers);
+    const dimensions = dimensionsOf(parameters);
+    note('Warming up');
+    await runPoint(stores, dimensions[0]!.points[0]!.setting, parameters, false);
+    const measured: MeasuredDimension[] = [];
+    for (const dimension of dimensions) measured.push(await runDimension(stores, dimension, parameters));
+    note('Counting bytes');
+    const bytes = await withReleasers((inner) => measureBytes(stores, parameters, inner));
+    return { dimensions: measured, bytes };
+  });
+}
+
+async function runDimension(
+  stores: StoreServers,
+  dimension: Dimension,
+  parameters: GrowthParameters,
+): Promise<MeasuredDimension> {
+  const points: MeasuredPoint[] = [];
+  for (const { at, setting } of dimension.points) {
+    const point = { at, ...(await runPoint(stores, setting, parameters, dimension.costsIdle)) };
+    note(describe(dimension.name, point));
+    points.push(point);
+  }
+  return { ...dimension, points };
+}
+
+async function runPoint(
+  stores: StoreServers,
+  setting: Setting,
+  parameters: GrowthParameters,
+  costsIdle: boolean,
+): Promise<Omit<MeasuredPoint, 'at'>> {
+  return withReleasers(async (releasers) => {
+    const stage = await setStage(stores, setting, releasers);
+    const bursts = burstsOfSample(parameters);
+    const orders = bursts * BURST_ORDERS;
+    const [takes, commits]: [Cost[], Cost[]] = [[], []];
+    for (let sample = 0; sample <= parameters.samples; sample++) {
+      const crowd = Array.from({ length: bursts }, () => stage.crowd.nextBurst());
+      takes.push(await measureTakes(stage, crowd));
+      commits.push(await measureCommits(stage, orders));
+    }
+    const idle = costsIdle ? [await measureIdle(stage, parameters.idleSeconds)] : undefined;
+    await verifyAll(stage);
+    // The first of each has warmed up what the others are measured with.
+    const [take, commit] = [figures(takes.slice(1), orders), figures(commits.slice(1), orders)];
+    return { take, commit, idle: idle && figures(idle, parameters.idleSeconds) };
+  });
+}
+
+async function withReleasers<T>(work: (releasers: Releasers) => Promise<T>): Promise<T> {
+  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  try {
+    return await work(releasers);
+  } finally {
+    await releasers.release();
+  }
+}
+
+/** Medians, each divided by `by`. */
+function figures(costs: readonly Cost[], by: number): Figures {
+  const middle = (figure: (cost: Cost) => number | undefined) => medianOf(costs, figure, 0);
+  const part = (total: number | undefined) => (total === undefined ? undefined : rounded(total / by, 2));
+  return {
+    cpu: part(middle(cpuOf))!,
+    wall: part(middle((cost) => cost.wall))!,
+    node: part(middle((cost) => cost.node))!,
+    redis: part(middle((cost) => cost.redis))!,
+    postgres: part(middle((cost) => cost.postgres)),
+  };
+}
+
+function describe(name: DimensionName, { at, take, commit }: MeasuredPoint): string {
+  return `${name} ${at.toLocaleString('en')}: take ${take.cpu} µs, commit ${commit.cpu} µs of processor time per order`;
+}
