@@ -17,6 +17,7 @@ export class SyncWatch {
     },
     rejected: this.#refuse('rejected an order'),
     logBroken: this.#refuse('found a broken log'),
+    ordersLost: this.#refuse('has lost orders'),
     rebuilt: this.#refuse('rebuilt the sale'),
     saleFailed: this.#refuse('failed on the sale'),
     crashed: this.#refuse('crashed'),

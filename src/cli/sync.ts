@@ -4,8 +4,8 @@ import { EXIT_FAILED, EXIT_OK } from './explain.ts';
 import { note, printJson } from './output.ts';
 import { watchSignals } from './signals.ts';
 
-/** Settings of its groups that mean nothing here. */
-const WITHOUT = new Set(['sync', 'opsUrl']);
+/** Settings of its groups that mean nothing here: it has no buyers to let go first. */
+const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl']);
 
 export const sync: CommandSpec = {
   name: 'sync',

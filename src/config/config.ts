@@ -53,7 +53,7 @@ export class ConfigError extends StockadeError {
   }
 }
 
-export function faultText({ field, problem }: ConfigFault): string {
+function faultText({ field, problem }: ConfigFault): string {
   return `${field} ${problem}`;
 }
 

@@ -178,12 +178,11 @@ export interface LogRead {
   readonly entries: readonly LogEntry[];
 }
 
-export interface LogHead {
-  readonly seq: number;
-  readonly tail: string;
-  readonly orders: number;
+export interface LogHead extends KnownEntry {
   /** Frozen for a rebuild (`SaleStore.freeze`). */
   readonly frozen: boolean;
+  /** The entry that a lane was told of and that is not there: the segment has lost writes, and sells to nobody. */
+  readonly lost?: KnownEntry;
 }
 
 export interface Rejection {

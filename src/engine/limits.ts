@@ -26,9 +26,9 @@ export const DEADLINE_SWEEP_MS = 10;
  * Ids and keys travel in order records and log entries, whose fields are separated by spaces:
  * visible ASCII, no spaces, nothing to escape.
  */
-export const ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
+export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
 /** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */
-export const SALE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const SALE_ID_PATTERN = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${MAX_SALE_ID_CHARACTERS - 1}}$`);
 
 if (BOARD_POLL_MS * 3 > BOARD_REPAIR_MS) {
   throw new Error(

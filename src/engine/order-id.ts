@@ -14,7 +14,7 @@ import { createCipheriv, createHmac } from 'node:crypto';
 /** 2022-01-01T00:00:00Z. 31 bits of seconds end in 2090. */
 export const ORDER_ID_EPOCH_MS = Date.UTC(2022, 0, 1);
 
-export const WORKER_NUMBER_BITS = 12;
+const WORKER_NUMBER_BITS = 12;
 export const MAX_WORKER_NUMBERS = 2 ** WORKER_NUMBER_BITS;
 /** Orders that one worker can name in a second; beyond, it borrows from the next second. */
 const COUNTERS = 2 ** (32 - WORKER_NUMBER_BITS);

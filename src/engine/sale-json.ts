@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import type { Sale } from './contract.ts';
 import { InvalidInput } from './errors.ts';
-import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS, MAX_STOCK, SALE_ID_PATTERN } from './limits.ts';
+import {
+  MAX_PER_BUYER_LIMIT,
+  MAX_SALE_ID_CHARACTERS,
+  MAX_SEGMENTS,
+  MAX_STOCK,
+  SALE_ID_PATTERN,
+} from './limits.ts';
 
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
@@ -47,7 +53,7 @@ function stringsOf(value: unknown): string[] {
 
 const schema = z.strictObject({
   id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
-    error: 'must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit',
+    error: `must be 1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`,
   }),
   title: text(200).default(''),
   stock: whole(1, MAX_STOCK),

@@ -1,4 +1,4 @@
-import { StockadeError } from '../engine/errors.ts';
+import { StockadeError } from './errors.ts';
 
 /**
  * The work's result. The work itself goes on when it is late, and nobody hears of its end.

@@ -57,7 +57,10 @@ export interface Reply {
   readonly body: string;
 }
 
-const REASONS: Record<number, string> = {
+/** The statuses of which there are answers. */
+type Status = 200 | 201 | 202 | (typeof KINDS)[ProblemCode]['status'];
+
+const REASONS: Readonly<Record<Status, string>> = {
   200: 'OK',
   201: 'Created',
   202: 'Accepted',
@@ -77,12 +80,12 @@ const REASONS: Record<number, string> = {
  * Status line and headers in one piece, as uWS may write them at once: a call into it for each header costs more than all
  * else that a refusal does. @param headers values are ours, never a client's
  */
-export function headOf(status: number, headers: Readonly<Record<string, string>>): string {
+export function headOf(status: Status, headers: Readonly<Record<string, string>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`);
   return `${status} ${REASONS[status]}${lines.join('')}`;
 }
 
-export function json(status: number, value: unknown): Reply {
+export function json(status: Status, value: unknown): Reply {
   return {
     status,
     head: headOf(status, { 'content-type': 'application/json' }),
@@ -99,7 +102,8 @@ export function problem(
   more: Readonly<Record<string, unknown>> = {},
   headers: Readonly<Record<string, string>> = {},
 ): Reply {
-  const { status, title, detail, retryAfterS }: Kind = KINDS[code];
+  const { status } = KINDS[code];
+  const { title, detail, retryAfterS }: Kind = KINDS[code];
   // Without a `type` it is "about:blank": the code says what it is, and the crowd's answers stay short.
   const body = { title, status, code, ...(detail && { detail }), ...more };
   const head = headOf(status, {

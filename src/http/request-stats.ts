@@ -1,6 +1,6 @@
 /**
  * Counts and latencies of requests by outcome, cheap enough for every request: an index and an addition. They are handed
- * to prom-client, which adds up the workers and writes the text, only when somebody asks (metrics.ts).
+ * to prom-client, which adds up the workers and writes the text, only when somebody asks (node/node-metrics.ts).
  */
 
 /** Upper bounds in seconds; the last bucket is everything above. */

@@ -7,6 +7,7 @@ import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../config/ops-deadlin
 import { InvalidInput } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { OperationTimedOut, StoresAway } from '../http/ops-faults.ts';
+import { QUERY_TIMEOUT_MS } from '../sync/database.ts';
 import {
   SaleExists,
   type SaleOperations,
@@ -24,6 +25,12 @@ import type { Stores } from './stores.ts';
  * the deadline. Postgres is not asked, because a statement in it has a bound of its own and may keep PGlite's one session.
  */
 const LOOK_EVERY_MS = 5_000;
+
+if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
+  throw new Error(
+    `OPERATION_DEADLINE_MS ${OPERATION_DEADLINE_MS} must be above QUERY_TIMEOUT_MS, which is ${QUERY_TIMEOUT_MS}`,
+  );
+}
 
 /** Answers to what was asked, and no faults of the stores. */
 const ANSWERS = [InvalidInput, SaleExists, UnknownSale, WrongState];

@@ -3,7 +3,7 @@ import { monotonicMs } from '../engine/monotonic.ts';
 import { within } from '../engine/within.ts';
 
 /** For all ends together, apart from their graces: sync's batch, worker numbers, connections. Longer only if a store is away. */
-const LETTING_GO_MS = 5_000;
+export const LETTING_GO_MS = 5_000;
 
 interface End {
   readonly release: () => unknown;

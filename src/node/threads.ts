@@ -3,6 +3,7 @@ import type { Directory, SaleView } from '../engine/directory.ts';
 import { within } from '../engine/within.ts';
 import { busyShareOf } from './crowd.ts';
 import { PortCalls } from './port-calls.ts';
+import { LETTING_GO_MS } from './releasers.ts';
 import type { RunningWorker, WorkerMetrics } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
 
@@ -14,6 +15,10 @@ const YOUNG_GENERATION_MB = 96;
 
 /** For a worker's connections, after its requests; below LETTING_GO_MS, so that the thread is ended and not left. */
 const THREAD_END_MS = 2_000;
+
+if (THREAD_END_MS >= LETTING_GO_MS) {
+  throw new Error(`THREAD_END_MS ${THREAD_END_MS} must be below LETTING_GO_MS, which is ${LETTING_GO_MS}`);
+}
 
 /** A worker in a thread of its own, as the main thread handles it. */
 export interface WorkerThread extends RunningWorker {

@@ -34,6 +34,8 @@ export class HeldSales {
   readonly #teller: WatermarkTeller;
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
+  /** Of sales that were let go of: what those logs were seen to hold is known to the next ones. */
+  readonly #past = new Map<string, SaleLog>();
   readonly #rebuilds: Rebuilds;
   readonly #foreignUntil = new Map<string, number>();
   /** Closed sales whose logs are drained: nothing more will come, and no lock is spent on them. */
@@ -79,11 +81,13 @@ export class HeldSales {
     if (known || !this.#isFree(saleId)) return known;
     if (!(await this.#stores.locks.tryLock(saleId))) {
       this.#foreignUntil.set(saleId, monotonicMs() + FOREIGN_MS);
+      this.#past.delete(saleId);
       return undefined;
     }
     this.#foreignUntil.delete(saleId);
     const cursors = await this.#lockedCursors(saleId);
-    const log = new SaleLog(saleId, cursors);
+    const log = new SaleLog(saleId, cursors, this.#past.get(saleId));
+    this.#past.delete(saleId);
     this.#logs.set(saleId, log);
     await this.#resume(log, cursors);
     return log;
@@ -97,7 +101,7 @@ export class HeldSales {
   /** Lets go of sales: their cursors are read again when they are next worked on. */
   async forget(saleIds: Iterable<string> = [...this.#logs.keys()]): Promise<void> {
     for (const saleId of saleIds) {
-      if (!this.#logs.delete(saleId)) continue;
+      if (!this.#putAway(saleId)) continue;
       this.#foreignUntil.delete(saleId);
       await this.#stores.locks.unlock(saleId).catch(() => {});
       this.#hints.add(saleId);
@@ -108,6 +112,7 @@ export class HeldSales {
   async finish(saleId: string): Promise<void> {
     this.#finished.add(saleId);
     await this.forget([saleId]);
+    this.#past.delete(saleId);
   }
 
   isFinished(saleId: string): boolean {
@@ -150,10 +155,16 @@ export class HeldSales {
 
   /** Takes the sale out of the loop until it is rebuilt. */
   rebuild(saleId: string, why: string): void {
+    const log = this.#putAway(saleId);
+    if (log) this.#rebuilds.begin(log, why);
+  }
+
+  #putAway(saleId: string): SaleLog | undefined {
     const log = this.#logs.get(saleId);
-    if (!log) return;
+    if (!log) return undefined;
     this.#logs.delete(saleId);
-    this.#rebuilds.begin(log, why);
+    this.#past.set(saleId, log);
+    return log;
   }
 
   /** Resolves when the rebuilds that have begun by now have ended. */

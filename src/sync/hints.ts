@@ -1,10 +1,10 @@
-/** Which logs are said to have grown, and the sleep of the loop, which such a hint ends. */
 /**
  * Which hints end the loop's sleep. none: in the pause after a failure, which under load would be no pause. awaited:
  * while it lets the crowd go first.
  */
 export type Hearing = 'all' | 'awaited' | 'none';
 
+/** Which logs are said to have grown, and the sleep of the loop, which such a hint ends. */
 export class Hints {
   #hinted = new Map<string, Set<number>>();
   #wake: (() => void) | undefined;

@@ -5,8 +5,9 @@
  *   freeze -> salvage -> next generation -> load -> publish
  *
  * freeze: no more takes, and nobody can load or publish this generation any more. salvage: what the frozen logs hold
- * goes to Postgres. next generation: one transaction counts it up and sets the cursors to zero. load: every segment gets
- * its share of `sales.stock` and its buyers. publish: the segments open, the record names the generation, nodes are told.
+ * goes to Postgres; what is known to be missing then is lost (losses.ts). next generation: one transaction counts it up and
+ * sets the cursors to zero. load: every segment gets its share of `sales.stock` and its buyers. publish: the segments open,
+ * the record names the generation, nodes are told.
  *
  * Crash points. Before the next generation: nothing has changed but the freeze; whoever finds the sale stale starts over.
  * After it: the backend's record names an older generation than Postgres, which is how the next one knows.
@@ -17,13 +18,15 @@
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
-import type { Backend, Holding, LogRead, Rejection } from '../engine/contract.ts';
+import type { Backend, Holding, KnownEntry, LogRead, Rejection } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { homeSegment } from '../engine/home-segment.ts';
 import { sellEach } from './apply-each.ts';
 import { batchOf } from './batch.ts';
 import { type Database, rows } from './database.ts';
+import { knownOrders } from './known-orders.ts';
+import { type Evidence, type Loss, lossesOf } from './losses.ts';
 import { readSale, type SaleRow } from './sale-rows.ts';
 
 const SALVAGE_ENTRIES = 500;
@@ -38,28 +41,45 @@ export interface RebuildReport {
   readonly loadedBuyers: number;
 }
 
+export interface Witness {
+  /** The newest entry of each segment's log that was seen. */
+  readonly newest: readonly KnownEntry[];
+  /** Told of each segment that has lost orders, once it is certain that no other rebuild counts them too. */
+  ordersLost(loss: Loss): void;
+}
+
+const NO_WITNESS: Witness = { newest: [], ordersLost() {} };
+
 /** @throws StaleGeneration if another rebuild was faster; the database's or backend's error */
 export async function rebuildSale(
   db: Database,
   backend: Backend,
   saleId: string,
+  witness = NO_WITNESS,
 ): Promise<RebuildReport | undefined> {
   const before = await readSale(db, saleId);
   if (!before) return undefined;
   const rejected: Rejection[] = [];
   let salvagedOrders = 0;
+  let evidence: Evidence[] = [];
   for (const generation of await generationsOf(backend, before)) {
     await backend.sales.freeze(saleId, before.sale.segments, generation);
-    salvagedOrders += await salvage(db, backend, before, generation, rejected);
+    evidence = await salvage(db, backend, before, generation, rejected);
+    for (const { salvaged } of evidence) salvagedOrders += salvaged;
   }
+  const losses = await lossesOf(db, saleId, evidence, witness.newest);
   const row = await nextGeneration(db, before);
+  for (const loss of losses) witness.ordersLost(loss);
   await loadSegments(backend, row);
   const loadedBuyers = await loadBuyers(db, backend, row);
   await backend.sales.publish(row);
   return { generation: row.generation, salvagedOrders, rejected, loadedBuyers };
 }
 
-/** A backend that was restored from a copy may sell in an older generation than Postgres has: its logs count too. */
+/**
+ * The newest last. A backend that was restored from a copy may sell in an older generation than Postgres has: its logs
+ * count too.
+ */
 async function generationsOf(backend: Backend, { sale, generation }: SaleRow): Promise<number[]> {
   const record = await backend.sales.read(sale.id);
   return record && record.generation < generation ? [record.generation, generation] : [generation];
@@ -71,21 +91,25 @@ async function salvage(
   row: SaleRow,
   generation: number,
   rejected: Rejection[],
-): Promise<number> {
-  let salvaged = 0;
+): Promise<Evidence[]> {
+  const evidence: Evidence[] = [];
   const { id: saleId, segments } = row.sale;
   for (let segment = 0; segment < segments; segment++) {
     let position = { saleId, segment, generation, seq: 0, tail: '' };
+    let salvaged = 0;
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
       const last = read?.entries.at(-1);
       if (read?.fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${read.fault}`);
-      if (!read || !last) break;
+      if (!read || !last) {
+        evidence.push({ head: read?.head, salvaged });
+        break;
+      }
       salvaged += await db.transaction((trx) => applyUnknown(trx, row, read, rejected));
       position = { ...position, seq: last.seq, tail: last.tail };
     }
   }
-  return salvaged;
+  return evidence;
 }
 
 /** Applies those orders of a log that Postgres does not have. @returns how many those were */
@@ -101,15 +125,7 @@ async function applyUnknown(
   ]);
   if (current.length === 0) throw new StaleGeneration(sale.id, generation);
   const ids = read.entries.flatMap((entry) => entry.orders.map((order) => order.orderId));
-  const known = new Set(
-    (
-      await rows<{ id: string }>(
-        trx,
-        'SELECT order_id::text AS id FROM orders WHERE order_id = ANY (?::bigint[])',
-        [`{${ids.join(',')}}`],
-      )
-    ).map((row) => row.id),
-  );
+  const known = await knownOrders(trx, ids);
   const entries = read.entries.map((entry) => ({
     ...entry,
     orders: entry.orders.filter((order) => !known.has(order.orderId)),

@@ -48,8 +48,9 @@ export class Rebuilds {
   }
 
   /** Only with the sale's lock, which is let go of at the end. */
-  begin({ saleId, generation }: SaleLog, why: string): void {
-    const ended = this.#limit(() => this.#rebuild(saleId, generation, why))
+  begin(log: SaleLog, why: string): void {
+    const { saleId } = log;
+    const ended = this.#limit(() => this.#rebuild(log, why))
       .catch((error) => {
         // Else another was faster.
         if (!(error instanceof StaleGeneration)) this.#setAside(saleId, error);
@@ -69,15 +70,19 @@ export class Rebuilds {
     await this.ended();
   }
 
-  async #rebuild(saleId: string, generation: number, why: string): Promise<void> {
+  async #rebuild({ saleId, generation, newest }: SaleLog, why: string): Promise<void> {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
     if ((await readSale(db, saleId))?.generation !== generation) return;
-    const report = await rebuildSale(db, backend, saleId);
+    const report = await rebuildSale(db, backend, saleId, {
+      newest,
+      ordersLost: (loss) => events.ordersLost({ saleId, ...loss }),
+    });
     if (!report) return;
     const { rejected, ...built } = report;
     for (const rejection of rejected) events.rejected({ saleId, ...rejection });
-    events.rebuilt({ saleId, why, ...built });
+    // An in-process backend has held nothing at its start, and loses nothing afterwards.
+    events.rebuilt({ saleId, why, again: generation > 0 && backend.durable, ...built });
   }
 
   async #letGo(saleId: string): Promise<void> {

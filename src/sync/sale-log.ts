@@ -1,9 +1,12 @@
-import type { LogHead, LogPosition } from '../engine/contract.ts';
+import type { KnownEntry, LogPosition, LogRead } from '../engine/contract.ts';
 import type { Cursor } from './cursors.ts';
 
 /**
  * How far one sale's logs have been read and applied by this sync, and which of them may have more. What is read is
  * applied soon; if that fails, the sale is forgotten, and its cursors are read again.
+ *
+ * What a log was seen to hold, it can't be without later, unless the backend has lost writes. So that is remembered, also
+ * by the next SaleLog of the sale: Postgres may be away for long, and the cursors know nothing of what came meanwhile.
  */
 export class SaleLog {
   readonly saleId: string;
@@ -12,10 +15,12 @@ export class SaleLog {
   readonly #cursors: LogPosition[];
   /** Orders that are applied. */
   readonly #applied: number[];
-  readonly #headOrders: number[];
+  /** The newest entries that were seen, be they applied or not. */
+  readonly #newest: KnownEntry[];
   readonly #grown = new Set<number>();
 
-  constructor(saleId: string, cursors: readonly Cursor[]) {
+  /** @param before the SaleLog that this one takes the place of */
+  constructor(saleId: string, cursors: readonly Cursor[], before?: SaleLog) {
     this.saleId = saleId;
     this.generation = cursors[0]?.generation ?? 0;
     this.#cursors = cursors.map(({ segment, generation, seq, tail }) => ({
@@ -26,7 +31,8 @@ export class SaleLog {
       tail,
     }));
     this.#applied = cursors.map((cursor) => cursor.orders);
-    this.#headOrders = [...this.#applied];
+    const seen = before?.generation === this.generation ? before.newest : [];
+    this.#newest = cursors.map((cursor, i) => newerOf(cursor, seen[i]));
   }
 
   get positions(): readonly LogPosition[] {
@@ -37,9 +43,14 @@ export class SaleLog {
     return this.#grown.size > 0;
   }
 
-  /** Orders that the heads were seen to hold beyond the cursors. */
+  /** By segment. */
+  get newest(): readonly KnownEntry[] {
+    return this.#newest;
+  }
+
+  /** Orders that the logs were seen to hold beyond the cursors. */
   get backlog(): number {
-    return this.#headOrders.reduce((sum, orders, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);
+    return this.#newest.reduce((sum, { orders }, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);
   }
 
   grow(segments: Iterable<number>): void {
@@ -56,8 +67,10 @@ export class SaleLog {
     return segments.map((segment) => this.#cursors[segment]!);
   }
 
-  sawHead(segment: number, head: LogHead): void {
-    this.#headOrders[segment] = head.orders;
+  saw(segment: number, { head, entries }: LogRead): void {
+    const last = entries.at(-1);
+    const read = last && { seq: last.seq, tail: last.tail, orders: last.ordersSoFar };
+    this.#newest[segment] = newerOf(newerOf(this.#newest[segment]!, head), read);
   }
 
   /** The entries up to here are in a batch that is being applied. */
@@ -71,4 +84,8 @@ export class SaleLog {
     if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;
     this.#applied[to.segment] = Math.max(this.#applied[to.segment]!, orders);
   }
+}
+
+function newerOf(known: KnownEntry, other: KnownEntry | undefined): KnownEntry {
+  return other && other.seq > known.seq ? other : known;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Backend, SaleState } from '../engine/contract.ts';
-import { StaleGeneration } from '../engine/errors.ts';
+import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import { parseSale, saleToJson } from '../engine/sale-json.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { type Database, rows } from './database.ts';
@@ -90,7 +90,11 @@ export class SaleService implements SaleOperations {
           await this.#locks.unlock(saleId);
         }
       } else if (Date.now() > deadline) {
-        throw new Error(`sale ${saleId} was created, but its state was not built within ${BUILD_WAIT_MS} ms`);
+        throw new StockadeError(
+          'unavailable',
+          `sale ${saleId} was created, but its state was not built within ${BUILD_WAIT_MS} ms; sync goes on with it: ` +
+            'look at the sale before you create it again',
+        );
       } else await delay(BUILD_POLL_MS);
     }
   }

@@ -72,7 +72,7 @@ export class Sweep {
     try {
       for (const log of this.#lastSeen) {
         for (const read of await this.#stores.backend.log.readLog(log.positions, 0)) {
-          if (read.head) log.sawHead(read.position.segment, read.head);
+          log.saw(read.position.segment, read);
         }
       }
       this.#stores.events.backlog({ orders: this.#lastSeen.reduce((sum, log) => sum + log.backlog, 0) });
@@ -124,17 +124,19 @@ export class Sweep {
       }
       return 0;
     }
-    if (pulse.state !== state) await followState(db, backend, id);
     for (const read of await backend.log.readLog(log.positions, 0)) {
-      const verdict = checkHead(read);
+      const { segment, seq } = read.position;
+      const verdict = checkHead(read, log.newest[segment]);
       if (!verdict.ok) {
         await this.#sales.broken(read, verdict.problem);
         return 0;
       }
-      if (read.head!.seq > read.position.seq) log.grow([read.position.segment]);
-      log.sawHead(read.position.segment, read.head!);
+      if (read.head!.seq > seq) log.grow([segment]);
+      log.saw(segment, read);
     }
-    if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
+    // Behind the check: segments that have to be built anew follow no state.
+    if (pulse.state !== state) await followState(db, backend, id);
+    else if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
     return log.backlog;
   }
 

@@ -6,10 +6,14 @@ export interface SyncEvents {
   rejected(info: { saleId: string; orderId: string; reason: string }): void;
   /** A log does not follow on from what was applied: the backend has lost writes. The sale is being rebuilt. */
   logBroken(info: { saleId: string; segment: number; problem: string }): void;
+  /** Orders that the backend has lost before they were in Postgres: at least so many. They are gone for good. */
+  ordersLost(info: { saleId: string; segment: number; orders: number }): void;
   /** The sale's state in the backend was built from Postgres. */
   rebuilt(info: {
     saleId: string;
     why: string;
+    /** The backend should have held it: what was built before is lost, or was not finished. */
+    again: boolean;
     generation: number;
     salvagedOrders: number;
     loadedBuyers: number;

@@ -143,14 +143,14 @@ export class Sync {
       const { saleId, segment } = read.position;
       const log = this.#sales.held(saleId);
       if (!log) continue;
-      const verdict = checkChain(read);
+      const verdict = checkChain(read, log.newest[segment]);
       if (!verdict.ok) {
         // Whether it is broken is judged by the cursors in Postgres, and a rebuild salvages what is not there yet.
         await this.#applier.settled();
         await this.#sales.apart(saleId, () => this.#sales.broken(read, verdict.problem));
         continue;
       }
-      log.sawHead(segment, read.head!);
+      log.saw(segment, read);
       if (read.entries.length > 0) log.grow([segment]);
       sound.push(read);
     }

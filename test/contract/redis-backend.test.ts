@@ -427,26 +427,24 @@ async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unk
 }
 
 describe('a segment that knows less than a lane was told', () => {
-  const lostField = async (client: Redis, prefix: string, field: string) =>
-    client.hget(`${prefix}{sale-lost:0}:segment`, field);
-
-  async function soldTwice() {
-    const prefix = freshPrefix();
-    const backend = await open(redisUrl(), prefix);
-    const sale = await loadSale(backend, aSale({ id: 'sale-lost', stock: 10, segments: 1 }));
+  async function soldOne() {
+    const backend = await open(redisUrl(), freshPrefix());
+    const sale = await loadSale(backend, aSale({ stock: 10, segments: 1 }));
     const [anna] = await sale.sellEach(1);
-    return { sale, anna: anna!, client: outsider(redisUrl()), prefix };
+    return { sale, anna: anna! };
   }
 
   it.each([
-    ['has fewer entries', { seq: 3, orders: 4 }, '3'],
-    ['has another entry under the number', { seq: 1, tail: '999', orders: 1 }, '1'],
-  ])('%s: it is marked as lost, and sells to nobody any more', async (_, newest, lost) => {
-    const { sale, anna, client, prefix } = await soldTwice();
-    const known = { tail: anna.orderId, ...newest };
-    expect(await sale.take([sale.order('ben')], 0, { newest: known })).toEqual({ status: 'stale' });
-    expect(await lostField(client, prefix, 'state')).toBe('lost');
-    expect(await lostField(client, prefix, 'lost')).toBe(lost);
+    ['has fewer entries', { seq: 3, tail: '998', orders: 4 }],
+    ['has another entry under the number', { seq: 1, tail: '999', orders: 1 }],
+  ])('%s: it is marked as lost, and sells to nobody any more', async (_, newest) => {
+    const { sale, anna } = await soldOne();
+    const position = { ...sale.ref(), seq: 0, tail: '' };
+    const head = { seq: 1, tail: anna.orderId, orders: 1, frozen: false };
+    expect(await sale.backend.log.readLog([position], 0)).toMatchObject([{ head }]);
+    expect(await sale.take([sale.order('ben')], 0, { newest })).toEqual({ status: 'stale' });
+    const [read] = await sale.backend.log.readLog([position], 0);
+    expect(read!.head).toEqual({ ...head, lost: newest });
     // Nor to one who knows nothing of it, nor behind a refill, nor after a change of state.
     expect(await sale.take([sale.order('ben')])).toEqual({ status: 'stale' });
     expect(await sale.refillAndTake([sale.order('ben')])).toEqual({ status: 'stale' });
@@ -457,7 +455,7 @@ describe('a segment that knows less than a lane was told', () => {
   });
 
   it('sells on if it knows as much, or more', async () => {
-    const { sale, anna } = await soldTwice();
+    const { sale, anna } = await soldOne();
     const newest = { seq: 1, tail: anna.orderId, orders: 1 };
     expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
     expect(kinds(await sale.take([sale.order('cleo')], 0, { newest }))).toEqual(['taken']);

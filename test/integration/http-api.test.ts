@@ -433,6 +433,7 @@ onEachStore((stage) => {
         ['stockade_sync_lag_seconds', 'gauge'],
         ['stockade_guard_rejections_total', 'counter'],
         ['stockade_log_breaks_total', 'counter'],
+        ['stockade_sync_lost_orders_total', 'counter'],
         ['stockade_rebuilds_total', 'counter'],
         ['stockade_sync_crashes_total', 'counter'],
       ] as const) {

@@ -3,7 +3,7 @@
  * mended from Postgres: nothing is oversold, nobody gets a second unit, and what is left is sold.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/engine/contract.ts';
+import type { Backend, Outcome } from '../../src/engine/contract.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
@@ -191,36 +191,95 @@ describe('a segment', () => {
   });
 });
 
+/** Sells to each alone, so that each has an entry of the log to himself. */
+async function accept(till: Till, id: string, buyerIds: readonly string[]): Promise<void> {
+  for (const buyerId of buyerIds) {
+    expect((await till.buy(id, buyerId, { awaitCommit: false })).code).toBe('accepted');
+  }
+}
+
+/** A backend whose logs give so many pages of entries; for the next ones sync waits, or fails, until the gate is opened. */
+function logGate(backend: Backend, pages: number, sync: 'waits' | 'fails' = 'waits') {
+  let [read, isOpen, open] = [0, false, () => {}];
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const gated = intercept(backend, (call, [positions, maxEntries]) => {
+    const isPage = call === 'log.readLog' && (positions as unknown[]).length > 0 && maxEntries !== 0;
+    if (!isPage || ++read <= pages || isOpen) return undefined;
+    if (sync === 'fails') throw new Error('the connection is gone');
+    return opened;
+  });
+  return {
+    backend: gated,
+    isShut: () => read > pages,
+    open: () => {
+      isOpen = true;
+      open();
+    },
+  };
+}
+
 describe('a segment that comes back from an older copy', () => {
-  test.each([
-    { when: 'while no sync is running', running: false },
-    { when: 'while sync is running', running: true },
-  ])('is noticed, $when', async ({ running }) => {
-    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
-    const first = await shop.startSync();
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+  /** Six buy, segment 0 is copied, six more buy; all are committed. */
+  async function copied(id: string, till: Till) {
     const early = await till.buyAll(id, buyers(6, 'early'));
-    const { segment, buyers: held, log } = keys.of(id, 0);
+    const names = Object.values(keys.of(id, 0));
     await until(async () => (await keys.entries(id, SEGMENTS)).length === 0, {
       what: 'the logs are trimmed',
     });
-    const copy = await keys.dump([segment, held, log]);
+    const copy = await keys.dump(names);
     const later = await till.buyAll(id, buyers(12, 'early').slice(6));
     expect(codesOf([...early, ...later])).toEqual(['committed']);
+    return { early, later, goBack: () => keys.restore(names, copy) };
+  }
+
+  test.each([
+    { when: 'while no sync is running', running: false },
+    { when: 'while sync is running', running: true },
+  ])('sells to nobody who was forgotten, $when', async ({ running }) => {
+    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    const first = await shop.startSync();
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const { early, later, goBack } = await copied(id, till);
     if (!running) await first.stop();
 
-    await keys.restore([segment, held, log], copy);
-    // The restored segment has units to give that are long sold, and has forgotten who has them.
-    const greedy = till.buyAll(id, [...buyers(12, 'early'), ...buyers(6, 'greedy')]);
+    await goBack();
+    // The restored segment has units to give that are long sold, and has forgotten who has them; the lane has not.
+    const names = [...buyers(12, 'early'), ...buyers(6, 'greedy')];
+    const greedy = await till.buyAll(id, names, { awaitCommit: running });
+    expect(codesOf(greedy.slice(0, 12)).filter((code) => !/limit_reached|unavailable/.test(code))).toEqual(
+      [],
+    );
     const sync = running ? first : await shop.startSync();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
-    // Who was forgotten, and bought again before it was noticed, is refused by Postgres; that is counted.
+    if (!running) expect(sync.seen.breaks[0]!.problem).toMatch(/of which a lane was told, is not there/);
+    expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
+    expect(sync.seen.rejections).toEqual([]);
+    // All that Redis has forgotten was in Postgres.
+    expect(sync.seen.losses).toEqual([]);
+    await expectSoldOutOnce(id, till, promisesOf([...early, ...later], buyers(12, 'early')));
+    expect(await shop.service.verify(id)).toMatchObject({ rejectedOrders: 0 });
+  });
+
+  test('sells to the forgotten through a node that knows nothing; Postgres refuses them, and that is counted', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    const first = await shop.startSync();
+    const { early, later, goBack } = await copied(id, await shop.startEngine({ requestDeadlineMs: 5_000 }));
+    await first.stop();
+
+    await goBack();
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const names = [...buyers(12, 'early'), ...buyers(6, 'greedy')];
+    const greedy = till.buyAll(id, names);
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
     expect([...new Set(sync.seen.rejections.map(({ reason }) => reason))]).toEqual(['limit']);
-    const promises = promisesOf(await greedy, [...buyers(12, 'early'), ...buyers(6, 'greedy')]);
-    const committed = promisesOf([...early, ...later], buyers(12, 'early'));
-    expect(promises.filter(({ buyerId }) => buyerId.startsWith('early'))).toEqual([]);
-    await expectSoldOutOnce(id, till, committed);
+    const promised = promisesOf(await greedy, names);
+    expect(promised.filter(({ buyerId }) => buyerId.startsWith('early'))).toEqual([]);
+    await expectSoldOutOnce(id, till, promisesOf([...early, ...later], buyers(12, 'early')));
   });
 
   test('is noticed where its numbers fit again, by the names of its entries', async () => {
@@ -235,26 +294,52 @@ describe('a segment that comes back from an older copy', () => {
     const position = Number(
       (await shop.db.raw('SELECT position FROM segment_cursors WHERE sale_id = ?', [id])).rows[0].position,
     );
-    for (let entry = 1; entry <= position; entry++) {
-      await till.buy(id, `other-${entry}`, { awaitCommit: false });
-    }
+    await accept(await shop.startEngine(), id, buyers(position, 'other'));
     const next = await shop.startSync();
     await until(() => next.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(next.seen.breaks).toMatchObject([{ problem: /is not the one that was applied/ }]);
     await expectSoldOutOnce(id, till, promisesOf(sold, buyers(12, 'early')));
   });
 
-  test('whose newest entries are lost, and others have their numbers before sync has looked: nobody is told of a commit that is not his', async () => {
+  test('without entries that sync has not read: the lane that knows of them shuts it, and the orders are counted', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
-    const { segment, buyers: held, log } = keys.of(id, 0);
-    const copy = await keys.dump([segment, held, log]);
+    const names = Object.values(keys.of(id, 0));
+    await accept(till, id, buyers(4, 'kept'));
+    const copy = await keys.dump(names);
+    const waiting = till.buyAll(id, buyers(3, 'waiting'));
+    await until(async () => (await keys.left(id, 1)) === STOCK - 7, { what: 'three wait for their commits' });
+    await accept(till, id, buyers(2, 'lost'));
+    await keys.restore(names, copy);
+    expect(codesOf(await till.buyAll(id, buyers(5, 'late')))).toEqual(['unavailable']);
+    // A change of state that Redis has missed must not stand in the way of the rebuild.
+    await shop.db.raw("UPDATE sales SET state = 'paused' WHERE id = ?", [id]);
+
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([
+      { segment: 0, problem: /of which a lane was told, is not there/ },
+    ]);
+    expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
+    expect(sync.seen.failures).toEqual([]);
+    expect(codesOf(await waiting)).toEqual(['unavailable']);
+    expect(till.faults.map(String).join('\n')).toMatch(/order \d+ was taken, and the backend has lost it/);
+    expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(buyers(4, 'kept'));
+    await shop.service.resume(id);
+    await expectSoldOutOnce(id, till, []);
+  });
+
+  test('without entries whose numbers others have got through a node that knows nothing: nobody is told of a commit that is not his', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const names = Object.values(keys.of(id, 0));
+    const copy = await keys.dump(names);
     const losers = till.buyAll(id, buyers(3, 'loser'));
     await until(async () => (await keys.left(id, 1)) === STOCK - 3, { what: 'three units are taken' });
     // The reply is on its way before this one.
     await till.buy(id, 'loser-0', { awaitCommit: false });
-    await keys.restore([segment, held, log], copy);
-    const winners = till.buyAll(id, buyers(3, 'winner'));
+    await keys.restore(names, copy);
+    const winners = (await shop.startEngine({ requestDeadlineMs: 5_000 })).buyAll(id, buyers(3, 'winner'));
     await until(async () => (await keys.left(id, 1)) === STOCK - 3, { what: 'three others are taken' });
 
     const sync = await shop.startSync();
@@ -263,38 +348,113 @@ describe('a segment that comes back from an older copy', () => {
     expect(till.faults.map(String).join('\n')).toMatch(/order \d+ was taken, and the backend has lost it/);
     expectKept(promisesOf(await winners, buyers(3, 'winner')), await ordersOf(shop.databaseUrl, id));
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 3 });
-    expect(codesOf(await till.buyAll(id, buyers(3, 'loser')))).toEqual(['committed']);
     expect(sync.seen.rebuilds).toEqual([]);
+
+    // The first node comes back and tells. Three were lost; that three others have their numbers hides two of them.
+    await until(async () => (await till.buy(id, 'loser-0')).code === 'committed', {
+      what: 'a loser has his unit',
+    });
+    expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
+    expect(codesOf(await till.buyAll(id, buyers(3, 'loser').slice(1)))).toEqual(['committed']);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 6 });
   });
 
-  test('without entries that are committed, but of which nobody was told yet', async () => {
+  test.each([
+    { who: 'the lane that knows of them', fresh: false },
+    { who: 'a node that knows nothing', fresh: true },
+  ])(
+    'without entries that are committed, but of which nobody was told yet: $who goes on',
+    async ({ fresh }) => {
+      const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+      const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+      const names = Object.values(keys.of(id, 0));
+      const copy = await keys.dump(names);
+      let away = true;
+      const backend = intercept(shop.backend, (call) => {
+        if (call === 'log.advance' && away) throw new Error('the connection is gone');
+      });
+      const sync = await shop.startSync({ backend });
+      const early = till.buyAll(id, buyers(3, 'early'));
+      await until(async () => (await ordersOf(shop.databaseUrl, id)).size === 3, {
+        what: 'three are committed',
+      });
+      await keys.restore(names, copy);
+      const second = fresh ? await shop.startEngine({ requestDeadlineMs: 10_000 }) : till;
+      const late = second.buyAll(id, buyers(3, 'late'));
+      await until(() => sync.seen.breaks.length > 0, { what: 'the loss is noticed' });
+      away = false;
+      expect(codesOf(await early)).toEqual(['committed']);
+      const promises = promisesOf(
+        [...(await early), ...(await late)],
+        [...buyers(3, 'early'), ...buyers(3, 'late')],
+      );
+      expectKept(promises, await ordersOf(shop.databaseUrl, id));
+      expect(sync.seen.breaks).toHaveLength(1);
+      expect(sync.seen.losses).toEqual([]);
+      await expectSoldOutOnce(id, till, promises);
+    },
+  );
+
+  test.each(['waits', 'fails'] as const)(
+    'behind what sync has seen of its log, and not read because it %s: the difference is counted',
+    async (how) => {
+      const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+      const till = await shop.startEngine();
+      const names = Object.values(keys.of(id, 0));
+      await accept(till, id, buyers(6, 'early'));
+      const copy = await keys.dump(names);
+      await accept(till, id, buyers(12, 'early').slice(6));
+      const gate = logGate(shop.backend, 2, how);
+      const sync = await shop.startSync({ backend: gate.backend, batchRows: 1 });
+      await until(() => gate.isShut() && sync.seen.orders === 2, { what: 'two are applied' });
+      await keys.restore(names, copy);
+      gate.open();
+      await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+      expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /which was seen there, is gone/ }]);
+      expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 6 }]);
+      expect(sync.seen.rebuilds).toMatchObject([{ salvagedOrders: 4 }]);
+      await expectSoldOutOnce(id, till, []);
+    },
+  );
+
+  test('behind what sync has seen of its log, and beyond it again when sync reads on', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
-    const { segment, buyers: held, log } = keys.of(id, 0);
-    const copy = await keys.dump([segment, held, log]);
-    let away = true;
-    const backend = intercept(shop.backend, (call) => {
-      if (call === 'log.advance' && away) throw new Error('the connection is gone');
-    });
-    const sync = await shop.startSync({ backend });
-    const early = till.buyAll(id, buyers(3, 'early'));
-    await until(async () => (await ordersOf(shop.databaseUrl, id)).size === 3, {
-      what: 'three are committed',
-    });
-    await keys.restore([segment, held, log], copy);
-    const late = till.buyAll(id, buyers(3, 'late'));
-    // Sync may have found the loss, and built the sale anew, between two looks at what is left.
-    const taken = async () => sync.seen.breaks.length > 0 || (await keys.left(id, 1)) === STOCK - 3;
-    await until(taken, { what: 'three others are taken' });
-    away = false;
-    expect(codesOf([...(await early), ...(await late)])).toEqual(['committed']);
-    const promises = promisesOf(
-      [...(await early), ...(await late)],
-      [...buyers(3, 'early'), ...buyers(3, 'late')],
+    const names = Object.values(keys.of(id, 0));
+    const copy = await keys.dump(names);
+    await accept(await shop.startEngine(), id, buyers(12, 'early'));
+    const gate = logGate(shop.backend, 0);
+    const sync = await shop.startSync({ backend: gate.backend });
+    await until(() => gate.isShut() && sync.seen.lastBacklog === 12, { what: 'sync knows of twelve' });
+    await keys.restore(names, copy);
+    const till = await shop.startEngine();
+    await accept(till, id, buyers(14, 'late'));
+    gate.open();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /which was seen there, is gone/ }]);
+    // Twelve were lost; that fourteen others have their numbers hides all but the one that is missed by name.
+    expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
+    expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(
+      buyers(14, 'late').sort(),
     );
-    expectKept(promises, await ordersOf(shop.databaseUrl, id));
-    expect(sync.seen.breaks).toHaveLength(1);
-    await expectSoldOutOnce(id, till, promises);
+    await expectSoldOutOnce(id, till, []);
+  });
+
+  test('behind what sync has read, which then reaches Postgres: nothing is lost', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: 1 });
+    const till = await shop.startEngine();
+    const names = Object.values(keys.of(id, 0));
+    const copy = await keys.dump(names);
+    await accept(till, id, buyers(12, 'early'));
+    const row = await shop.lockRow(id);
+    const sync = await shop.startSync();
+    await until(() => shop.isBlocked(), { what: 'sync has read the log and waits for the row' });
+    await keys.restore(names, copy);
+    await row.unlock();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([{ problem: 'the segment is at entry 0, but 12 was applied' }]);
+    expect(sync.seen.losses).toEqual([]);
+    expect((await ordersOf(shop.databaseUrl, id)).size).toBe(12);
+    await expectSoldOutOnce(id, till, []);
   });
 
   test('in an older generation: what it has sold since is salvaged', async () => {
@@ -366,14 +526,33 @@ describe('all of Redis is lost', () => {
     expect((await till.buy(id, 'late')).code).toBe('sold_out');
     await using all = new RedisKeys(own);
     await all.redis.flushall();
-    await own.startSync();
+    const sync = await own.startSync();
     await until(async () => (await till.buy(id, 'late')).code === 'committed', {
       what: 'the sale sells again',
     });
     const outcomes = await till.buyAll(id, buyers(12, 'other'));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
     expect(outcomes.filter(({ code }) => code === 'sold_out')).toHaveLength(3);
+    // Nobody who is left was told of an entry: that something was lost is known, but not how much.
+    expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
+    expect(sync.seen.losses).toEqual([]);
     expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10 });
+  });
+
+  test('with orders that sync has seen and not read: they are counted', async () => {
+    const { id } = await own.sell({ stock: STOCK, segments: 1 });
+    const till = await own.startEngine();
+    await accept(till, id, buyers(12, 'early'));
+    const gate = logGate(own.backend, 2);
+    const sync = await own.startSync({ backend: gate.backend, batchRows: 1 });
+    await until(() => gate.isShut() && sync.seen.orders === 2, { what: 'two are applied' });
+    await using all = new RedisKeys(own);
+    await all.redis.flushall();
+    gate.open();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 10 }]);
+    expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
+    expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 2 });
   });
 
   test('a sale that is closed and drained is built again, and so is one after the other', async () => {

@@ -216,7 +216,11 @@ describe('Redis', () => {
     const carrier = await market.startNode();
     expect(await metric(carrier, 'stockade_log_breaks_total')).toBe(1);
     expect(await metric(carrier, 'stockade_rebuilds_total')).toBe(1);
-    expect(await carrier.log()).toContain('an order log has lost writes; the sale is rebuilt from Postgres');
+    expect(await metric(carrier, 'stockade_sync_lost_orders_total')).toBe(1);
+    const said = await carrier.log();
+    expect(said).toContain('an order log has lost writes; the sale is rebuilt from Postgres');
+    expect(said).toContain('orders are lost for good, at least so many: they were not in Postgres yet');
+    expect(said).toContain('a sale was built again from Postgres');
     expect((await ordersOf(market.databaseUrl, SALE)).size).toBe(11);
     expect(await carrier.ops.verify(SALE)).toMatchObject({ ok: true, findings: [] });
   });

@@ -277,7 +277,7 @@ describe('a rebuild that takes long', () => {
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
     const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
     const sold = await till.buyAll(lost.id, buyers(3));
-    await using row = await lockedRow(lost.id);
+    await using row = await shop.lockRow(lost.id);
     await loseRecord(lost.id);
     await until(() => arrived.includes(lost.id), { what: 'the rebuild has begun' });
     const { sweeps } = sync.seen;
@@ -295,15 +295,6 @@ describe('a rebuild that takes long', () => {
     for (const { id } of [lost, other]) expect(await shop.service.verify(id)).toMatchObject({ ok: true });
     expect(sync.seen.crashes).toEqual([]);
   });
-
-  async function lockedRow(saleId: string) {
-    const trx = await shop.db.transaction();
-    await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
-    const unlock = async () => {
-      if (!trx.isCompleted()) await trx.rollback();
-    };
-    return { unlock, [Symbol.asyncDispose]: unlock };
-  }
 
   test('leaves room for one more; others wait, and if sync stops before their turn the next one builds them', async () => {
     const lost = [];

@@ -1,5 +1,4 @@
 /** Verify: says of a whole sale that it is whole, also while it is being sold, and names what is wrong with any other. */
-import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/sync/operations.ts';
 import { verifySale } from '../../src/sync/verify.ts';
@@ -8,23 +7,21 @@ import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
 import { startTestNode } from '../support/node.ts';
+import { RedisKeys } from '../support/redis-keys.ts';
 import { buyers, Shop, type WatchedSync } from '../support/shop.ts';
 
 let shop: Shop;
-let redis: Redis;
+let keys: RedisKeys;
 
 beforeEach(async () => {
   shop = await Shop.open();
-  redis = new Redis(shop.redisUrl);
+  keys = new RedisKeys(shop);
 });
 
 afterEach(async () => {
-  await redis.quit();
+  await keys[Symbol.asyncDispose]();
   await shop[Symbol.asyncDispose]();
 });
-
-const segmentKey = (saleId: string, segment: number) => `${shop.keyPrefix}{${saleId}:${segment}}:segment`;
-const logKey = (saleId: string, segment: number) => `${shop.keyPrefix}{${saleId}:${segment}}:log`;
 
 const differences = ({ identities }: VerifyReport) => identities.map(({ difference }) => difference);
 
@@ -93,7 +90,7 @@ describe('a whole sale', () => {
     expect(Math.max(...pages) * 2).toBeLessThan(entries);
     expect(pages.length).toBe(Math.ceil(entries / pages[0]!));
 
-    await redis.xdel(logKey(id, 0), `1-${entries - 50}`);
+    await keys.redis.xdel(keys.of(id, 0).log, `1-${entries - 50}`);
     const { ok, findings } = await shop.service.verify(id);
     expect(ok).toBe(false);
     expect(findings[0]).toMatch(`entry ${entries - 50} is missing`);
@@ -136,7 +133,7 @@ describe('a sale that somebody has tampered with', () => {
 
   test('a segment with more units than it should have', async () => {
     const id = await soldSix();
-    await redis.hincrby(segmentKey(id, 1), 'left', 5);
+    await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
     expect(differences(report)).toEqual([0, -5]);
@@ -148,7 +145,7 @@ describe('a sale that somebody has tampered with', () => {
     const id = await soldSix();
     await acceptFour(id);
     const [segment, entry] = await firstEntry(id);
-    await redis.xdel(logKey(id, segment), entry);
+    await keys.redis.xdel(keys.of(id, segment).log, entry);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
     expect(differences(report)).toEqual([0, 0]);
@@ -159,7 +156,7 @@ describe('a sale that somebody has tampered with', () => {
 
   test('a segment that is gone', async () => {
     const id = await soldSix();
-    await redis.del(segmentKey(id, 0));
+    await keys.redis.del(keys.of(id, 0).segment);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
     expect(report.findings).toContain('segment 0 is not in the backend in generation 1');
@@ -175,7 +172,7 @@ describe('a sale that somebody has tampered with', () => {
 
   async function firstEntry(saleId: string): Promise<[segment: number, id: string]> {
     for (const segment of [0, 1]) {
-      const [entry] = await redis.xrange(logKey(saleId, segment), '-', '+', 'COUNT', 1);
+      const [entry] = await keys.redis.xrange(keys.of(saleId, segment).log, '-', '+', 'COUNT', 1);
       if (entry) return [segment, entry[0]];
     }
     throw new Error('the logs are empty');

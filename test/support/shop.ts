@@ -9,7 +9,7 @@ import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
-import { type Database, openDatabase } from '../../src/sync/database.ts';
+import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
 import { LocalLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
@@ -80,6 +80,23 @@ export class Shop implements AsyncDisposable {
     return true;
   }
 
+  /** Nothing is applied to the sale, and it can't be rebuilt, until it is unlocked. */
+  async lockRow(saleId: string) {
+    const trx = await this.db.transaction();
+    await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+    const unlock = async () => {
+      if (!trx.isCompleted()) await trx.rollback();
+    };
+    return { unlock, [Symbol.asyncDispose]: unlock };
+  }
+
+  /** Whether a statement waits for a lock in Postgres. */
+  async isBlocked(): Promise<boolean> {
+    const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
+    const found = await rows(this.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`);
+    return found.length > 0;
+  }
+
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
     const seen = new SeenEvents();
     const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000, yielding } = options;
@@ -148,6 +165,7 @@ export class SeenEvents implements SyncEvents {
   lastBacklog = -1;
   readonly rejections: Info<'rejected'>[] = [];
   readonly breaks: Info<'logBroken'>[] = [];
+  readonly losses: Info<'ordersLost'>[] = [];
   readonly rebuilds: Info<'rebuilt'>[] = [];
   readonly failures: Info<'saleFailed'>[] = [];
   readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
@@ -160,6 +178,9 @@ export class SeenEvents implements SyncEvents {
   }
   logBroken(info: Info<'logBroken'>): void {
     this.breaks.push(info);
+  }
+  ordersLost(info: Info<'ordersLost'>): void {
+    this.losses.push(info);
   }
   rebuilt(info: Info<'rebuilt'>): void {
     this.rebuilds.push(info);

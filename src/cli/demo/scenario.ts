@@ -16,7 +16,7 @@ export interface Scenario {
   readonly seed: number;
 }
 
-/** The catalogue's S1: 200 clients, 100 requests each, 500 buyers, 100 units, one per buyer. */
+/** The standard scenario, `S1` in reports: 200 clients, 100 requests each, 500 buyers, 100 units, one per buyer. */
 const S1: Omit<Scenario, 'seed'> = {
   stock: 100,
   segments: 8,

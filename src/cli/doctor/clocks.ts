@@ -2,7 +2,7 @@ import { type Check, type ClockReading, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('clocks');
 /** Sale windows are kept by the nodes' clocks, order ids by theirs, and commit times by Postgres': they should agree. */
-export const MOST_APART_MS = 500;
+const MOST_APART_MS = 500;
 
 export function checkClocks(readings: readonly ClockReading[]): Check[] {
   if (readings.length === 0) return [];

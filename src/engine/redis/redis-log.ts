@@ -1,12 +1,20 @@
 import type { Redis } from 'ioredis';
-import type { Compensation, LogEntry, LogPosition, LogRead, OrderLog, Watermark } from '../contract.ts';
+import type {
+  Compensation,
+  KnownEntry,
+  LogEntry,
+  LogPosition,
+  LogRead,
+  OrderLog,
+  Watermark,
+} from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { corking } from './clients.ts';
 import { decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { type Scripts, STALE } from './scripts.ts';
 
-const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state'] as const;
+const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'lost'] as const;
 
 type StreamEntry = [id: string, fields: string[]];
 
@@ -73,7 +81,7 @@ function decodeRead(position: LogPosition, head?: PipelineReply, entries?: Pipel
   if (error && error.name !== 'ReplyError') throw error;
   try {
     if (error) throw new BackendCorrupt(error.message);
-    const [generation, seq, tail, orders, state] = (head?.[1] ?? []) as (string | null)[];
+    const [generation, seq, tail, orders, state, lost] = (head?.[1] ?? []) as (string | null)[];
     if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
     return {
       position,
@@ -82,6 +90,7 @@ function decodeRead(position: LogPosition, head?: PipelineReply, entries?: Pipel
         tail: tail ?? '',
         orders: decodeCount(orders),
         frozen: state === 'frozen',
+        ...(lost ? { lost: decodeLost(lost) } : {}),
       },
       entries: ((entries?.[1] ?? []) as StreamEntry[]).map(decodeEntry),
     };
@@ -89,6 +98,12 @@ function decodeRead(position: LogPosition, head?: PipelineReply, entries?: Pipel
     if (!(fault instanceof BackendCorrupt)) throw fault;
     return { position, head: undefined, entries: [], fault: fault.message };
   }
+}
+
+/** The mark that take.lua leaves. */
+function decodeLost(mark: string): KnownEntry {
+  const [seq, orders, tail] = mark.split(' ');
+  return { seq: decodeCount(seq), tail: tail ?? '', orders: decodeCount(orders) };
 }
 
 function decodeEntry([id, fields]: StreamEntry): LogEntry {

@@ -4,7 +4,8 @@
   script has no rollback. A buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
 
   Who asks says which entry of the log he was told of last. A segment that has not got that far has lost writes (a
-  restored copy, a failover): it is marked as lost, so that nobody takes from it any more until it is built anew.
+  restored copy, a failover): it is marked as lost, so that nobody takes from it any more until it is built anew. The
+  mark names the entry as "seq orders tail", for sync to count what is missing.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
@@ -35,7 +36,7 @@ if not (left and limit and last and tail and committed and committedOrders and o
   return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
 end
 if last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
-  redis.call('HSET', segment, 'state', 'lost', 'lost', math.max(1, knownOrders - orders))
+  redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
 if now[11] and tonumber(now[11]) >= tonumber(ticket) then return 'superseded' end
