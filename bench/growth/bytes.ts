@@ -32,6 +32,7 @@ export async function measureBytes(
   const bursts = Array.from({ length: burstsOf(parameters) }, () => stage.crowd.nextBurst());
   const orders = bursts.length * BURST_ORDERS;
   const before = await usedMemory(stage.admin);
+  stage.sync.hold();
   await buyAll(stage.engine, bursts);
   const taken = await usedMemory(stage.admin);
   const content = await contentOf(stage, setting.segments);

@@ -69,9 +69,7 @@ export function dimensionsOf(parameters: GrowthParameters): Dimension[] {
       title: 'buyers in the record of a sale',
       hasBar: true,
       costsIdle: false,
-      points: powers(10, 1_000, parameters.buyers).map((at) =>
-        pointAt(at, { buyers: at, sales: Math.ceil(bursts / burstsWithin(at)) }),
-      ),
+      points: powers(10, 1_000, parameters.buyers).map((at) => buyersPoint(at, bursts)),
     },
     {
       name: 'sales',
@@ -110,9 +108,10 @@ export function burstsOfSample({ orders }: Pick<GrowthParameters, 'orders'>): nu
   return Math.ceil(orders / BURST_ORDERS);
 }
 
-/** Bursts that a sale can serve before its record has grown by half. */
-function burstsWithin(buyers: number): number {
-  return Math.max(1, Math.floor(buyers / 2 / BURST_ORDERS));
+/** As many sales as it takes, so that none of their records more than doubles on its way to `at` buyers. */
+function buyersPoint(at: number, bursts: number): Point {
+  const sales = Math.ceil(bursts / Math.max(1, Math.floor(at / 2 / BURST_ORDERS)));
+  return pointAt(at, { buyers: at - Math.ceil(bursts / sales) * BURST_ORDERS, sales });
 }
 
 function pointAt(at: number, setting: Partial<Setting>): Point {

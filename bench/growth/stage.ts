@@ -1,4 +1,4 @@
-/** One point's stage: a database of its own in an empty Redis, its sales with the buyers that they have already, an engine. */
+/** One point's stage: a database of its own in an empty Redis, its sales with the buyers that they have already, an engine and a sync. */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pLimit from 'p-limit';
@@ -21,6 +21,7 @@ import { BenchFailure } from '../support/failure.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { Crowd } from './crowd.ts';
 import type { Setting } from './dimensions.ts';
+import { HeldSync } from './held-sync.ts';
 import { Meter } from './meter.ts';
 
 const WORKER = 1;
@@ -36,10 +37,10 @@ const PARALLEL_SALES = 8;
 const HELD_ORDERS_FROM = '100000000000000000';
 
 export interface Stage {
-  readonly databaseUrl: string;
   readonly db: Database;
   readonly backend: Backend;
   readonly engine: Engine;
+  readonly sync: HeldSync;
   readonly admin: Redis;
   readonly meter: Meter;
   readonly crowd: Crowd;
@@ -66,8 +67,9 @@ export async function setStage(stores: StoreServers, setting: Setting, releasers
   const saleIds = Array.from({ length: setting.sales }, (_, i) => `sale-${i + 1}`);
   await pLimit(PARALLEL_SALES).map(saleIds, (id, i) => createSale(db, backend, id, i, setting));
   const engine = await startEngine(backend, saleIds, releasers);
-  const crowd = new Crowd(setting, saleIds);
-  return { databaseUrl, db, backend, engine, admin, meter: new Meter(admin, stores), crowd, saleIds };
+  const sync = await HeldSync.start(db, databaseUrl, backend, releasers);
+  const meter = new Meter(admin, stores);
+  return { db, backend, engine, sync, admin, meter, crowd: new Crowd(setting, saleIds), saleIds };
 }
 
 async function emptyRedis(admin: Redis): Promise<void> {

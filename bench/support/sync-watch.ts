@@ -1,9 +1,9 @@
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { BenchFailure } from './failure.ts';
 
-const APPLY_LIMIT_MS = 600_000;
+const LIMIT_MS = 600_000;
 
-/** Counts what a sync says it has applied. Anything that is not normal is a failure of the bench. */
+/** Counts what a sync says it has done. Anything that is not normal is a failure of the bench. */
 export class SyncWatch {
   readonly events: SyncEvents = {
     applied: ({ orders }) => {
@@ -11,7 +11,10 @@ export class SyncWatch {
       this.#transactions++;
       this.#changed();
     },
-    backlog: () => {},
+    backlog: () => {
+      this.#sweeps++;
+      this.#changed();
+    },
     rejected: this.#refuse('rejected an order'),
     logBroken: this.#refuse('found a broken log'),
     ordersLost: this.#refuse('has lost orders'),
@@ -19,33 +22,43 @@ export class SyncWatch {
     saleFailed: this.#refuse('failed on the sale'),
     crashed: this.#refuse('crashed'),
   };
+  #sweeps = 0;
   #orders = 0;
   #transactions = 0;
   #failure: BenchFailure | undefined;
   #changed: () => void = () => {};
 
   /**
-   * Resolves with the number of transactions when so many orders are applied.
+   * Resolves with the number of transactions when so many orders are applied, counted from the beginning.
    * @throws BenchFailure if they are not in time, or if sync met with anything that is not normal
    */
   async applied(orders: number): Promise<number> {
+    await this.#until(() => this.#orders >= orders, `${orders} orders applied`);
+    return this.#transactions;
+  }
+
+  /** Resolves when sync has looked at all sales so often. @throws as `applied` */
+  async swept(times: number): Promise<void> {
+    await this.#until(() => this.#sweeps >= times, `${times} sweeps`);
+  }
+
+  /** @throws BenchFailure if sync has met with anything that is not normal */
+  assertSound(): void {
+    if (this.#failure) throw this.#failure;
+  }
+
+  async #until(reached: () => boolean, what: string): Promise<void> {
     const late = setTimeout(() => {
-      this.#failure ??= new BenchFailure(`${this.#orders} of ${orders} orders within ${APPLY_LIMIT_MS} ms`);
+      this.#failure ??= new BenchFailure(`not ${what} within ${LIMIT_MS} ms, but ${this.#orders} orders`);
       this.#changed();
-    }, APPLY_LIMIT_MS);
-    while (this.#orders < orders && !this.#failure) {
+    }, LIMIT_MS);
+    while (!reached() && !this.#failure) {
       await new Promise<void>((resolve) => {
         this.#changed = resolve;
       });
     }
     clearTimeout(late);
     this.assertSound();
-    return this.#transactions;
-  }
-
-  /** @throws BenchFailure if sync has met with anything that is not normal */
-  assertSound(): void {
-    if (this.#failure) throw this.#failure;
   }
 
   #refuse(what: string): (info: object) => void {

@@ -284,6 +284,8 @@ export class Engine {
       const order = orders.find((o) => o.orderId === pending.orderId);
       if (order) return lane.replayed(pending, order, committed, generation);
       pending.settle({ code: 'unavailable' });
+      // The order of a repeated purchase may have been given back meanwhile. Of a loss, he is told who took it.
+      if (pending.entry === '') return;
       const lost = new BackendCorrupt(`order ${pending.orderId} was taken, and the backend has lost it`);
       this.#options.onFault?.(lost, pending.saleId, lane.segment);
     } catch {

@@ -9,7 +9,7 @@ const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.
 const BENCH_LIMIT_MS = 110_000;
 
 /** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
-async function runTiny(bench: 'http' | 'locks' | 'sync'): Promise<string> {
+async function runTiny(bench: 'growth' | 'http' | 'locks' | 'sync'): Promise<string> {
   const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: ROOT,
@@ -73,5 +73,39 @@ describe('bench:sync', () => {
     expect(result.sync).toMatchObject({ ...figures, ratio: positive });
     expect(result.sync.ratio).toBeCloseTo(result.sync.rowsPerSecond / result.bare.rowsPerSecond, 2);
     expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:growth', () => {
+  it('prints one object with the points of all dimensions', async () => {
+    const result = JSON.parse(await runTiny('growth'));
+    const figures = { cpu: positive, wall: positive, node: positive, redis: positive };
+    const dimensions: Record<string, number[]> = {
+      stock: [1_000, 10_000],
+      buyers: [1_000, 10_000],
+      sales: [1, 10],
+      segments: [1, 4],
+      lanes: [8, 32, 128],
+    };
+    expect(Object.keys(result.dimensions)).toEqual(Object.keys(dimensions));
+    for (const [name, values] of Object.entries(dimensions)) {
+      const { points, growth } = result.dimensions[name];
+      expect(
+        points.map(({ at }: { at: number }) => at),
+        name,
+      ).toEqual(values);
+      for (const { take, commit } of points) {
+        expect(take, name).toMatchObject(figures);
+        expect(commit, name).toMatchObject(figures);
+      }
+      expect(growth.take, name).toBeGreaterThanOrEqual(1);
+      expect(growth.commit, name).toBeGreaterThanOrEqual(1);
+    }
+    expect(result).toMatchObject({
+      worstGrowth: positive,
+      redisBytesPerOrder: positive,
+      redisBytesPerBuyer: positive,
+    });
+    expect(result.parameters).toMatchObject({ orders: 1_024, samples: 1 });
   });
 });

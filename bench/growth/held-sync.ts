@@ -1,0 +1,74 @@
+/**
+ * The product's sync as it runs beside an engine for long: it has taken over all sales and read all their logs once. It
+ * leaves the logs alone until it is let go, as it does in a rush of buyers, so that taking and committing can be measured
+ * apart. Only its sweeps, one a second, go on.
+ */
+import { settings } from '../../src/config/settings.ts';
+import type { Backend } from '../../src/engine/contract.ts';
+import type { Releasers } from '../../src/node/releasers.ts';
+import type { Database } from '../../src/sync/database.ts';
+import { PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { Sync } from '../../src/sync/sync.ts';
+import { SyncWatch } from '../support/sync-watch.ts';
+
+/** The first sweep takes the sales over; by the second, the loop has read their logs. */
+const SWEEPS_OF_START = 2;
+const NOT_YET = Number.NEGATIVE_INFINITY;
+
+export class HeldSync {
+  readonly watch = new SyncWatch();
+  #isHeld = false;
+  /** When sync first looked, since it was held last, and found that it may go on. */
+  #lookedAt = NOT_YET;
+  #expected = 0;
+
+  private constructor() {}
+
+  /** @throws BenchFailure if sync met with anything that is not normal */
+  static async start(
+    db: Database,
+    databaseUrl: string,
+    backend: Backend,
+    releasers: Releasers,
+  ): Promise<HeldSync> {
+    const held = new HeldSync();
+    const locks = new PostgresLocks(databaseUrl);
+    releasers.add(() => locks.close());
+    const sync = new Sync({
+      db,
+      backend,
+      locks,
+      events: held.watch.events,
+      batchRows: Number(settings.syncBatchRows.fallback),
+      yielding: { isCrowded: () => held.#isCrowded(), maxMs: Number.POSITIVE_INFINITY },
+    });
+    await sync.start();
+    releasers.add(() => sync.stop());
+    await held.watch.swept(SWEEPS_OF_START);
+    return held;
+  }
+
+  hold(): void {
+    this.#isHeld = true;
+    this.#lookedAt = NOT_YET;
+  }
+
+  /**
+   * Resolves when `orders` more are committed. A hint that somebody waits would wake sync at once, and keep it from being
+   * held again for a while: so it looks by itself, every now and then.
+   * @returns milliseconds until it looked
+   * @throws as `start`
+   */
+  async letGo(orders: number): Promise<number> {
+    this.#isHeld = false;
+    this.#expected += orders;
+    const began = performance.now();
+    await this.watch.applied(this.#expected);
+    return this.#lookedAt - began;
+  }
+
+  #isCrowded(): boolean {
+    if (!this.#isHeld && this.#lookedAt === NOT_YET) this.#lookedAt = performance.now();
+    return this.#isHeld;
+  }
+}
