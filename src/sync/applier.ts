@@ -30,8 +30,6 @@ export class Applier {
   readonly #sales: HeldSales;
   readonly #ended: () => void;
   readonly #underWay = new Set<Promise<void>>();
-  /** The batch that was begun last; never rejects. */
-  #last: Promise<void> = Promise.resolve();
   #failure: { readonly error: unknown } | undefined;
 
   /** @param ended is called whenever a batch has ended, well or not */
@@ -49,7 +47,7 @@ export class Applier {
   /** Begins a batch, and resolves when there is room for another. */
   async begin(batch: Batch): Promise<void> {
     for (const { from, to } of batch.slices) this.#sales.held(from.saleId)?.reading(to);
-    const before = this.isIdle ? undefined : this.#last;
+    const before = this.isIdle ? undefined : this.settled();
     const work = this.#apply(batch, before)
       .catch((error) => {
         this.#failure ??= { error };
@@ -58,7 +56,6 @@ export class Applier {
         this.#underWay.delete(work);
         this.#ended();
       });
-    this.#last = work;
     this.#underWay.add(work);
     if (this.#underWay.size >= MAX_UNDER_WAY) await Promise.race(this.#underWay);
   }
