@@ -6,6 +6,7 @@ import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
 import type { Locks } from '../../src/engine/lock/locks.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { parseSale } from '../../src/engine/sale-json.ts';
 import type { Releasers } from '../../src/node/releasers.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { TakeTask } from './tasks.ts';
@@ -50,21 +51,7 @@ async function loadSale({ sales }: Backend, saleId: string): Promise<void> {
 }
 
 function saleOf(id: string) {
-  return {
-    id,
-    title: id,
-    stock: STOCK,
-    segments: 1,
-    startsAt: 0,
-    endsAt: undefined,
-    perBuyerLimit: 1,
-    payWithinSeconds: undefined,
-    priceMinor: undefined,
-    faceValueMinor: undefined,
-    currency: undefined,
-    shopId: undefined,
-    metadata: {},
-  };
+  return parseSale({ id, stock: STOCK, segments: 1 }, 0);
 }
 
 async function byLane(backend: Backend, { saleId, releasers }: Stage): Promise<Purchase> {

@@ -7,11 +7,11 @@
  * From: the segments of Java's ConcurrentHashMap, applied to stock. The lock and the fence are B8's.
  */
 import { homeSegment } from '../engine/home-segment.ts';
+import { shares } from '../engine/shares.ts';
 import { WatchdogLocks } from './b7-watchdog.ts';
 import { sellingFenced } from './b8-fencing-token.ts';
 import { needed, type SellingRow, SOLD_OUT } from './contract.ts';
 import { RedisShop } from './parts/redis-shop.ts';
-import { shares } from './parts/shares.ts';
 import { PLAIN_SETTING } from './setting.ts';
 
 export const d1: SellingRow = {

@@ -7,10 +7,10 @@
  * From: D1 and C3 put together. What it leaves open is what Stockade (D3) adds.
  */
 import { homeSegment } from '../engine/home-segment.ts';
+import { shares } from '../engine/shares.ts';
 import { type SellingRow, SOLD, SOLD_OUT } from './contract.ts';
 import { decodeOrder, encodeOrder, RedisShop } from './parts/redis-shop.ts';
 import { script } from './parts/script.ts';
-import { shares } from './parts/shares.ts';
 
 const TAKE = `
 local left, orders, order = KEYS[1], KEYS[2], ARGV[1]

@@ -8,7 +8,7 @@ import { StockadeError } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { nullableTexts, numbers, texts } from './array-literal.ts';
 import type { Batch, Slice } from './batch.ts';
-import { readCursors } from './cursors.ts';
+import { isAt, readCursors } from './cursors.ts';
 import { sqlState } from './database.ts';
 
 /** A cursor is not where the batch was read: another sync has applied it. Nothing was changed. */
@@ -48,10 +48,7 @@ export async function applyBatch(db: Knex, { slices }: Batch): Promise<void> {
 async function areAtCursors(db: Knex, slices: readonly Slice[]): Promise<boolean> {
   for (const [saleId, ofSale] of groupBy(slices, ({ from }) => from.saleId)) {
     const cursors = await readCursors(db, saleId);
-    for (const { segment, generation, seq } of ofSale.map(({ from }) => from)) {
-      const cursor = cursors[segment];
-      if (cursor?.generation !== generation || cursor.seq !== seq) return false;
-    }
+    if (!ofSale.every(({ from }) => isAt(cursors[from.segment], from))) return false;
   }
   return true;
 }

@@ -8,6 +8,11 @@ export interface Cursor extends LogPosition {
   readonly units: number;
 }
 
+/** Whether the cursor is there, in the position's generation and at its entry. */
+export function isAt(cursor: Cursor | undefined, { generation, seq }: LogPosition): boolean {
+  return cursor?.generation === generation && cursor.seq === seq;
+}
+
 /** The cursors of one sale in the order of its segments; empty if its state was never built. */
 export async function readCursors(db: Knex, saleId: string): Promise<Cursor[]> {
   const found = await rows<{

@@ -15,7 +15,7 @@
 import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { type Cursor, readCursors } from './cursors.ts';
+import { type Cursor, isAt, readCursors } from './cursors.ts';
 import type { Hints } from './hints.ts';
 import { isOn } from './log-chain.ts';
 import { Rebuilds } from './rebuilds.ts';
@@ -143,11 +143,11 @@ export class HeldSales {
 
   /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
   async broken({ position, head, fault }: LogRead, problem: string): Promise<void> {
-    const { saleId, segment, generation, seq } = position;
+    const { saleId, segment } = position;
     // What can't be read may hold orders. A rebuild would throw them away: somebody has to look.
     if (fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${fault}`);
-    const cursor = (await readCursors(this.#stores.db, saleId))[segment];
-    if (cursor?.generation !== generation || cursor.seq !== seq) return this.forget([saleId]);
+    const cursors = await readCursors(this.#stores.db, saleId);
+    if (!isAt(cursors[segment], position)) return this.forget([saleId]);
     // A rebuild that was not finished is no loss.
     if (!head?.frozen) this.#stores.events.logBroken({ saleId, segment, problem });
     this.rebuild(saleId, problem);

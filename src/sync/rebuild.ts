@@ -18,14 +18,16 @@
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
-import type { Backend, Holding, KnownEntry, LogRead, Rejection } from '../engine/contract.ts';
+import type { Backend, Holding, KnownEntry, LogPosition, LogRead, Rejection } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { groupBy } from '../engine/group-by.ts';
 import { homeSegment } from '../engine/home-segment.ts';
+import { shares } from '../engine/shares.ts';
 import { sellEach } from './apply-each.ts';
 import { batchOf } from './batch.ts';
 import { type Database, rows } from './database.ts';
 import { knownOrders } from './known-orders.ts';
+import { after } from './log-chain.ts';
 import { type Evidence, type Loss, lossesOf } from './losses.ts';
 import { readSale, type SaleRow } from './sale-rows.ts';
 
@@ -95,7 +97,7 @@ async function salvage(
   const evidence: Evidence[] = [];
   const { id: saleId, segments } = row.sale;
   for (let segment = 0; segment < segments; segment++) {
-    let position = { saleId, segment, generation, seq: 0, tail: '' };
+    let position: LogPosition = { saleId, segment, generation, seq: 0, tail: '' };
     let salvaged = 0;
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
@@ -106,7 +108,7 @@ async function salvage(
         break;
       }
       salvaged += await db.transaction((trx) => applyUnknown(trx, row, read, rejected));
-      position = { ...position, seq: last.seq, tail: last.tail };
+      position = after(position, last);
     }
   }
   return evidence;
@@ -167,12 +169,6 @@ async function loadSegments(backend: Backend, { sale, generation, stock }: SaleR
       perBuyerLimit: sale.perBuyerLimit,
     }),
   );
-}
-
-/** As even as it gets: the first `stock mod segments` segments have one more. */
-function shares(stock: number, segments: number): number[] {
-  const base = Math.floor(stock / segments);
-  return Array.from({ length: segments }, (_, segment) => base + (segment < stock % segments ? 1 : 0));
 }
 
 async function loadBuyers(db: Database, backend: Backend, row: SaleRow): Promise<number> {

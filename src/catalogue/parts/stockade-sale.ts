@@ -1,10 +1,10 @@
 /** What sync and the leases of worker numbers do for Stockade in earnest, done by hand for D3. */
-import type { Sale } from '../../engine/contract.ts';
 import { takeClient } from '../../engine/redis/clients.ts';
 import type { RedisBackend } from '../../engine/redis/redis-backend.ts';
+import { parseSale } from '../../engine/sale-json.ts';
+import { shares } from '../../engine/shares.ts';
 import type { SaleSpec } from '../contract.ts';
 import { connected } from './redis-shop.ts';
-import { shares } from './shares.ts';
 
 export const GENERATION = 1;
 
@@ -15,21 +15,7 @@ export async function putUp(backend: RedisBackend, spec: SaleSpec): Promise<void
   for (const ref of segmentsOf(spec)) {
     await backend.sales.loadSegment({ ...ref, left: parts[ref.segment]!, perBuyerLimit });
   }
-  const sale: Sale = {
-    id: spec.id,
-    title: '',
-    stock: spec.stock,
-    segments: spec.segments,
-    startsAt: 0,
-    endsAt: undefined,
-    perBuyerLimit,
-    payWithinSeconds: undefined,
-    priceMinor: undefined,
-    faceValueMinor: undefined,
-    currency: undefined,
-    shopId: undefined,
-    metadata: {},
-  };
+  const sale = parseSale({ id: spec.id, stock: spec.stock, segments: spec.segments, perBuyerLimit }, 0);
   await backend.sales.publish({ sale, state: 'open', generation: GENERATION });
 }
 
