@@ -8,7 +8,7 @@ const MAX_REMEMBERED_REJECTIONS = 10_000;
 const MAX_REMEMBERED_ENTRIES = 256;
 
 /**
- * Purchases of one segment that are taken and wait for Postgres. A watermark settles all up to its position: as
+ * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all up to its position: as
  * committed, or, where it names an order, as what the guard of the truth said instead.
  *
  * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. A
@@ -79,19 +79,10 @@ export class CommitWaiters {
     }
   }
 
-  /** Another generation counts its entries anew. @returns those who wait still, of whom its watermarks say nothing */
-  reset(): Pending[] {
-    const left: Pending[] = [];
-    for (const queue of [this.#waiting, this.#replays, this.#doubtful]) {
-      for (let pending = queue.shift(); pending; pending = queue.shift()) {
-        if (!pending.settled) left.push(pending);
-      }
-    }
-    this.#rejected.clear();
-    this.#entries.clear();
-    this.#newest = 0;
-    this.#watermark = 0;
-    return left;
+  /** Those who wait still: no watermark of this generation will settle them any more. */
+  drain(): Pending[] {
+    const left = [this.#waiting, this.#replays, this.#doubtful].flatMap((queue) => queue.drain());
+    return left.filter((pending) => !pending.settled);
   }
 
   #settle(pending: Pending): void {

@@ -46,6 +46,7 @@ export class Deadlines {
 
   #expired({ phase, orderId, quantity }: Pending): Outcome {
     if (phase === 'queued') return { code: 'busy' };
+    if (phase === 'parked') return { code: 'unavailable' };
     if (phase === 'taken' && this.#durable) return { code: 'accepted', orderId, quantity };
     return { code: 'unknown' };
   }

@@ -13,7 +13,10 @@ export interface SaleView {
 export interface Directory {
   /** The newest view, read from the backend if the node does not know the sale. */
   lookup(saleId: string): Promise<SaleView | undefined>;
-  /** A segment did not know this generation. Resolves with the view after the backend was asked again. */
+  /**
+   * A segment did not know this generation. Resolves with the view after the backend was asked again; if it has nothing
+   * newer, sync is told.
+   */
   refresh(saleId: string, generation: number): Promise<SaleView | undefined>;
   /** Calls back with each changed view. */
   onChange(listener: (view: SaleView) => void): void;

@@ -8,15 +8,15 @@
  */
 import pLimit from 'p-limit';
 import type { Board } from './board.ts';
-import type { Backend, HeldOrder, Outcome, Purchase, SaleRecord, Watermark } from './contract.ts';
+import type { Backend, LogHint, Outcome, Purchase, Sale, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
-import { BackendCorrupt } from './errors.ts';
-import { homeSegment } from './home-segment.ts';
-import { Lane, type LaneHost, type LaneSale } from './lane.ts';
+import { LiveSale, type LiveSaleHost } from './live-sale.ts';
+import { LogHints } from './log-hints.ts';
 import { monotonicMs } from './monotonic.ts';
 import { Pending } from './pending.ts';
-import { Recaller } from './recaller.ts';
+import { Repeats } from './repeats.ts';
+import type { TakenOrder } from './taken-orders.ts';
 import { Turns } from './turns.ts';
 
 /** Sales asked side by side for one buyer's order. */
@@ -35,50 +35,20 @@ export interface EngineOptions {
   /** Purchases that one lane may hold. */
   readonly laneCapacity: number;
   readonly onBatch?: (orders: number) => void;
+  /** The sale has been built anew, and it is not known here whether these orders of its past are committed or lost. */
+  readonly onOutlived?: (saleId: string, orders: readonly TakenOrder[]) => void;
   /** Must not throw. */
   readonly onFault?: (error: unknown, saleId: string, segment?: number) => void;
-}
-
-/** A sale in this worker, with its lanes. The view is replaced when the sale changes. */
-class LiveSale implements LaneSale {
-  record: SaleRecord;
-  slot: number;
-  readonly lanes: (Lane | undefined)[];
-  readonly refills = pLimit(1);
-  readonly #host: LaneHost;
-
-  constructor(host: LaneHost, view: SaleView) {
-    this.#host = host;
-    this.record = view.record;
-    this.slot = view.slot;
-    this.lanes = new Array(view.record.sale.segments);
-  }
-
-  laneOf(buyerId: string): Lane {
-    const segment = homeSegment(buyerId, this.record.sale.segments);
-    this.lanes[segment] ??= new Lane(this.#host, this, segment);
-    return this.lanes[segment]!;
-  }
-
-  /** @returns the purchases that wait for a commit of an older generation */
-  learn(view: SaleView): Pending[] {
-    const { generation } = this.record;
-    if (view.record.generation < generation) return [];
-    this.record = view.record;
-    this.slot = view.slot;
-    if (view.record.generation === generation) return [];
-    return this.lanes.flatMap((lane) => lane?.waiters.reset() ?? []);
-  }
 }
 
 export class Engine {
   readonly #options: EngineOptions;
   readonly #deadlines: Deadlines;
-  readonly #recaller: Recaller;
+  readonly #repeats: Repeats;
+  readonly #hints: LogHints;
   readonly #turns = new Turns();
-  readonly #host: LaneHost;
+  readonly #host: LiveSaleHost;
   readonly #sales = new Map<string, LiveSale>();
-  readonly #grown = new Map<string, { readonly segments: Set<number>; awaited: boolean }>();
   #unsubscribe: (() => Promise<void>) | undefined;
   #inFlight = 0;
   #whenIdle: (() => void)[] = [];
@@ -86,7 +56,10 @@ export class Engine {
   private constructor(options: EngineOptions) {
     this.#options = options;
     this.#deadlines = new Deadlines(options.backend.durable);
-    this.#recaller = new Recaller(options.backend.sales);
+    this.#hints = new LogHints(
+      () => this.#turns.next(),
+      (hint) => this.#sendHint(hint),
+    );
     this.#host = {
       takes: options.backend.takes,
       board: options.board,
@@ -95,16 +68,20 @@ export class Engine {
       laneCapacity: options.laneCapacity,
       nextOrderId: options.nextOrderId,
       nextTurn: () => this.#turns.next(),
-      taken: (saleId, segment, awaited) => this.#hint(saleId, segment, awaited),
-      stale: (saleId, generation) => this.#refresh(saleId, generation),
-      confirm: (pending) => void this.#confirm(this.#sales.get(pending.saleId)!, pending),
+      taken: (saleId, segment, awaited) => this.#hints.grew(saleId, segment, awaited),
+      outlived: (saleId, orders) => options.onOutlived?.(saleId, orders),
+      stranded: (pendings, saleId, generation) => this.#sales.get(saleId)!.park(pendings, generation),
+      enterAgain: (pending) => this.#enterAgain(pending),
+      look: (saleId, generation) => void this.#look(saleId, generation),
+      confirm: (pending) => void this.#repeats.confirm(this.#sales.get(pending.saleId)!, pending),
       refused: (pending, outcome) => {
         if (isFinal(outcome, pending)) pending.settle(outcome);
-        else void this.#recall(this.#sales.get(pending.saleId)!, pending, outcome);
+        else void this.#repeats.recall(this.#sales.get(pending.saleId)!, pending, outcome);
       },
       batchSent: (orders) => options.onBatch?.(orders),
       fault: (error, saleId, segment) => options.onFault?.(error, saleId, segment),
     };
+    this.#repeats = new Repeats(options.backend.sales, this.#host);
   }
 
   static async start(options: EngineOptions): Promise<Engine> {
@@ -144,20 +121,17 @@ export class Engine {
     buyerId: string,
     orderId: string,
   ): Promise<{ saleId: string; quantity: number } | undefined> {
-    const found = await pLimit(PARALLEL_RECALLS).map([...this.#sales.values()], async ({ record }) => {
-      const { id: saleId, segments } = record.sale;
-      const ref = { saleId, segment: homeSegment(buyerId, segments), generation: record.generation };
-      const { orders } = await this.#recaller.ask(ref, buyerId);
-      const order = orders.find((o) => o.orderId === orderId);
-      return order && { saleId, quantity: order.quantity };
+    const found = await pLimit(PARALLEL_RECALLS).map([...this.#sales.values()], async (sale) => {
+      const order = await this.#repeats.orderOf(sale, buyerId, orderId);
+      return order && { saleId: sale.record.sale.id, quantity: order.quantity };
     });
     return found.find((order) => order !== undefined);
   }
 
   /** Purchases queued per lane, for the metrics. */
   *laneDepths(): Generator<{ saleId: string; queued: number; waiting: number }> {
-    for (const { record, lanes } of this.#sales.values()) {
-      let [queued, waiting] = [0, 0];
+    for (const { record, lanes, parked } of this.#sales.values()) {
+      let [queued, waiting] = [parked, 0];
       for (const lane of lanes) {
         queued += lane?.depth ?? 0;
         waiting += lane?.waiters.size ?? 0;
@@ -177,10 +151,11 @@ export class Engine {
   async close(): Promise<void> {
     await this.idle();
     this.#deadlines.stop();
+    for (const sale of this.#sales.values()) sale.close();
     await this.#unsubscribe?.();
   }
 
-  #refusal({ record, slot }: LiveSale, { quantity }: Purchase): Outcome | undefined {
+  #refusal({ record, slot }: LiveSale, { quantity, retake = false }: Purchase): Outcome | undefined {
     const { sale, state } = record;
     if (!Number.isInteger(quantity) || quantity < 1 || quantity > sale.perBuyerLimit) {
       return {
@@ -188,11 +163,10 @@ export class Engine {
         detail: `quantity must be a whole number from 1 to ${sale.perBuyerLimit}`,
       };
     }
-    if (this.#options.board.isSoldOut(slot)) return { code: 'sold_out' };
+    if (!retake && this.#options.board.isSoldOut(slot)) return { code: 'sold_out' };
     if (state === 'closed') return { code: 'ended', endedAt: sale.endsAt };
-    const now = Date.now();
-    if (now < sale.startsAt) return { code: 'not_started', startsAt: sale.startsAt };
-    if (sale.endsAt !== undefined && now >= sale.endsAt) return { code: 'ended', endedAt: sale.endsAt };
+    const outside = retake ? undefined : outsideWindow(sale);
+    if (outside) return outside;
     if (state === 'paused') return { code: 'paused' };
     return undefined;
   }
@@ -234,25 +208,27 @@ export class Engine {
   }
 
   #enter(sale: LiveSale, pending: Pending, refusal: Outcome | undefined): void {
-    if (refusal) void this.#recall(sale, pending, refusal);
+    if (sale.standsStill) this.#park(sale, pending);
+    else if (refusal) void this.#repeats.recall(sale, pending, refusal);
     else sale.laneOf(pending.buyerId).push(pending);
   }
 
-  /** Answers with what the key's order became, if the buyer's record knows the key; else with the refusal. */
-  async #recall(sale: LiveSale, pending: Pending, refusal: Outcome): Promise<void> {
-    const lane = sale.laneOf(pending.buyerId);
-    const { generation } = sale.record;
-    if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
-    try {
-      const ref = { saleId: pending.saleId, segment: lane.segment, generation };
-      const { committed, orders } = await this.#recaller.ask(ref, pending.buyerId);
-      const order = orders.find((o) => o.key === pending.key);
-      if (!order) pending.settle(refusal);
-      else if (order.quantity !== pending.quantity) pending.settle(mismatch(order));
-      else lane.replayed(pending, order, committed, generation);
-    } catch {
-      pending.settle({ code: 'unavailable' });
-    }
+  /** Those who come while a sale stands still have the room of its lanes. */
+  #park(sale: LiveSale, pending: Pending): void {
+    const capacity = this.#options.laneCapacity * sale.lanes.length;
+    if (!this.#host.takes.ready) pending.settle({ code: 'unavailable' });
+    else if (sale.parked >= capacity) pending.settle({ code: 'busy' });
+    else sale.park([pending], sale.record.generation);
+  }
+
+  /** What is in doubt may have been taken: only its home segment can say more. */
+  #enterAgain(pending: Pending): void {
+    if (pending.settled) return;
+    const sale = this.#sales.get(pending.saleId)!;
+    const refusal = pending.inDoubt ? undefined : this.#refusal(sale, pending);
+    if (!refusal) sale.laneOf(pending.buyerId).readmit(pending);
+    else if (isFinal(refusal, pending)) pending.settle(refusal);
+    else void this.#repeats.recall(sale, pending, refusal);
   }
 
   async #find(saleId: string): Promise<LiveSale | undefined> {
@@ -265,42 +241,21 @@ export class Engine {
   #learn(view: SaleView): LiveSale {
     const { id } = view.record.sale;
     const known = this.#sales.get(id);
-    if (!known) this.#sales.set(id, new LiveSale(this.#host, view));
-    for (const pending of known?.learn(view) ?? []) void this.#confirm(known!, pending);
-    return this.#sales.get(id)!;
-  }
-
-  /**
-   * No watermark can settle the purchase: the sale was built anew from Postgres while it waited, or its log entry is not
-   * the one that was committed. The buyer's record holds the order, if the backend has not lost it.
-   */
-  async #confirm(sale: LiveSale, pending: Pending): Promise<void> {
-    pending.phase = 'sent';
-    const lane = sale.laneOf(pending.buyerId);
-    const { generation } = sale.record;
-    try {
-      const ref = { saleId: pending.saleId, segment: lane.segment, generation };
-      const { committed, orders } = await this.#recaller.ask(ref, pending.buyerId);
-      const order = orders.find((o) => o.orderId === pending.orderId);
-      if (order) return lane.replayed(pending, order, committed, generation);
-      pending.settle({ code: 'unavailable' });
-      // The order of a repeated purchase may have been given back meanwhile. Of a loss, he is told who took it.
-      if (pending.entry === '') return;
-      const lost = new BackendCorrupt(`order ${pending.orderId} was taken, and the backend has lost it`);
-      this.#options.onFault?.(lost, pending.saleId, lane.segment);
-    } catch {
-      // The sale is being built anew, or the backend is away.
-      if (sale.record.generation === generation) lane.waiters.doubt(pending);
-      else void this.#confirm(sale, pending);
+    if (known) {
+      known.learn(view);
+      return known;
     }
+    const sale = new LiveSale(this.#host, view);
+    this.#sales.set(id, sale);
+    return sale;
   }
 
-  async #refresh(saleId: string, generation: number): Promise<void> {
+  async #look(saleId: string, generation: number): Promise<void> {
     try {
       const view = await this.#options.directory.refresh(saleId, generation);
       if (view) this.#learn(view);
     } catch {
-      // The lane works with what it knows.
+      // The next message or poll will tell.
     }
   }
 
@@ -310,36 +265,23 @@ export class Engine {
     }
   }
 
-  /** One hint per sale and turn of the event loop; it leaves together with the takes of that turn. */
-  #hint(saleId: string, segment: number, awaited: boolean): void {
-    const grown = this.#grown.get(saleId);
-    if (grown) {
-      grown.segments.add(segment);
-      grown.awaited ||= awaited;
-    } else {
-      if (this.#grown.size === 0) void this.#turns.next().then(() => this.#sendHints());
-      this.#grown.set(saleId, { segments: new Set([segment]), awaited });
+  #sendHint(hint: LogHint): void {
+    try {
+      this.#host.takes.hint(hint);
+    } catch (error) {
+      this.#options.onFault?.(error, hint.saleId);
     }
   }
+}
 
-  #sendHints(): void {
-    const grown = [...this.#grown];
-    this.#grown.clear();
-    for (const [saleId, { segments, awaited }] of grown) {
-      try {
-        this.#host.takes.hint({ saleId, segments: [...segments], awaited });
-      } catch (error) {
-        this.#options.onFault?.(error, saleId);
-      }
-    }
-  }
+function outsideWindow({ startsAt, endsAt }: Sale): Outcome | undefined {
+  const now = Date.now();
+  if (now < startsAt) return { code: 'not_started', startsAt };
+  if (endsAt !== undefined && now >= endsAt) return { code: 'ended', endedAt: endsAt };
+  return undefined;
 }
 
 /** Whether the refusal is the answer, whatever the buyer's record knows of the key. */
 function isFinal(refusal: Outcome, { key }: Purchase): boolean {
   return key === '' || refusal.code === 'invalid_request';
-}
-
-function mismatch({ orderId, quantity }: HeldOrder): Outcome {
-  return { code: 'idempotency_mismatch', orderId, quantity };
 }

@@ -15,6 +15,12 @@ export class Fifo<T extends object> {
     return this.#items[this.#head];
   }
 
+  /** Lets go of all items that are not to be kept. Takes as long as there are items. */
+  keep(isKept: (item: T) => boolean): void {
+    this.#items = this.#items.slice(this.#head).filter((item) => isKept(item!));
+    this.#head = 0;
+  }
+
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
@@ -25,5 +31,13 @@ export class Fifo<T extends object> {
       this.#head = 0;
     }
     return item;
+  }
+
+  /** All of them, in order; none is left. */
+  drain(): T[] {
+    const items = this.#items.slice(this.#head) as T[];
+    this.#items = [];
+    this.#head = 0;
+    return items;
   }
 }

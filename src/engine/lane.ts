@@ -1,63 +1,56 @@
 /**
- * A lane: the bounded queue of one worker in front of one segment. One batch is in flight at a time; what arrives
- * meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that it holds
- * all that one turn has read; the batches of all lanes start together and leave in one write (turns.ts).
+ * A lane: the bounded queue of one worker in front of one segment, in one generation. One batch is in flight at a time;
+ * what arrives meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that
+ * it holds all that one turn has read; the batches of all lanes start together and leave in one write (turns.ts).
  *
- * States of a batch:
+ * What becomes of the purchases of a batch:
  *
  *   asked ──served──> settled, or waiting for its commit ──short of stock──> asked again, behind a refill
- *     │ ──paused, closed, busy, stale──> refused: nothing was done
+ *     │ ──paused, closed, busy──> refused: nothing was done
  *     │ ──not executed──> unavailable: nothing was done
- *     └──reply lost──> in doubt ──> asked again: same order ids, newer ticket
+ *     │ ──stale──> stranded: it seeks its lane in the next generation, with all that are queued here
+ *     └──reply lost──> in doubt ──> asked again: same order id, newer ticket
  *
- * A batch in doubt may or may not have been executed, or may be executed later. Asking again with the same order ids
- * tells which: an order that the buyer's record holds comes back as a replay. The newer ticket shuts the old attempt out
- * if it should still arrive. A batch in doubt is asked again until it is answered or its last purchase has expired;
- * refusals then say nothing about the first attempt, and its purchases end as `unknown`.
+ * A purchase in doubt may or may not have been taken, or may be taken later. Asking again with the same order id tells
+ * which: an order that the buyer's record holds comes back as a replay. The newer ticket shuts the old attempt out if it
+ * should still arrive; in the next generation the old one's segments do. So it is asked again until it is answered or has
+ * expired; a refusal says nothing about the first attempt, and ends it as `unknown`.
+ *
+ * When the sale has been built anew, its lanes are past: no purchase comes any more, the queue is handed over, and what
+ * is in flight is settled or stranded when its reply is there.
  */
 import type { Board } from './board.ts';
 import { CommitWaiters } from './commit-waiters.ts';
-import {
-  NO_ENTRY,
-  type Outcome,
-  type RefillReply,
-  type SaleRecord,
-  type TakeBatch,
-  type TakeReply,
-  type TakeResult,
-  type TakeStore,
-  type Watermark,
-} from './contract.ts';
+import type { Outcome, SaleRecord, SegmentRef, TakeReply, TakeResult, Watermark } from './contract.ts';
 import { NotExecuted, OutcomeUnknown } from './errors.ts';
 import { Fifo } from './fifo.ts';
 import { MAX_BATCH_ORDERS } from './limits.ts';
 import { monotonicMs } from './monotonic.ts';
 import type { Pending } from './pending.ts';
+import { type TakenOrder, TakenOrders } from './taken-orders.ts';
+import { TicketedTakes, type TicketedTakesHost } from './ticketed-takes.ts';
 
 /** Pause before a batch in doubt is asked again while the store is there but answers nothing. */
 const DOUBT_PAUSE_MS = 20;
-/** A clock that was set back may leave the ticket behind; this much at a time it catches up (tickets are microseconds). */
-const TICKET_LEAP = 60_000_000;
 
 /** What a lane needs of the worker it lives in. */
-export interface LaneHost {
-  readonly takes: TakeStore;
+export interface LaneHost extends TicketedTakesHost {
   readonly board: Board;
   readonly durable: boolean;
-  readonly worker: number;
   readonly laneCapacity: number;
   nextOrderId(): string;
   /** Resolves in the next turn of the event loop, together with everybody else's. */
   nextTurn(): Promise<void>;
   /** Orders were taken: sync should be told. `awaited`: a buyer waits for his commit. */
   taken(saleId: string, segment: number, awaited: boolean): void;
-  /** The segment does not know the generation that the lane works with. Resolves when there is a newer picture. */
-  stale(saleId: string, generation: number): Promise<void>;
-  /** The purchase is below a watermark that does not name its entry: the buyer's record must be asked. */
+  /** The sale has been built anew, and nobody has told of these orders of its past that they are committed. */
+  outlived(saleId: string, orders: readonly TakenOrder[]): void;
+  /** The segment does not serve this generation any more: they seek their lanes in the next one. */
+  stranded(pendings: readonly Pending[], saleId: string, generation: number): void;
+  /** No watermark will say what became of the order: the buyer's record must be asked. */
   confirm(pending: Pending): void;
   /** The sale does not sell, or not this purchase: the answer, unless the buyer's record knows the purchase's key. */
   refused(pending: Pending, outcome: Outcome): void;
-  batchSent(orders: number): void;
   fault(error: unknown, saleId: string, segment: number): void;
 }
 
@@ -71,38 +64,33 @@ export interface LaneSale {
 
 type Served = Extract<TakeReply, { status: 'served' }>;
 
-/** What a segment must still know, because it has answered so. */
-type Told = Pick<TakeBatch, 'answeredTicket' | 'newest'>;
-
-const NOTHING_TOLD: { readonly generation: number; readonly by: Told } = {
-  generation: 0,
-  by: { answeredTicket: 0, newest: NO_ENTRY },
-};
-
-type Answer = {
+interface Answer {
   readonly reply: TakeReply;
-  /** The generation that was asked: the reply's log entries are counted in it. */
-  readonly generation: number;
   /** Units left in the whole sale, if the take was behind a refill. */
   readonly total?: number;
-};
+}
 
 export class Lane {
-  readonly segment: number;
+  readonly place: SegmentRef;
   readonly waiters: CommitWaiters;
   readonly #host: LaneHost;
   readonly #sale: LaneSale;
+  readonly #segments: number;
+  readonly #takes: TicketedTakes;
   readonly #queue = new Fifo<Pending>();
+  readonly #uncommitted: TakenOrders;
   #running = false;
-  #ticket = 0;
-  /** What the segment has told this lane last: if it ever knows less, it has lost writes. */
-  #told = NOTHING_TOLD;
 
+  /** In the sale's present generation. */
   constructor(host: LaneHost, sale: LaneSale, segment: number) {
+    const { sale: definition, generation } = sale.record;
     this.#host = host;
     this.#sale = sale;
-    this.segment = segment;
-    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit, (pending) => host.confirm(pending));
+    this.#segments = definition.segments;
+    this.place = { saleId: definition.id, segment, generation };
+    this.#takes = new TicketedTakes(host, this.place);
+    this.#uncommitted = new TakenOrders(segment);
+    this.waiters = new CommitWaiters(definition.perBuyerLimit, (pending) => host.confirm(pending));
   }
 
   get depth(): number {
@@ -112,14 +100,37 @@ export class Lane {
   push(pending: Pending): void {
     if (!this.#host.takes.ready) pending.settle({ code: 'unavailable' });
     else if (this.#queue.length >= this.#host.laneCapacity) pending.settle({ code: 'busy' });
-    else this.#queue.push(pending);
-    if (this.#running || this.#queue.length === 0) return;
+    else this.readmit(pending);
+  }
+
+  /** For one that was let in before, into a lane of an older generation: it is counted already. */
+  readmit(pending: Pending): void {
+    this.#queue.push(pending);
+    if (this.#running) return;
     this.#running = true;
     void this.#run();
   }
 
+  /** @returns the queue, which is empty now */
+  drain(): Pending[] {
+    return this.#queue.drain();
+  }
+
+  /** The sale has been built anew: what was taken here and not told of since may be lost. */
+  outlive(): void {
+    const orders = this.#uncommitted.drain();
+    if (orders.length > 0) this.#host.outlived(this.place.saleId, orders);
+  }
+
   advance(watermark: Watermark): void {
-    if (watermark.generation === this.#sale.record.generation) this.waiters.advance(watermark);
+    if (watermark.generation !== this.place.generation) return;
+    this.waiters.advance(watermark);
+    this.#uncommitted.advance(watermark);
+  }
+
+  /** The sale has been built anew. */
+  get #isPast(): boolean {
+    return this.#sale.record.generation !== this.place.generation;
   }
 
   async #run(): Promise<void> {
@@ -144,16 +155,16 @@ export class Lane {
       const pending = this.#queue.shift();
       if (!pending) break;
       if (pending.settled) continue;
-      if (soldOut && pending.key === '') pending.settle({ code: 'sold_out' });
+      if (soldOut && pending.key === '' && !pending.inDoubt) pending.settle({ code: 'sold_out' });
       else if (this.#name(pending)) batch.push(pending);
     }
     return batch;
   }
 
-  /** Gives the order its id. Without a worker number of its own a worker must not name orders. */
+  /** Gives the order its id, once. Without a worker number of its own a worker must not name orders. */
   #name(pending: Pending): boolean {
     try {
-      pending.orderId = this.#host.nextOrderId();
+      pending.orderId ||= this.#host.nextOrderId();
       return true;
     } catch (error) {
       pending.settle({ code: 'unavailable' });
@@ -163,112 +174,86 @@ export class Lane {
   }
 
   async #serve(batch: Pending[]): Promise<void> {
-    let doubt = false;
     let refill = false;
     for (let asked = batch; asked.length > 0; asked = asked.filter((pending) => !pending.settled)) {
+      if (this.#isPast) return this.#strand(asked);
       try {
-        const answer = refill ? await this.#refill(asked) : await this.#ask(asked);
+        const answer = refill ? await this.#refill(asked) : { reply: await this.#takes.take(asked) };
         if (!answer) continue;
-        asked = await this.#settle(asked, answer, doubt);
-        if (answer.reply.status !== 'superseded') doubt = false;
+        asked = this.#settle(asked, answer);
         if (answer.reply.status === 'served') refill = true;
       } catch (error) {
-        if (error instanceof NotExecuted && !doubt) return settleAll(asked, { code: 'unavailable' });
-        if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
-          settleAll(asked, { code: 'unknown' });
-          return this.#fault(error);
-        }
-        doubt = true;
-        await this.#pause(asked);
+        await this.#failed(asked, error);
       }
     }
   }
 
-  /** @returns `undefined` if nobody is left to ask for: another lane has found the sale sold out meanwhile */
+  /** @returns `undefined` if fewer are left to ask for: another lane has found the sale sold out meanwhile */
   #refill(asked: Pending[]): Promise<Answer | undefined> {
     return this.#sale.refills(async () => {
+      if (this.#isPast) return undefined;
       if (this.#host.board.isSoldOut(this.#sale.slot)) {
         for (const pending of asked)
           if (pending.key === '' && pending.phase === 'queued') pending.settle({ code: 'sold_out' });
       }
       const left = asked.filter((pending) => !pending.settled);
-      return left.length === asked.length ? this.#ask(asked, true) : undefined;
+      return left.length === asked.length ? this.#refillAndTake(asked) : undefined;
     });
   }
 
-  async #ask(orders: Pending[], refill = false): Promise<Answer> {
-    const { sale, generation } = this.#sale.record;
-    const { takes, worker } = this.#host;
-    this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);
-    const batch = {
-      saleId: sale.id,
-      segment: this.segment,
-      generation,
-      lane: worker,
-      ticket: this.#ticket,
-      ...this.#toldIn(generation),
-      orders,
-    };
-    for (const pending of orders) pending.phase = 'sent';
-    this.#host.batchSent(orders.length);
-    if (!refill) return { reply: await takes.take(batch), generation };
+  async #refillAndTake(orders: Pending[]): Promise<Answer> {
     const asked = monotonicMs();
     const { slot } = this.#sale;
-    const refilled: RefillReply = await takes.refillAndTake(batch, sale.segments);
-    if (refilled.status === 'stale') return { reply: refilled, generation };
+    const refilled = await this.#takes.refillAndTake(orders, this.#segments);
+    if (refilled.status === 'stale') return { reply: refilled };
     const { take: reply, total, epoch } = refilled;
     if (total === 0) this.#host.board.close(slot, epoch, asked);
-    return { reply, generation, total };
-  }
-
-  #toldIn(generation: number): Told {
-    return this.#told.generation === generation ? this.#told.by : NOTHING_TOLD.by;
-  }
-
-  /** @param entry first order id of the log entry that the batch has made; `''`: none */
-  #noteTold({ seq, orders }: Served, entry: string, generation: number): void {
-    if (seq === 0) return;
-    const newest = entry === '' ? this.#toldIn(generation).newest : { seq, tail: entry, orders };
-    this.#told = { generation, by: { answeredTicket: this.#ticket, newest } };
+    return { reply, total };
   }
 
   /** @returns the purchases to ask for again */
-  async #settle(asked: Pending[], answer: Answer, doubt: boolean): Promise<Pending[]> {
+  #settle(asked: Pending[], answer: Answer): Pending[] {
     const { reply } = answer;
     switch (reply.status) {
       case 'served':
-        return this.#settleServed(asked, reply, answer);
+        return this.#settleServed(asked, reply, answer.total);
       case 'superseded':
-        this.#ticket += TICKET_LEAP;
         return asked;
       case 'stale':
-        return this.#settleStale(asked, doubt);
+        this.#strand(asked);
+        return [];
       case 'busy':
-        settleAll(asked, { code: doubt ? 'unknown' : 'busy' });
+        for (const pending of asked) pending.settle({ code: pending.inDoubt ? 'unknown' : 'busy' });
         return [];
-      default:
-        if (doubt) settleAll(asked, { code: 'unknown' });
-        else
-          for (const pending of asked) this.#host.refused(pending, refusal(reply.status, this.#sale.record));
+      default: {
+        const outcome = refusal(reply.status, this.#sale.record);
+        for (const pending of asked) {
+          if (pending.inDoubt) pending.settle({ code: 'unknown' });
+          else this.#host.refused(pending, outcome);
+        }
         return [];
+      }
     }
   }
 
-  #settleServed(asked: Pending[], reply: Served, { generation, total }: Answer): Pending[] {
+  #settleServed(asked: Pending[], reply: Served, total: number | undefined): Pending[] {
     const short: Pending[] = [];
+    const taken: Pending[] = [];
     let entry = '';
     let awaited = !this.#host.durable;
     for (let i = 0; i < asked.length; i++) {
       const pending = asked[i]!;
       const result = reply.results[i]!;
+      pending.inDoubt = false;
       switch (result.kind) {
         case 'taken':
           entry ||= pending.orderId;
           awaited ||= pending.awaitCommit;
-          this.#taken(pending, { seq: reply.seq, entry }, generation);
+          taken.push(pending);
+          this.#taken(pending, { seq: reply.seq, entry });
           break;
         case 'replay':
-          this.replayed(pending, result, reply.committed, generation);
+          this.replayed(pending, result, reply.committed);
           break;
         case 'short':
           if (total === undefined || total >= pending.quantity) short.push(pending);
@@ -280,13 +265,15 @@ export class Lane {
         case 'refused':
           this.#host.refused(pending, { code: 'refused', reason: result.reason });
           break;
+        case 'unsent':
+          break;
         default:
           pending.settle(this.#refused(result));
       }
     }
-    this.#noteTold(reply, entry, generation);
     if (entry !== '') {
-      this.#host.taken(this.#sale.record.sale.id, this.segment, awaited);
+      this.#remember(reply.seq, entry, taken);
+      this.#host.taken(this.place.saleId, this.place.segment, awaited);
     }
     for (const pending of short) pending.phase = 'queued';
     return short;
@@ -303,47 +290,61 @@ export class Lane {
     return { code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity };
   }
 
-  #taken(pending: Pending, at: Pick<Pending, 'seq' | 'entry'>, generation: number): void {
+  #taken(pending: Pending, at: Pick<Pending, 'seq' | 'entry'>): void {
     pending.phase = 'taken';
     pending.seq = at.seq;
     pending.entry = at.entry;
     if (!pending.awaitCommit && this.#host.durable) {
       pending.settle({ code: 'accepted', orderId: pending.orderId, quantity: pending.quantity });
     }
-    // A newer generation was built from Postgres meanwhile: whether this order was saved, nobody knows here.
-    else if (generation !== this.#sale.record.generation) pending.phase = 'sent';
+    // A newer generation was built from Postgres meanwhile: its record says whether this order was saved.
+    else if (this.#isPast) this.#host.confirm(pending);
     else this.waiters.add(pending);
   }
 
-  /**
-   * The buyer's record, in that generation, holds this order: it is committed if the segment's cursor has passed it, else
-   * it waits.
-   */
+  #remember(seq: number, entry: string, orders: readonly Pending[]): void {
+    this.#uncommitted.add(seq, entry, orders);
+    if (this.#isPast) this.outlive();
+  }
+
+  /** The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits. */
   replayed(
     pending: Pending,
     order: { orderId: string; quantity: number; seq: number },
     committed: number,
-    generation: number,
   ): void {
     pending.orderId = order.orderId;
     if (order.seq <= committed) {
       pending.settle({ code: 'committed', orderId: order.orderId, quantity: order.quantity });
       return;
     }
-    this.#taken(pending, { seq: order.seq, entry: '' }, generation);
+    this.#taken(pending, { seq: order.seq, entry: '' });
+    this.#remember(order.seq, '', [pending]);
     // Whoever took it may have died before it told sync, or lost the reply.
-    this.#host.taken(this.#sale.record.sale.id, this.segment, true);
+    this.#host.taken(this.place.saleId, this.place.segment, true);
   }
 
-  async #settleStale(asked: Pending[], doubt: boolean): Promise<Pending[]> {
-    const { sale, generation } = this.#sale.record;
-    await this.#host.stale(sale.id, generation);
-    if (!doubt && this.#sale.record.generation !== generation) return asked;
-    settleAll(asked, { code: doubt ? 'unknown' : 'unavailable' });
-    return [];
+  /** What is queued would be answered the same. */
+  #strand(asked: readonly Pending[]): void {
+    for (const pending of asked) if (!pending.inDoubt) pending.phase = 'queued';
+    this.#host.stranded([...asked, ...this.drain()], this.place.saleId, this.place.generation);
   }
 
-  async #pause(asked: Pending[]): Promise<void> {
+  async #failed(asked: readonly Pending[], error: unknown): Promise<void> {
+    if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
+      for (const pending of asked) pending.settle({ code: 'unknown' });
+      return this.#fault(error);
+    }
+    for (const pending of asked) {
+      if (error instanceof OutcomeUnknown) pending.inDoubt = true;
+      if (pending.inDoubt) pending.phase = 'sent';
+      else pending.settle({ code: 'unavailable' });
+    }
+    const left = asked.filter((pending) => !pending.settled);
+    if (left.length > 0) await this.#pause(left);
+  }
+
+  async #pause(asked: readonly Pending[]): Promise<void> {
     const last = Math.max(...asked.map((pending) => pending.deadline));
     const { takes } = this.#host;
     if (!takes.ready) await takes.whenReady(Math.max(0, last - monotonicMs()));
@@ -351,12 +352,8 @@ export class Lane {
   }
 
   #fault(error: unknown): void {
-    this.#host.fault(error, this.#sale.record.sale.id, this.segment);
+    this.#host.fault(error, this.place.saleId, this.place.segment);
   }
-}
-
-function settleAll(pendings: Pending[], outcome: Outcome): void {
-  for (const pending of pendings) pending.settle(outcome);
 }
 
 function refusal(status: 'paused' | 'closed', { sale }: SaleRecord): Outcome {

@@ -14,6 +14,11 @@ export const MAX_SALE_ID_CHARACTERS = 64;
 /** Orders in one take. Above 256 a batch gains little and holds Redis longer; Lua's unpack ends near 8,000 values. */
 export const MAX_BATCH_ORDERS = 256;
 
+/** A draft of buyers' records that nobody has loaded is let go of. Longer than it takes to write the largest. */
+export const DRAFT_KEPT_MS = 3_600_000;
+/** Behind the last id that a buyer can have. */
+export const AFTER_ALL_IDS = '\x7f';
+
 /** A `sold_out` answer from the board is never older than this. */
 export const BOARD_REPAIR_MS = 250;
 /** The board is confirmed this often, so that one late or lost confirmation does not open it. */
@@ -27,6 +32,8 @@ export const DEADLINE_SWEEP_MS = 10;
  * visible ASCII, no spaces, nothing to escape.
  */
 export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
+/** Keys that begin so belong to late payments, which take their units anew (sync/orders/late-payment.ts); no client may use them. */
+export const RETAKE_PREFIX = 'retake:';
 /** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */
 export const SALE_ID_PATTERN = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${MAX_SALE_ID_CHARACTERS - 1}}$`);
 

@@ -2,9 +2,10 @@ import type { Outcome, Purchase, TakeOrder } from './contract.ts';
 
 /**
  * How far a purchase has got, which decides what may truly be said of it when its deadline passes:
- * queued: nothing was sent, so nothing was taken. sent: nobody knows. taken: it is in the order log.
+ * queued: nothing was sent, so nothing was taken. parked: the same, because its sale is being built anew, or was when it was
+ * last asked for. sent: nobody knows. taken: it is in the order log.
  */
-export type Phase = 'queued' | 'sent' | 'taken';
+export type Phase = 'queued' | 'parked' | 'sent' | 'taken';
 
 /** A purchase on its way, and at once the order that a take carries. Settled exactly once. */
 export class Pending implements TakeOrder {
@@ -13,6 +14,7 @@ export class Pending implements TakeOrder {
   readonly quantity: number;
   readonly key: string;
   readonly awaitCommit: boolean;
+  readonly retake: boolean;
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
   orderId = '';
@@ -21,6 +23,8 @@ export class Pending implements TakeOrder {
   /** First order id of that entry; `''` where only the buyer's record names the order. */
   entry = '';
   phase: Phase = 'queued';
+  /** An attempt got no reply, and no later one has told what became of it. */
+  inDoubt = false;
   settled = false;
   readonly #done: (outcome: Outcome) => void;
 
@@ -30,6 +34,7 @@ export class Pending implements TakeOrder {
     this.quantity = purchase.quantity;
     this.key = purchase.key;
     this.awaitCommit = purchase.awaitCommit;
+    this.retake = purchase.retake ?? false;
     this.deadline = deadline;
     this.#done = done;
   }

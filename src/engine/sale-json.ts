@@ -14,13 +14,13 @@ const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_METADATA_DEPTH = 32;
 
-const whole = (least: number, most: number) =>
+export const whole = (least: number, most: number) =>
   z
     .int({ error: `must be a whole number from ${least} to ${most}` })
     .min(least, { error: `must be at least ${least}` })
     .max(most, { error: `must be at most ${most}` });
 
-const time = z.iso
+export const time = z.iso
   .datetime({
     offset: true,
     error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
@@ -28,7 +28,7 @@ const time = z.iso
   .transform((text) => Date.parse(text));
 
 /** Postgres stores neither a NUL nor half of a surrogate pair. */
-const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
+export const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
 
 const text = (most: number) =>
   z

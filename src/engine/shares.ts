@@ -3,3 +3,21 @@ export function shares(stock: number, parts: number): number[] {
   const base = Math.floor(stock / parts);
   return Array.from({ length: parts }, (_, part) => base + (part < stock % parts ? 1 : 0));
 }
+
+/** What to take from each part, `units` in all, so that what is left is as even as it gets: from the largest first. */
+export function drawDown(parts: readonly number[], units: number): number[] {
+  const order = parts.map((_, part) => part).sort((a, b) => parts[b]! - parts[a]!);
+  const taken = parts.map(() => 0);
+  let rest = Math.min(
+    units,
+    parts.reduce((sum, part) => sum + part, 0),
+  );
+  // The first `count` parts, drawn down to the level of the next one, or as far as the rest goes.
+  for (let count = 1; rest > 0; count++) {
+    const level = parts[order[count] ?? -1] ?? 0;
+    const step = Math.min(rest, (parts[order[0]!]! - taken[order[0]!]! - level) * count);
+    for (const [i, share] of shares(step, count).entries()) taken[order[i]!]! += share;
+    rest -= step;
+  }
+  return taken;
+}

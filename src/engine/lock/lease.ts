@@ -6,6 +6,9 @@
  *     │ ──none confirmed within `trustMs` of our own monotonic clock──> lost, before Redis lets go of it
  *     │ ──ended by the holder──> over
  *
+ * What is not trusted any more is never trusted again: its holder may have given up by then, and a lock that went on being
+ * renewed would be held for nobody. So a confirmation that comes behind the time changes nothing.
+ *
  * A process that was frozen finds `trusted` false as soon as it runs again, before any timer has fired. It may still be
  * frozen between asking and writing: against that the fencing token helps, and nothing else.
  */
@@ -63,6 +66,7 @@ export class Lease {
       const renewed = await this.#host.renew();
       if (this.#over) return;
       if (!renewed) return this.#lose('the renewal was refused: somebody else holds it, or nobody');
+      if (!this.trusted) return this.#lose(this.#overdue);
       this.#trustedUntil = sentAt + this.#times.trustMs;
     } catch (error) {
       if (this.#over) return;
@@ -77,11 +81,15 @@ export class Lease {
   #expire(): void {
     const leftMs = this.#trustedUntil - monotonicMs();
     if (leftMs <= 0) {
-      this.#lose(`no renewal was confirmed within ${this.#times.trustMs} ms`, this.#lastFault);
+      this.#lose(this.#overdue, this.#lastFault);
       return;
     }
     this.#expiry = setTimeout(() => this.#expire(), leftMs);
     this.#expiry.unref();
+  }
+
+  get #overdue(): string {
+    return `no renewal was confirmed within ${this.#times.trustMs} ms`;
   }
 
   #lose(reason: string, cause?: unknown): void {

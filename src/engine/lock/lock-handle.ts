@@ -66,7 +66,8 @@ export class LockHandle {
       );
     }
     if (!this.held) {
-      this.#holds--;
+      // In Redis it may still be his, and a renewal under way would prolong it: with him that ends.
+      if (--this.#holds === 0 && !this.#loss) this.#host.release().catch(() => {});
       throw this.#loss ?? this.#lost('its time is over');
     }
     if (--this.#holds > 0) return;

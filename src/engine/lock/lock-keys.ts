@@ -1,5 +1,5 @@
 import { InvalidInput } from '../errors.ts';
-import { fenceKey } from '../redis/fenced.ts';
+import { fenceKey, lockKey } from '../redis/fenced.ts';
 import { MAX_NAME_CHARACTERS } from './lock-limits.ts';
 
 /** Where a lock is kept: its keys share a hash tag, so that a script may touch all of them in a cluster as well. */
@@ -10,16 +10,12 @@ export interface LockKeys {
   readonly channel: string;
 }
 
-/**
- * A name with a hash tag, as `shop:{concert:3}:lock`, is the key as it stands: the lock lies with what it protects. Any
- * other name becomes a hash tag.
- * @throws InvalidInput
- */
+/** By the name's hash tag the lock lies with what it protects. @throws InvalidInput */
 export function lockKeys(name: string): LockKeys {
   if (name === '' || name.length > MAX_NAME_CHARACTERS) {
     const problem = `has ${name.length} characters: must have 1 to ${MAX_NAME_CHARACTERS}`;
     throw new InvalidInput('the lock can’t be named so', [{ field: 'name', problem }]);
   }
-  const lock = /\{[^}]+\}/.test(name) ? name : `{${name}}`;
-  return { lock, fence: fenceKey(lock), channel: `${lock}:released` };
+  const lock = lockKey(name);
+  return { lock, fence: fenceKey(name), channel: `${lock}:released` };
 }

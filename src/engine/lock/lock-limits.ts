@@ -2,8 +2,8 @@
 
 /** A lock whose holder has died is free after this time. */
 export const DEFAULT_TTL_MS = 10_000;
-export const MIN_TTL_MS = 100;
-export const MAX_TTL_MS = 600_000;
+const MIN_TTL_MS = 100;
+const MAX_TTL_MS = 600_000;
 
 /** The watchdog renews this often within a ttl. */
 const RENEWALS_PER_TTL = 3;

@@ -29,6 +29,9 @@ import {
 import { type Place, Waiter, type WaitOptions } from './waiter.ts';
 import type { Wakeups } from './wakeups.ts';
 
+/** So many who don't wait any more may stand in a queue, besides as many as wait. */
+const GONE_WAITERS = 64;
+
 /** What a queue needs of the process that it lives in. */
 export interface QueueHost {
   readonly connection: LockConnection;
@@ -75,9 +78,11 @@ export class LockQueue implements Place, HolderHost {
     return waiter.granted;
   }
 
-  /** For a waiter, who is settled. */
+  /** For a waiter, who is settled. Those who have gone must not pile up behind one who stays. */
   gone(): void {
-    if (--this.#live === 0) this.#stir();
+    this.#live--;
+    if (this.#waiters.length > 2 * this.#live + GONE_WAITERS) this.#waiters.keep(({ settled }) => !settled);
+    if (this.#live === 0) this.#stir();
   }
 
   /** For a waiter, whose time is over: why the last attempt has failed, if it has. */

@@ -1,4 +1,12 @@
-import type { Backend, BackendEvents, OrderLog, SaleStore, TakeStore } from '../contract.ts';
+import type {
+  AuditStore,
+  Backend,
+  BackendEvents,
+  OrderLog,
+  SaleStore,
+  TakeStore,
+  TransferStore,
+} from '../contract.ts';
 import { Keys } from '../redis/keys.ts';
 import { RedisBackend, type RedisBackendOptions } from '../redis/redis-backend.ts';
 import { LockedTakes, type LockedTakesOptions } from './locked-takes.ts';
@@ -15,6 +23,8 @@ export class LockedBackend implements Backend {
   readonly takes: TakeStore;
   readonly sales: SaleStore;
   readonly log: OrderLog;
+  readonly transfers: TransferStore;
+  readonly audits: AuditStore;
   readonly #redis: RedisBackend;
   readonly #locks: Locks;
 
@@ -28,6 +38,8 @@ export class LockedBackend implements Backend {
     this.takes = new LockedTakes(redis.takes, { locks, lockOf, lockWaitMs, inside, insideMaxMs });
     this.sales = redis.sales;
     this.log = redis.log;
+    this.transfers = redis.transfers;
+    this.audits = redis.audits;
   }
 
   /** @throws as `RedisBackend.open` and `Locks.open` */

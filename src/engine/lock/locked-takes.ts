@@ -5,12 +5,15 @@
  *
  *   lock the segment -> `inside`, for orders that it has not seen -> take, with the fencing token -> the next batch, or unlock
  *
+ * An order whose buyer is answered meanwhile, because his time is over, is left out: he was told that nothing was taken.
+ *
  * The take is the same atomic script as without a lock, and is guarded as before. So a lost lock never sells a unit
  * twice; what it endangers is the caller's own work, and therefore a take under a lost lock is refused.
  *
  * | it happens | what is left |
  * |---|---|
  * | the lock is not free in time | nothing was done: `NotExecuted` |
+ * | all buyers were answered before it was free | the same, and `inside` has not run |
  * | `inside` throws, or is late | what it has done; no order was taken: `NotExecuted` |
  * | the lock is lost before the take | the same: the take is not sent, or is refused by its token |
  * | the reply to the take is lost | the lane asks again, with the same orders: they are taken or found, without `inside` |
@@ -61,6 +64,8 @@ export interface LockedTakesOptions {
 
 const DEFAULT_INSIDE_MAX_MS = 1_000;
 
+const UNSENT: TakeResult = { kind: 'unsent' };
+
 export class LockedTakes implements TakeStore {
   readonly #takes: TakeStore;
   readonly #options: LockedTakesOptions;
@@ -87,29 +92,35 @@ export class LockedTakes implements TakeStore {
   }
 
   take(batch: TakeBatch): Promise<TakeReply> {
-    return this.#underLock(batch, async (handle) => {
-      const refused = await this.#refusedOf(batch.orders, handle);
-      if (refused.size === 0) return this.#takes.take({ ...batch, fencingToken: handle.token });
-      const orders = batch.orders.filter((order) => !refused.has(order));
-      if (orders.length === 0) return nothingTaken(batch.orders.map((order) => refused.get(order)!));
+    return this.#underLock(batch, async (handle, open) => {
+      const refused = await this.#refusedOf(open, handle);
+      const orders = open.filter((order) => !order.settled && !refused.has(order));
+      if (orders.length === 0) return nothingTaken(resultsOf(batch, refused));
       const reply = await this.#takes.take({ ...batch, orders, fencingToken: handle.token });
-      if (reply.status !== 'served') return reply;
-      const taken = reply.results.values();
-      const results = batch.orders.map((order) => refused.get(order) ?? taken.next().value!);
-      return { ...reply, results };
+      return forAll(batch, orders, reply, refused);
     });
   }
 
   /** Only orders that were short come here, and those have been let through. */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
-    return this.#underLock(batch, (handle) =>
-      this.#takes.refillAndTake({ ...batch, fencingToken: handle.token }, segments),
-    );
+    return this.#underLock(batch, async (handle, orders) => {
+      const sent = { ...batch, orders, fencingToken: handle.token };
+      const reply = await this.#takes.refillAndTake(sent, segments);
+      return reply.status === 'stale' ? reply : { ...reply, take: forAll(batch, orders, reply.take) };
+    });
   }
 
-  async #underLock<T>(batch: TakeBatch, work: (handle: LockHandle) => Promise<T>): Promise<T> {
+  /** @param work is given the orders whose buyers still wait when the lock is held: one at least */
+  async #underLock<T>(
+    batch: TakeBatch,
+    work: (handle: LockHandle, open: readonly TakeOrder[]) => Promise<T>,
+  ): Promise<T> {
     try {
-      return await this.#holdOf(batch).serve(work);
+      return await this.#holdOf(batch).serve((handle) => {
+        const open = batch.orders.filter((order) => !order.settled);
+        if (open.length === 0) throw new NotExecuted('nothing was taken: no buyer has waited for the lock');
+        return work(handle, open);
+      });
     } catch (error) {
       if (error instanceof LockLost || error instanceof LockNotAcquired) {
         throw new NotExecuted(`nothing was taken: ${error.message}`, error);
@@ -173,6 +184,22 @@ async function runInside(
   } finally {
     lost.removeEventListener('abort', abort);
   }
+}
+
+/** A reply to the orders that were sent, as the reply to the whole batch. */
+function forAll(
+  batch: TakeBatch,
+  sent: readonly TakeOrder[],
+  reply: TakeReply,
+  refused: ReadonlyMap<TakeOrder, TakeResult> = new Map(),
+): TakeReply {
+  if (reply.status !== 'served' || sent.length === batch.orders.length) return reply;
+  const results = new Map([...refused, ...sent.map((order, i) => [order, reply.results[i]!] as const)]);
+  return { ...reply, results: resultsOf(batch, results) };
+}
+
+function resultsOf({ orders }: TakeBatch, known: ReadonlyMap<TakeOrder, TakeResult>): TakeResult[] {
+  return orders.map((order) => known.get(order) ?? UNSENT);
 }
 
 /** There is no entry of the log to speak of, and nobody whom it would concern. */

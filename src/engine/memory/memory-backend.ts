@@ -6,6 +6,9 @@ import type {
   Backend,
   BackendEvents,
   Compensation,
+  DraftRef,
+  ExpectedSale,
+  GenerationRef,
   Holding,
   LogHint,
   LogPosition,
@@ -19,19 +22,20 @@ import type {
   SegmentLoad,
   SegmentRef,
   SegmentSnapshot,
+  Share,
   TakeBatch,
   TakeReply,
   TakeStore,
   Watermark,
 } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
+import { leastId } from '../least-id.ts';
+import { AFTER_ALL_IDS } from '../limits.ts';
+import { MemoryAudits } from './memory-audits.ts';
 import { MemorySegment } from './memory-segment.ts';
+import { MemoryStock } from './memory-stock.ts';
+import { MemoryTransfers } from './memory-transfers.ts';
 import { refill } from './refill.ts';
-
-interface MemorySale {
-  record: SaleRecord | undefined;
-  readonly segments: Map<number, MemorySegment>;
-}
 
 export interface MemoryBackendOptions {
   /** Orders that one segment's log may hold beyond the cursor before takes are refused as busy. */
@@ -44,8 +48,11 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   readonly takes = this;
   readonly sales = this;
   readonly log = this;
-  readonly #sales = new Map<string, MemorySale>();
+  readonly #stock = new MemoryStock();
+  readonly transfers = new MemoryTransfers(this.#stock);
+  readonly audits = new MemoryAudits(this.#stock);
   readonly #subscribers = new Set<BackendEvents>();
+  #changes = 0;
   readonly #maxLogOrders: number;
 
   constructor(options: MemoryBackendOptions) {
@@ -55,12 +62,13 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async whenReady(): Promise<void> {}
 
   async take(batch: TakeBatch): Promise<TakeReply> {
-    return this.#segment(batch)?.take(batch, this.#maxLogOrders) ?? { status: 'stale' };
+    batch.sending?.();
+    return this.#stock.segment(batch)?.take(batch, this.#maxLogOrders) ?? { status: 'stale' };
   }
 
   async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
-    const sale = this.#sales.get(batch.saleId);
-    const all = Array.from({ length: segments }, (_, segment) => this.#segment({ ...batch, segment }));
+    const sale = this.#stock.sale(batch.saleId);
+    const all = Array.from({ length: segments }, (_, segment) => this.#stock.segment({ ...batch, segment }));
     if (!sale?.record || !all.every((segment) => segment?.isPublished)) return { status: 'stale' };
     const present = all as MemorySegment[];
     refill(present, batch.segment, batch.orders);
@@ -74,15 +82,30 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async read(saleId: string): Promise<SaleRecord | undefined> {
-    return this.#sales.get(saleId)?.record;
+    return this.#stock.sale(saleId)?.record;
   }
 
   async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
-    return saleIds.map((id) => this.#sales.get(id)?.record);
+    return saleIds.map((id) => this.#stock.sale(id)?.record);
+  }
+
+  async matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]> {
+    return expected.map(({ saleId, generation, state, newest }) => {
+      const sale = this.#stock.sale(saleId);
+      if (sale?.record?.generation !== generation || sale.record.state !== state) return false;
+      return newest.every(({ seq, tail }, segment) => {
+        const found = this.#stock.segment({ saleId, segment, generation });
+        return found?.state === state && found.seq === seq && found.tail === tail;
+      });
+    });
+  }
+
+  async changeMark(): Promise<string> {
+    return String(this.#changes);
   }
 
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
-    const sale = this.#saleOf(saleId);
+    const sale = this.#stock.saleFor(saleId);
     for (let segment = 0; segment < segments; segment++) {
       const current = sale.segments.get(segment);
       if (current && current.generation > generation) continue;
@@ -93,18 +116,54 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     }
   }
 
+  async beginDraft({ saleId, segment, draft }: DraftRef): Promise<void> {
+    this.#stock.saleFor(saleId).drafts.set(segment, { draft, holdings: new Map() });
+  }
+
+  async draftHoldings(ref: DraftRef, holdings: readonly Holding[]): Promise<void> {
+    const written = this.#draftOf(ref);
+    for (const holding of holdings) {
+      if (holding.orders.length > 0) written.set(holding.buyerId, holding);
+      else written.delete(holding.buyerId);
+    }
+  }
+
+  #draftOf({ saleId, segment, generation, draft }: DraftRef): Map<string, Holding> {
+    const found = this.#stock.saleFor(saleId).drafts.get(segment);
+    if (found?.draft !== draft) throw new StaleGeneration(saleId, generation);
+    return found.holdings;
+  }
+
   async loadSegment(load: SegmentLoad): Promise<void> {
-    const sale = this.#saleOf(load.saleId);
+    const sale = this.#stock.saleFor(load.saleId);
     const current = sale.segments.get(load.segment);
     if (current && current.generation >= load.generation)
       throw new StaleGeneration(load.saleId, load.generation);
-    sale.segments.set(load.segment, new MemorySegment(load));
+    const { draft } = load;
+    const holdings = draft === undefined ? undefined : this.#draftOf({ ...load, draft });
+    const segment = new MemorySegment(load);
+    if (holdings) segment.load([...holdings.values()], AFTER_ALL_IDS);
+    sale.segments.set(load.segment, segment);
+    sale.drafts.delete(load.segment);
   }
 
-  async loadHoldings(ref: SegmentRef, holdings: readonly Holding[]): Promise<void> {
-    const segment = this.#segment(ref);
+  async loadHoldings(ref: SegmentRef, holdings: readonly Holding[], upTo?: string): Promise<void> {
+    const segment = this.#stock.segment(ref);
     if (segment?.state !== 'loaded') throw new StaleGeneration(ref.saleId, ref.generation);
-    segment.load(holdings);
+    segment.load(holdings, upTo);
+  }
+
+  async loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined> {
+    const all = Array.from({ length: segments }, (_, segment) => this.#stock.segment({ ...sale, segment }));
+    if (!all.every((segment) => segment?.state === 'loaded')) return undefined;
+    return leastId(all.map((segment) => segment!.loadedUpTo));
+  }
+
+  async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
+    const segments = this.#stock.saleFor(saleId).segments;
+    for (const [number, segment] of segments) {
+      if (number >= from && segment.generation < generation) segments.delete(number);
+    }
   }
 
   async publish(record: Omit<SaleRecord, 'epoch'>): Promise<void> {
@@ -117,35 +176,54 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): void {
     const { sale, state, generation } = record;
-    const stored = this.#sales.get(sale.id);
+    const stored = this.#stock.sale(sale.id);
     const segments = Array.from({ length: sale.segments }, (_, segment) => stored?.segments.get(segment));
     const usable = segments.every(
-      (s) => s?.generation === generation && (s.isPublished || (publish && s.state === 'loaded')),
+      (s) => s?.generation === generation && (publish ? s.state === 'loaded' : s.isPublished),
     );
     if (!stored || !usable) throw new StaleGeneration(sale.id, generation);
     for (const segment of segments) segment!.state = state;
     stored.record = { ...record, epoch: (stored.record?.epoch ?? 0) + 1 };
-    this.#tell((events) => events.saleChanged?.(sale.id));
+    this.#changed(sale.id);
+  }
+
+  async credit({ movement, units, ...ref }: Share): Promise<void> {
+    this.#stock.published(ref).credit(movement, units);
+  }
+
+  async withdraw({ movement, units, ...ref }: Share): Promise<number> {
+    return this.#stock.published(ref).withdraw(movement, units);
+  }
+
+  async giveBack({ movement, ...ref }: Omit<Share, 'units'>): Promise<void> {
+    this.#stock.published(ref).giveBack(movement);
+  }
+
+  async reopen(saleId: string): Promise<void> {
+    const sale = this.#stock.sale(saleId);
+    if (!sale?.record) return;
+    sale.record = { ...sale.record, epoch: sale.record.epoch + 1 };
+    this.#changed(saleId);
   }
 
   async snapshot(saleId: string, segments: number, generation: number): Promise<readonly SegmentSnapshot[]> {
     return Array.from({ length: segments }, (_, segment) => {
-      const found = this.#segment({ saleId, segment, generation });
+      const found = this.#stock.segment({ saleId, segment, generation });
       if (!found) return { segment, counters: undefined };
-      const { left, seq, committed, taken, orders } = found;
-      return { segment, counters: { left, seq, committed, taken, orders } };
+      const { left, seq, committed, taken, orders, supplied, withdrawn } = found;
+      const counters = { left, seq, committed, taken, orders, supplied, withdrawn, inTransit: 0 };
+      return { segment, counters };
     });
   }
 
   async recall(ref: SegmentRef, buyerIds: readonly string[]): Promise<Recall> {
-    const segment = this.#segment(ref);
-    if (!segment?.isPublished) throw new StaleGeneration(ref.saleId, ref.generation);
+    const segment = this.#stock.published(ref);
     return { committed: segment.committed, holdings: buyerIds.map((id) => segment.holding(id)) };
   }
 
   async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
     return positions.map((position) => {
-      const segment = this.#segment(position);
+      const segment = this.#stock.segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
       const { seq, tail, orders, state } = segment;
       const head = { seq, tail, orders, frozen: state === 'frozen' };
@@ -155,19 +233,13 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
-    for (const w of watermarks) this.#segment(w)?.advance(w.seq, w.orders);
+    for (const w of watermarks) this.#stock.segment(w)?.advance(w.seq, w.orders);
     this.#tell((events) => events.watermarks?.(watermarks));
   }
 
   async compensate(c: Compensation): Promise<void> {
-    const segment = this.#segment(c);
-    const sale = this.#sales.get(c.saleId);
-    if (!segment || !sale?.record) throw new StaleGeneration(c.saleId, c.generation);
-    segment.compensate(c.buyerId, c.orderId, c.units);
-    if (c.units > 0) {
-      sale.record = { ...sale.record, epoch: sale.record.epoch + 1 };
-      this.#tell((events) => events.saleChanged?.(c.saleId));
-    }
+    this.#stock.published(c).compensate(c.buyerId, c.orderId, c.units);
+    if (c.units > 0) await this.reopen(c.saleId);
   }
 
   async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
@@ -181,17 +253,9 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     this.#subscribers.clear();
   }
 
-  #saleOf(saleId: string): MemorySale {
-    const known = this.#sales.get(saleId);
-    if (known) return known;
-    const sale = { record: undefined, segments: new Map() };
-    this.#sales.set(saleId, sale);
-    return sale;
-  }
-
-  #segment({ saleId, segment, generation }: SegmentRef): MemorySegment | undefined {
-    const found = this.#sales.get(saleId)?.segments.get(segment);
-    return found?.generation === generation ? found : undefined;
+  #changed(saleId: string): void {
+    this.#changes++;
+    this.#tell((events) => events.saleChanged?.(saleId));
   }
 
   #tell(event: (events: BackendEvents) => void): void {

@@ -21,6 +21,11 @@ export class MemorySegment {
   /** loaded: waits to be published. frozen: waits to be loaded again. Both answer `stale`. */
   state: SaleState | 'loaded' | 'frozen' = 'loaded';
   left: number;
+  /** Units that were put in so far, less those that were moved out: left and taken together. */
+  supplied: number;
+  returned = 0;
+  creditedUnits = 0;
+  withdrawnUnits = 0;
   seq = 0;
   tail = '';
   committed = 0;
@@ -29,12 +34,20 @@ export class MemorySegment {
   taken = 0;
   log: LogEntry[] = [];
   readonly buyers = new Map<string, HeldOrder[]>();
+  /** See `SaleStore.loadedUpTo`. */
+  loadedUpTo = '';
+  withdrawn = { movement: '', units: 0 };
+  /** The newest movement whose share was credited. */
+  #credited = 0n;
+  /** The newest withdrawal that was undone. */
+  #givenBack = 0n;
   readonly #tickets = new Map<number, number>();
 
   constructor(load: SegmentLoad) {
     this.generation = load.generation;
     this.perBuyerLimit = load.perBuyerLimit;
     this.left = load.left;
+    this.supplied = load.left;
   }
 
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
@@ -124,11 +137,49 @@ export class MemorySegment {
     if (kept.length === held.length) return;
     if (kept.length > 0) this.buyers.set(buyerId, kept);
     else this.buyers.delete(buyerId);
-    this.left += units;
+    this.supply(units);
+    this.returned += units;
   }
 
-  load(holdings: readonly Holding[]): void {
+  /** @param units below 0: to take out what was not sold */
+  supply(units: number): void {
+    this.left += units;
+    this.supplied += units;
+  }
+
+  credit(movement: string, units: number): void {
+    if (BigInt(movement) <= this.#credited) return;
+    this.#credited = BigInt(movement);
+    this.supply(units);
+    this.creditedUnits += units;
+  }
+
+  /** @returns the units that are out for this movement */
+  withdraw(movement: string, most: number): number {
+    const id = BigInt(movement);
+    if (id <= this.#givenBack || id < BigInt(this.withdrawn.movement || 0)) return 0;
+    const held = this.withdrawn.movement === movement ? this.withdrawn.units : 0;
+    const more = Math.max(0, Math.min(this.left, most - held));
+    this.#draw(more);
+    this.withdrawn = { movement, units: held + more };
+    return held + more;
+  }
+
+  giveBack(movement: string): void {
+    if (BigInt(movement) < BigInt(this.withdrawn.movement || 0)) return;
+    if (this.withdrawn.movement === movement) this.#draw(-this.withdrawn.units);
+    this.withdrawn = { movement, units: 0 };
+    this.#givenBack = BigInt(movement);
+  }
+
+  #draw(units: number): void {
+    this.supply(-units);
+    this.withdrawnUnits += units;
+  }
+
+  load(holdings: readonly Holding[], upTo?: string): void {
     for (const { buyerId, orders } of holdings) this.buyers.set(buyerId, [...orders]);
+    this.loadedUpTo = upTo ?? this.loadedUpTo;
   }
 
   holding(buyerId: string): Holding {

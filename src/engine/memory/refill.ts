@@ -1,31 +1,16 @@
 import type { TakeOrder } from '../contract.ts';
+import { planRefill, wantOf } from '../transfer-plan.ts';
 import type { MemorySegment } from './memory-segment.ts';
 
-/** What redis/lua/refill.lua does: half of the richest donor, at least what is missing, then the next richest. */
+/** What redis/lua/refill.lua does. */
 export function refill(
   segments: readonly MemorySegment[],
   receiver: number,
   orders: readonly TakeOrder[],
 ): void {
-  const home = segments[receiver]!;
-  const total = segments.reduce((sum, segment) => sum + segment.left, 0);
-  const least = Math.min(...orders.map((order) => order.quantity));
-  if (total < least) return;
-  let missing = orders.reduce((sum, order) => sum + order.quantity, 0) - home.left;
-  while (missing > 0) {
-    const donor = richest(segments, home);
-    if (!donor) return;
-    const units = Math.min(donor.left, Math.max(Math.ceil(donor.left / 2), missing));
-    donor.left -= units;
-    home.left += units;
-    missing -= units;
+  const lefts = segments.map((segment) => segment.left);
+  for (const { from, to, units } of planRefill(lefts, wantOf(receiver, orders))) {
+    segments[from]!.supply(-units);
+    segments[to]!.supply(units);
   }
-}
-
-function richest(segments: readonly MemorySegment[], home: MemorySegment): MemorySegment | undefined {
-  let best: MemorySegment | undefined;
-  for (const segment of segments) {
-    if (segment !== home && segment.left > 0 && segment.left > (best?.left ?? 0)) best = segment;
-  }
-  return best;
 }

@@ -5,7 +5,7 @@
  * and a decrement then happens twice. So it fails a command when its connection breaks, queues nothing while it is
  * down, and leaves the asking again to the lane, which does it with the same order ids and a newer ticket.
  */
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { NotExecuted } from '../errors.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -13,6 +13,11 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const SILENCE_TIMEOUT_MS = 5_000;
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_MAX_MS = 1_000;
+/** How long a client may go by an old map of the cluster if nobody tells it of a change. */
+const SLOTS_REFRESH_MS = 1_000;
+
+/** A connection to one server, or to all of a cluster: commands are the same. */
+export type RedisClient = Redis | Cluster;
 
 /** What a server answers that was the primary before a failover: the address leads to the new one by now. */
 export const DEMOTED = /^(READONLY|MASTERDOWN)\b/;
@@ -41,6 +46,38 @@ export function workClient(url: string): Redis {
   return new Redis(url, { ...common, maxRetriesPerRequest: 3, reconnectOnError });
 }
 
+/**
+ * For such work on a cluster. Each command goes where its key is, and again if its server goes; never use it for takes.
+ * @param urls of servers of the cluster, one at least; user, password and protocol of the first are those of all
+ */
+export function clusterClient(urls: readonly string[]): Cluster {
+  const nodes = urls.map((url) => new URL(url));
+  const { username, password, protocol } = nodes[0]!;
+  return new Cluster(
+    nodes.map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port || 6379),
+    })),
+    {
+      lazyConnect: true,
+      slotsRefreshInterval: SLOTS_REFRESH_MS,
+      clusterRetryStrategy: common.retryStrategy,
+      redisOptions: {
+        connectTimeout: CONNECT_TIMEOUT_MS,
+        socketTimeout: SILENCE_TIMEOUT_MS,
+        ...(username && { username: decodeURIComponent(username) }),
+        ...(password && { password: decodeURIComponent(password) }),
+        ...(protocol === 'rediss:' && { tls: {} }),
+      },
+    },
+  );
+}
+
+/** For one subscription to one of several servers: ends when its connection does. */
+export function singleUseClient(url: string): Redis {
+  return new Redis(url, { ...common, retryStrategy: () => null });
+}
+
 /** For subscriptions: waits for as long as it takes. */
 export function subscriberClient(url: string): Redis {
   return new Redis(url, { ...common, maxRetriesPerRequest: null });
@@ -50,7 +87,7 @@ export function subscriberClient(url: string): Redis {
  * Connects, and lets later connection errors be seen through `ready` and failing commands, not as a crash.
  * @throws NotExecuted with what went wrong first
  */
-export async function connect(client: Redis): Promise<Redis> {
+export async function connect<Client extends RedisClient>(client: Client): Promise<Client> {
   let first: Error | undefined;
   client.on('error', (error: Error) => {
     first ??= error;
@@ -59,11 +96,12 @@ export async function connect(client: Redis): Promise<Redis> {
     await client.connect();
     return client;
   } catch (error) {
-    const { host, port } = client.options;
+    const where =
+      client instanceof Redis ? `${client.options.host}:${client.options.port}` : 'of the cluster';
     const cause = first ?? error;
     const why =
       cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause);
-    throw new NotExecuted(`Redis at ${host}:${port} can't be reached: ${why}`, cause);
+    throw new NotExecuted(`Redis at ${where} can't be reached: ${why}`, cause);
   }
 }
 

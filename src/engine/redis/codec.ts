@@ -3,7 +3,7 @@
  * needs escaping. A buyer's record: "orderId:quantity:seq:key" words. A log entry's orders: lines of
  * "orderId buyerId quantity key".
  */
-import type { HeldOrder, LogHint, TakeOrder } from '../contract.ts';
+import type { ExpectedSale, HeldOrder, LogHint, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 
 /** A counter of a hash. A missing one never means zero. */
@@ -42,6 +42,13 @@ export function decodeOrders(lines: string): TakeOrder[] {
   });
 }
 
+/** What portrait.lua makes of a sale that is as expected. */
+export function encodePortrait({ generation, state, newest }: ExpectedSale): string {
+  let lines = `${generation} ${state}`;
+  for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${seq} ${tail}`;
+  return lines;
+}
+
 /** "saleId awaited segment…", where awaited is 1 or 0. */
 export function encodeHint({ saleId, awaited, segments }: LogHint): string {
   return [saleId, awaited ? 1 : 0, ...segments].join(' ');
@@ -50,4 +57,10 @@ export function encodeHint({ saleId, awaited, segments }: LogHint): string {
 export function decodeHint(message: string): LogHint {
   const [saleId = '', awaited, ...segments] = message.split(' ');
   return { saleId, awaited: awaited === '1', segments: segments.map(Number) };
+}
+
+/** The field `withdrawal` of a segment: "movement units", or "movement back" when they were given back. */
+export function decodeWithdrawal(text: string): { movement: string; units: number } {
+  const [movement = '', units = 'back'] = text.split(' ');
+  return { movement, units: units === 'back' ? 0 : decodeCount(units) };
 }

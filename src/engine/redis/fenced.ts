@@ -3,16 +3,21 @@
  * for longer than the ttl. So each write carries the holder's fencing token, and the script that writes compares it
  * with the newest one of the lock before it does anything.
  */
-import { readFileSync } from 'node:fs';
+import { luaSource } from './lua-source.ts';
 
-const FENCED = readFileSync(new URL('./lua/fenced.lua', import.meta.url), 'utf8');
+const FENCED = luaSource('fenced');
 
 /** The script behind a check of the fencing token: one more key, `fenceKey`, and one more argument, the token, in front. */
 export function fenced(lua: string): string {
   return FENCED.replace('--the script', () => lua);
 }
 
-/** Where the newest token of a lock is kept, beside the lock. */
-export function fenceKey(lockKey: string): string {
-  return `${lockKey}:fence`;
+/** Where a lock is kept: a name with a hash tag, as `shop:{concert:3}:lock`, is its key; any other becomes a hash tag. */
+export function lockKey(name: string): string {
+  return /\{[^}]+\}/.test(name) ? name : `{${name}}`;
+}
+
+/** Where the newest token of the lock of that name is kept, beside the lock. */
+export function fenceKey(name: string): string {
+  return `${lockKey(name)}:fence`;
 }

@@ -8,6 +8,9 @@ export class Keys {
   readonly watermarks: string;
   readonly hints: string;
   readonly sales: string;
+  /** Counts the messages on `sales`. */
+  readonly changes: string;
+  readonly events: string;
   readonly #prefix: string;
 
   constructor(prefix: string) {
@@ -15,6 +18,8 @@ export class Keys {
     this.watermarks = `${prefix}watermarks`;
     this.hints = `${prefix}hints`;
     this.sales = `${prefix}sales`;
+    this.changes = `${prefix}changes`;
+    this.events = `${prefix}events`;
   }
 
   sale(saleId: string): string {
@@ -23,7 +28,13 @@ export class Keys {
 
   segment({ saleId, segment }: Pick<SegmentRef, 'saleId' | 'segment'>): SegmentKeys {
     const base = `${this.#prefix}{${saleId}:${segment}}`;
-    return { segment: `${base}:segment`, buyers: `${base}:buyers`, log: `${base}:log`, lock: `${base}:lock` };
+    return {
+      segment: `${base}:segment`,
+      buyers: `${base}:buyers`,
+      log: `${base}:log`,
+      lock: `${base}:lock`,
+      draft: `${base}:draft`,
+    };
   }
 
   /** The segment hashes of a whole sale, in order. */
@@ -37,4 +48,5 @@ export interface SegmentKeys {
   readonly buyers: string;
   readonly log: string;
   readonly lock: string;
+  readonly draft: string;
 }

@@ -1,14 +1,16 @@
 import type { Redis } from 'ioredis';
-import type { Backend, BackendEvents, Watermark } from '../contract.ts';
-import { connect, subscriberClient, takeClient, workClient } from './clients.ts';
-import { decodeHint } from './codec.ts';
+import type { Backend, BackendEvents } from '../contract.ts';
+import { connect, corking, subscriberClient, takeClient, workClient } from './clients.ts';
 import { Keys } from './keys.ts';
+import { RedisAudits } from './redis-audits.ts';
+import { RedisEvents } from './redis-events.ts';
 import { RedisLog } from './redis-log.ts';
 import { RedisSales } from './redis-sales.ts';
 import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
+import { RedisTransfers } from './redis-transfers.ts';
 import { Scripts } from './scripts.ts';
-
-const HEARTBEAT_MS = 2_000;
+import { pipelined } from './send-all.ts';
+import { listen } from './subscription.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {
   readonly url: string;
@@ -22,6 +24,9 @@ export class RedisBackend implements Backend {
   readonly takes: RedisTakes;
   readonly sales: RedisSales;
   readonly log: RedisLog;
+  readonly transfers: RedisTransfers;
+  readonly audits: RedisAudits;
+  readonly events: RedisEvents;
   readonly #url: string;
   readonly #keys: Keys;
   readonly #clients: Redis[];
@@ -32,8 +37,13 @@ export class RedisBackend implements Backend {
     this.#clients = [forTakes, forWork];
     const scripts = new Scripts(forWork);
     this.takes = new RedisTakes(forTakes, keys, options);
-    this.sales = new RedisSales(forWork, scripts, keys);
-    this.log = new RedisLog(forWork, scripts, keys);
+    const sendAll = pipelined(forWork);
+    const cork = corking(forWork);
+    this.sales = new RedisSales(forWork, scripts, keys, sendAll, cork);
+    this.log = new RedisLog(forWork, scripts, keys, sendAll, cork);
+    this.transfers = new RedisTransfers(scripts, keys);
+    this.audits = new RedisAudits(forWork, scripts, keys);
+    this.events = new RedisEvents(scripts, keys);
   }
 
   /** @throws the connection's error if Redis can't be reached now */
@@ -52,22 +62,7 @@ export class RedisBackend implements Backend {
     const client = subscriberClient(this.#url);
     this.#clients.push(client);
     await connect(client);
-    const { watermarks, hints, sales } = this.#keys;
-    client.on('message', (channel: string, message: string) => {
-      if (channel === watermarks) events.watermarks?.(JSON.parse(message) as Watermark[]);
-      else if (channel === sales) events.saleChanged?.(message);
-      else if (channel === hints) events.hint?.(decodeHint(message));
-    });
-    const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
-    await client.subscribe(...wanted.filter((channel) => channel !== undefined));
-    // A subscriber sends nothing by itself, and would never notice that its connection is dead.
-    const heartbeat = setInterval(() => client.ping().catch(() => {}), HEARTBEAT_MS);
-    heartbeat.unref();
-    return async () => {
-      clearInterval(heartbeat);
-      client.removeAllListeners('message');
-      client.disconnect();
-    };
+    return listen(client, this.#keys, events);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import type {
   Compensation,
   KnownEntry,
@@ -8,11 +7,14 @@ import type {
   OrderLog,
   Watermark,
 } from '../contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../errors.ts';
-import { corking } from './clients.ts';
+import { BackendCorrupt } from '../errors.ts';
+import { Turns } from '../turns.ts';
+import { reopenSale } from './change-mark.ts';
+import type { RedisClient } from './clients.ts';
 import { decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { type Scripts, STALE } from './scripts.ts';
+import { refuseStale, type Scripts } from './scripts.ts';
+import type { Command, Reply, SendAll } from './send-all.ts';
 
 const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'lost'] as const;
 
@@ -23,60 +25,80 @@ type StreamEntry = [id: string, fields: string[]];
  * entries follow on is checked by sync through the chain of tails.
  */
 export class RedisLog implements OrderLog {
-  readonly #redis: Redis;
-  readonly #cork: () => void;
+  readonly #redis: RedisClient;
   readonly #scripts: Scripts;
   readonly #keys: Keys;
+  readonly #turns = new Turns();
+  readonly #reopening = new Map<string, Promise<void>>();
+  readonly #sendAll: SendAll;
+  readonly #cork: () => void;
 
-  constructor(redis: Redis, scripts: Scripts, keys: Keys) {
+  /** @param cork called before commands that had better leave in one write */
+  constructor(redis: RedisClient, scripts: Scripts, keys: Keys, sendAll: SendAll, cork: () => void) {
     this.#redis = redis;
-    this.#cork = corking(redis);
     this.#scripts = scripts;
     this.#keys = keys;
+    this.#sendAll = sendAll;
+    this.#cork = cork;
   }
 
   async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
     if (positions.length === 0) return [];
-    const pipeline = this.#redis.pipeline();
-    for (const position of positions) {
-      pipeline.hmget(this.#keys.segment(position).segment, ...HEAD_FIELDS);
-    }
+    const commands: Command[] = positions.map((position) => [
+      'hmget',
+      this.#keys.segment(position).segment,
+      ...HEAD_FIELDS,
+    ]);
     for (const position of maxEntries > 0 ? positions : []) {
       const after = `(${position.generation}-${position.seq}`;
+      const { log } = this.#keys.segment(position);
       // The end is this generation's last id: the log may be replaced between the two commands.
-      pipeline.xrange(this.#keys.segment(position).log, after, position.generation, 'COUNT', maxEntries);
+      commands.push(['xrange', log, after, position.generation, 'COUNT', maxEntries]);
     }
-    const replies = (await pipeline.exec()) ?? [];
+    const replies = await this.#sendAll(commands);
     return positions.map((position, i) => decodeRead(position, replies[i], replies[positions.length + i]));
   }
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
     this.#cork();
-    const advanced = watermarks.map((w) =>
-      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
-    );
+    const advanced = this.note(watermarks);
     // In one write, and the message last: who hears it and asks the segment finds the cursor there.
     const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
     await Promise.all([...advanced, told]);
   }
 
+  /** Notes the cursors and trims the logs; each by itself. */
+  protected note(watermarks: readonly Watermark[]): Promise<number | string>[] {
+    return watermarks.map((w) =>
+      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
+    );
+  }
+
   async compensate(c: Compensation): Promise<void> {
     const keys = this.#keys.segment(c);
     const reply = await this.#scripts.compensate(keys, c.generation, c.buyerId, c.orderId, c.units);
-    if (reply === STALE) throw new StaleGeneration(c.saleId, c.generation);
+    refuseStale(reply, c);
     // The epoch is raised on every call, also when the order was gone: a crash may have come between the two.
-    if (c.units > 0) {
-      await this.#redis.hincrby(this.#keys.sale(c.saleId), 'epoch', 1);
-      await this.#redis.publish(this.#keys.sales, c.saleId);
-    }
+    if (c.units > 0) await this.#reopen(c.saleId);
+  }
+
+  /** Compensations that are done in one turn raise the epoch once: a thousand orders may expire together. */
+  #reopen(saleId: string): Promise<void> {
+    const joined = this.#reopening.get(saleId);
+    if (joined) return joined;
+    const reopened = this.#turns.next().then(async () => {
+      // Whoever comes from here on has given his units back behind this.
+      this.#reopening.delete(saleId);
+      await reopenSale(this.#redis, this.#keys, saleId);
+    });
+    this.#reopening.set(saleId, reopened);
+    return reopened;
   }
 }
 
-type PipelineReply = [error: Error | null, reply: unknown];
-
 /** What one segment holds is no reason to read none: a key that is not what it should be faults its own read only. */
-function decodeRead(position: LogPosition, head?: PipelineReply, entries?: PipelineReply): LogRead {
+function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRead {
   const error = head?.[0] ?? entries?.[0];
   if (error && error.name !== 'ReplyError') throw error;
   try {

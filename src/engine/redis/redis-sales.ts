@@ -1,5 +1,7 @@
-import type { Redis } from 'ioredis';
 import type {
+  DraftRef,
+  ExpectedSale,
+  GenerationRef,
   Holding,
   Pulse,
   Recall,
@@ -10,24 +12,35 @@ import type {
   SegmentLoad,
   SegmentRef,
   SegmentSnapshot,
+  Share,
 } from '../contract.ts';
-import { StaleGeneration } from '../errors.ts';
-import { decodeCount, decodeRecord, encodeRecord } from './codec.ts';
+import { leastId } from '../least-id.ts';
+import { MAX_SEGMENTS } from '../limits.ts';
+import { reopenSale, tellChange } from './change-mark.ts';
+import type { RedisClient } from './clients.ts';
+import { decodeCount, decodeRecord, decodeWithdrawal, encodePortrait, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { type Scripts, STALE } from './scripts.ts';
+import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
+import type { SendAll } from './send-all.ts';
 
 /** Records in one load call: well below the some 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;
+const REMOVE_PAGE_SEGMENTS = 64;
 
 export class RedisSales implements SaleStore {
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #scripts: Scripts;
   readonly #keys: Keys;
+  readonly #sendAll: SendAll;
+  readonly #cork: () => void;
 
-  constructor(redis: Redis, scripts: Scripts, keys: Keys) {
+  /** @param cork called before commands that had better leave in one write */
+  constructor(redis: RedisClient, scripts: Scripts, keys: Keys, sendAll: SendAll, cork: () => void) {
     this.#redis = redis;
     this.#scripts = scripts;
     this.#keys = keys;
+    this.#sendAll = sendAll;
+    this.#cork = cork;
   }
 
   async read(saleId: string): Promise<SaleRecord | undefined> {
@@ -49,9 +62,10 @@ export class RedisSales implements SaleStore {
   }
 
   async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
-    const pipeline = this.#redis.pipeline();
-    for (const id of saleIds) pipeline.hmget(this.#keys.sale(id), 'epoch', 'generation', 'state');
-    return ((await pipeline.exec()) ?? []).map(([error, reply]) => {
+    const asked = saleIds.map(
+      (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state'] as const,
+    );
+    return (await this.#sendAll(asked)).map(([error, reply]) => {
       // A key of another type is one sale's misfortune; a connection that fails is everybody's.
       if (error && error.name !== 'ReplyError') throw error;
       const [epoch, generation, state] = (error ? [] : reply) as (string | null)[];
@@ -60,10 +74,37 @@ export class RedisSales implements SaleStore {
     });
   }
 
+  async matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]> {
+    this.#cork();
+    const portraits = expected.map(({ saleId, newest }) =>
+      this.#scripts
+        .portrait(this.#keys.segments(saleId, newest.length), this.#keys.sale(saleId))
+        .catch(unlessReply),
+    );
+    const found = await Promise.all(portraits);
+    return expected.map((sale, i) => found[i] === encodePortrait(sale));
+  }
+
+  async changeMark(): Promise<string> {
+    return (await this.#redis.get(this.#keys.changes)) ?? '';
+  }
+
   async freeze(saleId: string, segments: number, generation: number): Promise<void> {
     await Promise.all(
       this.#keys.segments(saleId, segments).map((key) => this.#scripts.freeze(key, generation)),
     );
+  }
+
+  async beginDraft(draft: DraftRef): Promise<void> {
+    await this.#scripts.beginDraft(this.#keys.segment(draft), draft.draft);
+  }
+
+  async draftHoldings(draft: DraftRef, holdings: readonly Holding[]): Promise<void> {
+    const keys = this.#keys.segment(draft);
+    for (let at = 0; at < holdings.length; at += LOAD_CHUNK_BUYERS) {
+      const records = recordsOf(holdings.slice(at, at + LOAD_CHUNK_BUYERS));
+      refuseStale(await this.#scripts.draftHoldings(keys, draft.draft, records), draft);
+    }
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
@@ -72,16 +113,40 @@ export class RedisSales implements SaleStore {
       load.generation,
       load.left,
       load.perBuyerLimit,
+      load.draft ?? '',
     );
     refuseStale(reply, load);
   }
 
-  async loadHoldings(segment: SegmentRef, holdings: readonly Holding[]): Promise<void> {
+  async loadHoldings(segment: SegmentRef, holdings: readonly Holding[], upTo = ''): Promise<void> {
     const keys = this.#keys.segment(segment);
     for (let at = 0; at === 0 || at < holdings.length; at += LOAD_CHUNK_BUYERS) {
-      const chunk = holdings.slice(at, at + LOAD_CHUNK_BUYERS);
-      const records = chunk.flatMap((holding) => [holding.buyerId, encodeRecord(holding.orders)]);
-      refuseStale(await this.#scripts.loadHoldings(keys, segment.generation, records), segment);
+      const records = recordsOf(holdings.slice(at, at + LOAD_CHUNK_BUYERS));
+      const complete = at + LOAD_CHUNK_BUYERS >= holdings.length ? upTo : '';
+      refuseStale(await this.#scripts.loadHoldings(keys, segment.generation, complete, records), segment);
+    }
+  }
+
+  async loadedUpTo({ saleId, generation }: GenerationRef, segments: number): Promise<string | undefined> {
+    const keys = this.#keys.segments(saleId, segments);
+    const asked = keys.map((key) => ['hmget', key, 'generation', 'state', 'loadedUpTo'] as const);
+    const ids: string[] = [];
+    for (const [error, reply] of await this.#sendAll(asked)) {
+      if (error) throw error;
+      const [current, state, upTo] = reply as (string | null)[];
+      if (current !== String(generation) || state !== 'loaded') return undefined;
+      ids.push(upTo ?? '');
+    }
+    return leastId(ids);
+  }
+
+  /** A sale's segments are numbered without a gap, but for those that Redis has lost: looked for until a whole page is not there. */
+  async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
+    for (let at = from; at < MAX_SEGMENTS; at += REMOVE_PAGE_SEGMENTS) {
+      const page = Array.from({ length: REMOVE_PAGE_SEGMENTS }, (_, i) =>
+        this.#scripts.removeSegment(this.#keys.segment({ saleId, segment: at + i }), generation),
+      );
+      if ((await Promise.all(page)).every((found) => found === 0)) return;
     }
   }
 
@@ -95,9 +160,7 @@ export class RedisSales implements SaleStore {
 
   async #applyState(record: Omit<SaleRecord, 'epoch'>, publish: boolean): Promise<void> {
     const { sale, state, generation } = record;
-    const segments = this.#keys.segments(sale.id, sale.segments);
-    const applied = await this.#scripts.setState(segments, generation, state, publish);
-    refuseStale(applied, { saleId: sale.id, generation });
+    await this.applyToSegments(record, publish);
     const published = await this.#scripts.publishSale(
       this.#keys.sale(sale.id),
       generation,
@@ -105,28 +168,68 @@ export class RedisSales implements SaleStore {
       JSON.stringify(sale),
     );
     refuseStale(published, { saleId: sale.id, generation });
-    await this.#redis.publish(this.#keys.sales, sale.id);
+    await tellChange(this.#redis, this.#keys, sale.id);
+  }
+
+  /** All of them, or none. @throws StaleGeneration */
+  protected async applyToSegments(
+    { sale, state, generation }: Omit<SaleRecord, 'epoch'>,
+    publish: boolean,
+  ): Promise<void> {
+    const segments = this.#keys.segments(sale.id, sale.segments);
+    const applied = await this.#scripts.setState(segments, generation, state, publish);
+    refuseStale(applied, { saleId: sale.id, generation });
+  }
+
+  async credit({ movement, units, ...ref }: Share): Promise<void> {
+    const { segment } = this.#keys.segment(ref);
+    refuseStale(await this.#scripts.credit(segment, ref.generation, movement, units), ref);
+  }
+
+  async withdraw({ movement, units, ...ref }: Share): Promise<number> {
+    const { segment } = this.#keys.segment(ref);
+    const out = await this.#scripts.withdraw(segment, ref.generation, movement, units);
+    refuseStale(out, ref);
+    return out;
+  }
+
+  async giveBack({ movement, ...ref }: Omit<Share, 'units'>): Promise<void> {
+    const { segment } = this.#keys.segment(ref);
+    refuseStale(await this.#scripts.giveBack(segment, ref.generation, movement), ref);
+  }
+
+  async reopen(saleId: string): Promise<void> {
+    await reopenSale(this.#redis, this.#keys, saleId);
   }
 
   async snapshot(saleId: string, segments: number, generation: number): Promise<readonly SegmentSnapshot[]> {
     const reply = await this.#scripts.snapshot(this.#keys.segments(saleId, segments), generation);
-    return reply.map((values, segment) => {
-      if (!values) return { segment, counters: undefined };
-      const counters = values.map(decodeCount) as [number, number, number, number, number];
-      const [left, seq, committed, taken, orders] = counters;
-      return { segment, counters: { left, seq, committed, taken, orders } };
-    });
+    return reply.map((values, segment) => decodeSnapshot(segment, values));
   }
 
   async recall(segment: SegmentRef, buyerIds: readonly string[]): Promise<Recall> {
     const reply = await this.#scripts.recall(this.#keys.segment(segment), segment.generation, buyerIds);
-    if (typeof reply === 'string') throw new StaleGeneration(segment.saleId, segment.generation);
+    refuseStale(reply, segment);
     const [committed, ...records] = reply;
     const holdings = buyerIds.map((buyerId, i) => ({ buyerId, orders: decodeRecord(records[i] ?? null) }));
     return { committed, holdings };
   }
 }
 
-function refuseStale(reply: number | string, ref: Pick<SegmentRef, 'saleId' | 'generation'>): void {
-  if (reply === STALE) throw new StaleGeneration(ref.saleId, ref.generation);
+/** @param inTransit units that have left the segment and not arrived; none where a transfer is one step */
+export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit = 0): SegmentSnapshot {
+  if (!values) return { segment, counters: undefined };
+  const counts = values.slice(0, 6).map(decodeCount) as [number, number, number, number, number, number];
+  const [left, seq, committed, taken, orders, supplied] = counts;
+  const withdrawn = decodeWithdrawal(values[6] ?? '');
+  return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawn, inTransit } };
+}
+
+/** What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */
+function unlessReply(error: Error): undefined {
+  if (error.name !== 'ReplyError') throw error;
+}
+
+function recordsOf(holdings: readonly Holding[]): string[] {
+  return holdings.flatMap(({ buyerId, orders }) => [buyerId, encodeRecord(orders)]);
 }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
+import { wantOf } from '../transfer-plan.ts';
 import { corking, DEMOTED } from './clients.ts';
 import { encodeHint } from './codec.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
@@ -11,7 +12,7 @@ const SHORT: TakeResult = { kind: 'short' };
 
 /** Error replies with which Redis refuses a script before its first write, and ioredis a command that it can't send. */
 const REFUSED =
-  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
+  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
 export interface RedisTakeOptions {
   /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
@@ -55,7 +56,7 @@ export class RedisTakes implements TakeStore {
   }
 
   async take(batch: TakeBatch): Promise<TakeReply> {
-    const reply = await this.#guarded(() =>
+    const reply = await this.#guarded(batch, () =>
       this.#scripts.take(this.#keysOf(batch), this.#head(batch), batch.orders),
     );
     return decodeTake(reply, batch.orders.length);
@@ -65,11 +66,9 @@ export class RedisTakes implements TakeStore {
     const refill = {
       segments: this.#keys.segments(batch.saleId, segments),
       sale: this.#keys.sale(batch.saleId),
-      receiver: batch.segment,
-      least: Math.min(...batch.orders.map((o) => o.quantity)),
-      wanted: batch.orders.reduce((sum, o) => sum + o.quantity, 0),
+      ...wantOf(batch.segment, batch.orders),
     };
-    const reply = await this.#guarded(() =>
+    const reply = await this.#guarded(batch, () =>
       this.#scripts.refillAndTake(refill, this.#keysOf(batch), this.#head(batch), batch.orders),
     );
     if (typeof reply === 'string') return { status: 'stale' };
@@ -100,8 +99,9 @@ export class RedisTakes implements TakeStore {
   }
 
   /** Sorts failures into "nothing was done" and "nobody knows", and puts a bound on the wait. */
-  async #guarded<T>(send: () => Promise<T>): Promise<T> {
+  async #guarded<T>({ sending }: TakeBatch, send: () => Promise<T>): Promise<T> {
     if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
+    sending?.();
     this.#cork();
     const { takeTimeoutMs } = this.#options;
     let timer: NodeJS.Timeout | undefined;
@@ -128,7 +128,8 @@ export class RedisTakes implements TakeStore {
   }
 }
 
-function unitsTaken(reply: TakeReply, batch: TakeBatch): number {
+/** Units of the batch's orders that were taken. */
+export function unitsTaken(reply: TakeReply, batch: TakeBatch): number {
   if (reply.status !== 'served') return 0;
   return reply.results.reduce((sum, r, i) => (r.kind === 'taken' ? sum + batch.orders[i]!.quantity : sum), 0);
 }

@@ -1,50 +1,78 @@
 /** One typed function per script. Nothing else calls a script, and callers never build argument arrays. */
-import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
-import type { KnownEntry, SaleState, TakeOrder } from '../contract.ts';
+import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from '../contract.ts';
+import { StaleGeneration } from '../errors.ts';
+import { AFTER_ALL_IDS, DRAFT_KEPT_MS } from '../limits.ts';
+import type { Want } from '../transfer-plan.ts';
+import type { RedisClient } from './clients.ts';
 import { encodeOrders } from './codec.ts';
 import { fenced, fenceKey } from './fenced.ts';
 import type { SegmentKeys } from './keys.ts';
+import { luaSource } from './lua-source.ts';
 
 export const STALE = 'stale';
 
-/** A script, with the parts that it names in lines of "--include". */
-function source(name: string): string {
-  const text = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
-  return text.replace(/--include ([\w-]+)/g, (_, part: string) => source(part));
+/** @throws StaleGeneration if that is what the script answered */
+export function refuseStale<Reply>(
+  reply: Reply,
+  { saleId, generation }: GenerationRef,
+): asserts reply is Exclude<Reply, string> {
+  if (reply === STALE) throw new StaleGeneration(saleId, generation);
+}
+
+interface Script {
+  readonly lua: string;
+  readonly numberOfKeys?: number;
 }
 
 const SCRIPTS = {
-  take: { lua: source('take'), numberOfKeys: 3 },
-  fencedTake: { lua: fenced(source('take')), numberOfKeys: 4 },
-  recall: { lua: source('recall'), numberOfKeys: 2 },
-  advance: { lua: source('advance'), numberOfKeys: 2 },
-  compensate: { lua: source('compensate'), numberOfKeys: 2 },
-  freeze: { lua: source('freeze'), numberOfKeys: 1 },
-  loadSegment: { lua: source('load-segment'), numberOfKeys: 3 },
-  loadHoldings: { lua: source('load-holdings'), numberOfKeys: 2 },
-  publishSale: { lua: source('publish-sale'), numberOfKeys: 1 },
-} as const;
+  take: { lua: luaSource('take'), numberOfKeys: 3 },
+  fencedTake: { lua: fenced(luaSource('take')), numberOfKeys: 4 },
+  recall: { lua: luaSource('recall'), numberOfKeys: 2 },
+  advance: { lua: luaSource('advance'), numberOfKeys: 2 },
+  compensate: { lua: luaSource('compensate'), numberOfKeys: 2 },
+  credit: { lua: luaSource('credit'), numberOfKeys: 1 },
+  withdraw: { lua: luaSource('withdraw'), numberOfKeys: 1 },
+  giveBack: { lua: luaSource('give-back'), numberOfKeys: 1 },
+  transfer: { lua: luaSource('transfer'), numberOfKeys: 2 },
+  correct: { lua: luaSource('correct'), numberOfKeys: 1 },
+  remember: { lua: luaSource('remember'), numberOfKeys: 2 },
+  freeze: { lua: luaSource('freeze'), numberOfKeys: 1 },
+  beginDraft: { lua: luaSource('begin-draft'), numberOfKeys: 1 },
+  draftHoldings: { lua: luaSource('draft-holdings'), numberOfKeys: 1 },
+  loadSegment: { lua: luaSource('load-segment'), numberOfKeys: 4 },
+  loadHoldings: { lua: luaSource('load-holdings'), numberOfKeys: 2 },
+  removeSegment: { lua: luaSource('remove-segment'), numberOfKeys: 3 },
+  publishSale: { lua: luaSource('publish-sale'), numberOfKeys: 1 },
+  appendEvents: { lua: luaSource('append-events'), numberOfKeys: 1 },
+  /** It is told the number of its keys as its first argument: a sweep asks for many sales, each with its segments. */
+  portrait: { lua: luaSource('portrait') },
+} satisfies Record<string, Script>;
 
-/** Scripts over all segments of a sale have as many keys as the sale has segments. */
-const REFILL_AND_TAKE = source('refill-and-take');
+/** Scripts over all segments of a sale have as many keys as the sale has segments. These are rare. */
+const REFILL_AND_TAKE = luaSource('refill-and-take');
 const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
-const SET_STATE = source('set-state');
-const SNAPSHOT = source('snapshot');
+const SET_STATE = luaSource('set-state');
+const SNAPSHOT = luaSource('snapshot');
+const AUDIT = luaSource('audit');
 
 export type RawTakeReply =
   | string
   | [seq: number, committed: number, left: number, orders: number, ...results: (number | string)[]];
+/** A segment's fields; `null` if it is missing; the error where its key is no hash. */
+export type RawAudit = (string | null)[] | string | null;
 export type RawRefillReply = string | [[total: number, moved: number, epoch: number], RawTakeReply];
+
+/** As snapshot.lua has it; the record of an open transfer is the last. */
+export type RawSnapshot = string[] | null;
 
 type Argument = string | number;
 type Commands = Record<keyof typeof SCRIPTS, (...args: Argument[]) => Promise<unknown>>;
 
 export class Scripts {
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #commands: Commands;
 
-  constructor(redis: Redis) {
+  constructor(redis: RedisClient) {
     this.#redis = redis;
     for (const [name, script] of Object.entries(SCRIPTS)) redis.defineCommand(`stockade:${name}`, script);
     this.#commands = Object.fromEntries(
@@ -67,14 +95,14 @@ export class Scripts {
 
   /** Sent with its source, as the number of keys differs from sale to sale; refills are rare. */
   refillAndTake(
-    refill: { segments: string[]; sale: string; receiver: number; least: number; wanted: number },
+    refill: Want & { readonly segments: string[]; readonly sale: string },
     keys: SegmentKeys,
     head: TakeHead,
     orders: readonly TakeOrder[],
   ): Promise<RawRefillReply> {
     const takeKeys = [keys.segment, keys.buyers, keys.log];
     const refillKeys = [...refill.segments, refill.sale];
-    const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.wanted];
+    const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.units];
     const { fencingToken } = head;
     const [lua, fenceKeys, token] =
       fencingToken === undefined
@@ -111,17 +139,48 @@ export class Scripts {
     return this.#commands.compensate(segment, buyers, generation, buyerId, orderId, units) as Reply;
   }
 
-  loadSegment(keys: SegmentKeys, generation: number, left: number, limit: number) {
-    const { segment, buyers, log } = keys;
-    return this.#commands.loadSegment(segment, buyers, log, generation, left, limit) as Promise<
-      number | string
-    >;
+  beginDraft({ draft }: SegmentKeys, id: string) {
+    return this.#commands.beginDraft(draft, id, DRAFT_KEPT_MS) as Promise<number>;
   }
 
   /** `records`: buyerId and record in turn. */
-  loadHoldings(keys: SegmentKeys, generation: number, records: readonly string[]) {
+  draftHoldings({ draft }: SegmentKeys, id: string, records: readonly string[]) {
+    return this.#commands.draftHoldings(draft, id, ...records) as Promise<number | string>;
+  }
+
+  /** @param draftId `''`: none */
+  loadSegment(keys: SegmentKeys, generation: number, left: number, limit: number, draftId: string) {
+    const { segment, buyers, log, draft } = keys;
+    const args = [generation, left, limit, draftId, AFTER_ALL_IDS];
+    return this.#commands.loadSegment(segment, buyers, log, draft, ...args) as Promise<number | string>;
+  }
+
+  /** `records`: buyerId and record in turn. */
+  loadHoldings(keys: SegmentKeys, generation: number, upTo: string, records: readonly string[]) {
     const { segment, buyers } = keys;
-    return this.#commands.loadHoldings(segment, buyers, generation, ...records) as Promise<number | string>;
+    type Reply = Promise<number | string>;
+    return this.#commands.loadHoldings(segment, buyers, generation, upTo, ...records) as Reply;
+  }
+
+  removeSegment(keys: SegmentKeys, generation: number) {
+    const { segment, buyers, log } = keys;
+    return this.#commands.removeSegment(segment, buyers, log, generation) as Promise<number>;
+  }
+
+  credit(segment: string, generation: number, movement: string, units: number) {
+    return this.#commands.credit(segment, generation, movement, units) as Promise<number | string>;
+  }
+
+  withdraw(segment: string, generation: number, movement: string, most: number) {
+    return this.#commands.withdraw(segment, generation, movement, most) as Promise<number | string>;
+  }
+
+  giveBack(segment: string, generation: number, movement: string) {
+    return this.#commands.giveBack(segment, generation, movement) as Promise<number | string>;
+  }
+
+  transfer(donor: string, receiver: string, generation: number, units: number) {
+    return this.#commands.transfer(donor, receiver, generation, units) as Promise<number | string>;
   }
 
   freeze(segment: string, generation: number) {
@@ -137,8 +196,34 @@ export class Scripts {
     return this.#commands.publishSale(sale, generation, state, definition) as Promise<number | string>;
   }
 
+  portrait(segments: readonly string[], sale: string): Promise<string> {
+    return this.#commands.portrait(segments.length + 1, ...segments, sale) as Promise<string>;
+  }
+
+  appendEvents(stream: string, parts: readonly EventPart[], maxEvents: number) {
+    const args = parts.flatMap(({ row, kind, at, lines }) => [row, kind, at, lines]);
+    return this.#commands.appendEvents(stream, maxEvents, ...args) as Promise<number>;
+  }
+
+  audit(segments: string[], generation: number) {
+    type Reply = Promise<RawAudit[]>;
+    return this.#redis.eval(AUDIT, segments.length, ...segments, generation) as Reply;
+  }
+
+  correct(segment: string, generation: number, field: 'left' | 'supplied', off: number | undefined) {
+    return this.#commands.correct(segment, generation, field, off ?? 'none') as Promise<number | string>;
+  }
+
+  /** `words`: of one buyer's record. */
+  remember(keys: SegmentKeys, generation: number, buyerId: string, words: readonly string[]) {
+    const { segment, buyers } = keys;
+    return this.#commands.remember(segment, buyers, generation, buyerId, ...words) as Promise<
+      number | string
+    >;
+  }
+
   snapshot(segments: string[], generation: number) {
-    type Reply = Promise<(string[] | null)[]>;
+    type Reply = Promise<RawSnapshot[]>;
     return this.#redis.eval(SNAPSHOT, segments.length, ...segments, generation) as Reply;
   }
 }
@@ -147,10 +232,11 @@ export class Scripts {
  * ioredis sends a script that Redis has forgotten once more by its hash. If it was forgotten again in between, it goes
  * with its source: NOSCRIPT means that nothing was done.
  */
-function orWithSource(redis: Redis, script: { lua: string; numberOfKeys: number }, args: Argument[]) {
+function orWithSource(redis: RedisClient, { lua, numberOfKeys }: Script, args: Argument[]) {
   return (error: Error) => {
     if (!error.message.startsWith('NOSCRIPT')) throw error;
-    return redis.eval(script.lua, script.numberOfKeys, ...args);
+    const [count, ...others] = numberOfKeys === undefined ? args : [numberOfKeys, ...args];
+    return redis.eval(lua, count!, ...others);
   };
 }
 

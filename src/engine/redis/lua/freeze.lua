@@ -10,13 +10,14 @@
     1 if it is frozen; 'stale', and nothing was done, if the segment is of a later generation
 ]]
 local segment, generation = KEYS[1], ARGV[1]
+--include fresh-segment
 
 local current = redis.call('HGET', segment, 'generation')
 if current and tonumber(current) > tonumber(generation) then return 'stale' end
-if current ~= generation then
+if current == generation then
+  redis.call('HSET', segment, 'state', 'frozen')
+else
   redis.call('UNLINK', segment)
-  redis.call('HSET', segment, 'generation', generation, 'left', 0, 'limit', 0, 'seq', 0, 'tail', '', 'committed', 0,
-    'committedOrders', 0, 'orders', 0, 'taken', 0)
+  writeFresh('frozen', 0, 0)
 end
-redis.call('HSET', segment, 'state', 'frozen')
 return 1

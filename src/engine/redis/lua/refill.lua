@@ -10,14 +10,15 @@
 ]]
 local generation, receiver, least, wanted = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local segments, sale = #KEYS - 1, KEYS[#KEYS]
-local PUBLISHED = { open = true, paused = true, closed = true }
+--include published
+--include units
 
 local left, total = {}, 0
 for i = 1, segments do
   local now = redis.call('HMGET', KEYS[i], 'generation', 'state', 'left')
-  if now[1] ~= generation or not PUBLISHED[now[2]] then return 'stale' end
-  left[i] = tonumber(string.match(now[3] or '', '^%d+$'))
-  if not left[i] then return redis.error_reply('CORRUPT units left in ' .. KEYS[i]) end
+  if not isPublished(now) then return 'stale' end
+  left[i] = whole(now[3])
+  if not left[i] then return corrupt(KEYS[i]) end
   total = total + left[i]
 end
 local epoch = tonumber(redis.call('HGET', sale, 'epoch'))
@@ -32,9 +33,9 @@ if total >= least then
     end
     if not richest then break end
     local units = math.min(left[richest], math.max(math.ceil(left[richest] / 2), missing))
-    redis.call('HINCRBY', KEYS[richest], 'left', -units)
+    supply(KEYS[richest], -units)
     left[richest], missing, moved = left[richest] - units, missing - units, moved + units
   end
-  if moved > 0 then redis.call('HINCRBY', KEYS[receiver], 'left', moved) end
+  if moved > 0 then supply(KEYS[receiver], moved) end
 end
 return { total, moved, epoch }

@@ -5,13 +5,15 @@
     KEYS[1..N] segments (hashes)
     ARGV[1] generation
   Output
-    per segment: { left, seq, committed, taken, orders }, or false where it is missing or of another generation
+    per segment: { left, seq, committed, taken, orders, supplied, withdrawal, record of an open transfer }, or false
+    where it is missing or of another generation
 ]]
 local generation = ARGV[1]
 
 local reply = {}
 for i = 1, #KEYS do
-  local now = redis.call('HMGET', KEYS[i], 'generation', 'left', 'seq', 'committed', 'taken', 'orders')
-  reply[i] = now[1] == generation and { now[2], now[3], now[4], now[5], now[6] } or false
+  local now = redis.call('HMGET', KEYS[i], 'generation', 'left', 'seq', 'committed', 'taken', 'orders',
+    'supplied', 'withdrawal', 'out')
+  reply[i] = now[1] == generation and { now[2], now[3], now[4], now[5], now[6], now[7], now[8] or '', now[9] or '' } or false
 end
 return reply

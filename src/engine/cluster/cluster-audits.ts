@@ -1,0 +1,66 @@
+import type { Cluster } from 'ioredis';
+import type { SegmentAudit } from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
+import type { Keys } from '../redis/keys.ts';
+import { decodeAudit, RedisAudits } from '../redis/redis-audits.ts';
+import type { RawAudit, Scripts } from '../redis/scripts.ts';
+import type { SendAll } from '../redis/send-all.ts';
+import { standingStill } from './standing-still.ts';
+import { unarrived } from './unarrived.ts';
+
+/** Segments on several servers: read until no unit has moved between two looks. */
+export class ClusterAudits extends RedisAudits {
+  readonly #scripts: Scripts;
+  readonly #keys: Keys;
+  readonly #sendAll: SendAll;
+
+  constructor(cluster: Cluster, scripts: Scripts, keys: Keys, sendAll: SendAll) {
+    super(cluster, scripts, keys);
+    this.#scripts = scripts;
+    this.#keys = keys;
+    this.#sendAll = sendAll;
+  }
+
+  override async audit(
+    saleId: string,
+    segments: number,
+    generation: number,
+  ): Promise<readonly SegmentAudit[]> {
+    return standingStill(
+      () => this.#look(saleId, segments, generation),
+      (seen) => seen.map(movedUnits),
+    );
+  }
+
+  #look(saleId: string, segments: number, generation: number): Promise<SegmentAudit[]> {
+    const keys = this.#keys.segments(saleId, segments);
+    return Promise.all(
+      keys.map(async (key, segment) => {
+        const [values = null] = await this.#scripts.audit([key], generation);
+        return this.#withTransit(saleId, segment, values);
+      }),
+    );
+  }
+
+  async #withTransit(saleId: string, segment: number, values: RawAudit): Promise<SegmentAudit> {
+    const found = decodeAudit(values);
+    if (found.found !== 'sound') return found;
+    try {
+      const record = Array.isArray(values) ? values.at(-1) : null;
+      return {
+        ...found,
+        inTransit: await unarrived(this.#sendAll, this.#keys, { saleId, segment }, record),
+      };
+    } catch (error) {
+      if (!(error instanceof BackendCorrupt)) throw error;
+      return { found: 'fault', fault: error.message };
+    }
+  }
+}
+
+/** What only transfers change: all else that is put in or taken out is counted besides. */
+function movedUnits(found: SegmentAudit): unknown {
+  if (found.found !== 'sound') return found;
+  const { supplied, returned, credited, withdrawn, inTransit } = found;
+  return [supplied - returned - credited + withdrawn, inTransit];
+}

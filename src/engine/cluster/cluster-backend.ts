@@ -1,0 +1,105 @@
+import type { Cluster } from 'ioredis';
+import type { Backend, BackendEvents } from '../contract.ts';
+import { clusterClient, connect, takeClient } from '../redis/clients.ts';
+import { Keys } from '../redis/keys.ts';
+import type { RedisBackendOptions } from '../redis/redis-backend.ts';
+import { RedisEvents } from '../redis/redis-events.ts';
+import { type RedisTakeOptions, RedisTakes } from '../redis/redis-takes.ts';
+import { Scripts } from '../redis/scripts.ts';
+import { scattered } from '../redis/send-all.ts';
+import { ClusterAudits } from './cluster-audits.ts';
+import { ClusterLog } from './cluster-log.ts';
+import { ClusterSales } from './cluster-sales.ts';
+import { ClusterSight } from './cluster-sight.ts';
+import { ClusterSubscription } from './cluster-subscription.ts';
+import { ClusterTakes, type ServerTakes } from './cluster-takes.ts';
+import { ClusterTransfers } from './cluster-transfers.ts';
+import { Primaries } from './primaries.ts';
+import { Refill } from './refill.ts';
+import { TransferScripts } from './transfer-scripts.ts';
+
+export interface ClusterOptions extends Omit<RedisBackendOptions, 'url'> {
+  /** Of servers of the cluster, one at least. */
+  readonly urls: readonly string[];
+}
+
+/** A server that can't be reached by then does not keep the others from selling. */
+const START_MS = 2_000;
+
+/** Stock in a Redis Cluster: the segments of a sale lie on all of its servers. Durable as far as their AOFs are. */
+export class ClusterBackend implements Backend {
+  readonly durable = true;
+  readonly takes: ClusterTakes;
+  readonly sales: ClusterSales;
+  readonly log: ClusterLog;
+  readonly transfers: ClusterTransfers;
+  readonly audits: ClusterAudits;
+  readonly events: RedisEvents;
+  readonly #cluster: Cluster;
+  readonly #primaries: Primaries;
+  readonly #keys: Keys;
+  readonly #subscriptions = new Set<ClusterSubscription>();
+
+  private constructor(options: ClusterOptions, cluster: Cluster) {
+    const { keyPrefix, takeTimeoutMs } = options;
+    const keys = new Keys(keyPrefix);
+    const scripts = new Scripts(cluster);
+    const primaries = new Primaries(cluster, options.urls[0]!);
+    const sendAll = scattered(cluster);
+    const sight = new ClusterSight(scattered(cluster, takeTimeoutMs / 2), keys);
+    this.#cluster = cluster;
+    this.#keys = keys;
+    this.#primaries = primaries;
+    this.transfers = new ClusterTransfers(new TransferScripts(cluster), sight, keys);
+    this.takes = new ClusterTakes({
+      primaries,
+      keys,
+      refill: new Refill(this.transfers, sight),
+      sight,
+      connectTo: (server) => serverTakes(server, keys, options),
+      takeTimeoutMs,
+    });
+    this.sales = new ClusterSales(cluster, scripts, keys, sendAll);
+    this.audits = new ClusterAudits(cluster, scripts, keys, sendAll);
+    this.log = new ClusterLog(cluster, scripts, keys, sendAll);
+    this.events = new RedisEvents(scripts, keys);
+    cluster.on('refresh', () => this.takes.follow());
+  }
+
+  /** @throws NotExecuted if no server can be reached now */
+  static async open(options: ClusterOptions): Promise<ClusterBackend> {
+    const cluster = clusterClient(options.urls);
+    try {
+      await connect(cluster);
+      const backend = new ClusterBackend(options, cluster);
+      await backend.takes.allReady(START_MS);
+      return backend;
+    } catch (error) {
+      cluster.disconnect();
+      throw error;
+    }
+  }
+
+  async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
+    const subscription = new ClusterSubscription(() => this.#primaries.all(), this.#keys, events);
+    this.#subscriptions.add(subscription);
+    await subscription.begin();
+    return async () => {
+      this.#subscriptions.delete(subscription);
+      await subscription.end();
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const subscription of this.#subscriptions) await subscription.end();
+    this.takes.close();
+    this.#cluster.disconnect();
+  }
+}
+
+/** A connection to one server that never sends a take twice; if it can't be had, its takes say so. */
+function serverTakes(url: string, keys: Keys, options: RedisTakeOptions): ServerTakes {
+  const client = takeClient(url);
+  connect(client).catch(() => {});
+  return { takes: new RedisTakes(client, keys, options), close: () => client.disconnect() };
+}

@@ -1,0 +1,171 @@
+/**
+ * Takes on a cluster: each goes to the server that has its segment, over a connection that sends a command at most once.
+ * There is one such connection per server, with the options, deadlines and sorting of failures of a single Redis
+ * (redis/redis-takes.ts); this file only knows where to.
+ *
+ *   take ──MOVED, READONLY──> not executed: asked again where the segment is by now, or `unavailable`
+ *     │ ──ASK, TRYAGAIN──> not executed: `unavailable` while the segment is on its way to another server
+ *     └──reply lost──> unknown: the lane asks again, with the same order ids and a newer ticket
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
+import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
+import type { Keys } from '../redis/keys.ts';
+import { type RedisTakes, unitsTaken } from '../redis/redis-takes.ts';
+import { wantOf } from '../transfer-plan.ts';
+import { within } from '../within.ts';
+import type { ClusterSight, Stock } from './cluster-sight.ts';
+import type { Primaries } from './primaries.ts';
+import { type Refill, UNKNOWN_TOTAL } from './refill.ts';
+import { slotOf } from './slot.ts';
+
+/** A segment moves from server to server at most so often while one take looks for it. */
+const MAX_REDIRECTS = 3;
+/** How a server says that a segment is, or may be, with another. It has done nothing. */
+const REDIRECTED = /\bMOVED\b|\bREADONLY\b/;
+/** Proofs that are tried while others move units. */
+const MAX_LOOKS = 3;
+
+export interface ServerTakes {
+  readonly takes: RedisTakes;
+  close(): void;
+}
+
+export interface ClusterTakesParts {
+  readonly primaries: Primaries;
+  readonly keys: Keys;
+  readonly refill: Refill;
+  readonly sight: ClusterSight;
+  /** Begins to connect, and keeps it up. */
+  readonly connectTo: (url: string) => ServerTakes;
+  readonly takeTimeoutMs: number;
+}
+
+export class ClusterTakes implements TakeStore {
+  readonly #parts: ClusterTakesParts;
+  readonly #servers = new Map<string, ServerTakes>();
+  /** By sale, then by segment: computed once, as every take needs one. */
+  readonly #slots = new Map<string, number[]>();
+
+  constructor(parts: ClusterTakesParts) {
+    this.#parts = parts;
+    this.follow();
+  }
+
+  /** Whether any server can be reached: the segments of the others are refused one by one. */
+  get ready(): boolean {
+    for (const { takes } of this.#servers.values()) if (takes.ready) return true;
+    return false;
+  }
+
+  async whenReady(timeoutMs: number): Promise<void> {
+    const servers = [...this.#servers.values()].map(({ takes }) => takes.whenReady(timeoutMs));
+    // None is known for a moment when all were lost at once.
+    await Promise.race(servers.length > 0 ? servers : [delay(timeoutMs, undefined, { ref: false })]);
+  }
+
+  /** Resolves when all servers can be reached, or after `timeoutMs` at the latest. Never rejects. */
+  async allReady(timeoutMs: number): Promise<void> {
+    await Promise.all([...this.#servers.values()].map(({ takes }) => takes.whenReady(timeoutMs)));
+  }
+
+  async take(batch: TakeBatch): Promise<TakeReply> {
+    for (let redirects = 0; ; redirects++) {
+      try {
+        return await this.#takesOf(batch).take(batch);
+      } catch (error) {
+        if (!(error instanceof NotExecuted)) throw error;
+        const known = this.#urlOf(batch);
+        const refreshed = this.#parts.primaries.refresh();
+        if (redirects >= MAX_REDIRECTS || !REDIRECTED.test(error.message)) throw error;
+        await refreshed;
+        this.follow();
+        if (this.#urlOf(batch) === known) throw error;
+        await this.#takesOf(batch).whenReady(this.#parts.takeTimeoutMs);
+      }
+    }
+  }
+
+  async refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
+    const before = await this.#refill(batch, segments);
+    if (before === undefined) return { status: 'stale' };
+    const take = await this.take(batch);
+    const total = before.total - unitsTaken(take, batch);
+    if (total > 0 && !isShort(take)) return { status: 'refilled', take, total, epoch: before.epoch };
+    const { total: proven, epoch } = await this.#proof(batch, segments, before);
+    return { status: 'refilled', take, total: proven, epoch };
+  }
+
+  hint(hint: LogHint): void {
+    // Every server passes it on to all who listen, at whichever.
+    const server = [...this.#servers.values()].find(({ takes }) => takes.ready);
+    server?.takes.hint(hint);
+  }
+
+  /** Servers have come or gone. */
+  follow(): void {
+    const wanted = new Set(this.#parts.primaries.all());
+    for (const url of wanted) this.#server(url);
+    for (const [url, server] of this.#servers) {
+      if (wanted.has(url) || wanted.size === 0) continue;
+      server.close();
+      this.#servers.delete(url);
+    }
+  }
+
+  close(): void {
+    for (const server of this.#servers.values()) server.close();
+    this.#servers.clear();
+  }
+
+  /** @returns `undefined` if the sale is stale. @throws NotExecuted: nothing was taken, whatever was moved */
+  async #refill(batch: TakeBatch, segments: number): Promise<Stock | undefined> {
+    const { refill, takeTimeoutMs } = this.#parts;
+    try {
+      return await within(takeTimeoutMs, refill.run(batch, segments, wantOf(batch.segment, batch.orders)));
+    } catch (error) {
+      if (error instanceof StaleGeneration) return undefined;
+      if (error instanceof NotExecuted || error instanceof BackendCorrupt) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new NotExecuted(`nothing was taken, units could not be moved: ${why}`, error);
+    }
+  }
+
+  /** What is left after the take, if that can be said: short orders are asked for again else. Never throws. */
+  async #proof(batch: TakeBatch, segments: number, { epoch }: Stock): Promise<Stock> {
+    const { sight, takeTimeoutMs } = this.#parts;
+    for (let look = 0; look < MAX_LOOKS; look++) {
+      const seen = await within(takeTimeoutMs, sight.stock(batch, segments)).catch(() => undefined);
+      if (seen) return seen;
+    }
+    return { total: UNKNOWN_TOTAL, epoch };
+  }
+
+  #urlOf(batch: TakeBatch): string | undefined {
+    let ofSale = this.#slots.get(batch.saleId);
+    if (!ofSale) {
+      ofSale = [];
+      this.#slots.set(batch.saleId, ofSale);
+    }
+    ofSale[batch.segment] ??= slotOf(this.#parts.keys.segment(batch).segment);
+    return this.#parts.primaries.of(ofSale[batch.segment]!);
+  }
+
+  #takesOf(batch: TakeBatch): RedisTakes {
+    const url = this.#urlOf(batch);
+    if (url === undefined) throw new NotExecuted('no server of the cluster has this segment now');
+    return this.#server(url).takes;
+  }
+
+  #server(url: string): ServerTakes {
+    const known = this.#servers.get(url);
+    if (known) return known;
+    const server = this.#parts.connectTo(url);
+    this.#servers.set(url, server);
+    return server;
+  }
+}
+
+function isShort(take: TakeReply): boolean {
+  return take.status === 'served' && take.results.some(({ kind }) => kind === 'short');
+}

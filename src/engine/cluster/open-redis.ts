@@ -1,0 +1,48 @@
+import type { Backend } from '../contract.ts';
+import { NotExecuted } from '../errors.ts';
+import { connect, singleUseClient } from '../redis/clients.ts';
+import { RedisBackend, type RedisBackendOptions } from '../redis/redis-backend.ts';
+import { ClusterBackend } from './cluster-backend.ts';
+
+export type RedisKind = 'redis' | 'redis cluster';
+
+export interface OpenRedisOptions extends Omit<RedisBackendOptions, 'url'> {
+  /** Servers of one cluster, or one Redis; one at least. */
+  readonly urls: readonly string[];
+}
+
+/**
+ * One Redis or a Redis Cluster, whichever answers at the first url that does.
+ * @throws NotExecuted if no server can be reached now, or several are named that form no cluster
+ */
+export async function openRedis(
+  options: OpenRedisOptions,
+): Promise<{ readonly backend: Backend; readonly kind: RedisKind }> {
+  const { urls, ...others } = options;
+  if (await isCluster(urls)) {
+    return { backend: await ClusterBackend.open(options), kind: 'redis cluster' };
+  }
+  if (urls.length > 1) {
+    throw new NotExecuted(
+      `REDIS_URL names ${urls.length} servers, but what answers is no part of a Redis Cluster: name one`,
+    );
+  }
+  return { backend: await RedisBackend.open({ ...others, url: urls[0]! }), kind: 'redis' };
+}
+
+/** @throws NotExecuted with why the last one can't be reached */
+async function isCluster(urls: readonly string[]): Promise<boolean> {
+  let fault: unknown;
+  for (const url of urls) {
+    const client = singleUseClient(url);
+    try {
+      await connect(client);
+      return (await client.info('cluster')).includes('cluster_enabled:1');
+    } catch (error) {
+      fault = error;
+    } finally {
+      client.disconnect();
+    }
+  }
+  throw fault;
+}

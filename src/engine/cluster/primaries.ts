@@ -1,0 +1,47 @@
+/**
+ * Which server of the cluster has a key: the map that the client for work keeps, which follows failovers and resharding.
+ * Takes do not go through that client: it would send one again whose reply was lost.
+ */
+import type { Cluster } from 'ioredis';
+
+/** The map is read anew at most this often, however many takes fail. */
+const REFRESH_MS = 100;
+
+export class Primaries {
+  readonly #cluster: Cluster;
+  readonly #url: string;
+  #refreshedAt = 0;
+
+  /** @param url of any server: user, password and protocol are those of all */
+  constructor(cluster: Cluster, url: string) {
+    this.#cluster = cluster;
+    this.#url = url;
+  }
+
+  /** The url of the server that has this slot; `undefined` while nobody has. */
+  of(slot: number): string | undefined {
+    const address = this.#cluster.slots[slot]?.[0];
+    return address === undefined ? undefined : this.#urlOf(address);
+  }
+
+  /** The urls of all servers that take writes. */
+  all(): string[] {
+    return this.#cluster.nodes('master').map(({ options: { host, port } }) => this.#urlOf(`${host}:${port}`));
+  }
+
+  /** The map may be old: has it read anew. Resolves when that was tried, at once if it was a moment ago. */
+  async refresh(): Promise<void> {
+    const now = Date.now();
+    if (now - this.#refreshedAt < REFRESH_MS) return;
+    this.#refreshedAt = now;
+    await new Promise<void>((resolve) => this.#cluster.refreshSlotsCache(() => resolve()));
+  }
+
+  #urlOf(address: string): string {
+    const at = address.lastIndexOf(':');
+    const [host, port] = [address.slice(0, at), address.slice(at + 1)];
+    const url = new URL(this.#url);
+    url.host = host.includes(':') ? `[${host}]:${port}` : address;
+    return url.href;
+  }
+}

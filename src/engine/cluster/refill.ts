@@ -1,0 +1,49 @@
+/** What a refill does on a cluster, step by step where one Redis has a script for it (redis/lua/refill-and-take.lua). */
+import type { GenerationRef, Move } from '../contract.ts';
+import { NotExecuted } from '../errors.ts';
+import { planRefill, type Want } from '../transfer-plan.ts';
+import type { ClusterSight, SegmentSight, Stock } from './cluster-sight.ts';
+import type { ClusterTransfers } from './cluster-transfers.ts';
+
+/** Not all segments could be seen: enough to be asked for again. */
+export const UNKNOWN_TOTAL = Number.POSITIVE_INFINITY;
+
+export class Refill {
+  readonly #transfers: ClusterTransfers;
+  readonly #sight: ClusterSight;
+
+  constructor(transfers: ClusterTransfers, sight: ClusterSight) {
+    this.#transfers = transfers;
+    this.#sight = sight;
+  }
+
+  /**
+   * Moves units to the segment that wants them, from those whose servers answer. @returns what was left before, unproven
+   * @throws StaleGeneration; NotExecuted if a server does not answer and the others have less than the smallest order wants
+   */
+  async run(sale: GenerationRef, segments: number, want: Want): Promise<Stock> {
+    const [epoch, first] = await Promise.all([this.#sight.epoch(sale), this.#sight.all(sale, segments)]);
+    let sights = first;
+    if (await this.#finishOthers(sale, sights)) sights = await this.#sight.all(sale, segments);
+    const lefts = sights.map((sight) => sight?.left ?? 0);
+    const seen = lefts.reduce((sum, left) => sum + left, 0);
+    const complete = sights.every((sight) => sight !== undefined);
+    if (!complete && seen < want.least) {
+      throw new NotExecuted('a server of the cluster does not answer, and the others have too few units');
+    }
+    await this.#move(sale, planRefill(lefts, want));
+    return { total: complete ? seen : UNKNOWN_TOTAL, epoch };
+  }
+
+  /** Units on their way to a segment whose process has died are this buyer's too. @returns whether there were any */
+  async #finishOthers(sale: GenerationRef, sights: readonly (SegmentSight | undefined)[]): Promise<boolean> {
+    const open = sights.flatMap((sight, donor) => (sight?.out ? [{ donor, transfer: sight.out }] : []));
+    await Promise.all(open.map(({ donor, transfer }) => this.#transfers.complete(sale, donor, transfer)));
+    return open.length > 0;
+  }
+
+  /** Side by side: each has a donor of its own. */
+  async #move(sale: GenerationRef, moves: readonly Move[]): Promise<void> {
+    await Promise.all(moves.map((move) => this.#transfers.transfer(sale, move)));
+  }
+}

@@ -1,0 +1,18 @@
+import type { SegmentRef } from '../contract.ts';
+import type { Keys } from '../redis/keys.ts';
+import type { SendAll } from '../redis/send-all.ts';
+import { decodeTransfer } from './transfer-scripts.ts';
+
+/** Units of a transfer that its receiver has not been given. @param record of the donor, `''` or missing if there is none */
+export async function unarrived(
+  sendAll: SendAll,
+  keys: Keys,
+  donor: Pick<SegmentRef, 'saleId' | 'segment'>,
+  record: string | null | undefined,
+): Promise<number> {
+  if (!record) return 0;
+  const { seq, receiver, units } = decodeTransfer(record);
+  const key = keys.segment({ saleId: donor.saleId, segment: receiver }).segment;
+  const [reply] = await sendAll([['hget', key, `from:${donor.segment}`]]);
+  return Number(reply![1] ?? 0) >= Number(seq) ? 0 : units;
+}

@@ -1,0 +1,89 @@
+import pLimit from 'p-limit';
+import type { SaleRecord } from './contract.ts';
+import type { SaleView } from './directory.ts';
+import { homeSegment } from './home-segment.ts';
+import { Lane, type LaneHost, type LaneSale } from './lane.ts';
+import { Parking } from './parking.ts';
+import type { Pending } from './pending.ts';
+
+export interface LiveSaleHost extends LaneHost {
+  /** It was let in before, and seeks its lane: the sale has other ones now, or its segments are to be asked again. */
+  enterAgain(pending: Pending): void;
+  /** A segment does not know this generation: there may be a newer one, or it has to be built. */
+  look(saleId: string, generation: number): void;
+}
+
+/**
+ * A sale in this worker. The view is replaced when the sale changes. Lanes live as long as a generation: the next one may
+ * have another number of segments, so that buyers have other homes, and it counts its log entries anew.
+ */
+export class LiveSale implements LaneSale {
+  record: SaleRecord;
+  slot: number;
+  lanes: (Lane | undefined)[];
+  readonly refills = pLimit(1);
+  readonly #host: LiveSaleHost;
+  readonly #parking: Parking;
+
+  constructor(host: LiveSaleHost, view: SaleView) {
+    this.#host = host;
+    this.record = view.record;
+    this.slot = view.slot;
+    this.lanes = new Array(view.record.sale.segments);
+    this.#parking = new Parking((waiting) => {
+      for (const pending of waiting) host.enterAgain(pending);
+    });
+  }
+
+  laneOf(buyerId: string): Lane {
+    const segment = homeSegment(buyerId, this.record.sale.segments);
+    this.lanes[segment] ??= new Lane(this.#host, this, segment);
+    return this.lanes[segment]!;
+  }
+
+  /** Whether purchases have to wait until the sale is built anew. */
+  get standsStill(): boolean {
+    return this.#parking.standsStill;
+  }
+
+  /** Purchases that wait for that. */
+  get parked(): number {
+    return this.#parking.size;
+  }
+
+  /** Purchases that were not served in this generation: they wait for the next one, if it is not there already. */
+  park(pendings: readonly Pending[], generation: number): void {
+    if (generation < this.record.generation) {
+      for (const pending of pendings) this.#host.enterAgain(pending);
+      return;
+    }
+    const begins = !this.standsStill;
+    for (const pending of pendings) this.#parking.add(pending);
+    if (begins) this.#host.look(this.record.sale.id, generation);
+  }
+
+  learn(view: SaleView): void {
+    if (view.record.generation < this.record.generation) return;
+    const isNewer = view.record.generation > this.record.generation;
+    this.record = view.record;
+    this.slot = view.slot;
+    if (isNewer) this.#moveOn();
+  }
+
+  /** What waits for the commit of an older generation is settled by the record of its buyer. */
+  #moveOn(): void {
+    const past = this.lanes.filter((lane) => lane !== undefined);
+    this.lanes = new Array(this.record.sale.segments);
+    for (const lane of past) {
+      lane.outlive();
+      for (const pending of lane.waiters.drain()) this.#host.confirm(pending);
+      for (const pending of lane.drain()) this.#host.enterAgain(pending);
+    }
+    this.#parking.end();
+  }
+
+  /** When nobody waits any more. */
+  close(): void {
+    this.#parking.end();
+  }
+}

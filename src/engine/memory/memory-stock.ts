@@ -1,0 +1,41 @@
+import type { Holding, SaleRecord, SegmentRef } from '../contract.ts';
+import { StaleGeneration } from '../errors.ts';
+import type { MemorySegment } from './memory-segment.ts';
+
+export interface MemorySale {
+  record: SaleRecord | undefined;
+  readonly segments: Map<number, MemorySegment>;
+  readonly drafts: Map<number, { readonly draft: string; readonly holdings: Map<string, Holding> }>;
+}
+
+/** All sales in the memory of this process: what the stores of a MemoryBackend share. */
+export class MemoryStock {
+  readonly #sales = new Map<string, MemorySale>();
+
+  /** `undefined`: nothing of it is here. */
+  sale(saleId: string): MemorySale | undefined {
+    return this.#sales.get(saleId);
+  }
+
+  /** Begins one where there is none. */
+  saleFor(saleId: string): MemorySale {
+    const known = this.#sales.get(saleId);
+    if (known) return known;
+    const sale = { record: undefined, segments: new Map(), drafts: new Map() };
+    this.#sales.set(saleId, sale);
+    return sale;
+  }
+
+  /** `undefined`: it is not here in that generation. */
+  segment({ saleId, segment, generation }: SegmentRef): MemorySegment | undefined {
+    const found = this.#sales.get(saleId)?.segments.get(segment);
+    return found?.generation === generation ? found : undefined;
+  }
+
+  /** @throws StaleGeneration */
+  published(ref: SegmentRef): MemorySegment {
+    const segment = this.segment(ref);
+    if (!segment?.isPublished) throw new StaleGeneration(ref.saleId, ref.generation);
+    return segment;
+  }
+}

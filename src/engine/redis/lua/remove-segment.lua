@@ -1,0 +1,15 @@
+--[[
+  Removes a segment that the sale does not have any more.
+
+  Input
+    KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
+    ARGV[1] generation in which the sale does not have it
+  Output
+    1 if there was something of it, 0 if not; 'later', and nothing was done, if it is of that generation or a later one
+]]
+local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
+local generation = ARGV[1]
+
+local current = redis.call('HGET', segment, 'generation')
+if current and tonumber(current) >= tonumber(generation) then return 'later' end
+return redis.call('UNLINK', segment, buyers, log) > 0 and 1 or 0

@@ -1,0 +1,89 @@
+import type {
+  AuditStore,
+  Holding,
+  SegmentAudit,
+  SegmentCounts,
+  SegmentRef,
+  SegmentState,
+} from '../contract.ts';
+import type { RedisClient } from './clients.ts';
+import { decodeRecord, encodeRecord } from './codec.ts';
+import type { Keys } from './keys.ts';
+import { type RawAudit, refuseStale, type Scripts } from './scripts.ts';
+
+/** Records that are asked for at a time. */
+const PAGE_RECORDS = 1_000;
+const STATES = new Set<string>([
+  'open',
+  'paused',
+  'closed',
+  'loaded',
+  'frozen',
+  'lost',
+] satisfies SegmentState[]);
+const FIELDS = [
+  'state',
+  'left',
+  'taken',
+  'supplied',
+  'returned',
+  'credited',
+  'withdrawn',
+  'seq',
+] as const satisfies readonly Exclude<keyof SegmentCounts, 'inTransit'>[];
+type Field = (typeof FIELDS)[number];
+
+export class RedisAudits implements AuditStore {
+  readonly #redis: RedisClient;
+  readonly #scripts: Scripts;
+  readonly #keys: Keys;
+
+  constructor(redis: RedisClient, scripts: Scripts, keys: Keys) {
+    this.#redis = redis;
+    this.#scripts = scripts;
+    this.#keys = keys;
+  }
+
+  async audit(saleId: string, segments: number, generation: number): Promise<readonly SegmentAudit[]> {
+    return (await this.#scripts.audit(this.#keys.segments(saleId, segments), generation)).map(decodeAudit);
+  }
+
+  async records(ref: SegmentRef, page: string): Promise<{ holdings: readonly Holding[]; next: string }> {
+    const { buyers } = this.#keys.segment(ref);
+    const [next, flat] = await this.#redis.hscan(buyers, page || '0', 'COUNT', PAGE_RECORDS);
+    const holdings = flat.flatMap((buyerId, i) =>
+      i % 2 === 0 ? [{ buyerId, orders: decodeRecord(flat[i + 1]!) }] : [],
+    );
+    return { holdings, next: next === '0' ? '' : next };
+  }
+
+  async correct(ref: SegmentRef, field: 'left' | 'supplied', off: number | undefined): Promise<boolean> {
+    const { segment } = this.#keys.segment(ref);
+    const done = await this.#scripts.correct(segment, ref.generation, field, off);
+    refuseStale(done, ref);
+    return done === 1;
+  }
+
+  async remember(ref: SegmentRef, { buyerId, orders }: Holding): Promise<void> {
+    const words = orders.map((order) => encodeRecord([order]));
+    refuseStale(await this.#scripts.remember(this.#keys.segment(ref), ref.generation, buyerId, words), ref);
+  }
+}
+
+/** In the order of audit.lua. */
+export function decodeAudit(values: RawAudit): SegmentAudit {
+  if (values === null) return { found: 'nothing' };
+  if (typeof values === 'string') return { found: 'fault', fault: values };
+  const held = Object.fromEntries(FIELDS.map((name, i) => [name, values[i]])) as Record<Field, string | null>;
+  const wrong = FIELDS.filter((name) => !isSound(name, held[name]));
+  const { state, ...counts } = held;
+  const counters = Object.fromEntries(Object.entries(counts).map(([name, text]) => [name, Number(text)]));
+  const found = { state, ...counters, inTransit: 0 } as unknown as SegmentCounts;
+  if (wrong.length === 0) return { found: 'sound', ...found };
+  const fault = wrong.map((name) => `${name} is ${JSON.stringify(held[name])}`).join(', ');
+  return { found: 'fault', fault, ...(wrong.join() === 'left' ? { others: found } : {}) };
+}
+
+function isSound(name: Field, text: string | null): boolean {
+  return name === 'state' ? STATES.has(text ?? '') : /^\d+$/.test(text ?? '');
+}
