@@ -28,16 +28,17 @@ export function openDatabase({ url, maxConnections }: DatabaseOptions): Database
     // knex writes errors to the console that it also throws.
     log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
-  discardSilentConnections(db);
+  discardLostConnections(db);
   return db;
 }
 
 /**
  * A query that was given up leaves its connection waiting for the answer, perhaps for ever (a host that is gone without
- * a goodbye). Everything sent on it later would wait behind that: it leaves the pool. knex' mark for such a connection
- * is `__knex__disposed`, its name for one `__knexUid`.
+ * a goodbye). Everything sent on it later would wait behind that: it leaves the pool. So does one whose server says
+ * goodbye, before its socket ends: the next query on it would fail as well. knex' mark for such a connection is
+ * `__knex__disposed`, its name for one `__knexUid`.
  */
-function discardSilentConnections(db: Database): void {
+function discardLostConnections(db: Database): void {
   interface Connection {
     __knexUid: string;
     __knex__disposed?: unknown;
@@ -53,11 +54,15 @@ function discardSilentConnections(db: Database): void {
   });
   db.on('query-error', (error: Error, { __knexUid }: { __knexUid: string }) => {
     const connection = connections.get(__knexUid);
-    if (error.message !== 'Query read timeout' || !connection) return;
+    const isLost = error.message === 'Query read timeout' || sqlState(error)?.startsWith(SERVER_ENDS);
+    if (!isLost || !connection) return;
     connection.__knex__disposed = error;
     void connection.end().catch(() => {});
   });
 }
+
+/** Class of the errors of a server that shuts down, has crashed, or was told to end the session. */
+const SERVER_ENDS = '57P';
 
 /** Errors that waiting does not mend: no such database, wrong password, no such role. */
 const PERMANENT = new Set(['3D000', '28P01', '28000']);

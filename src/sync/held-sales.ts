@@ -5,7 +5,7 @@
  *   unknown ──tryLock──> held ──forget──> unknown
  *      └──another has the lock──> foreign for FOREIGN_MS
  *   held ──its keys in the backend are at fault──> foreign for FAILED_SALE_MS
- *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
+ *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuild/rebuilds.ts) ──> unknown
  *                                                     └──that has failed──> foreign for FAILED_SALE_MS
  *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
@@ -15,14 +15,15 @@
 import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
+import { isOn } from './apply/log-chain.ts';
+import { SaleLog } from './apply/sale-log.ts';
+import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import { type Cursor, isAt, readCursors } from './cursors.ts';
 import type { Hints } from './hints.ts';
-import { isOn } from './log-chain.ts';
-import { Rebuilds } from './rebuilds.ts';
-import { applyReturns, readRejections } from './returns.ts';
-import { SaleLog } from './sale-log.ts';
+import { applyReturns, readRejections } from './orders/returns.ts';
+import type { Draft } from './rebuild/draft.ts';
+import { Rebuilds } from './rebuild/rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
-import type { WatermarkTeller } from './watermark-teller.ts';
 
 /** A sale that another sync works on is asked for again after this time. */
 const FOREIGN_MS = 500;
@@ -45,11 +46,15 @@ export class HeldSales {
     this.#stores = stores;
     this.#teller = teller;
     this.#hints = hints;
-    this.#rebuilds = new Rebuilds(stores, hints, (saleId, error) => this.#setAside(saleId, error));
+    this.#rebuilds = new Rebuilds(stores, hints, (saleId, error) => this.setAside(saleId, error));
   }
 
   get logs(): Iterable<SaleLog> {
     return this.#logs.values();
+  }
+
+  get isEmpty(): boolean {
+    return this.#logs.size === 0;
   }
 
   get haveGrown(): boolean {
@@ -131,12 +136,13 @@ export class HeldSales {
     } catch (error) {
       if (!isOneSalesFault(error)) throw error;
       await this.forget([saleId]);
-      this.#setAside(saleId, error);
+      this.setAside(saleId, error);
       return undefined;
     }
   }
 
-  #setAside(saleId: string, error: unknown): void {
+  /** It failed: others' work goes on, and it is tried again later. */
+  setAside(saleId: string, error: unknown): void {
     this.#stores.events.saleFailed({ saleId, error });
     this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
   }
@@ -153,10 +159,10 @@ export class HeldSales {
     this.rebuild(saleId, problem);
   }
 
-  /** Takes the sale out of the loop until it is rebuilt. */
-  rebuild(saleId: string, why: string): void {
+  /** Takes the sale out of the loop until it is rebuilt. @param draft see `Rebuilds.begin` */
+  rebuild(saleId: string, why: string, draft?: Draft): void {
     const log = this.#putAway(saleId);
-    if (log) this.#rebuilds.begin(log, why);
+    if (log) this.#rebuilds.begin(log, why, draft);
   }
 
   #putAway(saleId: string): SaleLog | undefined {

@@ -1,7 +1,21 @@
 /** What operators do with sales. Done in place (SaleService) or through a node's ops port (cli/ops-client.ts). */
 import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
+import type { Author, SaleAction, SaleChange } from '../engine/sale-change.ts';
 import type { SaleJson } from '../engine/sale-json.ts';
+import type { RebalanceOperations } from './changes/rebalance.ts';
+import type { RecoverOperations } from './rebuild/recovery.ts';
+import type { VerifyOptions, VerifyReport } from './verify/report.ts';
+
+export type {
+  Cause,
+  Difference,
+  Identity,
+  Repair,
+  Term,
+  VerifyOptions,
+  VerifyReport,
+} from './verify/report.ts';
 
 export interface SaleStatus extends SaleJson {
   readonly state: SaleState;
@@ -9,51 +23,42 @@ export interface SaleStatus extends SaleJson {
   readonly remaining: number | undefined;
   readonly soldOut: boolean;
   readonly generation: number;
+  /** Units that operators have added since the sale began, less those that they have withdrawn. */
+  readonly movedUnits: number;
   /** Orders and units that are committed in Postgres and neither cancelled nor refunded. */
   readonly committedOrders: number;
   readonly committedUnits: number;
 }
 
-/** One side of an equation that must hold, term by term. */
-export interface Identity {
-  readonly name: string;
-  readonly left: readonly Term[];
-  readonly right: readonly Term[];
-  /** Left minus right: 0 where it holds. */
-  readonly difference: number;
-}
-
-export interface Term {
-  readonly name: string;
+/** One change that an operator has made to a sale. */
+export interface LedgerEntry {
+  readonly id: string;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly action: SaleAction;
+  /** What it added to the sale's total stock. */
   readonly units: number;
+  /** Who made it, and why. */
+  readonly actor: string;
+  readonly reason: string;
+  /** Values before and after. */
+  readonly detail: Readonly<Record<string, unknown>>;
+  /** Whether the stock that is sold from has followed. */
+  readonly applied: boolean;
 }
 
-/** What `verify` found of one sale. */
-export interface VerifyReport {
-  readonly saleId: string;
-  readonly ok: boolean;
-  readonly identities: readonly Identity[];
-  /** Things that must not be: buyers above their limit, broken log chains, missing segments. Empty if `ok`. */
-  readonly findings: readonly string[];
-  /** Orders that the guard of the truth rejected, which is no fault of the identity but never normal. */
-  readonly rejectedOrders: number;
-  readonly committedOrders: number;
-  readonly distinctBuyers: number;
-}
-
-export interface SaleOperations {
+export interface SaleOperations extends RebalanceOperations, RecoverOperations {
   /** @throws InvalidInput, SaleExists */
   create(input: unknown): Promise<SaleStatus>;
   list(): Promise<SaleStatus[]>;
   /** @throws UnknownSale */
   show(saleId: string): Promise<SaleStatus>;
-  /** @throws UnknownSale, WrongState */
-  pause(saleId: string): Promise<SaleStatus>;
-  resume(saleId: string): Promise<SaleStatus>;
-  /** Final. */
-  close(saleId: string): Promise<SaleStatus>;
+  /** What is so already is no change. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */
+  change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus>;
+  /** All changes so far, the newest last. @throws UnknownSale */
+  ledger(saleId: string): Promise<LedgerEntry[]>;
   /** @throws UnknownSale */
-  verify(saleId: string): Promise<VerifyReport>;
+  verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;
 }
 
 export class UnknownSale extends StockadeError {
@@ -65,6 +70,16 @@ export class UnknownSale extends StockadeError {
 export class SaleExists extends StockadeError {
   constructor(saleId: string) {
     super('sale_exists', `there is a sale ${saleId} already; choose another id, or show it`);
+  }
+}
+
+/** Fewer units are unsold than were to be withdrawn. Nothing was changed. */
+export class InsufficientStock extends StockadeError {
+  readonly remaining: number;
+
+  constructor(saleId: string, wanted: number, remaining: number) {
+    super('insufficient_stock', `sale ${saleId} has ${remaining} units unsold; ${wanted} can't be withdrawn`);
+    this.remaining = remaining;
   }
 }
 

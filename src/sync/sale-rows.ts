@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Sale, SaleState } from '../engine/contract.ts';
 import { rows } from './database.ts';
+import { UnknownSale } from './operations.ts';
 
 /** A sale as Postgres holds it. */
 export interface SaleRow {
@@ -55,6 +56,13 @@ export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
     ],
   );
   return inserted.length === 1;
+}
+
+/** @throws UnknownSale */
+export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> {
+  const row = await readSale(db, saleId);
+  if (!row) throw new UnknownSale(saleId);
+  return row;
 }
 
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {

@@ -1,35 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import type { Backend, SaleState } from '../engine/contract.ts';
+import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
+import type { Author, SaleChange } from '../engine/sale-change.ts';
 import { parseSale, saleToJson } from '../engine/sale-json.ts';
 import { unitsLeft } from '../engine/units-left.ts';
+import { readLedger, readWantedSegments } from './changes/ledger.ts';
+import { followMovements } from './changes/movements.ts';
+import { type RebalanceOptions, type RebalanceReport, rebalanceSale } from './changes/rebalance.ts';
+import { makeChange } from './changes/sale-changes.ts';
+import { withdraw } from './changes/withdrawal.ts';
 import { type Database, rows } from './database.ts';
-import { followState } from './follow-state.ts';
-import {
-  SaleExists,
-  type SaleOperations,
-  type SaleStatus,
-  UnknownSale,
-  type VerifyReport,
-  WrongState,
-} from './operations.ts';
-import { rebuildSale } from './rebuild.ts';
+import { LIVE } from './live-orders.ts';
+import { type LedgerEntry, SaleExists, type SaleOperations, type SaleStatus } from './operations.ts';
+import { writeDraft } from './rebuild/draft.ts';
+import { rebuildSale } from './rebuild/rebuild.ts';
+import { Recoveries, type Recovery } from './rebuild/recovery.ts';
 import type { SaleLocks } from './sale-locks.ts';
-import { insertSale, readSale, readSales, type SaleRow } from './sale-rows.ts';
-import { verifySale } from './verify.ts';
+import { insertSale, readKnownSale, readSales, type SaleRow } from './sale-rows.ts';
+import { repairSale } from './verify/repair.ts';
+import type { VerifyOptions, VerifyReport } from './verify/report.ts';
+import { verifySale } from './verify/verify.ts';
 
 const PARALLEL_STATUSES = 8;
-/** How long to wait for another node that builds the sale's state already. */
-const BUILD_WAIT_MS = 10_000;
+/** How long to wait for the sync that builds the sale's state: it may have to drain the logs first. */
+const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
-
-/** What each state may become, and what that is called. */
-const TRANSITIONS: Record<SaleState, { readonly from: readonly SaleState[]; readonly called: string }> = {
-  paused: { from: ['open', 'paused'], called: 'paused' },
-  open: { from: ['paused', 'open'], called: 'resumed' },
-  closed: { from: ['open', 'paused', 'closed'], called: 'closed' },
-};
 
 /**
  * The operators' work on Postgres and the backend. Postgres is written first; if this process dies before the backend
@@ -39,17 +35,19 @@ export class SaleService implements SaleOperations {
   readonly #db: Database;
   readonly #backend: Backend;
   readonly #locks: SaleLocks;
+  readonly #recoveries: Recoveries;
 
   constructor(db: Database, backend: Backend, locks: SaleLocks) {
     this.#db = db;
     this.#backend = backend;
     this.#locks = locks;
+    this.#recoveries = new Recoveries(db, backend, locks);
   }
 
   async create(input: unknown): Promise<SaleStatus> {
     const sale = parseSale(input);
     if (!(await insertSale(this.#db, sale))) throw new SaleExists(sale.id);
-    await this.#build(sale.id);
+    await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);
   }
 
@@ -61,29 +59,50 @@ export class SaleService implements SaleOperations {
     return this.#status(await this.#row(saleId));
   }
 
-  pause(saleId: string): Promise<SaleStatus> {
-    return this.#setState(saleId, 'paused');
+  async change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
+    if (change.action === 'withdraw') await withdraw(this.#db, this.#backend, saleId, change.units, author);
+    else {
+      await makeChange(this.#db, saleId, change, author);
+      await followMovements(this.#db, this.#backend, saleId);
+      if (change.action === 'resize') await this.#build(saleId, `sale ${saleId} is to be resized`);
+    }
+    return this.show(saleId);
   }
 
-  resume(saleId: string): Promise<SaleStatus> {
-    return this.#setState(saleId, 'open');
+  async ledger(saleId: string): Promise<LedgerEntry[]> {
+    await this.#row(saleId);
+    return readLedger(this.#db, saleId);
   }
 
-  close(saleId: string): Promise<SaleStatus> {
-    return this.#setState(saleId, 'closed');
+  async verify(saleId: string, { repair = false }: VerifyOptions = {}): Promise<VerifyReport> {
+    const [db, backend, recoveries] = [this.#db, this.#backend, this.#recoveries];
+    return repair ? repairSale({ db, backend, recoveries }, saleId) : verifySale(db, backend, saleId);
   }
 
-  async verify(saleId: string): Promise<VerifyReport> {
-    return verifySale(this.#db, this.#backend, saleId);
+  rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
+    return rebalanceSale(this.#db, this.#backend, saleId, options);
   }
 
-  /** Builds the sale's state, or waits for the sync that was faster. */
-  async #build(saleId: string): Promise<void> {
+  async recover(saleId: string): Promise<Recovery> {
+    await this.#row(saleId);
+    return this.#recoveries.begin(saleId);
+  }
+
+  async recovery(saleId: string): Promise<Recovery> {
+    await this.#row(saleId);
+    return this.#recoveries.look(saleId);
+  }
+
+  /**
+   * Builds the sale's state as Postgres has it by now, or waits for the sync that works on the sale to do so.
+   * @param what is done already, for the error
+   */
+  async #build(saleId: string, what: string): Promise<void> {
     const deadline = Date.now() + BUILD_WAIT_MS;
     while (!(await this.#isBuilt(saleId))) {
       if (await this.#locks.tryLock(saleId)) {
         try {
-          if (!(await this.#isBuilt(saleId))) await rebuildSale(this.#db, this.#backend, saleId);
+          if (!(await this.#isBuilt(saleId))) await this.#rebuild(saleId);
         } catch (error) {
           if (!(error instanceof StaleGeneration) || Date.now() > deadline) throw error;
         } finally {
@@ -92,44 +111,41 @@ export class SaleService implements SaleOperations {
       } else if (Date.now() > deadline) {
         throw new StockadeError(
           'unavailable',
-          `sale ${saleId} was created, but its state was not built within ${BUILD_WAIT_MS} ms; sync goes on with it: ` +
-            'look at the sale before you create it again',
+          `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync goes on with it: ` +
+            'look at the sale before you ask again',
         );
       } else await delay(BUILD_POLL_MS);
     }
   }
 
+  /** A sale that is to have another number of segments sells on while the most is done. */
+  async #rebuild(saleId: string): Promise<void> {
+    const [row, wanted] = await Promise.all([this.#row(saleId), readWantedSegments(this.#db, saleId)]);
+    const draft = wanted === undefined ? undefined : await writeDraft(this.#db, this.#backend, row, wanted);
+    await rebuildSale(this.#db, this.#backend, saleId, undefined, { draft });
+  }
+
   async #isBuilt(saleId: string): Promise<boolean> {
-    const [row, record] = await Promise.all([this.#row(saleId), this.#backend.sales.read(saleId)]);
-    return record?.generation === row.generation;
+    const [row, wanted, record] = await Promise.all([
+      this.#row(saleId),
+      readWantedSegments(this.#db, saleId),
+      this.#backend.sales.read(saleId),
+    ]);
+    return record?.generation === row.generation && wanted === undefined;
   }
 
-  async #setState(saleId: string, state: SaleState): Promise<SaleStatus> {
-    const { from, called } = TRANSITIONS[state];
-    const changed = await rows(
-      this.#db,
-      'UPDATE sales SET state = ? WHERE id = ? AND state = ANY (?) RETURNING id',
-      [state, saleId, [...from]],
-    );
-    const row = await this.#row(saleId);
-    if (changed.length === 0) throw new WrongState(saleId, row.state, called);
-    await followState(this.#db, this.#backend, saleId);
-    return this.show(saleId);
-  }
-
-  async #row(saleId: string): Promise<SaleRow> {
-    const row = await readSale(this.#db, saleId);
-    if (!row) throw new UnknownSale(saleId);
-    return row;
+  #row(saleId: string): Promise<SaleRow> {
+    return readKnownSale(this.#db, saleId);
   }
 
   async #status(row: SaleRow): Promise<SaleStatus> {
     const { sale, state, generation } = row;
-    const [sold] = await rows<{ orders: string; units: string }>(
+    const [sold] = await rows<{ orders: string; units: string; moved: string }>(
       this.#db,
-      `SELECT count(*) AS orders, coalesce(sum(quantity), 0) AS units FROM orders
-       WHERE sale_id = ? AND status IN ('unpaid', 'paid', 'redeemed')`,
-      [sale.id],
+      `SELECT count(*) AS orders, coalesce(sum(quantity), 0) AS units,
+         (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = ?) AS moved
+       FROM orders WHERE sale_id = ? AND status IN ${LIVE}`,
+      [sale.id, sale.id],
     );
     const remaining = await remainingUnits(this.#backend, row);
     return {
@@ -138,6 +154,7 @@ export class SaleService implements SaleOperations {
       remaining,
       soldOut: remaining === 0,
       generation,
+      movedUnits: Number(sold!.moved),
       committedOrders: Number(sold!.orders),
       committedUnits: Number(sold!.units),
     };

@@ -1,68 +1,118 @@
 /**
  * The sweep: a look at all sales, which makes up for what the loop (sync.ts) was not told. It finds logs that have grown
  * although no hint came, sales that the backend does not have or has in an older generation, states that the backend
- * has missed, and watermarks that it has not taken. It also counts the backlog.
+ * has missed, returns and operators' changes that nobody has followed up, and watermarks that it has not taken. It also
+ * counts the backlog.
  *
- * Closed sales only grow in number, and nobody waits for them: each sweep takes the next page of them. One that is
- * drained costs its part of two reads, of its row and of its pulse: no lock, no log. What the pulse can't show, such as
- * a segment that is gone by itself, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms a
- * sweep more than with none, where to read all their rows took 28 ms; each is looked at every 10 s. After a start, when
- * none is known to be drained yet, a sweep takes 65 ms, for 50 s.
+ *   resting ──due──> looking, beside the loop ──> looked ──the loop has mended what is amiss──> resting
+ *                        └──failed──> the loop fails with it ──> resting, and due
+ *
+ * Orders don't wait for the look (lookout.ts), only for what is amiss: that is left to the loop, and read again there.
  */
-import type { Pulse } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { followState } from './follow-state.ts';
+import { checkHead } from './apply/log-chain.ts';
+import type { SaleLog } from './apply/sale-log.ts';
+import type { WatermarkTeller } from './apply/watermark-teller.ts';
+import { followState } from './changes/follow-state.ts';
+import { followForsaken, readForsakenSales } from './changes/movements.ts';
 import type { HeldSales } from './held-sales.ts';
-import { checkHead } from './log-chain.ts';
-import type { SaleLog } from './sale-log.ts';
-import { readClosedSales, readSale, readSalesAtWork, type SaleHead } from './sale-rows.ts';
+import { Lookout, type Seen } from './lookout.ts';
+import { applyReturns, salesWithReturns } from './orders/returns.ts';
+import { Resizes } from './rebuild/resizes.ts';
+import { readSale } from './sale-rows.ts';
 import type { SyncStores } from './sync-stores.ts';
-import type { WatermarkTeller } from './watermark-teller.ts';
 
 const SWEEP_MS = 1_000;
-/** Closed sales that a sweep looks at. */
-const CLOSED_PAGE_SALES = 500;
-/** Of these, so many that are not known to be drained: such a look costs a lock and half a dozen round trips. */
-const CLOSED_PAGE_UNFINISHED = 100;
+
+/** What is amiss: sales to be worked on, and sales with returns that nobody has applied. */
+interface Amiss {
+  readonly atWork: readonly Seen[];
+  readonly closed: readonly Seen[];
+  readonly returning: readonly string[];
+}
 
 export class Sweep {
   readonly #stores: SyncStores;
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
+  readonly #lookout: Lookout;
+  readonly #ended: () => void;
+  readonly #resizes: Resizes;
   /** The logs that were worked on before the loop failed. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
-  /** The closed sale that was looked at last. */
-  #lastClosed = '';
+  #looking: Promise<void> | undefined;
+  #looked: Amiss | { readonly error: unknown } | undefined;
   #swept: () => void = () => {};
   /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
   readonly ready = new Promise<void>((resolve) => {
     this.#swept = resolve;
   });
 
-  constructor(stores: SyncStores, teller: WatermarkTeller, sales: HeldSales) {
+  /**
+   * @param ended is called when a look has ended, well or not
+   * @param catchUp lets sync apply what is in the logs, however busy the node is
+   */
+  constructor(
+    stores: SyncStores,
+    teller: WatermarkTeller,
+    sales: HeldSales,
+    ended: () => void,
+    catchUp: () => void,
+  ) {
     this.#stores = stores;
     this.#teller = teller;
     this.#sales = sales;
+    this.#lookout = new Lookout(stores, sales);
+    this.#ended = ended;
+    this.#resizes = new Resizes(stores, sales, catchUp);
   }
 
-  /** Milliseconds until the next sweep is due; not above 0 if it is. */
+  /** Milliseconds until the loop is needed here; not above 0 if it is needed now. While a look is under way, its end tells. */
   get dueInMs(): number {
-    return this.#dueAtMs - monotonicMs();
+    if (this.#looked) return 0;
+    return this.#looking ? SWEEP_MS : this.#dueAtMs - monotonicMs();
   }
 
-  async run(): Promise<void> {
-    await this.#teller.tellAgain();
-    const held = [...this.#sales.logs].map((log) => log.saleId);
-    let backlog = 0;
-    for (const [sale, pulse] of await this.#withPulses(await readSalesAtWork(this.#stores.db, held))) {
-      backlog += await this.#look(sale, pulse);
-    }
+  /**
+   * Begins a look, or ends the sweep of one that has ended.
+   * @param settled is awaited before anything is mended: it is judged by the cursors in Postgres
+   * @throws what the look has failed with
+   */
+  async goOn(settled: () => Promise<void>): Promise<void> {
+    if (!this.#looked) this.#looking ??= this.#look();
+    // At the start, and after a failure: orders have to wait for it, and another failure is the loop's.
+    if (this.#sales.isEmpty) await this.#looking;
+    if (!this.#looked) return;
+    if ('error' in this.#looked) throw this.#looked.error;
+    const { db, backend } = this.#stores;
+    const { atWork, closed, returning } = this.#looked;
+    if (atWork.length + closed.length + returning.length > 0) await settled();
+    for (const seen of atWork) await this.#mendApart(seen);
     void this.#sales.rebuilt().then(this.#swept);
-    backlog += await this.#lookAtClosed();
+    for (const seen of closed) {
+      this.#sales.unfinish(seen.sale.id);
+      await this.#mendApart(seen);
+    }
+    for (const saleId of returning) await this.#sales.apart(saleId, () => applyReturns(db, backend, saleId));
+    await this.#resizes.goOn(settled);
+    await this.#followForsaken();
     // Only a whole sweep counts: one that failed is made up for at the next attempt.
+    this.#looked = undefined;
     this.#dueAtMs = monotonicMs() + SWEEP_MS;
-    this.#stores.events.backlog({ orders: backlog });
+    this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
+  }
+
+  /** Resolves when nothing is under way. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#looking, this.#resizes.stop()]);
+  }
+
+  /** Resolves when no look is under way; what the last one came to is no longer of interest. */
+  async abandon(): Promise<void> {
+    await this.#looking;
+    this.#looked = undefined;
   }
 
   /** Postgres may be away: what the logs hold beyond the newest cursors that this sync knew is its backlog. */
@@ -75,69 +125,62 @@ export class Sweep {
           log.saw(read.position.segment, read);
         }
       }
-      this.#stores.events.backlog({ orders: this.#lastSeen.reduce((sum, log) => sum + log.backlog, 0) });
+      this.#stores.events.backlog({ orders: backlogOf(this.#lastSeen) });
     } catch {
       // The backend is away too: the last figure stands.
     }
   }
 
-  /** The next page of closed sales, or its beginning, if many of them are not known to be drained. @returns as `#look` */
-  async #lookAtClosed(): Promise<number> {
-    const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
-    let [backlog, unfinished] = [0, 0];
-    for (const [sale, pulse] of await this.#withPulses(page)) {
-      // One that is held has been looked at already.
-      if (!this.#sales.held(sale.id) && !this.#isAsFinished(sale, pulse)) {
-        if (++unfinished > CLOSED_PAGE_UNFINISHED) return backlog;
-        this.#sales.unfinish(sale.id);
-        backlog += await this.#look(sale, pulse);
-      }
-      this.#lastClosed = sale.id;
+  async #look(): Promise<void> {
+    try {
+      await this.#teller.tellAgain();
+      const atWork = await this.#lookout.atWork();
+      const closed = await this.#lookout.closed();
+      this.#looked = { atWork, closed, returning: await salesWithReturns(this.#stores.db) };
+    } catch (error) {
+      this.#looked = { error };
     }
-    if (page.length < CLOSED_PAGE_SALES) this.#lastClosed = '';
-    return backlog;
+    this.#looking = undefined;
+    this.#ended();
   }
 
-  #isAsFinished({ id, generation, state }: SaleHead, pulse: Pulse | undefined): boolean {
-    return this.#sales.isFinished(id) && pulse?.generation === generation && pulse.state === state;
+  async #mendApart(seen: Seen): Promise<void> {
+    await this.#sales.apart(seen.sale.id, () => this.#mend(seen));
   }
 
-  async #withPulses(sales: readonly SaleHead[]): Promise<[SaleHead, Pulse | undefined][]> {
-    const pulses = await this.#stores.backend.sales.pulse(sales.map(({ id }) => id));
-    return sales.map((sale, i) => [sale, pulses[i]]);
+  /** Of all sales too. One that is being built anew is no failure: what is open then is followed up behind that. */
+  async #followForsaken(): Promise<void> {
+    const { db, backend } = this.#stores;
+    for (const saleId of await readForsakenSales(db)) {
+      await this.#sales.apart(saleId, () =>
+        followForsaken(db, backend, saleId).catch((error) => {
+          if (!(error instanceof StaleGeneration)) throw error;
+        }),
+      );
+    }
   }
 
-  /** @returns the orders in the sale's logs that are not in Postgres yet, if this sync works on it */
-  async #look(sale: SaleHead, pulse: Pulse | undefined): Promise<number> {
-    return (await this.#sales.apart(sale.id, () => this.#mend(sale, pulse))) ?? 0;
-  }
-
-  async #mend({ id, generation, state }: SaleHead, pulse: Pulse | undefined): Promise<number> {
+  async #mend({ sale: { id, generation, state }, pulse }: Seen): Promise<void> {
     const { db, backend } = this.#stores;
     const held = this.#sales.held(id);
     if (held && held.generation !== generation) await this.#sales.forget([id]);
     const log = await this.#sales.logOf(id);
-    if (!log) return 0;
+    if (!log) return;
     if (pulse?.generation !== generation) {
       if (await this.#isBehind(id)) {
         this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
       }
-      return 0;
+      return;
     }
     for (const read of await backend.log.readLog(log.positions, 0)) {
-      const { segment, seq } = read.position;
-      const verdict = checkHead(read, log.newest[segment]);
-      if (!verdict.ok) {
-        await this.#sales.broken(read, verdict.problem);
-        return 0;
-      }
-      if (read.head!.seq > seq) log.grow([segment]);
-      log.saw(segment, read);
+      const verdict = checkHead(read, log.newest[read.position.segment]);
+      if (!verdict.ok) return this.#sales.broken(read, verdict.problem);
+      log.saw(read.position.segment, read);
     }
+    log.growUnread();
     // Behind the check: segments that have to be built anew follow no state.
     if (pulse.state !== state) await followState(db, backend, id);
     else if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
-    return log.backlog;
   }
 
   /** Asked again under the lock: another may have built the sale since the sweep began. */
@@ -148,4 +191,10 @@ export class Sweep {
     ]);
     return row !== undefined && pulse?.generation !== row.generation;
   }
+}
+
+function backlogOf(logs: Iterable<SaleLog>): number {
+  let orders = 0;
+  for (const log of logs) orders += log.backlog;
+  return orders;
 }

@@ -18,6 +18,8 @@ export interface SyncEvents {
     salvagedOrders: number;
     loadedBuyers: number;
   }): void;
+  /** Units changed segments: the sale had become uneven, or somebody had begun to move them and not finished. */
+  transferred(info: { saleId: string; why: 'uneven' | 'unfinished'; moves: number; units: number }): void;
   /** Orders in the logs of all sales that are not in Postgres yet, as the last sweep saw them. */
   backlog(info: { orders: number }): void;
   /** One sale can't be worked on because of what the backend holds of it, or its rebuild failed; the others go on. */

@@ -2,9 +2,9 @@
  * Sync: carries every order from the order logs into Postgres.
  *
  * A loop of: read the logs that have grown -> apply a batch in one transaction, tell the watermarks, trim the logs
- * (applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown
+ * (apply/applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown
  * (hints.ts); a slow sweep over all sales makes up for lost hints (sweep.ts). Which sales this sync works on, and what
- * becomes of one that is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuilds.ts). When the loop leaves
+ * becomes of one that is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuild/rebuilds.ts). When the loop leaves
  * the processor to the buyers is in yielding.ts.
  *
  * Crash points. Before the transaction: nothing has happened. Between it and the trim: the cursors know; the entries
@@ -13,14 +13,15 @@
  */
 import type { LogRead } from '../engine/contract.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { Applier } from './applier.ts';
-import { type Batch, batchOf } from './batch.ts';
+import { Applier } from './apply/applier.ts';
+import { type Batch, batchOf } from './apply/batch.ts';
+import { checkChain } from './apply/log-chain.ts';
+import { WatermarkTeller } from './apply/watermark-teller.ts';
+import { Rebalancer } from './changes/rebalancer.ts';
 import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
-import { checkChain } from './log-chain.ts';
 import { Sweep } from './sweep.ts';
 import type { SyncStores } from './sync-stores.ts';
-import { WatermarkTeller } from './watermark-teller.ts';
 import { Yielding, type YieldingOptions } from './yielding.ts';
 
 const RETRY_FIRST_MS = 100;
@@ -34,6 +35,8 @@ const FIRST_ORDERS_PER_ENTRY = 16;
 export interface SyncOptions extends SyncStores {
   /** Orders in one transaction. */
   readonly batchRows: number;
+  /** Pause between two looks for uneven sales, in milliseconds; 0 or missing: never. */
+  readonly rebalanceEveryMs?: number;
   /** Missing: sync never lets the crowd go first. */
   readonly yielding?: YieldingOptions;
 }
@@ -45,8 +48,10 @@ export class Sync {
   readonly #sales: HeldSales;
   readonly #sweep: Sweep;
   readonly #applier: Applier;
+  readonly #rebalancer: Rebalancer;
   readonly #yielding: Yielding;
   #ordersPerEntry = FIRST_ORDERS_PER_ENTRY;
+  #isBehind = false;
   #stopping = false;
   #running: Promise<void> | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
@@ -56,13 +61,25 @@ export class Sync {
     this.#yielding = new Yielding(options.yielding ?? { isCrowded: () => false, maxMs: 0 });
     this.#teller = new WatermarkTeller(options.backend.log);
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
-    this.#sweep = new Sweep(options, this.#teller, this.#sales);
+    this.#sweep = new Sweep(
+      options,
+      this.#teller,
+      this.#sales,
+      () => this.#hints.wake(),
+      () => this.#yielding.awaited(monotonicMs()),
+    );
     this.#applier = new Applier(options, this.#teller, this.#sales, () => this.#hints.wake());
+    this.#rebalancer = new Rebalancer(options, this.#sales, options.rebalanceEveryMs ?? 0);
   }
 
   /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
   get ready(): Promise<void> {
     return this.#sweep.ready;
+  }
+
+  /** Whether the logs fill its batches: then orders wait for it. */
+  get isBehind(): boolean {
+    return this.#isBehind;
   }
 
   async start(): Promise<void> {
@@ -73,14 +90,16 @@ export class Sync {
       },
     });
     this.#running = this.#keepRunning();
+    this.#rebalancer.start();
   }
 
   /** Ends after the batches and the rebuilds under way. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#hints.close();
-    await this.#running;
+    await Promise.all([this.#running, this.#rebalancer.stop()]);
     await this.#unsubscribe?.();
+    await this.#sweep.stop();
     await this.#sales.stop();
   }
 
@@ -93,6 +112,7 @@ export class Sync {
       } catch (error) {
         await this.#applier.abandon();
         this.#options.events.crashed({ error, retryMs });
+        await this.#sweep.abandon();
         await this.#sweep.reportBacklog();
         await this.#sales.forget();
         await this.#hints.sleep(retryMs, 'none');
@@ -100,16 +120,13 @@ export class Sync {
       }
     }
     await this.#applier.settled();
+    await this.#sweep.abandon();
     await this.#teller.settled;
   }
 
   async #step(): Promise<void> {
     this.#applier.throwFailure();
-    if (this.#sweep.dueInMs <= 0) {
-      // It compares the cursors in Postgres with the logs.
-      await this.#applier.settled();
-      await this.#sweep.run();
-    }
+    if (this.#sweep.dueInMs <= 0) await this.#sweep.goOn(() => this.#applier.settled());
     const idle = this.#hints.isEmpty && !this.#sales.haveGrown;
     if (!idle && this.#yielding.mayYield(monotonicMs())) {
       await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#sweep.dueInMs), 'awaited');
@@ -120,7 +137,8 @@ export class Sync {
     }
     const { reads, isAll } = await this.#read();
     const batch = batchOf(reads, this.#options.batchRows);
-    if (isAll && batch.orders < this.#options.batchRows / 2) this.#yielding.drained();
+    this.#isBehind = !isAll || batch.orders >= this.#options.batchRows / 2;
+    if (!this.#isBehind) this.#yielding.drained();
     if (batch.orders > 0) {
       this.#noteSizes(batch);
       await this.#applier.begin(batch);
@@ -131,7 +149,8 @@ export class Sync {
 
   /**
    * Reads logs that have grown, no more of them than fill a batch: with hundreds, what did not fit would be read again for
-   * every batch. One in which something was found counts as grown still: there may be more.
+   * every batch. One in which something was found counts as grown until a batch has got to its end (SaleLog.reading): what
+   * is written behind that is hinted at.
    */
   async #read(): Promise<{ reads: LogRead[]; isAll: boolean }> {
     const entriesOfBatch = Math.ceil(this.#options.batchRows / this.#ordersPerEntry);

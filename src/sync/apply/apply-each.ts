@@ -1,0 +1,176 @@
+/**
+ * When the guard refuses a batch: what fits is sold, in log order, and what doesn't becomes an order with status
+ * `rejected` and a row in the outbox that takes it back out of the buyer's record. The result is that of trying order by
+ * order; the work is not, as most of a batch fits.
+ *
+ * Pieces are tried from the front, each behind a savepoint. One that is refused has changed nothing, and its first half
+ * is tried instead; after one that was applied, the next may be twice as long. So only what is refused is tried singly.
+ * Measured with 1,400 orders: one refused 0.02 s, all of them 1.0 s, every seventh 1.9 s; order by order 0.75, 1.8, 2.1 s.
+ *
+ * Why the result is the same: a piece is tried when all orders before it are decided, as it would be order by order. If it
+ * is applied as a whole, each of its orders would have been: stock only falls and what a buyer holds only grows with each
+ * order, so that what is within bounds at the end was so all along; and ids and keys that do not collide among all orders
+ * do not among some. If an order is refused, it was tried alone, and what stood in its way were those before it. Rejected
+ * orders hold no units and no key. All that they occupy is their id, so they may be written later than they are decided, but
+ * before an order of the same id is tried.
+ *
+ * Units: an order refused for want of stock had no unit in the truth, so none goes back to the segment. One refused for
+ * the limit did: its unit is still in `sales.stock`, and returns to the segment.
+ */
+import type { Knex } from 'knex';
+import type { Rejection, TakeOrder } from '../../engine/contract.ts';
+import { groupBy } from '../../engine/group-by.ts';
+import { nullableTexts, numbers, texts } from '../array-literal.ts';
+import { type Database, rows } from '../database.ts';
+import { despiteDeadlocks } from '../deadlock.ts';
+import { applySlices, GuardRefused } from './apply.ts';
+import { type Batch, type Slice, unitsOf } from './batch.ts';
+
+interface Line {
+  readonly slice: Slice;
+  readonly order: TakeOrder;
+}
+
+interface RefusedLine extends Line {
+  readonly reason: GuardRefused['reason'];
+}
+
+/** @returns the rejected orders by id, in log order. @throws CursorMoved or the database's error */
+export async function applyEach(db: Database, batch: Batch): Promise<Map<string, Rejection>> {
+  return despiteDeadlocks(() =>
+    db.transaction(async (trx) => {
+      const rejected = await sellEach(trx, batch.slices);
+      await applySlices(trx, [], batch.slices);
+      return rejected;
+    }),
+  );
+}
+
+/** The orders of the slices, without their cursors. @returns and throws as `applyEach` */
+export async function sellEach(
+  trx: Knex.Transaction,
+  slices: readonly Slice[],
+): Promise<Map<string, Rejection>> {
+  const lines = slices.flatMap((slice) =>
+    slice.entries.flatMap((entry) => entry.orders.map((order) => ({ slice, order }))),
+  );
+  const rejected = new Map<string, Rejection>();
+  const refused = new Map<string, RefusedLine>();
+  const writeRefused = async () => {
+    for (const rejection of await reject(trx, [...refused.values()])) {
+      rejected.set(rejection.orderId, rejection);
+    }
+    refused.clear();
+  };
+  let length = lines.length;
+  for (let at = 0; at < lines.length; ) {
+    const piece = lines.slice(at, at + length);
+    if (piece.some(({ order }) => refused.has(order.orderId))) await writeRefused();
+    const reason = await refusalOf(trx, piece);
+    if (reason === undefined) {
+      at += piece.length;
+      length = piece.length * 2;
+    } else if (piece.length > 1) {
+      length = Math.ceil(piece.length / 2);
+    } else {
+      refused.set(piece[0]!.order.orderId, { ...piece[0]!, reason });
+      at += 1;
+    }
+  }
+  await writeRefused();
+  return rejected;
+}
+
+/** Sells the whole piece, or nothing of it. @returns why it was refused; `undefined` if it was sold */
+async function refusalOf(
+  trx: Knex.Transaction,
+  piece: readonly Line[],
+): Promise<GuardRefused['reason'] | undefined> {
+  const slices = [...groupBy(piece, ({ slice }) => slice)].map(([slice, lines]) =>
+    withOnly(
+      slice,
+      lines.map(({ order }) => order),
+    ),
+  );
+  try {
+    await trx.transaction((savepoint) => applySlices(savepoint, slices, []));
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof GuardRefused)) throw error;
+    return error.reason;
+  }
+}
+
+/**
+ * An order that Postgres has already stands as it was decided then; an order of somebody else under the same id does not
+ * count as this one. If it was rejected then, or has ended since, it has been taken once more by one who asked again for it,
+ * and is taken back once more.
+ *
+ * @param refused no two of the same order id
+ */
+async function reject(trx: Knex.Transaction, refused: readonly RefusedLine[]): Promise<Rejection[]> {
+  if (refused.length === 0) return [];
+  const orders = [
+    numbers(refused.map(({ order }) => order.orderId)),
+    texts(refused.map(({ slice }) => slice.from.saleId)),
+    texts(refused.map(({ order }) => order.buyerId)),
+    numbers(refused.map(({ order }) => order.quantity)),
+  ];
+  await trx.raw(
+    `WITH written AS (
+       INSERT INTO orders
+         (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, idempotency_key, rejected_because)
+       SELECT r.id, s.id, r.buyer, r.quantity, 'rejected', s.per_buyer_limit = 1, r.key, r.reason
+       FROM unnest(?::bigint[], ?::text[], ?::text[], ?::integer[], ?::text[], ?::text[])
+         AS r (id, sale, buyer, quantity, key, reason)
+       JOIN sales s ON s.id = r.sale ON CONFLICT (order_id) DO NOTHING RETURNING order_id)
+     INSERT INTO order_events (kind, order_ids)
+       SELECT 'rejected', array_agg(order_id) FROM written HAVING count(*) > 0`,
+    [
+      ...orders,
+      nullableTexts(refused.map(({ order }) => order.key || null)),
+      texts(refused.map(({ reason }) => reason)),
+    ],
+  );
+  const decided = await rows<{ id: string; is_this: boolean; because: Rejection['reason'] | null }>(
+    trx,
+    `SELECT r.id::text,
+       CASE WHEN o.status IN ('cancelled', 'expired', 'refunded') THEN 'duplicate' ELSE o.rejected_because END AS because,
+       o.sale_id = r.sale AND o.buyer_id = r.buyer AND o.quantity = r.quantity AS is_this
+     FROM unnest(?::bigint[], ?::text[], ?::text[], ?::integer[]) AS r (id, sale, buyer, quantity)
+     JOIN orders o ON o.order_id = r.id`,
+    orders,
+  );
+  const reasons = new Map(decided.map((row) => [row.id, row.is_this ? row.because : 'duplicate']));
+  const rejected = refused.flatMap((line) => {
+    const because = reasons.get(line.order.orderId);
+    return because ? [{ ...line, because }] : [];
+  });
+  await takeBack(trx, rejected);
+  return rejected.map(({ order, because }) => ({ orderId: order.orderId, reason: because }));
+}
+
+async function takeBack(trx: Knex.Transaction, rejected: readonly RefusedLine[]): Promise<void> {
+  await trx.raw(
+    `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
+     SELECT r.*, s.generation FROM unnest(?::bigint[], ?::text[], ?::text[], ?::integer[], ?::text[])
+       AS r (id, sale, buyer, units, reason)
+     JOIN sales s ON s.id = r.sale
+     ON CONFLICT (order_id) DO UPDATE
+       SET units = excluded.units, reason = excluded.reason, generation = excluded.generation,
+         applied_at = NULL, created_at = now(),
+         units_before = CASE WHEN stock_returns.generation = excluded.generation
+           THEN stock_returns.units_before + stock_returns.units ELSE 0 END`,
+    [
+      numbers(rejected.map(({ order }) => order.orderId)),
+      texts(rejected.map(({ slice }) => slice.from.saleId)),
+      texts(rejected.map(({ order }) => order.buyerId)),
+      numbers(rejected.map(({ order, reason }) => (reason === 'stock' ? 0 : order.quantity))),
+      texts(rejected.map(({ reason }) => `rejected: ${reason}`)),
+    ],
+  );
+}
+
+function withOnly(slice: Slice, orders: readonly TakeOrder[]): Slice {
+  return { ...slice, entries: [{ ...slice.entries[0]!, orders }], units: unitsOf(orders) };
+}

@@ -1,0 +1,99 @@
+import type { KnownEntry, LogPosition, LogRead } from '../../engine/contract.ts';
+import type { Cursor } from '../cursors.ts';
+
+/**
+ * How far one sale's logs have been read and applied by this sync, and which of them may have more. What is read is
+ * applied soon; if that fails, the sale is forgotten, and its cursors are read again.
+ *
+ * What a log was seen to hold, it can't be without later, unless the backend has lost writes. So that is remembered, also
+ * by the next SaleLog of the sale: Postgres may be away for long, and the cursors know nothing of what came meanwhile.
+ */
+export class SaleLog {
+  readonly saleId: string;
+  readonly generation: number;
+  /** Behind the last entry that a batch holds. */
+  readonly #cursors: LogPosition[];
+  /** Orders that are applied. */
+  readonly #applied: number[];
+  /** The newest entries that were seen, be they applied or not. */
+  readonly #newest: KnownEntry[];
+  readonly #grown = new Set<number>();
+
+  /** @param before the SaleLog that this one takes the place of */
+  constructor(saleId: string, cursors: readonly Cursor[], before?: SaleLog) {
+    this.saleId = saleId;
+    this.generation = cursors[0]?.generation ?? 0;
+    this.#cursors = cursors.map(({ segment, generation, seq, tail }) => ({
+      saleId,
+      segment,
+      generation,
+      seq,
+      tail,
+    }));
+    this.#applied = cursors.map((cursor) => cursor.orders);
+    const seen = before?.generation === this.generation ? before.newest : [];
+    this.#newest = cursors.map((cursor, i) => newerOf(cursor, seen[i]));
+  }
+
+  get positions(): readonly LogPosition[] {
+    return this.#cursors;
+  }
+
+  get hasGrown(): boolean {
+    return this.#grown.size > 0;
+  }
+
+  /** By segment. */
+  get newest(): readonly KnownEntry[] {
+    return this.#newest;
+  }
+
+  /** Orders that the logs were seen to hold beyond the cursors. */
+  get backlog(): number {
+    return this.#newest.reduce((sum, { orders }, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);
+  }
+
+  grow(segments: Iterable<number>): void {
+    for (const segment of segments) if (segment < this.#cursors.length) this.#grown.add(segment);
+  }
+
+  /** All logs that were seen to hold more than was read. */
+  growUnread(): void {
+    for (const [segment, { seq }] of this.#newest.entries()) {
+      if (seq > this.#cursors[segment]!.seq) this.#grown.add(segment);
+    }
+  }
+
+  /**
+   * The positions of logs that have grown, at most `most`, those first that have waited longest. They count as read from
+   * now on, so that later hints are not missed.
+   */
+  takeGrown(most: number): LogPosition[] {
+    const segments = [...this.#grown].slice(0, most);
+    for (const segment of segments) this.#grown.delete(segment);
+    return segments.map((segment) => this.#cursors[segment]!);
+  }
+
+  saw(segment: number, { head, entries }: LogRead): void {
+    const last = entries.at(-1);
+    const read = last && { seq: last.seq, tail: last.tail, orders: last.ordersSoFar };
+    this.#newest[segment] = newerOf(newerOf(this.#newest[segment]!, head), read);
+  }
+
+  /** The entries up to here are in a batch that is being applied. A log that is known to hold no more is left alone. */
+  reading(to: LogPosition): void {
+    this.#cursors[to.segment] = to;
+    if (this.#newest[to.segment]!.seq <= to.seq) this.#grown.delete(to.segment);
+  }
+
+  /** A batch is in Postgres. The sale may have been forgotten meanwhile, and its cursors read from before that. */
+  applied(to: LogPosition, orders: number): void {
+    if (to.generation !== this.generation) return;
+    if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;
+    this.#applied[to.segment] = Math.max(this.#applied[to.segment]!, orders);
+  }
+}
+
+function newerOf(known: KnownEntry, other: KnownEntry | undefined): KnownEntry {
+  return other && other.seq > known.seq ? other : known;
+}

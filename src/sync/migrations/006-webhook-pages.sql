@@ -1,0 +1,18 @@
+-- What waits for the shop's webhook. The relay moves each row of the outbox here, cut into pages, in the transaction that
+-- removes it there: a page is what is delivered, tried again, and at last laid aside, as a whole.
+
+CREATE TABLE webhook_pages (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  outbox_id bigint NOT NULL,
+  before integer NOT NULL CHECK (before >= 0),
+  kind text COLLATE "C" NOT NULL,
+  order_ids bigint[] NOT NULL,
+  happened_at timestamptz NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  failed_with text,
+  dead_at timestamptz
+);
+COMMENT ON COLUMN webhook_pages.before IS 'Events of that outbox row which come before this page.';
+COMMENT ON COLUMN webhook_pages.dead_at IS 'When it was given up, after as many attempts as the settings allow.';
+CREATE INDEX webhook_pages_waiting ON webhook_pages (id) WHERE dead_at IS NULL;
+CREATE INDEX webhook_pages_dead ON webhook_pages (id) WHERE dead_at IS NOT NULL;

@@ -1,0 +1,85 @@
+import { type Database, rows } from '../database.ts';
+import type { Order, OrderStatus, PayType } from './order-operations.ts';
+
+const MAX_ORDER_ID = 2n ** 63n - 1n;
+
+/** False for what can't be an order id: Postgres need not be asked. */
+export function isOrderId(text: string): boolean {
+  return /^\d{1,19}$/.test(text) && BigInt(text) <= MAX_ORDER_ID;
+}
+
+/** A row of `orders`. */
+export interface OrderRow {
+  order_id: string;
+  sale_id: string;
+  buyer_id: string;
+  quantity: number;
+  status: OrderStatus;
+  pay_type: PayType | null;
+  committed_at: Date;
+  expires_at: Date | null;
+  paid_at: Date | null;
+  redeemed_at: Date | null;
+  refunded_at: Date | null;
+  cancelled_at: Date | null;
+  expired_at: Date | null;
+  refund_due_at: Date | null;
+  retaken_by: string | null;
+}
+
+/** The order as it is in Postgres; an order that is only in its log is not there yet. */
+export async function readOrder(db: Database, orderId: string): Promise<Order | undefined> {
+  const [row] = await rows<OrderRow>(db, 'SELECT * FROM orders WHERE order_id = ?', [orderId]);
+  return row && orderOf(row);
+}
+
+export function orderOf(row: OrderRow): Order {
+  const time = (at: Date | null) => at?.toISOString();
+  return {
+    orderId: row.order_id,
+    saleId: row.sale_id,
+    buyerId: row.buyer_id,
+    quantity: row.quantity,
+    status: row.status,
+    payType: row.pay_type ?? undefined,
+    committedAt: row.committed_at.toISOString(),
+    expiresAt: time(row.expires_at),
+    paidAt: time(row.paid_at),
+    redeemedAt: time(row.redeemed_at),
+    refundedAt: time(row.refunded_at),
+    cancelledAt: time(row.cancelled_at),
+    expiredAt: time(row.expired_at),
+    refundDue: isRefundDue(row) || undefined,
+    retakenBy: row.retaken_by ?? undefined,
+  };
+}
+
+function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
+  return refund_due_at !== null && refunded_at === null;
+}
+
+/** Refunds that are listed at once, the oldest ones. */
+const REFUNDS_PAGE = 1_000;
+
+/** Orders that were paid too late and whose payments are still to be refunded, the longest due first. */
+export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
+  const found = await rows<OrderRow>(
+    db,
+    `SELECT * FROM orders WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL AND sale_id = coalesce(?, sale_id)
+     ORDER BY refund_due_at, order_id LIMIT ?`,
+    [saleId ?? null, REFUNDS_PAGE],
+  );
+  return found.map(orderOf);
+}
+
+const RECENT_SALES = 1_000;
+
+/** Sales whose logs may still hold orders that Postgres does not have, the newest first. */
+export async function readRecentSaleIds(db: Database): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    db,
+    `SELECT id FROM sales WHERE generation > 0 ORDER BY state = 'closed', created_at DESC LIMIT ?`,
+    [RECENT_SALES],
+  );
+  return found.map((row) => row.id);
+}
