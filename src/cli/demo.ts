@@ -9,13 +9,13 @@ import { type CommandSpec, type Invocation, settingsOf } from './command.ts';
 import { sendCrowd } from './demo/crowd.ts';
 import { demoDataDir, removeDemoDataDir } from './demo/data-dir.ts';
 import { judge } from './demo/judge.ts';
-import { progressBar } from './demo/progress.ts';
 import { type DemoReport, demoExitCode, demoReport, demoText } from './demo/report.ts';
 import { type Scenario, scenarioFrom, scenarioOptions } from './demo/scenario.ts';
 import { curlSession } from './demo/session.ts';
 import { settle } from './demo/settle.ts';
 import { EXIT_FAILED, type ExitCode } from './explain.ts';
 import { note, plural, print, printJson } from './output.ts';
+import { progressBar } from './progress.ts';
 import { type Interruption, watchSignals } from './signals.ts';
 
 const ownDataDir = demoDataDir();
@@ -88,7 +88,7 @@ async function runScenario(
     `Sale ${saleId}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
       `${plural(concurrency, 'client')} for ${plural(buyers, 'buyer')} (seed ${seed}) …`,
   );
-  const bar = progressBar(requests);
+  const bar = progressBar(requests, 'requests');
   const crowd = await sendCrowd({ url: node.publicUrl, saleId, scenario }, signal, bar.update).finally(
     bar.stop,
   );

@@ -9,8 +9,8 @@ import { invokedAs } from './invoked-as.ts';
 
 export const EXIT_OK = 0;
 export const EXIT_FAILED = 1;
-export const EXIT_USAGE = 2;
-export const EXIT_INTERRUPTED = 130;
+const EXIT_USAGE = 2;
+const EXIT_INTERRUPTED = 130;
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | typeof EXIT_INTERRUPTED;
 

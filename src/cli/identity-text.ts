@@ -1,4 +1,4 @@
-import type { Identity, Term, VerifyReport } from '../sync/operations.ts';
+import type { Cause, Identity, Term, VerifyReport } from '../sync/operations.ts';
 import { plural } from './output.ts';
 
 /** Both sides of an equation, term by term: `100 initial + 0 movements = 40 stock + 60 in live orders`. */
@@ -12,15 +12,36 @@ function sideText(terms: readonly Term[]): string {
   return terms.map(({ name, units }) => `${units} ${name}`).join(' + ') || '0';
 }
 
-/** A report as lines: verdict, equations, findings. */
+const CAUSES: Readonly<Record<Cause, string>> = {
+  in_flight: 'in flight',
+  return_pending: 'return pending',
+  top_up_pending: 'top-up pending',
+  withdrawal_pending: 'withdrawal under way',
+  transfer_pending: 'transfer pending',
+  change_pending: 'change pending',
+  rebuild_pending: 'rebuild pending',
+  lost_entries: 'lost log entries',
+  foreign_redis: 'foreign write in Redis',
+  foreign_postgres: 'foreign write in Postgres',
+  unexplained: 'unexplained',
+};
+
+/** A report as lines: verdict, equations, differences with their causes, repairs. */
 export function reportText(report: VerifyReport): string {
   const orders = `${plural(report.committedOrders, 'order')} of ${plural(report.distinctBuyers, 'buyer')}`;
   return [
     `${report.saleId}: ${report.ok ? 'ok' : 'FAILED'}, ${orders}`,
     ...report.identities.map((identity) => `  ${identity.name}: ${identityText(identity)}`),
-    ...report.findings.map((finding) => `  found: ${finding}`),
+    ...report.differences.map(
+      ({ cause, isFault, what }) => `  ${isFault ? 'found' : 'under way'}: ${what} (${CAUSES[cause]})`,
+    ),
+    // What was not done says so itself.
+    ...(report.repairs ?? []).map(({ done, what }) => `  ${done ? 'mended: ' : ''}${what}`),
     ...(report.rejectedOrders === 0
       ? []
       : [`  ${plural(report.rejectedOrders, 'order')} rejected by the guard in Postgres`]),
+    ...(report.lostOrders === 0
+      ? []
+      : [`  ${plural(report.lostOrders, 'order')} at least lost by Redis for good`]),
   ].join('\n');
 }

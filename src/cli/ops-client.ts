@@ -1,204 +1,146 @@
-/** The sale operations, done by a running node that is asked through its ops port. */
-import { Agent, request } from 'undici';
+/** What operators do with sales, orders and events, done by a running node that is asked through its ops port. */
 import type { Config } from '../config/config.ts';
-import { httpUrl, reachableHost } from '../config/hosts.ts';
-import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
-import { findOpsToken, opsTokenFile } from '../config/ops-token.ts';
-import type { SaleState } from '../engine/contract.ts';
-import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import {
-  SaleExists,
-  type SaleOperations,
-  type SaleStatus,
-  UnknownSale,
-  type VerifyReport,
-  WrongState,
+import { VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
+import { type Author, changeToJson, type SaleAction, type SaleChange } from '../engine/sale-change.ts';
+import type { RebalanceOptions, RebalanceReport } from '../sync/changes/rebalance.ts';
+import type { DeadLetters, EventOperations } from '../sync/events/event-operations.ts';
+import type { DeadLetter } from '../sync/events/webhook-queue.ts';
+import type {
+  LedgerEntry,
+  SaleOperations,
+  SaleStatus,
+  VerifyOptions,
+  VerifyReport,
 } from '../sync/operations.ts';
-import { invokedAs } from './invoked-as.ts';
+import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
+import type { Recovery } from '../sync/rebuild/recovery.ts';
+import { type Call, OpsConnection, type Problem } from './ops-connection.ts';
 
-const CONNECT_TIMEOUT_MS = 3_000;
-/** The node gives up first and says why; this is for one that says nothing. */
-const ANSWER_MARGIN_MS = 10_000;
+/** What each change does to a sale, for the error that says it can't be done. */
+const DONE: Readonly<Record<SaleAction, string>> = {
+  pause: 'paused',
+  resume: 'resumed',
+  close: 'closed',
+  'top-up': 'topped up',
+  withdraw: 'withdrawn from',
+  window: 'given another window',
+  resize: 'resized',
+};
 
-/** Nobody answers at the ops port, or somebody who is not a Stockade node does. */
-export class NoNode extends StockadeError {
-  constructor(message: string, cause?: unknown) {
-    super('no_node', message, { cause });
-  }
-}
-
-/** The node does not take the token. */
-export class TokenRefused extends StockadeError {
-  constructor(message: string) {
-    super('token_refused', message);
-  }
-}
-
-interface Problem {
-  readonly code?: string;
-  readonly title?: string;
-  readonly detail?: string;
-  readonly faults?: readonly { field: string; problem: string }[];
-  /** With `wrong_state`: the state that the sale is in. */
-  readonly state?: SaleState;
-}
-
-interface Call {
-  readonly method: 'GET' | 'POST' | 'PATCH';
-  readonly path: string;
-  readonly body?: unknown;
-  /** The sale it is about, for the error that names it. */
-  readonly saleId?: string;
-  /** What it does to that sale, for the error that says it can't be done. */
-  readonly wanted?: string;
-  /** When the node gives up, if not after OPERATION_DEADLINE_MS. */
-  readonly deadlineMs?: number;
-}
-
-const DONE = { pause: 'paused', resume: 'resumed', close: 'closed' } as const;
-
-export function opsUrlOf({
-  opsUrl,
-  opsHost,
-  opsPort,
-}: Pick<Config, 'opsUrl' | 'opsHost' | 'opsPort'>): string {
-  return opsUrl ? opsUrl.reveal().replace(/\/+$/, '') : httpUrl(reachableHost(opsHost), opsPort);
-}
-
-export class OpsClient implements SaleOperations {
-  readonly #url: string;
-  readonly #token: string | undefined;
-  readonly #tokenSource: string;
-  readonly #agent = new Agent({
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    bodyTimeout: ANSWER_MARGIN_MS,
-  });
+export class OpsClient implements SaleOperations, OrderOperations, EventOperations {
+  readonly #connection: OpsConnection;
 
   constructor(config: Config) {
-    this.#url = opsUrlOf(config);
-    this.#token = findOpsToken(config);
-    this.#tokenSource = config.opsToken ? 'OPS_TOKEN' : opsTokenFile(config);
+    this.#connection = new OpsConnection(config);
   }
 
   create(input: unknown): Promise<SaleStatus> {
     const saleId = String((input as { id?: unknown } | null)?.id);
-    return this.#call({ method: 'POST', path: '/v1/sales', body: input, saleId });
+    return this.#connection.call({ method: 'POST', path: '/v1/sales', body: input, saleId });
   }
 
   async list(): Promise<SaleStatus[]> {
-    return (await this.#call<{ sales: SaleStatus[] }>({ method: 'GET', path: '/v1/sales' })).sales;
+    return (await this.#connection.call<{ sales: SaleStatus[] }>({ method: 'GET', path: '/v1/sales' })).sales;
   }
 
   show(saleId: string): Promise<SaleStatus> {
-    return this.#call({ method: 'GET', path: pathOf(saleId), saleId });
+    return this.#connection.call({ method: 'GET', path: pathOf(saleId), saleId });
   }
 
-  pause(saleId: string): Promise<SaleStatus> {
-    return this.#change(saleId, 'pause');
+  change(saleId: string, change: SaleChange, { actor, reason }: Author): Promise<SaleStatus> {
+    return this.#connection.call({
+      method: 'PATCH',
+      path: pathOf(saleId),
+      body: { ...changeToJson(change), ...(reason === '' ? {} : { reason }) },
+      saleId,
+      wanted: DONE[change.action],
+      operator: actor,
+    });
   }
 
-  resume(saleId: string): Promise<SaleStatus> {
-    return this.#change(saleId, 'resume');
+  async ledger(saleId: string): Promise<LedgerEntry[]> {
+    const path = `${pathOf(saleId)}/ledger`;
+    return (await this.#connection.call<{ ledger: LedgerEntry[] }>({ method: 'GET', path, saleId })).ledger;
   }
 
-  close(saleId: string): Promise<SaleStatus> {
-    return this.#change(saleId, 'close');
-  }
-
-  verify(saleId: string): Promise<VerifyReport> {
+  verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport> {
     const path = `${pathOf(saleId)}/verify`;
-    return this.#call({ method: 'POST', path, saleId, deadlineMs: VERIFY_DEADLINE_MS });
+    const body = options?.repair ? { body: { repair: true } } : {};
+    return this.#connection.call({ method: 'POST', path, saleId, deadlineMs: VERIFY_DEADLINE_MS, ...body });
+  }
+
+  recover(saleId: string): Promise<Recovery> {
+    return this.#connection.call({ method: 'POST', path: `${pathOf(saleId)}/recover`, saleId });
+  }
+
+  recovery(saleId: string): Promise<Recovery> {
+    return this.#connection.call({ method: 'GET', path: `${pathOf(saleId)}/recover`, saleId });
+  }
+
+  rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
+    return this.#connection.call({
+      method: 'POST',
+      path: `${pathOf(saleId)}/rebalance`,
+      body: options,
+      saleId,
+    });
+  }
+
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#order({ method: 'GET', path: orderPathOf(orderId) });
+  }
+
+  changeOrder(orderId: string, { kind, ...body }: OrderChange): Promise<OrderOutcome> {
+    return this.#order({ method: 'POST', path: `${orderPathOf(orderId)}/${kind}`, body });
+  }
+
+  async refundsDue(saleId?: string): Promise<Order[]> {
+    const query = saleId === undefined ? '' : `?saleId=${encodeURIComponent(saleId)}`;
+    const path = `/v1/refunds-due${query}`;
+    return (
+      await this.#connection.call<{ orders: Order[] }>({ method: 'GET', path, ...(saleId && { saleId }) })
+    ).orders;
+  }
+
+  async deadLetters(): Promise<DeadLetters> {
+    const path = '/v1/events/dead';
+    const { total, dead } = await this.#connection.call<{ total: number; dead: DeadLetter[] }>({
+      method: 'GET',
+      path,
+    });
+    return { total, listed: dead };
+  }
+
+  async resendDeadLetter(id: string): Promise<void> {
+    const path = `/v1/events/dead/${encodeURIComponent(id)}/resend`;
+    await this.#connection.call({ method: 'POST', path });
+  }
+
+  async resendAllDeadLetters(): Promise<number> {
+    const path = '/v1/events/dead/resend';
+    return (await this.#connection.call<{ resent: number }>({ method: 'POST', path })).resent;
   }
 
   /** Closes the connections; not to be confused with closing a sale. */
   disconnect(): Promise<void> {
-    return this.#agent.close();
+    return this.#connection.close();
   }
 
-  #change(saleId: string, action: keyof typeof DONE): Promise<SaleStatus> {
-    return this.#call({
-      method: 'PATCH',
-      path: pathOf(saleId),
-      body: { action },
-      saleId,
-      wanted: DONE[action],
-    });
-  }
-
-  async #call<T>(call: Call): Promise<T> {
-    const { status, body } = await this.#send(call);
-    if (status >= 200 && status < 300 && body !== undefined) return body as T;
-    throw this.#errorFrom(call, status, body as Problem | undefined);
-  }
-
-  async #send({
-    method,
-    path,
-    body,
-    deadlineMs = OPERATION_DEADLINE_MS,
-  }: Call): Promise<{ status: number; body: unknown }> {
-    try {
-      const answer = await request(`${this.#url}${path}`, {
-        dispatcher: this.#agent,
-        headersTimeout: deadlineMs + ANSWER_MARGIN_MS,
-        method,
-        headers: {
-          accept: 'application/json',
-          ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        body: body === undefined ? null : JSON.stringify(body),
-      });
-      return { status: answer.statusCode, body: parseJson(await answer.body.text()) };
-    } catch (error) {
-      throw this.#unreachable(error);
-    }
-  }
-
-  #unreachable(error: unknown): NoNode {
-    const code = (error as { code?: string }).code;
-    const found =
-      code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
-    return new NoNode(
-      `${found} at ${withoutUser(this.#url)}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
-        'or set both REDIS_URL and DATABASE_URL to work without a node',
-    );
-  }
-
-  #errorFrom(
-    { saleId = '', wanted = 'changed' }: Call,
-    status: number,
-    problem: Problem | undefined,
-  ): StockadeError {
-    const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
-    if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
-    if (problem?.code === undefined) {
-      return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
-    }
-    switch (problem.code) {
-      case 'unknown_sale':
-        return new UnknownSale(saleId);
-      case 'sale_exists':
-        return new SaleExists(saleId);
-      case 'wrong_state':
-        return problem.state
-          ? new WrongState(saleId, problem.state, wanted)
-          : new StockadeError('wrong_state', detail);
-      case 'invalid_request':
-        return new InvalidInput(
-          'the request is not valid',
-          problem.faults ?? [{ field: 'it', problem: detail }],
-        );
+  /** What leaves nothing decided is thrown, as it says why. */
+  async #order(call: Call): Promise<OrderOutcome> {
+    const { status, body } = await this.#connection.send(call);
+    if (status === 200 && body !== undefined) return doneFrom(body as DoneOrder);
+    const problem = body as Problem | undefined;
+    switch (problem?.code) {
+      case 'unknown_order':
+        return { code: 'unknown_order' };
+      case 'wrong_status':
+        return { code: 'wrong_status', orderStatus: problem.orderStatus! };
+      case 'expired':
+        return { code: 'expired', refundDue: problem.refundDue! };
       default:
-        return new StockadeError(problem.code, detail);
+        throw this.#connection.errorFrom(call, status, problem);
     }
-  }
-
-  #aboutToken(): string {
-    const where = `the node at ${withoutUser(this.#url)}`;
-    return this.#token === undefined
-      ? `${where} wants a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`
-      : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`;
   }
 }
 
@@ -206,15 +148,12 @@ function pathOf(saleId: string): string {
   return `/v1/sales/${encodeURIComponent(saleId)}`;
 }
 
-function withoutUser(text: string): string {
-  const url = new URL(text);
-  return `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
+function orderPathOf(orderId: string): string {
+  return `/v1/orders/${encodeURIComponent(orderId)}`;
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+type DoneOrder = Order & { readonly retaken?: true; readonly replaces?: string };
+
+function doneFrom({ retaken: _, replaces, ...order }: DoneOrder): OrderOutcome {
+  return { code: 'done', order, ...(replaces !== undefined && { replaces }) };
 }

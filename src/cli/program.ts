@@ -3,19 +3,24 @@ import { Command } from 'commander';
 import { addCommand } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
+import { EVENT_COMMANDS } from './events/commands.ts';
 import { EXIT_OK, type ExitCode } from './explain.ts';
 import { invokedAs } from './invoked-as.ts';
 import { migrate } from './migrate.ts';
-import { closeSale, pauseSale, resumeSale } from './sale/change-state.ts';
+import { ORDER_COMMANDS } from './order/commands.ts';
+import { rebalance } from './rebalance.ts';
+import { recover } from './recover.ts';
+import { CHANGE_COMMANDS } from './sale/change.ts';
 import { createSale } from './sale/create.ts';
+import { saleLedger } from './sale/ledger.ts';
 import { listSales } from './sale/list.ts';
 import { showSale } from './sale/show.ts';
 import { serve } from './serve.ts';
 import { sync } from './sync.ts';
 import { verify } from './verify.ts';
 
-const COMMANDS = [serve, demo, migrate, sync, verify, doctor];
-const SALE_COMMANDS = [createSale, listSales, showSale, pauseSale, resumeSale, closeSale];
+const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor];
+const SALE_COMMANDS = [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger];
 
 const OUTRO = `
 Settings come from flags, then the environment, then defaults; \`stockade serve --help\` shows all of them.
@@ -49,6 +54,16 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     .summary('create, list, show and steer sales')
     .description('Create, list, show and steer sales.');
   for (const spec of SALE_COMMANDS) addCommand(sale, spec, finished);
+  const order = program
+    .command('order')
+    .summary('show, pay, cancel, redeem and refund orders')
+    .description('Show, pay, cancel, redeem and refund orders.');
+  for (const spec of ORDER_COMMANDS) addCommand(order, spec, finished);
+  const events = program
+    .command('events')
+    .summary('list and re-send order events that the webhook has not taken')
+    .description('List and re-send order events that the webhook has not taken.');
+  for (const spec of EVENT_COMMANDS) addCommand(events, spec, finished);
   await program.parseAsync(argv);
   return exitCode;
 }

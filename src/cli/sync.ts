@@ -14,7 +14,9 @@ export const sync: CommandSpec = {
     'For nodes that run with SYNC=off. Any number of these may run at once: they share the work out, and take over ' +
     'from one another. Serves /metrics, /healthz and /readyz at the ops port; beside a node on the same machine it ' +
     'needs an OPS_PORT of its own.',
-  settings: settingsOf('Stores', 'Operators', 'Sync', 'Process').filter((name) => !WITHOUT.has(name)),
+  settings: settingsOf('Stores', 'Operators', 'Sync', 'Events', 'Process').filter(
+    (name) => !WITHOUT.has(name),
+  ),
   examples: [
     'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade sync --ops-port 9091',
   ],

@@ -1,32 +1,108 @@
-import type { SaleOperations, VerifyReport } from '../sync/operations.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Option } from 'commander';
+import { StockadeError } from '../engine/errors.ts';
+import type { SaleOperations, VerifyOptions, VerifyReport } from '../sync/operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
-import { EXIT_FAILED, EXIT_OK } from './explain.ts';
+import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './explain.ts';
 import { reportText } from './identity-text.ts';
 import { withOperations } from './open-operations.ts';
-import { print, printJson } from './output.ts';
+import { note, print, printJson } from './output.ts';
+import { watchSignals } from './signals.ts';
+import { VerifyAlarms } from './verify-alarms.ts';
+
+const WATCH_EVERY_S = 5;
+const MAX_WATCH_S = 86_400;
 
 export const verify: CommandSpec = {
   name: 'verify [sale]',
   summary: 'prove that no unit was lost or sold twice, for one sale or all',
   details:
     'Counts every unit: unsold and sold in Postgres against what the sale began with, and the unsold ones against ' +
-    'the segments, the order logs and what is on its way between them. Exit code 1 if an equation does not hold.',
+    'the segments, the order logs and what is on its way between them. Each difference is named with its cause. Exit ' +
+    'code 1 if something is found that must not be.\n\n' +
+    '--repair mends what has a proven cause in Redis, says what it did, and looks again; Postgres is never changed but ' +
+    'for what was under way there. --watch looks again and again until Ctrl-C, also while the sale is sold; exit code 1 ' +
+    'if any look has found a fault. With --json it prints one object per look.',
+  options: [
+    new Option('--repair', 'mend what has a proven cause'),
+    new Option('--watch', 'look again and again until Ctrl-C'),
+    new Option('--every <seconds>', 'seconds between two looks of --watch, 1 to 86400').default(
+      WATCH_EVERY_S,
+    ),
+  ],
   settings: SALE_SETTINGS,
   defaults: QUIET,
-  examples: ['stockade verify', 'stockade verify tickets', 'stockade verify tickets --json'],
-  async run({ config, log, json, args }) {
-    const [saleId] = args;
-    const reports = await withOperations({ config, log }, (operations) => verifySales(operations, saleId));
-    const ok = reports.every((report) => report.ok);
-    if (json) printJson(saleId === undefined ? { ok, sales: reports } : reports[0]!);
-    else print(reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n'));
-    return ok ? EXIT_OK : EXIT_FAILED;
+  examples: [
+    'stockade verify',
+    'stockade verify tickets --json',
+    'stockade verify tickets --watch --every 10',
+    'stockade verify tickets --repair',
+  ],
+  async run({ config, log, json, args, options }) {
+    const what = { saleId: args[0], repair: options.repair === true };
+    const everyS = parseSeconds(options.every);
+    return withOperations({ config, log }, async (operations) => {
+      if (options.watch === true) return watch(operations, what, everyS, json);
+      const reports = await verifySales(operations, what);
+      const ok = reports.every((report) => report.ok);
+      if (json) printJson(what.saleId === undefined ? { ok, sales: reports } : reports[0]!);
+      else print(reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n'));
+      return ok ? EXIT_OK : EXIT_FAILED;
+    });
   },
 };
 
-async function verifySales(operations: SaleOperations, saleId: string | undefined): Promise<VerifyReport[]> {
+interface Wanted extends VerifyOptions {
+  /** `undefined`: all. */
+  readonly saleId: string | undefined;
+}
+
+function parseSeconds(text: unknown): number {
+  const seconds = Number(text);
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_WATCH_S) return seconds;
+  throw new UsageError(
+    `--every must be a whole number of seconds, 1 to ${MAX_WATCH_S}; it is ${String(text)}`,
+  );
+}
+
+async function verifySales(operations: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
   const ids = saleId === undefined ? (await operations.list()).map((sale) => sale.id) : [saleId];
   const reports: VerifyReport[] = [];
-  for (const id of ids) reports.push(await operations.verify(id));
+  for (const id of ids) reports.push(await operations.verify(id, repair ? { repair } : {}));
   return reports;
 }
+
+/** Looks until a signal. A store or a node that is away for a while is no fault of the sale: it is noted, and asked again. */
+async function watch(
+  operations: SaleOperations,
+  wanted: Wanted,
+  everyS: number,
+  json: boolean,
+): Promise<ExitCode> {
+  const interruption = watchSignals();
+  const alarms = new VerifyAlarms(everyS);
+  let code: ExitCode = EXIT_OK;
+  try {
+    for (let isFirst = true; !interruption.signal.aborted; isFirst = false) {
+      const at = new Date().toISOString();
+      try {
+        const reports = await verifySales(operations, wanted);
+        const isAlarm = reports.filter((report) => alarms.isAlarm(report)).length > 0;
+        if (isAlarm) code = EXIT_FAILED;
+        if (json) printJson({ at, ok: !isAlarm, sales: reports });
+        else
+          print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
+      } catch (error) {
+        if (isFirst || !isAway(error)) throw error;
+        note(`${at} not looked: ${describe(error)}`);
+      }
+      await delay(everyS * 1_000, undefined, { signal: interruption.signal }).catch(() => {});
+    }
+    return code;
+  } finally {
+    interruption.release();
+  }
+}
+
+const isAway = (error: unknown) =>
+  !(error instanceof StockadeError) || error.code === 'unavailable' || error.code === 'no_node';

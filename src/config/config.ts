@@ -32,9 +32,17 @@ export interface Config {
   readonly laneCapacity: number;
   readonly logBacklogMax: number;
   readonly strategy: 'script' | 'lock';
+  readonly lockWork: string | undefined;
   readonly sync: boolean;
   readonly syncBatchRows: number;
   readonly syncYieldMs: number;
+  readonly rebalanceEveryMs: number;
+  readonly eventsStreamMax: number;
+  readonly eventsYieldMs: number;
+  readonly webhookUrl: SecretUrl | undefined;
+  readonly webhookSecret: Secret | undefined;
+  readonly webhookTimeoutMs: number;
+  readonly webhookMaxAttempts: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   readonly shutdownGraceMs: number;
 }
@@ -115,7 +123,8 @@ function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): 
 /** A wrong value may still be a secret: a password in a mistyped URL, a key that lacks a character. */
 function shown(name: SettingName, value: unknown): string {
   const text = String(value);
-  if (name === 'jwtSecret' || name === 'opsToken') return `${text.length} characters long`;
+  if (name === 'jwtSecret' || name === 'opsToken' || name === 'webhookSecret')
+    return `${text.length} characters long`;
   if (name.endsWith('Url')) return withoutPassword(text);
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

@@ -49,6 +49,20 @@ export const relations: readonly Relation[] = [
         : undefined,
   },
   {
+    of: ['webhookUrl', 'webhookSecret'],
+    broken: ({ webhookUrl, webhookSecret }) =>
+      webhookUrl !== undefined && webhookSecret === undefined
+        ? 'is set, but there is no key to sign what is sent there: set WEBHOOK_SECRET'
+        : undefined,
+  },
+  {
+    of: ['lockWork', 'strategy'],
+    broken: ({ lockWork, strategy }) =>
+      lockWork !== undefined && strategy !== 'lock'
+        ? 'is set, but it is done under the locks of STRATEGY=lock: set that too'
+        : undefined,
+  },
+  {
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
     broken: ({ takeTimeoutMs, requestDeadlineMs }) =>
       takeTimeoutMs >= requestDeadlineMs

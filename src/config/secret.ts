@@ -32,8 +32,8 @@ export class Secret {
 
 /** A URL that may hold a password; it is shown with `***` in its place. */
 export class SecretUrl extends Secret {
-  constructor(url: string) {
-    super(url, withoutPassword(url));
+  constructor(url: string, shown = withoutPassword(url)) {
+    super(url, shown);
   }
 }
 

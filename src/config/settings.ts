@@ -6,9 +6,18 @@ import { availableParallelism } from 'node:os';
 import type { z } from 'zod';
 import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
+import { redisUrl } from './redis-urls.ts';
 import { either, host, matching, oneOf, secret, text, url, whole } from './schemas.ts';
 
-export type SettingGroup = 'Stores' | 'Listening' | 'Buyers' | 'Operators' | 'Limits' | 'Sync' | 'Process';
+export type SettingGroup =
+  | 'Stores'
+  | 'Listening'
+  | 'Buyers'
+  | 'Operators'
+  | 'Limits'
+  | 'Sync'
+  | 'Events'
+  | 'Process';
 
 export interface Setting<T> {
   readonly env: string;
@@ -34,10 +43,11 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'REDIS_URL',
     flag: '--redis-url <url>',
     group: 'Stores',
-    schema: url('redis:', 'rediss:'),
+    schema: redisUrl,
     fallback: undefined,
     fallbackText: 'the in-process backend',
-    description: 'Redis that holds the stock and the order logs. Needed for more than one worker or node.',
+    description:
+      'Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`). Needed for more than one worker or node.',
   },
   databaseUrl: {
     env: 'DATABASE_URL',
@@ -224,6 +234,15 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     description:
       "How units are taken: `script`, or `lock` for the same under the segment's lock. `lock` needs `REDIS_URL`.",
   },
+  lockWork: {
+    env: 'LOCK_WORK',
+    flag: '--lock-work <file>',
+    group: 'Limits',
+    schema: text,
+    fallback: undefined,
+    description:
+      "A JavaScript module whose export `inside` does the shop's own work under the lock, and may refuse orders. Needs `STRATEGY=lock`.",
+  },
   sync: {
     env: 'SYNC',
     flag: '--sync <on|off>',
@@ -250,6 +269,65 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 15_000,
     description:
       'How long orders may lie in the logs while this node is busy with buyers and none of them waits for a commit; 0: never.',
+  },
+  rebalanceEveryMs: {
+    env: 'REBALANCE_EVERY_MS',
+    flag: '--rebalance-every-ms <n>',
+    group: 'Sync',
+    schema: whole(0, 3_600_000),
+    fallback: 1_000,
+    description:
+      'How often sales are looked at whose segments may have become uneven, to even them out before buyers wait for it; 0: never.',
+  },
+  eventsStreamMax: {
+    env: 'EVENTS_STREAM_MAX',
+    flag: '--events-stream-max <n>',
+    group: 'Events',
+    schema: whole(0, 1_000_000_000),
+    fallback: 100_000,
+    description:
+      'Order events that the stream in Redis keeps, roughly: the oldest make room for new ones. 0: no stream.',
+  },
+  eventsYieldMs: {
+    env: 'EVENTS_YIELD_MS',
+    flag: '--events-yield-ms <n>',
+    group: 'Events',
+    schema: whole(0, 600_000),
+    fallback: 15_000,
+    description:
+      'How long order events may wait while this node is busy with buyers, or behind with their orders; 0: not at all.',
+  },
+  webhookUrl: {
+    env: 'WEBHOOK_URL',
+    flag: '--webhook-url <url>',
+    group: 'Events',
+    schema: url('https:', 'http:'),
+    fallback: undefined,
+    description: 'Where order events are sent by HTTP POST.',
+  },
+  webhookSecret: {
+    env: 'WEBHOOK_SECRET',
+    group: 'Events',
+    schema: secret(16),
+    fallback: undefined,
+    description: 'Key of the signature that each request to `WEBHOOK_URL` carries, 16 characters or more.',
+  },
+  webhookTimeoutMs: {
+    env: 'WEBHOOK_TIMEOUT_MS',
+    flag: '--webhook-timeout-ms <n>',
+    group: 'Events',
+    schema: whole(10, 120_000),
+    fallback: 10_000,
+    description: 'How long one request to `WEBHOOK_URL` may take before it is tried again.',
+  },
+  webhookMaxAttempts: {
+    env: 'WEBHOOK_MAX_ATTEMPTS',
+    flag: '--webhook-max-attempts <n>',
+    group: 'Events',
+    schema: whole(1, 1_000),
+    fallback: 12,
+    description:
+      'Attempts before events become dead letters and the next ones are sent; with pauses that grow to a minute, 12 take some 4 minutes.',
   },
   logLevel: {
     env: 'LOG_LEVEL',

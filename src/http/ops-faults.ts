@@ -1,6 +1,6 @@
 /** Why an operation failed, as errors and as the answers that the ops port gives. */
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import { WrongState } from '../sync/operations.ts';
+import { InsufficientStock, WrongState } from '../sync/operations.ts';
 import { isProblemCode, problem, type Reply } from './problem.ts';
 
 /** What a change leaves open that has failed for want of a store, or was given up. */
@@ -45,6 +45,8 @@ export function failure(error: unknown): Reply {
   }
   if (error instanceof WrongState)
     return problem('wrong_state', { detail: error.message, state: error.state });
+  if (error instanceof InsufficientStock)
+    return problem('insufficient_stock', { detail: error.message, remaining: error.remaining });
   if (error instanceof StockadeError && error.code !== 'unavailable' && isProblemCode(error.code)) {
     return problem(error.code, { detail: error.message });
   }

@@ -1,19 +1,29 @@
-/** The operators' port: sales, verify, health and metrics. */
+/** The operators' port: sales, orders, verify, health and metrics. */
 
 import * as uWS from 'uWebSockets.js';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput } from '../engine/errors.ts';
+import { parseActor, parseChange } from '../engine/sale-change.ts';
 import { within } from '../engine/within.ts';
-import type { SaleOperations, SaleStatus } from '../sync/operations.ts';
+import type { EventOperations } from '../sync/events/event-operations.ts';
+import type { SaleOperations } from '../sync/operations.ts';
+import type { OrderOperations } from '../sync/orders/order-operations.ts';
 import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
+import { addEventRoutes } from './ops-events.ts';
 import { failure } from './ops-faults.ts';
+import { addOrderRoutes } from './ops-orders.ts';
+import { addRebalanceRoute } from './ops-rebalance.ts';
+import { addRecoverRoutes } from './ops-recover.ts';
+import { addVerifyRoute } from './ops-verify.ts';
 import { headOf, json, problem, type Reply } from './problem.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
   /** Each ends by itself, whatever the stores do. Missing where there is nothing to operate: those routes are not there. */
   readonly operations?: SaleOperations;
+  readonly orders?: OrderOperations;
+  readonly events?: EventOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
   /** Why the process can't do its work now; `undefined` if it can. Answers in bounded time. */
@@ -23,9 +33,13 @@ export interface OpsHost extends Observer {
 const MAX_OPS_BODY_BYTES = 65_536;
 /** A scraper does not wait longer. */
 const METRICS_DEADLINE_MS = 8_000;
+/** Who has the token and gives no name. */
+const UNNAMED_OPERATOR = 'ops token';
 
-type Action = (saleId: string, body: unknown) => Promise<Reply>;
-type Guarded = (action: Action, hasBody?: boolean) => Handler;
+/** `id`: the part of the path that varies. `operator`: who asks, by his own word. `query`: as it stands in the address. */
+type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
+/** `optional`: a request without a body is the action's `undefined`. */
+export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
 export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
   const guarded = guard(host);
@@ -39,7 +53,14 @@ export function serveOps(host: OpsHost, address: string, port: number): Promise<
       '/metrics',
       guarded(async () => text(await within(METRICS_DEADLINE_MS, host.metrics()))),
     );
-  if (host.operations) addSaleRoutes(router, host.operations, guarded);
+  if (host.operations) {
+    addSaleRoutes(router, host.operations, guarded);
+    addRebalanceRoute(router, host.operations, guarded);
+    addRecoverRoutes(router, host.operations, guarded);
+    addVerifyRoute(router, host.operations, guarded);
+  }
+  if (host.orders) addOrderRoutes(router, host.orders, guarded);
+  if (host.events) addEventRoutes(router, host.events, guarded);
   router.end();
   return listen(app, address, port, traffic);
 }
@@ -64,27 +85,16 @@ function addSaleRoutes(router: Router, operations: SaleOperations, guarded: Guar
     .route(
       'patch',
       '/v1/sales/:saleId',
-      guarded((id, body) => change(operations, id, body), true),
+      guarded(async (id, body, actor) => {
+        const { change, reason } = parseChange(body);
+        return json(200, await operations.change(id, change, { actor, reason }));
+      }, true),
     )
     .route(
-      'post',
-      '/v1/sales/:saleId/verify',
-      guarded(async (id) => json(200, await operations.verify(id))),
+      'get',
+      '/v1/sales/:saleId/ledger',
+      guarded(async (id) => json(200, { ledger: await operations.ledger(id) })),
     );
-}
-
-const ACTIONS = ['pause', 'resume', 'close'] as const;
-
-async function change(operations: SaleOperations, saleId: string, body: unknown): Promise<Reply> {
-  const { action, ...rest } = (typeof body === 'object' && body !== null ? body : {}) as { action?: unknown };
-  const known = ACTIONS.find((name) => name === action);
-  if (!known || Object.keys(rest).length > 0) {
-    throw new InvalidInput('the change is not valid', [
-      { field: 'action', problem: `must be one of ${ACTIONS.join(', ')}, and nothing beside it` },
-    ]);
-  }
-  const status: SaleStatus = await operations[known](saleId);
-  return json(200, status);
 }
 
 /** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
@@ -92,15 +102,19 @@ function guard(host: OpsHost): Guarded {
   const expected = digest(`Bearer ${host.token}`);
   return (action, hasBody = false) =>
     (exchange, request) => {
-      const saleId = request.getParameter(0) ?? '';
+      const id = request.getParameter(0) ?? '';
+      const query = request.getQuery();
       if (!timingSafeEqual(digest(request.getHeader('authorization')), expected)) {
         exchange.reply(problem('unauthenticated', { detail: 'Authorization must be "Bearer <OPS_TOKEN>"' }));
         return;
       }
-      if (!hasBody) return answer(host, exchange, () => action(saleId, undefined));
+      const operator = request.getHeader('x-operator') || UNNAMED_OPERATOR;
+      if (!hasBody) return answer(host, exchange, () => action(id, undefined, operator, query));
       exchange.readBody((body) => {
         if ('refused' in body) return exchange.reply(body.refused);
-        void answer(host, exchange, () => action(saleId, parse(body.text)));
+        const isMissing = hasBody === 'optional' && body.text === '';
+        const parsed = () => (isMissing ? undefined : parse(body.text));
+        void answer(host, exchange, () => action(id, parsed(), parseActor(operator), query));
       }, MAX_OPS_BODY_BYTES);
     };
 }

@@ -2,15 +2,17 @@
 
 import { StockadeError } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
-import { isOrderId, type OrderRecord } from '../sync/order-reader.ts';
+import type { Order } from '../sync/orders/order-operations.ts';
+import { isOrderId } from '../sync/orders/order-reader.ts';
 import type { Handler, Observer } from './exchange.ts';
 import { type Authenticate, refusal } from './identity.ts';
+import { forBuyer } from './order-reply.ts';
 import { json, problem, type Reply } from './problem.ts';
 
 export interface OrderHost extends Observer {
   readonly authenticate: Authenticate;
   /** From Postgres. */
-  readOrder(orderId: string): Promise<OrderRecord | undefined>;
+  readOrder(orderId: string): Promise<Order | undefined>;
   /** From the buyer's records: orders that are accepted and not in Postgres yet. */
   findAccepted(buyerId: string, orderId: string): Promise<{ saleId: string; quantity: number } | undefined>;
   readonly readDeadlineMs: number;
@@ -37,8 +39,7 @@ async function orderFor(host: OrderHost, buyerId: string, orderId: string): Prom
   const order = await host.readOrder(orderId);
   if (order) {
     if (order.buyerId !== buyerId) return problem('forbidden');
-    const { saleId, quantity, status, committedAt } = order;
-    return json(200, { orderId, saleId, quantity, status, committedAt: committedAt.toISOString() });
+    return json(200, forBuyer(order));
   }
   const accepted = await host.findAccepted(buyerId, orderId);
   return accepted ? json(200, { orderId, ...accepted, status: 'accepted' }) : problem('unknown_order');

@@ -1,11 +1,12 @@
 import * as uWS from 'uWebSockets.js';
 import { Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
-import { type OrderHost, orderRoute } from './order-route.ts';
+import { type OrderChangeHost, orderChangeRoute } from './order-change-route.ts';
+import { orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { type SaleHost, saleRoute } from './sale-route.ts';
 
-export type PublicHost = PurchaseHost & SaleHost & OrderHost;
+export type PublicHost = PurchaseHost & SaleHost & OrderChangeHost;
 
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {
@@ -15,6 +16,9 @@ export function servePublic(host: PublicHost, address: string, port: number): Pr
     .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('get', '/v1/sales/:saleId', saleRoute(host))
     .route('get', '/v1/orders/:orderId', orderRoute(host))
+    .route('post', '/v1/orders/:orderId/pay', orderChangeRoute(host, 'pay'))
+    .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(host, 'cancel'))
+    .route('post', '/v1/orders/:orderId/redeem', orderChangeRoute(host, 'redeem'))
     .end();
   return listen(app, address, port, traffic);
 }

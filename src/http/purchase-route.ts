@@ -1,7 +1,7 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
 import type { HttpRequest } from 'uWebSockets.js';
 import type { Outcome, Purchase } from '../engine/contract.ts';
-import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
+import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { type BodyReader, decode, type Exchange, type Handler, type RefusedBody } from './exchange.ts';
 import { type Authenticate, type Identity, refusal } from './identity.ts';
@@ -16,6 +16,7 @@ export interface PurchaseHost {
 }
 
 const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
+const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
@@ -64,6 +65,7 @@ class PurchaseRequest implements BodyReader, Purchase {
       const { reply, code } = refusal(who);
       this.#answer(reply, code);
     } else if (this.key !== '' && !ID_PATTERN.test(this.key)) this.#invalid(BAD_KEY);
+    else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;
       this.#host.buy(this, (outcome) => this.#answer(outcomeReply(outcome, this.saleId), outcome.code));

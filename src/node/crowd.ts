@@ -3,20 +3,34 @@ import type { RunningWorker } from './worker.ts';
 
 /** Shorter times say little: a turn of the event loop takes milliseconds under load. */
 const MEASURED_OVER_MS = 100;
-/** Of its time, on average over all workers. Above this, what else the node does is missing to the buyers. */
+/** Of their time, on average over all workers. Above this, what sync does is missing to the buyers. */
 const CROWDED_SHARE = 0.5;
+/**
+ * Above this, what nobody waits for can wait. Less, because buyers who wait for their commits leave the workers idle while
+ * they keep the machine busy.
+ */
+const LIVELY_SHARE = 0.2;
 
-/** @returns whether the workers have been busy with buyers for more than half of the last tenth of a second */
-export function crowdWatch(workers: readonly RunningWorker[]): () => boolean {
+export interface Crowd {
+  /** Whether the workers have been busy with buyers for more than half of the last tenth of a second. */
+  isCrowded(): boolean;
+  /** The same for more than a fifth. */
+  isLively(): boolean;
+}
+
+export function crowdWatch(workers: readonly RunningWorker[]): Crowd {
   let measuredAtMs = Number.NEGATIVE_INFINITY;
-  let crowded = false;
-  return () => {
+  let share = 0;
+  const busyShare = () => {
     const now = monotonicMs();
-    if (now - measuredAtMs < MEASURED_OVER_MS) return crowded;
+    if (now - measuredAtMs < MEASURED_OVER_MS || workers.length === 0) return share;
     measuredAtMs = now;
-    const busy = workers.reduce((sum, worker) => sum + worker.busyShare(), 0);
-    crowded = busy > workers.length * CROWDED_SHARE;
-    return crowded;
+    share = workers.reduce((sum, worker) => sum + worker.busyShare(), 0) / workers.length;
+    return share;
+  };
+  return {
+    isCrowded: () => busyShare() > CROWDED_SHARE,
+    isLively: () => busyShare() > LIVELY_SHARE,
   };
 }
 

@@ -72,7 +72,7 @@ interface Value {
 }
 
 /** In the form in which prom-client's cluster workers report, so that it adds them up and writes them. */
-function workerJson({ requests, lanes }: WorkerMetrics): object[] {
+function workerJson({ requests, refills, lanes }: WorkerMetrics): object[] {
   const requestName = 'stockade_request_duration_seconds';
   const batchName = 'stockade_batch_orders';
   const perSale = lanes.slice(-MAX_LABELLED_SALES);
@@ -92,6 +92,13 @@ function workerJson({ requests, lanes }: WorkerMetrics): object[] {
       type: 'histogram',
       aggregator: 'sum',
       values: histogramValues(batchName, BATCH_BOUNDS, requests.batches, {}),
+    },
+    {
+      name: 'stockade_refills_total',
+      help: 'Batches whose home segment was short: units were moved there, or the sale found sold out',
+      type: 'counter',
+      aggregator: 'sum',
+      values: [{ labels: {}, value: refills }],
     },
     {
       name: 'stockade_lane_depth',

@@ -11,12 +11,18 @@ import { httpUrl } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
+import { Expiry } from '../sync/orders/expiry.ts';
 import { readSale } from '../sync/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
+import { boundedOrders } from './bounded-orders.ts';
 import { crowdWatch } from './crowd.ts';
+import { startEventRelay } from './event-relay.ts';
+import { watchExpiry } from './expiry-watch.ts';
 import { type Log, writesToStderr } from './log.ts';
+import { lostOrderNames } from './lost-order-names.ts';
 import { NodeMetrics } from './node-metrics.ts';
 import { openOpsPort } from './ops-port.ts';
 import { claimPort } from './ports.ts';
@@ -27,7 +33,7 @@ import { StoreWatch } from './store-watch.ts';
 import { openStores, redisOptions, type Stores } from './stores.ts';
 import { watchSync } from './sync-watch.ts';
 import { startThread } from './threads.ts';
-import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
+import { type RunningWorker, startWorker, type WorkerParts, type WorkerSettings } from './worker.ts';
 
 /** Sales that the board has room for in a node's life; those beyond are answered without it. */
 const BOARD_SALES = 65_536;
@@ -76,18 +82,26 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   if (config.sync) {
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics.registry);
-    const yielding = { isCrowded: crowdWatch(workers), maxMs: config.syncYieldMs };
-    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows, yielding });
+    const crowd = crowdWatch(workers);
+    const yielding = { isCrowded: crowd.isCrowded, maxMs: config.syncYieldMs };
+    const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, yielding });
     await sync.start();
     releasers.add(() => sync.stop());
     await sync.ready;
+    const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics.registry) });
+    expiry.start();
+    releasers.add(() => expiry.stop());
+    const busy = { isCrowded: () => sync.isBehind || crowd.isLively() };
+    startEventRelay({ config, log, stores, registry: metrics.registry, ...busy }, releasers);
   }
   await directory.start();
   releasers.add(() => directory.stop());
 
+  const outlived = lostOrderNames(stores.db, log);
   const failures = [
     stores.failed,
-    ...(await startWorkers({ config, log, stores, board, directory, workers, ports }, releasers)),
+    ...(await startWorkers({ config, log, stores, board, directory, outlived, workers, ports }, releasers)),
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
@@ -95,6 +109,8 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   const operations = boundedOperations(stores);
   const ops = await openOpsPort(config, log, {
     operations,
+    orders: boundedOrders(stores, (purchase) => workers[0]!.buy(purchase)),
+    events: boundedEvents(stores),
     metrics: () => metrics.text(),
     notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
   });
@@ -123,6 +139,7 @@ interface WorkerStart {
   readonly stores: Stores;
   readonly board: Board;
   readonly directory: SaleDirectory;
+  readonly outlived: WorkerParts['outlived'];
   /** Filled as they start: the metrics ask those that are there. */
   readonly workers: RunningWorker[];
   /** Filled as they open, and drained together: one grace is enough for all. */
@@ -154,18 +171,23 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
   return failures;
 }
 
-function inThread({ config, log, stores, board, directory }: WorkerStart, settings: WorkerSettings) {
+function inThread(
+  { config, log, stores, board, directory, outlived }: WorkerStart,
+  settings: WorkerSettings,
+) {
   return startThread(
     {
       settings,
       redis: redisOptions(config),
       strategy: config.strategy,
+      lockWork: config.lockWork,
       databaseUrl: stores.databaseUrl,
       board: board.buffer,
       logLevel: config.logLevel,
       logToStderr: writesToStderr(log),
     },
     directory,
+    outlived,
   );
 }
 

@@ -2,7 +2,9 @@
  * The sales that this node knows, and the keeper of its board: one per node, in the main thread.
  *
  * Changes come as messages; messages get lost. So the epochs of the sales whose board is closed are read every
- * BOARD_POLL_MS, which also confirms the board (board.ts), and those of all known sales every few polls.
+ * BOARD_POLL_MS, which also confirms the board (board.ts). Those of all known sales are read when the backend's mark of
+ * changes is another than at the last time, which is looked at every few polls. A writer who dies between a change and
+ * its mark is made up for within ten seconds.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
@@ -13,8 +15,10 @@ import { NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 
-/** All known sales are looked at every this many polls: within BOARD_REPAIR_MS. */
-const POLLS_PER_FULL = 3;
+/** The mark of changes is looked at every this many polls: within BOARD_REPAIR_MS. */
+const POLLS_PER_MARK = 3;
+/** All known sales are looked at every this many polls, whatever the mark says. */
+const POLLS_PER_FULL = 120;
 /** An id that nobody sells under is asked of the backend at most this often. */
 const UNKNOWN_TTL_MS = 1_000;
 const REMEMBERED_UNKNOWN = 10_000;
@@ -29,12 +33,16 @@ export class SaleDirectory implements Directory {
   readonly #exists: (saleId: string) => Promise<boolean>;
   readonly #views = new Map<string, SaleView>();
   readonly #unknown = new LRUCache<string, true>({ max: REMEMBERED_UNKNOWN, ttl: UNKNOWN_TTL_MS });
+  /** The epoch of each sale's record when it was read last: each change of the record raises it. */
+  readonly #readEpochs = new Map<string, number>();
   readonly #reading = new Map<string, Promise<SaleView | undefined>>();
   readonly #lookups = pLimit(PARALLEL_LOOKUPS);
   readonly #listeners: ((view: SaleView) => void)[] = [];
   #nextSlot = 0;
   #changesHeard = 0;
   #polls = 0;
+  /** As it was before all known sales were read. */
+  #changeMark: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
@@ -81,9 +89,10 @@ export class SaleDirectory implements Directory {
   async refresh(saleId: string, generation: number): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
     if (known && known.record.generation > generation) return known;
-    const view = await this.#read(saleId);
-    // The record is no newer than the segment's refusal: sync finds out what is wrong with it.
-    if (view?.record.generation === generation) {
+    // The record may be gone together with the segments.
+    const view = (await this.#read(saleId).catch(() => undefined)) ?? known;
+    // It is no newer than the segment's refusal: sync finds out what is wrong with it.
+    if (view && view.record.generation <= generation) {
       const segments = Array.from({ length: view.record.sale.segments }, (_, i) => i);
       this.#backend.takes.hint({ saleId, segments, awaited: true });
     }
@@ -121,11 +130,20 @@ export class SaleDirectory implements Directory {
     const known = this.#views.get(id);
     const slot = known?.record.generation === record.generation ? known.slot : this.#slot();
     this.#board.learn(slot, record.epoch, asked);
-    if (known && !differs(known.record, record)) return known;
+    this.#readEpochs.set(id, record.epoch);
+    if (known && isSame(known.record, record)) return known;
     const view = { record, slot };
     this.#views.set(id, view);
     for (const listener of this.#listeners) listener(view);
     return view;
+  }
+
+  #hasChanged({ sale, generation, state }: SaleRecord, pulse: Pulse): boolean {
+    return (
+      generation !== pulse.generation ||
+      state !== pulse.state ||
+      this.#readEpochs.get(sale.id) !== pulse.epoch
+    );
   }
 
   /**
@@ -144,20 +162,27 @@ export class SaleDirectory implements Directory {
   }
 
   async #poll(): Promise<void> {
-    const full = this.#polls++ % POLLS_PER_FULL === 0;
+    const poll = this.#polls++;
+    const mark = poll % POLLS_PER_MARK === 0 ? await this.#backend.sales.changeMark() : this.#changeMark;
+    const full = mark !== this.#changeMark || poll % POLLS_PER_FULL === 0;
     const views = [...this.#views.values()].filter((view) => full || this.#board.isClosed(view.slot));
-    if (views.length === 0) return;
     const asked = monotonicMs();
     const pulses = await this.#backend.sales.pulse(views.map((view) => view.record.sale.id));
     for (const [i, view] of views.entries()) {
       const pulse = pulses[i];
       if (!pulse) continue;
       if (pulse.generation === view.record.generation) this.#board.learn(view.slot, pulse.epoch, asked);
-      if (differs(view.record, pulse)) void this.#read(view.record.sale.id).catch(() => {});
+      if (this.#hasChanged(view.record, pulse)) void this.#read(view.record.sale.id).catch(() => {});
     }
+    this.#changeMark = mark;
   }
 }
 
-function differs(known: Pulse, seen: Pulse): boolean {
-  return known.generation !== seen.generation || known.state !== seen.state;
+function isSame(known: SaleRecord, read: SaleRecord): boolean {
+  const { generation, state, sale } = known;
+  return (
+    generation === read.generation &&
+    state === read.state &&
+    JSON.stringify(sale) === JSON.stringify(read.sale)
+  );
 }

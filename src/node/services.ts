@@ -1,14 +1,21 @@
 /** Stores with what works on them, for commands that need no buyers' port. */
 import type { Config } from '../config/config.ts';
+import type { EventOperations } from '../sync/events/event-operations.ts';
 import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
+import type { OrderOperations } from '../sync/orders/order-operations.ts';
+import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
+import { boundedOrders } from './bounded-orders.ts';
+import { engineOnDemand } from './engine-on-demand.ts';
 import type { Log } from './log.ts';
 import { Releasers } from './releasers.ts';
 import { openStores } from './stores.ts';
 
 export interface Services {
   readonly operations: SaleOperations;
+  readonly orders: OrderOperations;
+  readonly events: EventOperations;
   migrate(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -20,6 +27,8 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
     const stores = await openStores(config, releasers);
     return {
       operations: boundedOperations(stores),
+      orders: boundedOrders(stores, engineOnDemand(stores, config, releasers)),
+      events: boundedEvents(stores),
       migrate: () => migrate(stores.db),
       close: () => releasers.release(),
     };

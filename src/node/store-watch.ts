@@ -25,7 +25,7 @@ export class StoreWatch {
   async backendAway(): Promise<string | undefined> {
     const { backend, backendName } = this.#stores;
     const answers = await isInTime(backend.sales.pulse([ANY_SALE]));
-    return answers ? undefined : backendName === 'redis' ? 'Redis' : 'the in-process stock';
+    return answers ? undefined : backendName === 'in-process' ? 'the in-process stock' : 'Redis';
   }
 
   async databaseAway(): Promise<string | undefined> {

@@ -1,7 +1,9 @@
 import type { Config } from '../config/config.ts';
+import { redisUrls } from '../config/redis-urls.ts';
+import { type OpenRedisOptions, openRedis, type RedisKind } from '../engine/cluster/open-redis.ts';
 import type { Backend } from '../engine/contract.ts';
+import { StockadeError } from '../engine/errors.ts';
 import { MemoryBackend } from '../engine/memory/memory-backend.ts';
-import { RedisBackend, type RedisBackendOptions } from '../engine/redis/redis-backend.ts';
 import { awaitDatabase, type Database, openDatabase } from '../sync/database.ts';
 import { LocalLocks, PostgresLocks, type SaleLocks } from '../sync/sale-locks.ts';
 import { startEmbeddedDatabase } from './embedded-database.ts';
@@ -15,7 +17,7 @@ export interface Stores {
   readonly db: Database;
   readonly databaseUrl: string;
   readonly locks: SaleLocks;
-  readonly backendName: 'redis' | 'in-process';
+  readonly backendName: RedisKind | 'in-process';
   readonly databaseName: 'postgres' | 'pglite';
   /** Resolves with the reason if an embedded part ends by itself. */
   readonly failed: Promise<Error>;
@@ -24,17 +26,33 @@ export interface Stores {
 /** @throws the stores' errors if they can't be reached */
 export async function openStores(config: Config, releasers: Releasers): Promise<Stores> {
   const database = await openDatabasePart(config, releasers);
-  const backend = config.redisUrl
-    ? await RedisBackend.open(redisOptions(config))
-    : new MemoryBackend({ maxLogOrders: config.logBacklogMax });
-  releasers.add(() => backend.close());
-  return { ...database, backend, backendName: config.redisUrl ? 'redis' : 'in-process' };
+  const stock = await openStock(config);
+  releasers.add(() => stock.backend.close());
+  if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();
+  return { ...database, ...stock };
+}
+
+async function openStock(config: Config): Promise<Pick<Stores, 'backend' | 'backendName'>> {
+  if (config.redisUrl) {
+    const { backend, kind } = await openRedis(redisOptions(config));
+    return { backend, backendName: kind };
+  }
+  return { backend: new MemoryBackend({ maxLogOrders: config.logBacklogMax }), backendName: 'in-process' };
+}
+
+class NoLocksOnCluster extends StockadeError {
+  constructor() {
+    super(
+      'invalid_config',
+      'STRATEGY is lock, but REDIS_URL is a Redis Cluster: set STRATEGY to script, or REDIS_URL to a single Redis',
+    );
+  }
 }
 
 /** @throws if the configuration names no Redis */
-export function redisOptions(config: Config): RedisBackendOptions {
+export function redisOptions(config: Config): OpenRedisOptions {
   return {
-    url: config.redisUrl!.reveal(),
+    urls: redisUrls(config.redisUrl!.reveal()),
     keyPrefix: config.keyPrefix,
     takeTimeoutMs: config.takeTimeoutMs,
     maxLogOrders: config.logBacklogMax,

@@ -2,7 +2,10 @@
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { migrate } from '../sync/migrate.ts';
+import { Expiry } from '../sync/orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
+import { startEventRelay } from './event-relay.ts';
+import { watchExpiry } from './expiry-watch.ts';
 import type { Log } from './log.ts';
 import { openOpsPort } from './ops-port.ts';
 import { whyNotSyncing } from './readiness.ts';
@@ -27,9 +30,14 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
     const metrics = new Registry();
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics);
-    const sync = new Sync({ db, backend, locks, events, batchRows: config.syncBatchRows });
+    const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs });
     await sync.start();
     releasers.add(() => sync.stop());
+    const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics) });
+    expiry.start();
+    releasers.add(() => expiry.stop());
+    startEventRelay({ config, log, stores, registry: metrics, isCrowded: () => sync.isBehind }, releasers);
     const watch = new StoreWatch(stores);
     let stopping = false;
     const ops = await openOpsPort(config, log, {

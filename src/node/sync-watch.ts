@@ -38,6 +38,13 @@ function metricsOf(registry: Registry) {
       'stockade_sync_lost_orders_total',
       'Orders that the backend has lost before they were in Postgres, at least',
     ),
+    transfers: new Counter({
+      name: 'stockade_transfers_total',
+      help: 'Moves of units between segments by sync: of uneven sales, and of moves that somebody has left unfinished',
+      labelNames: ['why'],
+      registers,
+    }),
+    transferredUnits: counter('stockade_transferred_units_total', 'Units in those moves'),
     rebuilds: counter('stockade_rebuilds_total', 'Sales whose state was built from Postgres'),
     failures: counter(
       'stockade_sync_sale_failures_total',
@@ -78,6 +85,13 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
       metrics.rebuilds.inc();
       if (info.again) log.warn(info, 'a sale was built again from Postgres');
       else log.info(info, 'a sale was built from Postgres');
+    },
+    transferred({ saleId, why, moves, units }) {
+      metrics.transfers.inc({ why }, moves);
+      metrics.transferredUnits.inc(units);
+      if (why === 'unfinished')
+        log.warn({ saleId, moves, units }, 'finished a transfer that was left halfway');
+      else log.debug({ saleId, moves, units }, 'evened out the segments of a sale');
     },
     backlog(info) {
       lagOrders.set(info.orders);

@@ -1,10 +1,11 @@
 import { Worker } from 'node:worker_threads';
 import type { Directory, SaleView } from '../engine/directory.ts';
+import type { TakenOrder } from '../engine/taken-orders.ts';
 import { within } from '../engine/within.ts';
 import { busyShareOf } from './crowd.ts';
 import { PortCalls } from './port-calls.ts';
 import { LETTING_GO_MS } from './releasers.ts';
-import type { RunningWorker, WorkerMetrics } from './worker.ts';
+import type { RunningWorker, WorkerMetrics, WorkerParts } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
 
 /**
@@ -26,7 +27,11 @@ export interface WorkerThread extends RunningWorker {
   readonly failed: Promise<Error>;
 }
 
-export async function startThread(data: ThreadData, directory: Directory): Promise<WorkerThread> {
+export async function startThread(
+  data: ThreadData,
+  directory: Directory,
+  outlived: WorkerParts['outlived'],
+): Promise<WorkerThread> {
   const thread = new Worker(new URL('./worker-thread.js', import.meta.url), {
     workerData: data,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
@@ -35,6 +40,8 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     lookup: (saleId: string) => directory.lookup(saleId),
     refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>
       directory.refresh(saleId, generation),
+    outlived: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
+      outlived(saleId, orders),
   });
   let stopping = false;
   const failed = new Promise<Error>((resolve) => {
@@ -56,6 +63,7 @@ export async function startThread(data: ThreadData, directory: Directory): Promi
     port,
     failed,
     notReady: () => calls.call<string | undefined>('notReady'),
+    buy: (purchase) => calls.call('buy', purchase),
     metrics: () => calls.call<WorkerMetrics>('metrics'),
     busyShare: busyShareOf(thread.performance),
     renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),

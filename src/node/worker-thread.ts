@@ -2,27 +2,29 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
 import { Board } from '../engine/board.ts';
-import type { Backend } from '../engine/contract.ts';
+import type { OpenRedisOptions } from '../engine/cluster/open-redis.ts';
+import type { Backend, Purchase } from '../engine/contract.ts';
 import type { SaleView } from '../engine/directory.ts';
-import { LockedBackend } from '../engine/lock/locked-backend.ts';
-import { RedisBackend, type RedisBackendOptions } from '../engine/redis/redis-backend.ts';
+import type { TakenOrder } from '../engine/taken-orders.ts';
 import { openDatabase } from '../sync/database.ts';
 import { DirectoryLink } from './directory-link.ts';
 import { createLog } from './log.ts';
+import { openEngineBackend } from './open-engine-backend.ts';
 import { PortCalls } from './port-calls.ts';
 import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
 
 export interface ThreadData {
   readonly settings: WorkerSettings;
-  readonly redis: RedisBackendOptions;
+  readonly redis: OpenRedisOptions;
   readonly strategy: Config['strategy'];
+  readonly lockWork: Config['lockWork'];
   readonly databaseUrl: string;
   readonly board: SharedArrayBuffer;
   readonly logLevel: Config['logLevel'];
   readonly logToStderr: boolean;
 }
 
-/** Workers read single orders for their owners; everything else of Postgres is the main thread's. */
+/** Workers read and change single orders for their owners; everything else of Postgres is the main thread's. */
 const WORKER_CONNECTIONS = 2;
 
 const data = workerData as ThreadData;
@@ -30,6 +32,7 @@ const calls = new PortCalls(parentPort!, {
   start: () => start(),
   metrics: () => worker!.metrics(),
   notReady: () => worker!.notReady(),
+  buy: (purchase: Purchase) => worker!.buy(purchase),
   renewed: (expiresAtMs: number) => worker!.renewed(expiresAtMs),
   changed: (view: SaleView) => directory.changed(view),
   stopListening: () => worker!.stopListening(),
@@ -41,10 +44,13 @@ let backend: Backend | undefined;
 let worker: RunningWorker | undefined;
 
 async function start(): Promise<number> {
-  backend = await (data.strategy === 'lock' ? LockedBackend : RedisBackend).open(data.redis);
+  backend = await openEngineBackend(data);
   const { settings } = data;
   const log = createLog(data, { stderr: data.logToStderr }).child({ worker: settings.worker });
-  worker = await startWorker({ settings, backend, directory, board: new Board(data.board), db, log });
+  const board = new Board(data.board);
+  const outlived = (saleId: string, orders: readonly TakenOrder[]) =>
+    void calls.call('outlived', { saleId, orders }).catch(() => {});
+  worker = await startWorker({ settings, backend, directory, board, db, log, outlived });
   return worker.port;
 }
 

@@ -3,11 +3,13 @@
  * own for each worker on Redis (worker-thread.ts).
  */
 import type { Board } from '../engine/board.ts';
-import type { Backend } from '../engine/contract.ts';
+import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
+import { countRefills } from '../engine/counted-refills.ts';
 import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { OrderIds, takenAtMs } from '../engine/order-id.ts';
+import type { TakenOrder } from '../engine/taken-orders.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
@@ -15,7 +17,8 @@ import { servePublic } from '../http/public-server.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
 import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
-import { readOrder, readRecentSaleIds } from '../sync/order-reader.ts';
+import { readOrder, readRecentSaleIds } from '../sync/orders/order-reader.ts';
+import { OrderService } from '../sync/orders/order-service.ts';
 import { assertLeased } from '../sync/worker-leases.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
@@ -41,10 +44,14 @@ export interface WorkerParts {
   readonly board: Board;
   readonly db: Database;
   readonly log: Log;
+  /** As `EngineOptions.onOutlived`. */
+  readonly outlived: (saleId: string, orders: readonly TakenOrder[]) => void;
 }
 
 export interface WorkerMetrics {
   readonly requests: RequestStatsData;
+  /** Refills that buyers have waited for. */
+  readonly refills: number;
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
 }
 
@@ -53,6 +60,8 @@ export interface RunningWorker {
   readonly port: number;
   /** Why it can't sell now, continuing "worker 7 …"; `undefined` if it can. */
   notReady(): Promise<string | undefined>;
+  /** The purchase's outcome, as for a buyer of this worker. */
+  buy(purchase: Purchase): Promise<Outcome>;
   metrics(): Promise<WorkerMetrics>;
   /** Share of the time since the last call, 0 to 1, in which its thread was busy. */
   busyShare(): number;
@@ -74,12 +83,14 @@ export async function startWorker({
   board,
   db,
   log,
+  outlived,
 }: WorkerParts): Promise<RunningWorker> {
   const ids = new OrderIds({ key: settings.orderIdKey, worker: settings.worker });
   const stats = new RequestStats();
   let { leaseExpiresAtMs } = settings;
+  const counted = countRefills(backend);
   const engine = await Engine.start({
-    backend,
+    backend: counted.backend,
     directory,
     board,
     worker: settings.worker,
@@ -90,9 +101,12 @@ export async function startWorker({
     requestDeadlineMs: settings.requestDeadlineMs,
     laneCapacity: settings.laneCapacity,
     onBatch: (orders) => stats.batchSent(orders),
+    onOutlived: outlived,
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
   });
+  const buy = (purchase: Purchase) => engine.purchase(purchase);
+  const orders = new OrderService({ db, backend, buy });
   const listener = await servePublic(
     {
       authenticate: authentication(settings.jwt, log),
@@ -101,6 +115,7 @@ export async function startWorker({
       // Half of the time, so that a sale whose counters can't be read is shown without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
       readOrder: (orderId) => readOrder(db, orderId),
+      changeOrder: (orderId, change, buyerId) => orders.changeOrder(orderId, change, buyerId),
       findAccepted: async (buyerId, orderId) => {
         if (Date.now() - takenAtMs(orderId) >= ACCEPTED_WITHIN_MS) return undefined;
         // The worker may be younger than the order, or another node may have taken it.
@@ -121,7 +136,12 @@ export async function startWorker({
       return Date.now() < leaseExpiresAtMs ? undefined : 'could not renew the lease of its number';
     },
     busyShare: busyShareOf(performance),
-    metrics: async () => ({ requests: stats.data(), lanes: [...engine.laneDepths()] }),
+    buy,
+    metrics: async () => ({
+      requests: stats.data(),
+      refills: counted.refills(),
+      lanes: [...engine.laneDepths()],
+    }),
     renewed(expiresAtMs) {
       leaseExpiresAtMs = expiresAtMs;
     },

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
-import type { SecretUrl } from '../../config/secret.ts';
+import type { Config } from '../../config/config.ts';
+import { redisUrls } from '../../config/redis-urls.ts';
+import { type SecretUrl, withoutPassword } from '../../config/secret.ts';
 import { describe } from '../explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
@@ -11,12 +13,35 @@ const FULL_FROM = 0.8;
 /** Fields of Redis' INFO, and `appendfsync` where Redis tells it. */
 export type RedisFacts = Readonly<Record<string, string | undefined>>;
 
-export async function checkRedis(url: SecretUrl | undefined): Promise<StoreFindings> {
+export async function checkRedis(
+  url: SecretUrl | undefined,
+  strategy: Config['strategy'],
+): Promise<StoreFindings> {
   if (!url) {
     const found = 'REDIS_URL is not set: the in-process backend will be used, in one worker of one node';
     return { checks: [ok('Redis', found)] };
   }
-  const client = new Redis(url.reveal(), {
+  const urls = redisUrls(url.reveal());
+  const found = await Promise.all(
+    urls.map((server) => checkServer(server, { strategy, servers: urls.length })),
+  );
+  const clock = found.find((findings) => findings.clock !== undefined)?.clock;
+  if (urls.length === 1) return found[0]!;
+  const checks = found.flatMap((findings, i) =>
+    findings.checks.map((check) => ({ ...check, name: `${new URL(urls[i]!).host} ${check.name}` })),
+  );
+  return { checks, ...(clock && { clock }) };
+}
+
+/** What the whole REDIS_URL asks of each of its servers. */
+export interface RedisPlan {
+  readonly strategy: Config['strategy'];
+  /** Servers that REDIS_URL names. */
+  readonly servers: number;
+}
+
+async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings> {
+  const client = new Redis(url, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
@@ -28,6 +53,7 @@ export async function checkRedis(url: SecretUrl | undefined): Promise<StoreFindi
   client.on('error', (error) => {
     reason ??= error;
   });
+  const shown = withoutPassword(url);
   try {
     await client.connect();
     const facts = await factsOf(client);
@@ -35,31 +61,42 @@ export async function checkRedis(url: SecretUrl | undefined): Promise<StoreFindi
       const [seconds, microseconds] = await client.time();
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     });
-    return { checks: [ok('reachable', `${url}`), ...judgeRedis(facts)], clock };
+    return { checks: [ok('reachable', shown), ...judgeRedis(facts, plan)], clock };
   } catch (error) {
     const advice =
       'Start Redis, or correct REDIS_URL (host, port, user, password, database, redis:// or rediss://).';
-    return { checks: [fail('reachable', `${url}: ${describe(reason ?? error)}`, advice)] };
+    return { checks: [fail('reachable', `${shown}: ${describe(reason ?? error)}`, advice)] };
   } finally {
     client.disconnect();
   }
 }
 
 async function factsOf(client: Redis): Promise<RedisFacts> {
-  const info = await client.info();
-  const facts = Object.fromEntries(
+  const info = fieldsOf(await client.info());
+  const cluster = info.cluster_enabled === '1' ? fieldsOf(String(await client.cluster('INFO'))) : {};
+  // Hosted Redis often keeps CONFIG to itself.
+  const answer = await client.config('GET', 'appendfsync').catch(() => []);
+  return { ...info, ...cluster, appendfsync: (answer as string[])[1] };
+}
+
+function fieldsOf(info: string): RedisFacts {
+  return Object.fromEntries(
     info
       .split('\r\n')
       .filter((line) => line.includes(':'))
       .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
   );
-  // Hosted Redis often keeps CONFIG to itself.
-  const answer = await client.config('GET', 'appendfsync').catch(() => []);
-  return { ...facts, appendfsync: (answer as string[])[1] };
 }
 
-export function judgeRedis(facts: RedisFacts): Check[] {
-  return [version(facts), topology(facts), role(facts), appendOnly(facts), eviction(facts), memory(facts)];
+export function judgeRedis(facts: RedisFacts, plan: RedisPlan): Check[] {
+  return [
+    version(facts),
+    topology(facts, plan),
+    role(facts),
+    appendOnly(facts),
+    eviction(facts),
+    memory(facts),
+  ];
 }
 
 function version({ redis_version: found = 'unknown' }: RedisFacts): Check {
@@ -69,20 +106,34 @@ function version({ redis_version: found = 'unknown' }: RedisFacts): Check {
     : fail('version', found, 'Install Redis 6.2 or newer.');
 }
 
-function topology({ cluster_enabled: cluster }: RedisFacts): Check {
-  return cluster === '1'
-    ? fail(
+function topology(facts: RedisFacts, { strategy, servers }: RedisPlan): Check {
+  if (facts.cluster_enabled !== '1') {
+    return servers === 1
+      ? ok('topology', 'a single Redis')
+      : fail(
+          'topology',
+          `a single Redis, one of ${servers}`,
+          'Name one Redis, or servers of one Redis Cluster.',
+        );
+  }
+  if (strategy === 'lock') {
+    return fail('topology', 'a Redis Cluster, and STRATEGY is lock', 'Set STRATEGY to script.');
+  }
+  const { cluster_state: state = 'unknown', cluster_slots_ok: slots = 'unknown' } = facts;
+  return state === 'ok'
+    ? ok('topology', `a Redis Cluster of ${facts.cluster_size} primaries`)
+    : fail(
         'topology',
-        'a Redis Cluster',
-        'Point REDIS_URL at a single Redis: stock moves between segments in one script.',
-      )
-    : ok('topology', 'a single Redis');
+        `a Redis Cluster in state ${state}, with ${slots} of 16384 slots served`,
+        'See that each slot has a primary that is up: redis-cli --cluster check.',
+      );
 }
 
-function role({ role: found = 'unknown' }: RedisFacts): Check {
-  return found === 'slave'
-    ? fail('role', 'a replica, which takes no writes', 'Point REDIS_URL at the primary.')
-    : ok('role', found === 'master' ? 'primary' : found);
+/** Whoever names a replica of a cluster is told of its primary. */
+function role({ role: found = 'unknown', cluster_enabled: cluster }: RedisFacts): Check {
+  if (found === 'slave' && cluster !== '1')
+    return fail('role', 'a replica, which takes no writes', 'Point REDIS_URL at the primary.');
+  return ok('role', found === 'master' ? 'primary' : found === 'slave' ? 'replica' : found);
 }
 
 function appendOnly({ aof_enabled: enabled, appendfsync }: RedisFacts): Check {

@@ -6,7 +6,7 @@ export function saleTable(sales: readonly SaleStatus[]): string {
   const rows = sales.map((sale) => [
     sale.id,
     stateOf(sale),
-    number(sale.stock),
+    stockText(sale),
     sale.remaining === undefined ? 'not loaded' : number(sale.remaining),
     number(sale.committedOrders),
     sale.startsAt,
@@ -25,6 +25,8 @@ export function saleSheet(sale: SaleStatus): string {
     ['title', sale.title],
     ['state', stateOf(sale)],
     ['stock', `${number(sale.stock)} in ${plural(sale.segments, 'segment')}`],
+    ['added since', sale.movedUnits > 0 ? plural(sale.movedUnits, 'unit') : undefined],
+    ['withdrawn since', sale.movedUnits < 0 ? plural(-sale.movedUnits, 'unit') : undefined],
     [
       'remaining',
       sale.remaining === undefined ? 'not loaded: its stock waits to be rebuilt' : number(sale.remaining),
@@ -41,6 +43,12 @@ export function saleSheet(sale: SaleStatus): string {
     ['generation', sale.generation],
   ];
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
+}
+
+/** What it began with, and what operators have made of that: `100 + 20`. */
+function stockText({ stock, movedUnits }: SaleStatus): string {
+  if (movedUnits === 0) return number(stock);
+  return `${number(stock)} ${movedUnits > 0 ? '+' : '-'} ${number(Math.abs(movedUnits))}`;
 }
 
 /** Running sales first, then those to come, those that have ended, those that were closed; each by start. */

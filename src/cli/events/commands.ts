@@ -1,0 +1,69 @@
+/** Dead letters: order events that the webhook has not taken. */
+import { Option } from 'commander';
+import type { DeadLetter } from '../../sync/events/webhook-queue.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
+import { EXIT_OK, UsageError } from '../explain.ts';
+import { withOperations } from '../open-operations.ts';
+import { columns, plural, print, printJson } from '../output.ts';
+
+const listDead: CommandSpec = {
+  name: 'dead',
+  summary: 'list the order events that the webhook has not taken after all attempts, the oldest first',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade events dead', 'stockade events dead --json'],
+  async run({ config, log, json }) {
+    const { total, listed } = await withOperations({ config, log }, (_sales, _orders, events) =>
+      events.deadLetters(),
+    );
+    if (json) printJson({ total, dead: listed });
+    else if (total === 0) print('There are no dead letters.');
+    else print(`${deadTable(listed)}\n${foot(total, listed.length)}`);
+    return EXIT_OK;
+  },
+};
+
+const resend: CommandSpec = {
+  name: 'resend [id]',
+  summary: 'deliver a dead letter to the webhook again, or all of them with --all',
+  details: 'They are delivered next, before anything younger, with the ids that the events had.',
+  options: [new Option('--all', 'all dead letters')],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade events resend 17', 'stockade events resend --all'],
+  async run({ config, log, json, args, options }) {
+    const [id] = args as [string?];
+    if ((id === undefined) === (options.all === undefined)) {
+      throw new UsageError('events resend takes either the id of a dead letter or --all');
+    }
+    const resent = await withOperations({ config, log }, async (_sales, _orders, events) => {
+      if (id === undefined) return events.resendAllDeadLetters();
+      await events.resendDeadLetter(id);
+      return 1;
+    });
+    if (json) printJson({ resent });
+    else print(`${plural(resent, 'dead letter')} will be delivered again.`);
+    return EXIT_OK;
+  },
+};
+
+export const EVENT_COMMANDS = [listDead, resend];
+
+function deadTable(letters: readonly DeadLetter[]): string {
+  const rows = letters.map(({ id, kind, orderIds, at, deadAt, attempts, failedWith }) => [
+    id,
+    kind,
+    orderIds.length,
+    at,
+    deadAt,
+    attempts,
+    failedWith,
+  ]);
+  const head = ['id', 'events', 'orders', 'happened', 'given up', 'attempts', 'because'];
+  return columns(rows, { head, align: ['right', 'left', 'right', 'left', 'left', 'right', 'left'] });
+}
+
+function foot(total: number, listed: number): string {
+  const more = total > listed ? `; the oldest ${listed} are shown` : '';
+  return `${plural(total, 'dead letter')}${more}.`;
+}

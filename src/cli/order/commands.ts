@@ -1,0 +1,98 @@
+import { Option } from 'commander';
+import { type OrderChange, PAY_TYPES, type PayType } from '../../sync/orders/order-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
+import { EXIT_OK } from '../explain.ts';
+import { withOperations } from '../open-operations.ts';
+import { print, printJson } from '../output.ts';
+import { expectDone, orderSheet, orderTable } from './show-order.ts';
+
+const showOrder: CommandSpec = {
+  name: 'show <id>',
+  summary: 'show one order: whose, what, and what has become of it',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade order show 662207995405477814'],
+  async run({ config, log, json, args }) {
+    const [orderId] = args as [string];
+    const outcome = await withOperations({ config, log }, (_, orders) => orders.showOrder(orderId));
+    const { order } = expectDone(outcome, orderId);
+    if (json) printJson(order);
+    else print(orderSheet(order));
+    return EXIT_OK;
+  },
+};
+
+interface ChangeSpec extends Pick<CommandSpec, 'summary' | 'details' | 'options'> {
+  readonly kind: OrderChange['kind'];
+  readonly change: (options: Readonly<Record<string, unknown>>) => OrderChange;
+}
+
+function changeCommand({ kind, change, ...spec }: ChangeSpec): CommandSpec {
+  return {
+    ...spec,
+    name: `${kind} <id>`,
+    settings: SALE_SETTINGS,
+    defaults: QUIET,
+    examples: [`stockade order ${kind} 662207995405477814`],
+    async run({ config, log, json, args, options }) {
+      const [orderId] = args as [string];
+      const wanted = change(options);
+      const outcome = await withOperations({ config, log }, (_, orders) =>
+        orders.changeOrder(orderId, wanted),
+      );
+      const { order, replaces } = expectDone(outcome, orderId, wanted);
+      if (json) printJson({ ...order, ...(replaces !== undefined && { retaken: true, replaces }) });
+      else print(orderSheet(order, replaces));
+      return EXIT_OK;
+    },
+  };
+}
+
+const payOrder = changeCommand({
+  kind: 'pay',
+  summary: 'note that an order is paid',
+  details:
+    'If it has expired, its units are taken anew, by another order; if they are gone, the order is listed by ' +
+    '`order refunds-due` and the exit code is 1.',
+  options: [
+    new Option('--pay-type <type>', 'by what means')
+      .choices([...PAY_TYPES])
+      .default('other' satisfies PayType),
+  ],
+  change: ({ payType }) => ({ kind: 'pay', payType: payType as PayType }),
+});
+
+const cancelOrder = changeCommand({
+  kind: 'cancel',
+  summary: 'cancel an unpaid order: its units are sold again',
+  change: () => ({ kind: 'cancel' }),
+});
+
+const redeemOrder = changeCommand({
+  kind: 'redeem',
+  summary: 'note that a paid order was redeemed',
+  change: () => ({ kind: 'redeem' }),
+});
+
+const refundOrder = changeCommand({
+  kind: 'refund',
+  summary: 'note that the money of an order went back',
+  details: 'The units of a paid order are sold again. Of one that was paid too late they were long ago.',
+  change: () => ({ kind: 'refund' }),
+});
+
+const refundsDue: CommandSpec = {
+  name: 'refunds-due [sale]',
+  summary: 'list orders that were paid too late and whose money has to go back, the longest due first',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade order refunds-due', 'stockade order refunds-due tickets --json'],
+  async run({ config, log, json, args }) {
+    const due = await withOperations({ config, log }, (_, orders) => orders.refundsDue(args[0]));
+    if (json) printJson({ orders: due });
+    else print(due.length === 0 ? 'No refund is due.' : orderTable(due));
+    return EXIT_OK;
+  },
+};
+
+export const ORDER_COMMANDS = [showOrder, payOrder, cancelOrder, redeemOrder, refundOrder, refundsDue];

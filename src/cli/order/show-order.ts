@@ -1,0 +1,85 @@
+/** An order in words, and why one could not be changed. */
+import { StockadeError } from '../../engine/errors.ts';
+import type { Order, OrderChange, OrderOutcome } from '../../sync/orders/order-operations.ts';
+import { columns, plural } from '../output.ts';
+
+type Done = Extract<OrderOutcome, { code: 'done' }>;
+
+/**
+ * @param change what was asked for; missing: only to see the order
+ * @throws StockadeError with the code of an outcome that is not what was asked for
+ */
+export function expectDone(outcome: OrderOutcome, orderId: string, change?: OrderChange): Done {
+  if (outcome.code === 'done') return outcome;
+  throw new StockadeError(outcome.code, refusalText(outcome, `order ${orderId}`, change));
+}
+
+const ALLOWED: Readonly<Record<OrderChange['kind'], string>> = {
+  pay: 'only an unpaid order can be paid',
+  cancel: 'only an unpaid order can be cancelled; the money of a paid one goes back by `order refund`',
+  redeem: 'only a paid order can be redeemed',
+  refund: 'only an order that is paid, or was paid too late, can be refunded',
+};
+
+function refusalText(outcome: Exclude<OrderOutcome, Done>, order: string, change?: OrderChange): string {
+  switch (outcome.code) {
+    case 'unknown_order':
+      return `there is no ${order} in Postgres; one that was accepted a moment ago will be`;
+    case 'forbidden':
+      return `${order} is another buyer's`;
+    case 'wrong_status':
+      return wrongStatusText(`${order} is ${outcome.orderStatus}`, outcome.orderStatus, change);
+    case 'expired':
+      return outcome.refundDue
+        ? `${order} had expired, and its units are gone: give the money back, then refund the order`
+        : `${order} had expired, and its payment has been refunded`;
+    case 'busy':
+    case 'unavailable':
+      return `the units of ${order} could not be taken anew now, and nothing is decided: try again`;
+    case 'unknown':
+      return `it is not known whether the units of ${order} were taken anew: try again, which does no harm`;
+  }
+}
+
+function wrongStatusText(what: string, status: string, change?: OrderChange): string {
+  if (change?.kind === 'pay' && status === 'paid') {
+    return `${what} already, and not by ${change.payType}; if it was paid twice, give one payment back`;
+  }
+  return change === undefined ? what : `${what}; ${ALLOWED[change.kind]}`;
+}
+
+export function orderSheet(order: Order, replaces?: string): string {
+  const rows: [string, string | number | undefined][] = [
+    ['order', order.orderId],
+    ['replaces', replaces && `${replaces}, which had expired before it was paid`],
+    ['sale', order.saleId],
+    ['buyer', order.buyerId],
+    ['quantity', plural(order.quantity, 'unit')],
+    ['status', order.refundDue ? `${order.status}; a refund is due` : order.status],
+    ['paid by', order.payType],
+    ['committed', order.committedAt],
+    ['expires', order.status === 'unpaid' ? order.expiresAt : undefined],
+    ['paid', order.paidAt],
+    ['redeemed', order.redeemedAt],
+    ['cancelled', order.cancelledAt],
+    ['expired', order.expiredAt],
+    ['refunded', order.refundedAt],
+    ['taken anew by', order.retakenBy],
+  ];
+  return columns(rows.filter(([, value]) => value !== undefined));
+}
+
+export function orderTable(orders: readonly Order[]): string {
+  const rows = orders.map((order) => [
+    order.orderId,
+    order.saleId,
+    order.buyerId,
+    order.quantity,
+    order.payType,
+    order.expiredAt,
+  ]);
+  return columns(rows, {
+    head: ['order', 'sale', 'buyer', 'units', 'paid by', 'expired'],
+    align: ['left', 'left', 'left', 'right', 'left', 'left'],
+  });
+}

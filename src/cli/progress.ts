@@ -1,0 +1,25 @@
+import { Presets, SingleBar } from 'cli-progress';
+
+export interface Progress {
+  /** @param total if it has changed */
+  update(done: number, total?: number): void;
+  stop(): void;
+}
+
+/** A bar on stderr, if somebody watches. @param of what is counted */
+export function progressBar(total: number, of: string): Progress {
+  if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
+  const format = `{bar} {value}/{total} ${of}, {duration_formatted}`;
+  const bar = new SingleBar(
+    { format, stream: process.stderr, clearOnComplete: true },
+    Presets.shades_classic,
+  );
+  bar.start(total, 0);
+  return {
+    update(done, now) {
+      if (now !== undefined) bar.setTotal(now);
+      bar.update(done);
+    },
+    stop: () => bar.stop(),
+  };
+}

@@ -1,0 +1,43 @@
+import { Option } from 'commander';
+import type { RebalanceReport } from '../sync/changes/rebalance.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
+import { EXIT_OK } from './explain.ts';
+import { withOperations } from './open-operations.ts';
+import { columns, number, plural, print, printJson } from './output.ts';
+
+export const rebalance: CommandSpec = {
+  name: 'rebalance <sale>',
+  summary: "even out what a sale's segments have left",
+  details:
+    'A buyer whose segment is empty waits until units are moved there. A rebalance moves them before. Nodes do it by ' +
+    'themselves (REBALANCE_EVERY_MS); this does it now, or with --dry-run only says what it would do.',
+  options: [new Option('--dry-run', 'move nothing, and show what would be moved')],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade rebalance tickets --dry-run', 'stockade rebalance tickets --json'],
+  async run({ config, log, json, args, options }) {
+    const dryRun = options.dryRun === true;
+    const report = await withOperations({ config, log }, (operations) =>
+      operations.rebalance(args[0]!, { dryRun }),
+    );
+    if (json) printJson(report);
+    else print(reportText(report));
+    return EXIT_OK;
+  },
+};
+
+export function reportText({ saleId, dryRun, before, after, moves }: RebalanceReport): string {
+  const units = moves.reduce((sum, move) => sum + move.units, 0);
+  if (moves.length === 0) return `${saleId}: its segments are as even as they get; nothing is moved.`;
+  const verb = dryRun ? 'would be moved' : moves.length === 1 ? 'was made' : 'were made';
+  const headline = dryRun
+    ? `${saleId}: ${plural(units, 'unit')} ${verb} in ${plural(moves.length, 'move')}.`
+    : `${saleId}: ${plural(moves.length, 'move')} of ${plural(units, 'unit')} in all ${verb}.`;
+  const rows = before.map((left, segment) => [segment, number(left), number(after[segment]!)]);
+  const made = moves.map((move) => `${number(move.units)} from ${move.from} to ${move.to}`);
+  return [
+    headline,
+    columns(rows, { head: ['segment', 'before', 'after'], align: ['right', 'right', 'right'] }),
+    ...made,
+  ].join('\n');
+}

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { StockadeError } from '../engine/errors.ts';
+import type { RecoverOperations, Recovery } from '../sync/rebuild/recovery.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
+import { EXIT_OK } from './explain.ts';
+import { withOperations } from './open-operations.ts';
+import { columns, note, plural, print, printJson } from './output.ts';
+import { type Progress, progressBar } from './progress.ts';
+
+const LOOK_MS = 200;
+
+export const recover: CommandSpec = {
+  name: 'recover <sale>',
+  summary: 'build the stock of a sale anew from Postgres',
+  details:
+    'Nodes do this by themselves when Redis has lost data; this does it now. Orders that are in the logs still are saved ' +
+    'first. Buyers wait meanwhile. It says which accepted orders were lost, as far as the nodes remember them.',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade recover tickets', 'stockade recover tickets --json'],
+  async run({ config, log, json, args }) {
+    const done = await withOperations({ config, log }, (operations) => follow(operations, args[0]!));
+    if (json) printJson(done);
+    else print(recoveryText(done));
+    return EXIT_OK;
+  },
+};
+
+type Done = Extract<Recovery, { state: 'done' }>;
+
+/** Begins, and looks until it is done. @throws StockadeError `not_recovered` */
+async function follow(operations: RecoverOperations, saleId: string): Promise<Done> {
+  let bar: Progress | undefined;
+  let shown = '';
+  try {
+    for (let now = await operations.recover(saleId); ; now = await operations.recovery(saleId)) {
+      if (now.state === 'done') return now;
+      if (now.state !== 'running') throw notRecovered(now);
+      // Until it is known how much there is, there is nothing to show.
+      if (now.step !== shown && (now.total > 0 || now.step === 'wait')) {
+        bar?.stop();
+        bar = show(now);
+        shown = now.step;
+      }
+      bar?.update(now.done, now.total);
+      await delay(LOOK_MS);
+    }
+  } finally {
+    bar?.stop();
+  }
+}
+
+const COUNTED = {
+  salvage: 'logs read',
+  load: 'orders loaded',
+  publish: 'steps of the publication',
+  names: 'lists of lost orders from the nodes',
+} as const;
+
+function show({ saleId, step, total }: Extract<Recovery, { state: 'running' }>): Progress | undefined {
+  if (step !== 'wait') return progressBar(total, COUNTED[step]);
+  note(`Another process builds ${saleId}; waiting for it …`);
+  return undefined;
+}
+
+function notRecovered(now: Exclude<Recovery, { state: 'running' | 'done' }>): StockadeError {
+  const why = now.state === 'failed' ? now.problem : 'the node has been started anew meanwhile';
+  return new StockadeError(
+    'not_recovered',
+    `sale ${now.saleId} was not built: ${why}. Sync goes on with it by itself; or recover it again, which goes on where ` +
+      'this has stopped',
+  );
+}
+
+export function recoveryText(done: Done): string {
+  const { saleId, generation, tookMs, losses } = done;
+  const lost = losses.reduce((sum, { orders }) => sum + orders, 0);
+  const named = losses.flatMap((loss) => loss.named);
+  const rows = named.map(({ orderId, buyerId, quantity, segment }) => [orderId, buyerId, quantity, segment]);
+  return [
+    `${saleId}: built as generation ${generation} in ${(tookMs / 1_000).toFixed(1)} s. ${sourcesText(done)}`,
+    lost === 0
+      ? 'No accepted order is known to be lost.'
+      : `Lost: at least ${plural(lost, 'accepted order')}, ${named.length} of them known by name.`,
+    ...(rows.length === 0 ? [] : [columns(rows, { head: ['order', 'buyer', 'units', 'segment'] })]),
+  ].join('\n');
+}
+
+function sourcesText({ loadedBuyers, salvagedOrders = 0, rejectedOrders = 0 }: Done): string {
+  if (loadedBuyers === undefined) return 'Another process has done it meanwhile.';
+  const refused = rejectedOrders === 0 ? '' : `, of which Postgres refused ${rejectedOrders}`;
+  return `Buyers loaded: ${loadedBuyers}; orders saved from the logs: ${salvagedOrders}${refused}.`;
+}

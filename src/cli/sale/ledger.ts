@@ -1,0 +1,63 @@
+import type { LedgerEntry } from '../../sync/operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
+import { EXIT_OK } from '../explain.ts';
+import { withOperations } from '../open-operations.ts';
+import { columns, number, print, printJson } from '../output.ts';
+
+export const saleLedger: CommandSpec = {
+  name: 'ledger <id>',
+  summary: 'list what operators have changed of a sale: when, who, why',
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: ['stockade sale ledger tickets', 'stockade sale ledger tickets --json'],
+  async run({ config, log, json, args }) {
+    const ledger = await withOperations({ config, log }, (operations) => operations.ledger(args[0]!));
+    if (json) printJson({ ledger });
+    else print(ledger.length === 0 ? 'Nothing was changed since it was created.' : ledgerTable(ledger));
+    return EXIT_OK;
+  },
+};
+
+export function ledgerTable(ledger: readonly LedgerEntry[]): string {
+  const rows = ledger.map((entry) => [
+    entry.at,
+    entry.action,
+    entry.units === 0 ? '' : `${entry.units > 0 ? '+' : ''}${number(entry.units)}`,
+    entry.actor,
+    entry.applied ? 'applied' : 'under way',
+    detailText(entry),
+    entry.reason,
+  ]);
+  return columns(rows, {
+    head: ['when', 'what', 'units', 'who', 'state', 'detail', 'why'],
+    align: ['left', 'left', 'right', 'left', 'left', 'left', 'left'],
+  });
+}
+
+function detailText({ action, units, detail }: LedgerEntry): string {
+  const { from, to, wanted } = detail;
+  if (detail.void === true) return `came to nothing, wanted ${wanted}`;
+  switch (action) {
+    case 'window':
+      return windowText(from as Window, to as Window);
+    case 'resize':
+      return `from ${from} to ${to} segments`;
+    case 'withdraw':
+      return units === -Number(wanted) ? '' : `wanted ${wanted}`;
+    case 'top-up':
+      return '';
+    default:
+      return `was ${from}`;
+  }
+}
+
+/** Start and end as in the ledger; `null`: open. */
+type Window = readonly [string, string | null];
+
+/** Only what has moved. */
+function windowText(from: Window, to: Window): string {
+  const moves = ['starts', 'ends'].map((name, i) =>
+    from[i] === to[i] ? [] : [`${name} ${to[i] ?? 'never'}, was ${from[i] ?? 'never'}`],
+  );
+  return moves.flat().join('; ');
+}

@@ -1,0 +1,19 @@
+import type { RecoverOperations } from '../sync/rebuild/recovery.ts';
+import type { Router } from './exchange.ts';
+import type { Guarded } from './ops-server.ts';
+import { json } from './problem.ts';
+
+export function addRecoverRoutes(router: Router, operations: RecoverOperations, guarded: Guarded): void {
+  const path = '/v1/sales/:saleId/recover';
+  router
+    .route(
+      'post',
+      path,
+      guarded(async (id) => json(202, await operations.recover(id))),
+    )
+    .route(
+      'get',
+      path,
+      guarded(async (id) => json(200, await operations.recovery(id))),
+    );
+}

@@ -1,0 +1,16 @@
+import type { SaleOperations } from '../sync/operations.ts';
+import type { Router } from './exchange.ts';
+import { parseFlag } from './flag-body.ts';
+import type { Guarded } from './ops-server.ts';
+import { json } from './problem.ts';
+
+export function addVerifyRoute(router: Router, operations: SaleOperations, guarded: Guarded): void {
+  router.route(
+    'post',
+    '/v1/sales/:saleId/verify',
+    guarded(async (id, body) => {
+      const repair = parseFlag(body, 'repair', 'verify');
+      return json(200, await operations.verify(id, { repair }));
+    }, 'optional'),
+  );
+}

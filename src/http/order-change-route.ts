@@ -1,0 +1,67 @@
+/** `POST /v1/orders/{orderId}/pay`, `/cancel` and `/redeem`: what a buyer does with his order. */
+import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import { within } from '../engine/within.ts';
+import type { OrderChange, OrderOutcome } from '../sync/orders/order-operations.ts';
+import { isOrderId } from '../sync/orders/order-reader.ts';
+import type { Handler } from './exchange.ts';
+import { refusal } from './identity.ts';
+import { parseOrderChange } from './order-change-body.ts';
+import { forBuyer, MAY_BE_DONE, orderReply } from './order-reply.ts';
+import type { OrderHost } from './order-route.ts';
+import { problem, type Reply } from './problem.ts';
+
+export interface OrderChangeHost extends OrderHost {
+  changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
+}
+
+export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind']): Handler {
+  return (exchange, request) => {
+    const orderId = request.getParameter(0) ?? '';
+    const identity = host.authenticate(request);
+    exchange.readBody(async (body) => {
+      if ('refused' in body) return exchange.reply(body.refused);
+      const who = await identity;
+      if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+      exchange.reply(await replyTo(host, kind, orderId, body.text, who.buyerId));
+    });
+  };
+}
+
+async function replyTo(
+  host: OrderChangeHost,
+  kind: OrderChange['kind'],
+  orderId: string,
+  body: string,
+  buyerId: string,
+): Promise<Reply> {
+  try {
+    const change = parseOrderChange(kind, jsonOf(body));
+    if (!isOrderId(orderId)) return problem('unknown_order');
+    return await within(host.readDeadlineMs, changed(host, orderId, change, buyerId));
+  } catch (error) {
+    if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
+    if (!(error instanceof StockadeError)) host.fault(error);
+    return MAY_BE_DONE;
+  }
+}
+
+async function changed(
+  host: OrderChangeHost,
+  orderId: string,
+  change: OrderChange,
+  buyerId: string,
+): Promise<Reply> {
+  const outcome = await host.changeOrder(orderId, change, buyerId);
+  const isAccepted = outcome.code === 'unknown_order' && (await host.findAccepted(buyerId, orderId));
+  return orderReply(isAccepted ? { code: 'wrong_status', orderStatus: 'accepted' } : outcome, forBuyer);
+}
+
+/** What is no JSON is `undefined`, and then refused for not being an object. */
+function jsonOf(body: string): unknown {
+  if (body === '') return {};
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+/** How the outcome of a change of an order, or of a question for it, is told over HTTP. */
+import type { Order, OrderOutcome } from '../sync/orders/order-operations.ts';
+import { json, problem, type Reply } from './problem.ts';
+
+const RETRY_LATER = { 'retry-after': '1' };
+const NOT_DECIDED = { detail: 'Nothing was decided. Ask again.' };
+
+/** For somebody who may not have heard how the same request has ended: to repeat it does no harm. */
+export const MAY_BE_DONE = problem('unknown', {
+  title: 'It is not known yet whether this was done',
+  detail: 'Ask again: what was done is not done twice.',
+});
+
+/** @param show what of an order its reader is told */
+export function orderReply(outcome: OrderOutcome, show: (order: Order) => object = (order) => order): Reply {
+  switch (outcome.code) {
+    case 'done': {
+      const { order, replaces } = outcome;
+      return json(200, { ...show(order), ...(replaces !== undefined && { retaken: true, replaces }) });
+    }
+    case 'unknown_order':
+    case 'forbidden':
+      return problem(outcome.code);
+    case 'wrong_status': {
+      const { orderStatus } = outcome;
+      return problem('wrong_status', { orderStatus }, orderStatus === 'accepted' ? RETRY_LATER : {});
+    }
+    case 'expired':
+      return problem('expired', { refundDue: outcome.refundDue });
+    case 'busy':
+    case 'unavailable':
+      return problem(outcome.code, NOT_DECIDED);
+    case 'unknown':
+      return MAY_BE_DONE;
+  }
+}
+
+/** The order as its buyer is shown it: he knows who he is. */
+export function forBuyer({ buyerId: _, ...order }: Order): object {
+  return order;
+}

@@ -1,0 +1,36 @@
+import type { LatePaymentParts } from '../sync/orders/late-payment.ts';
+import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
+import { OrderService } from '../sync/orders/order-service.ts';
+import { BoundedWork } from './bounded-work.ts';
+import { StoreWatch } from './store-watch.ts';
+import type { Stores } from './stores.ts';
+
+/** Each throws StoresAway and OperationTimedOut. What was given up goes on unheard. */
+class BoundedOrders implements OrderOperations {
+  readonly #work: OrderOperations;
+  readonly #bounded: BoundedWork;
+
+  constructor(work: OrderOperations, bounded: BoundedWork) {
+    this.#work = work;
+    this.#bounded = bounded;
+  }
+
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#bounded.run('show', this.#work.showOrder(orderId));
+  }
+
+  changeOrder(orderId: string, change: OrderChange, buyerId?: string): Promise<OrderOutcome> {
+    const work = this.#work.changeOrder(orderId, change, buyerId);
+    return this.#bounded.run(change.kind, work, { changes: true });
+  }
+
+  refundsDue(saleId?: string): Promise<Order[]> {
+    return this.#bounded.run('refunds due', this.#work.refundsDue(saleId));
+  }
+}
+
+/** @param buy takes the units of late payments */
+export function boundedOrders(stores: Stores, buy: LatePaymentParts['buy']): OrderOperations {
+  const { db, backend } = stores;
+  return new BoundedOrders(new OrderService({ db, backend, buy }), new BoundedWork(new StoreWatch(stores)));
+}

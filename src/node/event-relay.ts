@@ -1,0 +1,47 @@
+import type { Registry } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import { EventRelay } from '../sync/events/relay.ts';
+import { watchEvents } from './event-watch.ts';
+import type { Log } from './log.ts';
+import type { Releasers } from './releasers.ts';
+import type { Stores } from './stores.ts';
+import { Webhook } from './webhook.ts';
+
+interface RelayParts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly stores: Stores;
+  readonly registry: Registry;
+  /** Whether others need the processor more. */
+  readonly isCrowded: () => boolean;
+}
+
+/** Order events go where the configuration says, until the releasers are run. */
+export function startEventRelay(parts: RelayParts, releasers: Releasers): void {
+  const { config, log, stores, registry, isCrowded } = parts;
+  const { db, backend, locks } = stores;
+  const receiver = webhookOf(config);
+  const stream = backend.events && { events: backend.events, maxEvents: config.eventsStreamMax };
+  const relay = new EventRelay({
+    db,
+    locks,
+    stream: config.eventsStreamMax > 0 ? stream : undefined,
+    webhook: receiver && { receiver, maxAttempts: config.webhookMaxAttempts },
+    yielding: { isCrowded, maxMs: config.eventsYieldMs },
+    events: watchEvents(log, registry),
+  });
+  relay.start();
+  releasers.add(async () => {
+    await relay.stop();
+    await receiver?.close();
+  });
+}
+
+function webhookOf({ webhookUrl, webhookSecret, webhookTimeoutMs }: Config): Webhook | undefined {
+  if (!webhookUrl || !webhookSecret) return undefined;
+  return new Webhook({
+    url: webhookUrl.reveal(),
+    secret: webhookSecret.reveal(),
+    timeoutMs: webhookTimeoutMs,
+  });
+}

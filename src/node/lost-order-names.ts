@@ -1,0 +1,47 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TakenOrder } from '../engine/taken-orders.ts';
+import type { Database } from '../sync/database.ts';
+import { nameLostOrders } from '../sync/rebuild/lost-orders.ts';
+import type { Log } from './log.ts';
+
+/** Orders in one statement. */
+const PAGE_ORDERS = 1_000;
+const ATTEMPTS = 5;
+const RETRY_MS = 2_000;
+/** Of one call: the others are in Postgres. */
+const MAX_LOGGED = 100;
+
+/**
+ * Finds out which orders of a sale's past are lost, and writes them down for whoever asks (`stockade recover`) and to the
+ * log. Without Postgres it is tried again for some seconds; what is not found out then is counted, but has no name.
+ */
+export function lostOrderNames(db: Database, log: Log) {
+  return (saleId: string, orders: readonly TakenOrder[]): void => {
+    void nameAll(db, saleId, orders).then(
+      (lost) => {
+        for (const order of lost.slice(0, MAX_LOGGED))
+          log.error({ saleId, ...order }, 'an accepted order is lost');
+      },
+      (error) => log.error({ err: error, saleId, orders: orders.length }, 'lost orders could not be named'),
+    );
+  };
+}
+
+async function nameAll(db: Database, saleId: string, orders: readonly TakenOrder[]): Promise<TakenOrder[]> {
+  const lost: TakenOrder[] = [];
+  for (let at = 0; at < orders.length; at += PAGE_ORDERS) {
+    lost.push(...(await insist(() => nameLostOrders(db, saleId, orders.slice(at, at + PAGE_ORDERS)))));
+  }
+  return lost;
+}
+
+async function insist<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+      await delay(RETRY_MS);
+    }
+  }
+}
