@@ -2,8 +2,9 @@
  * C4: each node gets its share of the stock beforehand, and sells it out of its own memory: a counter, and a flag for
  * "sold out" that answers without any work at all.
  *
- * Shows: the fastest there is, and never oversold. But a share is where it is. A node that dies takes what it had left
- * with it; a share that outlives its crowd stays unsold, while the other nodes refuse buyers.
+ * Shows: never oversold, and nothing refuses faster: the flag is a variable of the process. But a share is where it is.
+ * A node that dies takes what it had left with it; a share that outlives its crowd stays unsold, while the other nodes
+ * refuse buyers.
  * From: the "local stock" of ticket sellers, mostly with a buffer that is handed out on top against dead nodes.
  */
 import { failed, type SellingRow, SOLD, SOLD_OUT } from './contract.ts';

@@ -1,7 +1,7 @@
 /** The setting outside of tests: nothing holds a call up, time is the machine's, and every buyer is welcome. */
 import type { Clock, Setting, Steps } from './contract.ts';
 
-export const NO_STEPS: Steps = { at: () => undefined };
+const NO_STEPS: Steps = { at: () => undefined };
 
 export const MACHINE_CLOCK: Clock = {
   now: Date.now,
