@@ -1,4 +1,5 @@
-import { Command } from 'commander';
+import { closeSync, openSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
 import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
 
 export const OPTIONS = {
@@ -76,9 +77,19 @@ export interface CatalogueInvocation extends Invocation<typeof OPTIONS> {
 export function readOptions(argv: readonly string[]): CatalogueInvocation {
   const program = new Command('bench:catalogue')
     .description('Every way of selling stock in the catalogue, with the same crowd, one after the other.')
-    .option('--html <file>', 'write a page with charts as well')
-    .option('--svg <file>', 'write the chart of orders/s as well');
+    .option('--html <file>', 'write a page with charts as well', writable)
+    .option('--svg <file>', 'write the chart of orders/s as well', writable);
   const invocation = parseOptions(program, OPTIONS, argv);
   const { html, svg } = program.opts<{ html?: string; svg?: string }>();
   return { ...invocation, html, svg };
+}
+
+/** Found out now, and not when all has been measured. */
+function writable(file: string): string {
+  try {
+    closeSync(openSync(file, 'a'));
+    return file;
+  } catch (error) {
+    throw new InvalidArgumentError(`It can't be written: ${(error as Error).message}.`);
+  }
 }

@@ -12,8 +12,8 @@ export interface Cost {
 }
 
 /**
- * Node and Redis are asked themselves, because they know to the microsecond: the system's tables count in hundredths of
- * a second, and a sample may cost Redis no more than five of these.
+ * Node and Redis are asked themselves, and of Postgres the scheduler's account is read, because they know to the
+ * microsecond: the system's tables count in hundredths of a second, and a sample may cost Redis no more than five of these.
  */
 export class Meter {
   readonly #admin: Redis;

@@ -13,7 +13,7 @@ import type { Releasers } from '../../src/node/releasers.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { type Database, openDatabase } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
-import { rebuildSale } from '../../src/sync/rebuild.ts';
+import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { LocalLocks } from '../../src/sync/sale-locks.ts';
 import { insertSale } from '../../src/sync/sale-rows.ts';
 import { SaleService } from '../../src/sync/sale-service.ts';

@@ -5,6 +5,8 @@ export interface NodeFigures {
   readonly answers: ReadonlyMap<string, number>;
   /** Orders that sync has committed since the node started. */
   readonly syncedOrders: number;
+  /** Events of orders that are in the stream, since the node started. */
+  readonly streamedEvents: number;
   /** Orders in the logs, as sync's last sweep saw them: up to a second old. */
   readonly lagOrders: number;
   /** Purchases that are under way: in a lane, or waiting for their commit. */
@@ -13,7 +15,7 @@ export interface NodeFigures {
 
 export function readFigures(text: string): NodeFigures {
   const answers = new Map<string, number>();
-  let [syncedOrders, lagOrders, underWay] = [0, 0, 0];
+  let [syncedOrders, streamedEvents, lagOrders, underWay] = [0, 0, 0, 0];
   for (const line of text.split('\n')) {
     const sample = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
     if (!sample) continue;
@@ -25,6 +27,9 @@ export function readFigures(text: string): NodeFigures {
       case 'stockade_sync_orders_total':
         syncedOrders = Number(value);
         break;
+      case 'stockade_events_streamed_total':
+        streamedEvents = Number(value);
+        break;
       case 'stockade_sync_lag_orders':
         lagOrders = Number(value);
         break;
@@ -33,7 +38,7 @@ export function readFigures(text: string): NodeFigures {
         underWay += Number(value);
     }
   }
-  return { answers, syncedOrders, lagOrders, underWay };
+  return { answers, syncedOrders, streamedEvents, lagOrders, underWay };
 }
 
 /** Orders that buyers were told of and that sync has not committed yet. */

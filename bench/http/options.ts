@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
+import { settings } from '../../src/config/settings.ts';
 import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
 
 export const OPTIONS = {
@@ -41,6 +42,20 @@ export const OPTIONS = {
     least: 1,
     most: 1_024,
     fallback: 8,
+  },
+  eventsStreamMax: {
+    flags: '--events-stream-max <n>',
+    description: "the node's EVENTS_STREAM_MAX; 0: order events are not told to anybody",
+    least: 0,
+    most: 1_000_000_000,
+    fallback: Number(settings.eventsStreamMax.fallback),
+  },
+  eventsYieldMs: {
+    flags: '--events-yield-ms <n>',
+    description: "the node's EVENTS_YIELD_MS; 0: order events are told at once, at the buyers' cost",
+    least: 0,
+    most: 600_000,
+    fallback: Number(settings.eventsYieldMs.fallback),
   },
   rounds: {
     flags: '--rounds <n>',

@@ -39,10 +39,11 @@ export async function runRounds(parameters: HttpParameters): Promise<Round[]> {
   }
 }
 
-async function startServers({ workers }: HttpParameters, releasers: Releasers): Promise<Servers> {
+async function startServers(parameters: HttpParameters, releasers: Releasers): Promise<Servers> {
+  const { workers } = parameters;
   note('Starting Redis, Postgres, the node and the echo server');
   const stores = await startStoreServers(releasers);
-  const node = await StockadeNode.start(stores, workers);
+  const node = await StockadeNode.start(stores, parameters);
   releasers.add(() => node[Symbol.asyncDispose]());
   const echoPort = await freePort();
   const echo = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(echoPort)]);

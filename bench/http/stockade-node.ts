@@ -7,6 +7,7 @@ import { BenchFailure } from '../support/failure.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { answered, backlog, type NodeFigures, readFigures } from './metrics-text.ts';
+import type { HttpParameters } from './options.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const DATA_DIR = 'data';
@@ -26,22 +27,32 @@ export interface BenchSale {
   readonly segments: number;
 }
 
+/** What the bench sets of the node; the rest are the product's defaults. */
+export type NodeSettings = Pick<HttpParameters, 'workers' | 'eventsStreamMax' | 'eventsYieldMs'>;
+
 /** The product as it is shipped: `stockade serve` in a process of its own, steered through its two ports only. */
 export class StockadeNode implements AsyncDisposable {
   readonly #program: NodeProgram<Ready>;
   readonly #token: string;
+  readonly #hasStream: boolean;
 
-  private constructor(program: NodeProgram<Ready>, token: string) {
+  private constructor(program: NodeProgram<Ready>, token: string, hasStream: boolean) {
     this.#program = program;
     this.#token = token;
+    this.#hasStream = hasStream;
   }
 
-  static async start({ redis, postgres }: StoreServers, workers: number): Promise<StockadeNode> {
+  static async start(
+    { redis, postgres }: StoreServers,
+    { workers, eventsStreamMax, eventsYieldMs }: NodeSettings,
+  ): Promise<StockadeNode> {
     if (!existsSync(MAIN)) throw new BenchFailure(`${MAIN} is missing: run \`npm run build\` first`);
     const flags = {
       'redis-url': redis.url,
       'database-url': await postgres.createDatabase('bench'),
       workers: String(workers),
+      'events-stream-max': String(eventsStreamMax),
+      'events-yield-ms': String(eventsYieldMs),
       port: '0',
       'ops-port': '0',
       'data-dir': DATA_DIR,
@@ -49,7 +60,8 @@ export class StockadeNode implements AsyncDisposable {
     };
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
     const program = await NodeProgram.start<Ready>('stockade', [MAIN, 'serve', '--json', ...words]);
-    return new StockadeNode(program, program.read(opsTokenFile({ dataDir: DATA_DIR })).trim());
+    const token = program.read(opsTokenFile({ dataDir: DATA_DIR })).trim();
+    return new StockadeNode(program, token, eventsStreamMax > 0);
   }
 
   ordersUrl(saleId: string): string {
@@ -93,11 +105,12 @@ export class StockadeNode implements AsyncDisposable {
     throw new BenchFailure(`${saleId} was not sold out within ${SOLD_OUT_LIMIT_MS} ms`);
   }
 
-  /** Returns when nothing is under way any more, and all that buyers were told of is in Postgres. */
+  /** Returns when nothing is under way any more, and all that buyers were told of is in Postgres and in the stream. */
   async settled(): Promise<NodeFigures> {
     let before = await this.figures();
     return this.#until('nothing is under way', (now) => {
-      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0;
+      const told = !this.#hasStream || now.streamedEvents >= now.syncedOrders;
+      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0 && told;
       const silent = answered(now) === answered(before);
       before = now;
       return idle && silent;

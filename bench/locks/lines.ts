@@ -1,5 +1,4 @@
 /** The run: every line of the table, one after the other, on a Redis of its own. */
-import { availableParallelism } from 'node:os';
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/output.ts';
 import { Releasers } from '../../src/node/releasers.ts';
@@ -7,7 +6,7 @@ import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { count, rounded } from '../support/figures.ts';
 import { Crew } from './crew.ts';
 import type { LocksParameters } from './options.ts';
-import type { SectionTask, Task } from './tasks.ts';
+import type { TakeTask, Task } from './tasks.ts';
 
 export interface Line {
   readonly task: Task;
@@ -32,13 +31,13 @@ export interface Lines {
 }
 
 export const SEGMENTS = [1, 4, 16, 64];
-export const BAR_SEGMENTS = [1, 16, 64];
+const BAR_SEGMENTS = [1, 16, 64];
 const CLIENTS = [1, 16, 64, 256];
 export const INSIDE_MS = 2;
 /** A line that a bar stands on is measured for longer. */
 const BAR_FACTOR = 5;
 
-const STRATEGIES: readonly Task[] = (['script', 'lock'] as const).flatMap((strategy) =>
+const STRATEGIES: readonly Omit<TakeTask, 'spreadMs'>[] = (['script', 'lock'] as const).flatMap((strategy) =>
   (strategy === 'lock' ? [0, INSIDE_MS] : [0]).flatMap((insideMs) =>
     (['one by one', 'lane'] as const).map((kind) => ({ kind, strategy, insideMs })),
   ),
@@ -52,7 +51,7 @@ export async function measureLines(parameters: LocksParameters): Promise<Lines> 
   try {
     const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
     releasers.add(() => redis[Symbol.asyncDispose]());
-    const crew = await Crew.start(redis.url, parameters.processes);
+    const crew = await Crew.start(redis.url, Math.max(parameters.processes, parameters.stripingProcesses));
     releasers.add(() => crew.end());
     const watcher = new Redis(redis.url);
     releasers.add(() => watcher.disconnect());
@@ -75,16 +74,17 @@ class Meter {
   }
 
   async all(): Promise<Lines> {
-    const { clients, processes } = this.#parameters;
+    const { clients, stripingProcesses, spreadMs } = this.#parameters;
     const striping = await this.#each(
       'striping',
-      BAR_SEGMENTS.map(
-        (segments) => () => this.#line(wakeUp(segments), clients, processesPerCores(processes), BAR_FACTOR),
-      ),
+      BAR_SEGMENTS.map((segments) => () => {
+        const task: Task = { kind: 'wake-up', segments, insideMs: INSIDE_MS, spreadMs };
+        return this.#line(task, clients, stripingProcesses, BAR_FACTOR);
+      }),
     );
     const strategies = await this.#each(
       'strategies',
-      STRATEGIES.map((task) => () => this.#line(task, clients, 1, BAR_FACTOR)),
+      STRATEGIES.map((task) => () => this.#line({ ...task, spreadMs }, clients, 1, BAR_FACTOR)),
     );
     const ids = await this.#each('ids', [
       () => this.#line({ kind: 'redis counter' }, Math.min(64, clients), 1),
@@ -94,7 +94,7 @@ class Meter {
   }
 
   #gridLines(): (() => Promise<Line>)[] {
-    const { clients: most, processes } = this.#parameters;
+    const { clients: most, processes, spreadMs } = this.#parameters;
     return [0, INSIDE_MS].flatMap((insideMs) =>
       CLIENTS.filter((clients) => clients <= most).flatMap((clients) =>
         [1, processes]
@@ -102,7 +102,7 @@ class Meter {
           .flatMap((n) =>
             SEGMENTS.flatMap((segments) =>
               (['spin', 'wake-up'] as const).map(
-                (kind) => () => this.#line({ kind, segments, insideMs }, clients, n),
+                (kind) => () => this.#line({ kind, segments, insideMs, spreadMs }, clients, n),
               ),
             ),
           ),
@@ -150,13 +150,4 @@ class Meter {
       .filter(([, name]) => !NOT_COUNTED.test(name!))
       .reduce((sum, [, , calls]) => sum + Number(calls), 0);
   }
-}
-
-/** A process for each core, as far as clients can be shared out evenly among them. */
-function processesPerCores(most: number): number {
-  return 2 ** Math.floor(Math.log2(Math.min(most, availableParallelism())));
-}
-
-function wakeUp(segments: number): SectionTask {
-  return { kind: 'wake-up', segments, insideMs: INSIDE_MS };
 }

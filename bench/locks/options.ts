@@ -1,5 +1,8 @@
+import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
+
+const MOST_PROCESSES = 16;
 
 export const OPTIONS = {
   ms: {
@@ -31,9 +34,25 @@ export const OPTIONS = {
     flags: '--processes <n>',
     description: 'lines are measured with all clients in one process, and in so many',
     least: 2,
-    most: 16,
+    most: MOST_PROCESSES,
     fallback: 4,
     tiny: 2,
+  },
+  stripingProcesses: {
+    flags: '--striping-processes <n>',
+    description: 'processes that share the clients of the striping lines; must divide their number',
+    least: 1,
+    most: MOST_PROCESSES,
+    // One for each core, as far as any number of clients that is a power of two can be shared out evenly.
+    fallback: 2 ** Math.floor(Math.log2(Math.min(MOST_PROCESSES, availableParallelism()))),
+  },
+  spreadMs: {
+    flags: '--spread-ms <n>',
+    description:
+      'each work of 2 ms inside takes up to so much more or less, drawn at random; 0: all take 2 ms',
+    least: 0,
+    most: 2,
+    fallback: 1,
   },
 } as const;
 
@@ -43,5 +62,12 @@ export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS>
   const program = new Command('bench:locks').description(
     'What segment locks cost: one against many, waking against spinning, with and without combining.',
   );
-  return parseOptions(program, OPTIONS, argv);
+  const invocation = parseOptions(program, OPTIONS, argv);
+  const { clients, stripingProcesses } = invocation.parameters;
+  if (clients % stripingProcesses !== 0) {
+    program.error(
+      `error: --clients ${clients} can't be shared out evenly among --striping-processes ${stripingProcesses}`,
+    );
+  }
+  return invocation;
 }

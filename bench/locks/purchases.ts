@@ -28,7 +28,7 @@ interface Stage {
 }
 
 export async function purchases(task: TakeTask, stage: Stage): Promise<Purchase> {
-  const inside = () => work(task.insideMs);
+  const inside = () => work(task);
   const { url, saleId, releasers } = stage;
   const options = { url, keyPrefix: 'bench:', takeTimeoutMs: TIMEOUT_MS, maxLogOrders: STOCK };
   const backend =

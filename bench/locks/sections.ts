@@ -21,7 +21,7 @@ export type Section = (client: number) => Promise<void>;
 export function sections(task: SectionTask, run: string, redis: Redis, locks: Locks): Section {
   const names = Array.from({ length: task.segments }, (_, segment) => `{${run}:${segment}}:lock`);
   const nameOf = (client: number) => names[client % names.length]!;
-  const inside = () => work(task.insideMs);
+  const inside = () => work(task);
   if (task.kind === 'wake-up') {
     return (client) => locks.withLock(nameOf(client), inside, { waitMs: WAIT_MS });
   }

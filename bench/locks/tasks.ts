@@ -1,18 +1,21 @@
 /** What the clients of a line do. All of it in plain values: it is sent to the processes that do it. */
 
-/** A critical section of `insideMs`, each client always on the same one of `segments` locks. */
-export interface SectionTask {
-  readonly kind: 'spin' | 'wake-up';
-  readonly segments: number;
+/** How long the work inside a lock takes: `insideMs` on average, up to `spreadMs` more or less each time. */
+export interface Inside {
   readonly insideMs: number;
+  readonly spreadMs: number;
 }
 
-/** Purchases of one unit, all from one segment. */
-export interface TakeTask {
+/** A critical section, each client always on the same one of `segments` locks. */
+export interface SectionTask extends Inside {
+  readonly kind: 'spin' | 'wake-up';
+  readonly segments: number;
+}
+
+/** Purchases of one unit, all from one segment. The work inside is for a batch under `lane`, else for an order. */
+export interface TakeTask extends Inside {
   readonly kind: 'lane' | 'one by one';
   readonly strategy: 'script' | 'lock';
-  /** Work inside the lock: for a batch under `lane`, for an order under `one by one`. */
-  readonly insideMs: number;
 }
 
 export interface IdTask {

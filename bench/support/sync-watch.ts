@@ -15,10 +15,13 @@ export class SyncWatch {
       this.#sweeps++;
       this.#changed();
     },
+    transferred: () => {},
     rejected: this.#refuse('rejected an order'),
     logBroken: this.#refuse('found a broken log'),
     ordersLost: this.#refuse('has lost orders'),
-    rebuilt: this.#refuse('rebuilt the sale'),
+    rebuilt: (info) => {
+      if (info.again) this.#refuse('rebuilt the sale')(info);
+    },
     saleFailed: this.#refuse('failed on the sale'),
     crashed: this.#refuse('crashed'),
   };

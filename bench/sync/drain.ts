@@ -2,7 +2,9 @@
 import type { Backend, LogPosition } from '../../src/engine/contract.ts';
 import { readCursors } from '../../src/sync/cursors.ts';
 import type { Database } from '../../src/sync/database.ts';
-import { PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { EventRelay } from '../../src/sync/events/relay.ts';
+import type { RelayEvents } from '../../src/sync/events/relay-events.ts';
+import { PostgresLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { SyncWatch } from '../support/sync-watch.ts';
@@ -14,6 +16,8 @@ export interface DrainTask {
   readonly saleId: string;
   readonly orders: number;
   readonly batchRows: number;
+  readonly eventsStreamMax: number;
+  readonly eventsYieldMs: number;
 }
 
 export interface DrainRun {
@@ -29,17 +33,53 @@ export async function drain(task: DrainTask, committed: () => void): Promise<Dra
   const locks = new PostgresLocks(databaseUrl);
   const watch = new SyncWatch();
   const sync = new Sync({ db, backend, locks, events: watch.events, batchRows });
+  const relayWatch = new RelayWatch();
+  const relay = relayBeside(sync, locks, relayWatch, task);
   let transactions: number;
   try {
     await sync.start();
+    relay?.start();
     transactions = await watch.applied(task.orders);
     committed();
   } finally {
+    await relay?.stop();
     await sync.stop();
     await locks.close();
   }
+  if (relayWatch.crashes.length > 0) throw new BenchFailure(`the relay failed: ${relayWatch.crashes[0]}`);
   await assertAtHeads(db, backend, saleId);
   return { transactions };
+}
+
+/** As a node has it. */
+function relayBeside(
+  sync: Sync,
+  locks: SaleLocks,
+  events: RelayEvents,
+  task: DrainTask,
+): EventRelay | undefined {
+  const { db, backend, eventsStreamMax: maxEvents, eventsYieldMs: maxMs } = task;
+  if (!backend.events || maxEvents === 0) return undefined;
+  return new EventRelay({
+    db,
+    locks,
+    stream: { events: backend.events, maxEvents },
+    yielding: { isCrowded: () => sync.isBehind, maxMs },
+    events,
+  });
+}
+
+class RelayWatch implements RelayEvents {
+  readonly crashes: unknown[] = [];
+
+  streamed(): void {}
+  posted(): void {}
+  postFailed(): void {}
+  gaveUp(): void {}
+  waiting(): void {}
+  crashed({ error }: Parameters<RelayEvents['crashed']>[0]): void {
+    this.crashes.push(error);
+  }
 }
 
 async function assertAtHeads(db: Database, backend: Backend, saleId: string): Promise<void> {

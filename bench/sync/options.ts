@@ -25,6 +25,20 @@ export const OPTIONS = {
     most: 50_000,
     fallback: Number(settings.syncBatchRows.fallback),
   },
+  eventsStreamMax: {
+    flags: '--events-stream-max <n>',
+    description: 'EVENTS_STREAM_MAX of the relay of order events beside sync; 0: no relay',
+    least: 0,
+    most: 1_000_000_000,
+    fallback: Number(settings.eventsStreamMax.fallback),
+  },
+  eventsYieldMs: {
+    flags: '--events-yield-ms <n>',
+    description: 'how long the relay waits for a sync that is behind; 0: not at all',
+    least: 0,
+    most: 600_000,
+    fallback: Number(settings.eventsYieldMs.fallback),
+  },
   rounds: {
     flags: '--rounds <n>',
     description: 'how often both are measured; medians are printed',

@@ -120,7 +120,7 @@ async function measureBare(stage: Stage): Promise<Measurement> {
 
 async function measureSync(stage: Stage): Promise<Measurement> {
   const { orders, parameters } = stage;
-  const task = { ...stage, orders: orders.length, batchRows: parameters.batchRows };
+  const task = { ...stage, ...parameters, orders: orders.length };
   return timed(stage, async (done) => (await drain(task, done)).transactions);
 }
 
