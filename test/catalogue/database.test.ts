@@ -5,32 +5,34 @@ import { a3 } from '../../src/catalogue/a3-guarded-decrement.ts';
 import { a4 } from '../../src/catalogue/a4-select-for-update.ts';
 import { a5 } from '../../src/catalogue/a5-count-then-insert.ts';
 import { a6 } from '../../src/catalogue/a6-count-in-mutex.ts';
-import type { Point, SellingRow } from '../../src/catalogue/contract.ts';
-import { allAtOnce, buyers } from './interleavings.ts';
+import type { SellingRow } from '../../src/catalogue/contract.ts';
+import { allAtOnce, buyers, lastUnit } from './interleavings.ts';
 import { buyersOf, byId, Lab, tally } from './lab.ts';
-
-/** Two buyers for the last unit, the second beginning while the first is on his way. */
-async function lastUnit(row: SellingRow, point: Point) {
-  await using lab = await Lab.open(row, { stock: 1 });
-  const nodes = await lab.nodes(2);
-  const outcomes = await allAtOnce(lab, nodes, ['ann', 'bob'], point);
-  return { outcomes: tally(outcomes), sold: (await nodes[0]!.sold()).length, left: await nodes[0]!.left() };
-}
 
 describe('two buyers for the last unit', () => {
   test('A1 sells it to both, and the stock is -1', async () => {
-    expect(await lastUnit(a1, 'read')).toEqual({ outcomes: { sold: 2 }, sold: 2, left: -1 });
+    expect(await lastUnit(a1, 2, 'read')).toEqual({ atOnce: 2, outcomes: { sold: 2 }, sold: 2, left: -1 });
   });
 
   test('A2 sells it to one; the other fails', async () => {
-    expect(await lastUnit(a2, 'read')).toEqual({ outcomes: { sold: 1, failed: 1 }, sold: 1, left: 0 });
+    expect(await lastUnit(a2, 2, 'read')).toEqual({
+      atOnce: 2,
+      outcomes: { sold: 1, failed: 1 },
+      sold: 1,
+      left: 0,
+    });
   });
 
   test.each([
     ['A3', a3, 'taken'],
     ['A4', a4, 'read'],
   ] as const)('%s sells it to one; the other waits, and finds it gone', async (_, row, point) => {
-    expect(await lastUnit(row, point)).toEqual({ outcomes: { sold: 1, sold_out: 1 }, sold: 1, left: 0 });
+    expect(await lastUnit(row, 2, point)).toEqual({
+      atOnce: 1,
+      outcomes: { sold: 1, sold_out: 1 },
+      sold: 1,
+      left: 0,
+    });
   });
 });
 

@@ -19,6 +19,23 @@ export async function allAtOnce(
   return lab.finish(...calls);
 }
 
+/** Two buyers for the last unit; both stand at `point` at the same time, if the strategy lets them, and then go on. */
+export async function lastUnit(row: SellingRow, nodeCount: number, point: Point) {
+  await using lab = await Lab.open(row, { stock: 1 });
+  const nodes = await lab.nodes(nodeCount);
+  const calls = ['ann', 'bob'].map((buyerId, i) => nodes[i % nodeCount]!.begin(buyerId, point));
+  await lab.atRest(...calls);
+  const atOnce = calls.filter(({ state }) => state === 'held').length;
+  const outcomes = await lab.finish(...calls);
+  const [node] = nodes;
+  return {
+    atOnce,
+    outcomes: tally(outcomes),
+    sold: (await node!.sold()).length,
+    left: await node!.left(),
+  };
+}
+
 export function buyers(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `buyer-${i}`);
 }

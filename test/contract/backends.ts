@@ -2,7 +2,8 @@
  * One suite, every backend: what is written with `onEachBackend` runs on each of them, and after each test the units
  * of every sale are counted.
  */
-import { afterEach, beforeEach, describe } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe } from 'vitest';
+import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Sale } from '../../src/engine/contract.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
@@ -10,11 +11,19 @@ import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';
 import { aSale, type LoadedSale, type LoadOptions, loadSale } from '../support/sales.ts';
+import { RedisCluster } from '../support/servers/redis-cluster.ts';
+
+interface Kind {
+  readonly name: string;
+  open(): Promise<Backend>;
+}
+
+const CLUSTER = 'redis cluster';
 
 /** One batch of the largest size fills a log. */
 export const MAX_LOG_ORDERS = MAX_BATCH_ORDERS;
 
-const BACKENDS: readonly { name: string; open(): Promise<Backend> }[] = [
+const BACKENDS: readonly Kind[] = [
   { name: 'memory', open: async () => new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS }) },
   {
     name: 'redis',
@@ -37,11 +46,31 @@ const BACKENDS: readonly { name: string; open(): Promise<Backend> }[] = [
         inside: async () => [],
       }),
   },
+  {
+    name: CLUSTER,
+    open: async () => {
+      const options = { keyPrefix: freshPrefix(), takeTimeoutMs: 1000, maxLogOrders: MAX_LOG_ORDERS };
+      return (await openRedis({ urls: await clusterUrls(), ...options })).backend;
+    },
+  },
 ];
 
+let cluster: Promise<RedisCluster> | undefined;
+
+/** One cluster for a file's tests, started by the first that needs it. */
+async function clusterUrls(): Promise<readonly string[]> {
+  cluster ??= RedisCluster.start();
+  return (await cluster).urls;
+}
+
+afterAll(async () => {
+  await (await cluster)?.[Symbol.asyncDispose]();
+  cluster = undefined;
+});
+
 export function onEachBackend(tests: (stage: Stage) => void): void {
-  describe.each(BACKENDS)('$name', ({ open }) => {
-    const stage = new Stage();
+  describe.each(BACKENDS)('$name', ({ name, open }) => {
+    const stage = new Stage(name === CLUSTER);
     beforeEach(async () => stage.begin(await open()));
     afterEach(() => stage.end());
     tests(stage);
@@ -50,8 +79,14 @@ export function onEachBackend(tests: (stage: Stage) => void): void {
 
 /** A test's backend, and the sales that it has put there. */
 export class Stage {
+  /** Segments lie on several servers, and no step of a sale sees all of them at once. */
+  readonly isScattered: boolean;
   #backend: Backend | undefined;
   #loaded: LoadedSale[] = [];
+
+  constructor(isScattered: boolean) {
+    this.isScattered = isScattered;
+  }
 
   get backend(): Backend {
     if (!this.#backend) throw new Error('no test is running');

@@ -79,6 +79,26 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('ben')]))).toEqual(['taken']);
     });
 
+    it('is refused by a frozen segment', async () => {
+      const sale = await stage.load();
+      const [anna] = await sale.sellEach(1);
+      await stage.backend.sales.freeze(sale.sale.id, 1, 1);
+      await expect(sale.compensate(anna!)).rejects.toThrow(StaleGeneration);
+      expect(await sale.left()).toEqual([9]);
+    });
+
+    it('is refused by a segment that is not published yet: what is loaded into it counts the units already', async () => {
+      const { sales, log } = stage.backend;
+      const ref = { saleId: 'in-loading', segment: 0, generation: 1 };
+      await sales.loadSegment({ ...ref, left: 9, perBuyerLimit: 1 });
+      const held = { orderId: '7', quantity: 1, key: '', seq: 0 };
+      await sales.loadHoldings(ref, [{ buyerId: 'anna', orders: [held] }]);
+      const back = log.compensate({ ...ref, buyerId: 'anna', orderId: '7', units: 1 });
+      await expect(back).rejects.toThrow(StaleGeneration);
+      const [segment] = await sales.snapshot('in-loading', 1, 1);
+      expect(segment?.counters).toMatchObject({ left: 9, supplied: 9 });
+    });
+
     it.each([{ generation: 2 }, { segment: 1 }, { saleId: 'nowhere' }])('is refused at %o', async (other) => {
       const sale = await stage.load();
       const [anna] = await sale.sellEach(1);

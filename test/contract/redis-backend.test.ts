@@ -3,6 +3,8 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StaleGeneration } from '../../src/engine/errors.ts';
+import { DRAFT_KEPT_MS } from '../../src/engine/limits.ts';
+import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import {
@@ -18,6 +20,8 @@ import { RedisServer } from '../support/servers/redis-server.ts';
 import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 
 const takeTimeoutMs = 200;
+/** What Redis says of a key that does not expire. */
+const FOR_EVER = -1;
 /** Far below any timeout of ours: the answer was known without asking. */
 const atOnceMs = 50;
 
@@ -341,6 +345,19 @@ describe('keys that somebody else has spoilt', () => {
     },
   );
 
+  it('are not corrected to fewer than no units', async () => {
+    const keyPrefix = freshPrefix();
+    const backend = await open(redisUrl(), keyPrefix);
+    const sale = await load(backend, { stock: 10, segments: 1 });
+    await sale.sellEach(2);
+    const redis = outsider(redisUrl());
+    const { segment } = new Keys(keyPrefix).segment(sale.ref());
+    await redis.hset(segment, 'supplied', 1);
+    expect(await backend.audits.correct(sale.ref(), 'left', 1 - 8 - 2)).toBe(false);
+    expect(await redis.hget(segment, 'left')).toBe('8');
+    expect(await backend.audits.correct(sale.ref(), 'supplied', 1 - 8 - 2)).toBe(true);
+  });
+
   it('fail a compensation before the record is touched', async () => {
     const { sale, anna, admin, key } = await setUp();
     await admin.hset(key('segment'), 'left', 'many');
@@ -397,6 +414,23 @@ describe('the keys', () => {
     expect(await outsider(redisUrl()).keys(`${prefix}*`)).toEqual(
       expect.arrayContaining([...segments, `${prefix}{${id}}:sale`]),
     );
+  });
+
+  it('of a draft goes away by itself, and stays once it is loaded', async () => {
+    const keyPrefix = freshPrefix();
+    const backend = await open(redisUrl(), keyPrefix);
+    const sale = await loadSale(backend, aSale({ segments: 1 }));
+    const redis = outsider(redisUrl());
+    const { draft, buyers } = new Keys(keyPrefix).segment(sale.ref());
+    const ref = { ...sale.ref(), generation: 2, draft: 'mine' };
+    await backend.sales.beginDraft(ref);
+    const order = { orderId: '1', quantity: 1, key: '', seq: 0 };
+    await backend.sales.draftHoldings(ref, [{ buyerId: 'anna', orders: [order] }]);
+    const keptMs = await redis.pttl(draft);
+    expect(keptMs).toBeGreaterThan(DRAFT_KEPT_MS / 2);
+    expect(keptMs).toBeLessThanOrEqual(DRAFT_KEPT_MS);
+    await backend.sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1 });
+    expect(await redis.pttl(buyers)).toBe(FOR_EVER);
   });
 
   it("of two installations on one Redis don't meet, nor do their messages", async () => {

@@ -66,8 +66,9 @@ onEachBackend((stage) => {
       const reply = refilled(await sale.refillAndTake([sale.order('anna')]));
       expect(reply).toMatchObject({ total: 2, epoch });
       expect(served(reply.take)).toMatchObject({ seq: 1, left: 1 });
-      // Units that only move are not stock that came back.
-      expect(await sale.epoch()).toBe(epoch);
+      // Units that only move are not stock that came back. Where they are in no segment meanwhile, that must show.
+      if (stage.isScattered) expect(await sale.epoch()).toBeGreaterThan(epoch);
+      else expect(await sale.epoch()).toBe(epoch);
     });
 
     it('finds nothing anywhere when all is sold', async () => {

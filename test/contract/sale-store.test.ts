@@ -1,11 +1,70 @@
 import { describe, expect, it } from 'vitest';
+import { NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { aSale, kinds, LoadedSale } from '../support/sales.ts';
+import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
   const publish = ({ sale, generation }: LoadedSale) =>
     stage.backend.sales.publish({ sale, state: 'open', generation });
+
+  describe('what is expected of a sale', () => {
+    async function aSoldSale() {
+      const sale = await stage.load({ segments: 2, stock: 20 });
+      await sale.sellEach(2);
+      const reads = await stage.backend.log.readLog([sale.position(), sale.position(0, '', 1)], 0);
+      const newest = reads.map(({ head }) => head!);
+      return { sale, expected: { saleId: sale.sale.id, generation: 1, state: 'open' as const, newest } };
+    }
+
+    it('is told from what is different, and from a sale that is not there', async () => {
+      const { expected } = await aSoldSale();
+      const [first, second] = expected.newest;
+      expect(first!.seq).toBeGreaterThan(0);
+      const others = [
+        { ...expected, saleId: 'nowhere' },
+        { ...expected, generation: 2 },
+        { ...expected, state: 'paused' as const },
+        { ...expected, newest: [{ ...first!, seq: first!.seq + 1 }, second!] },
+        { ...expected, newest: [{ ...first!, tail: '1' }, second!] },
+        { ...expected, newest: [first!, { ...second!, seq: 7, tail: '1' }] },
+        { ...expected, newest: [first!, second!, NO_ENTRY] },
+      ];
+      const found = await stage.backend.sales.matches([expected, ...others, expected]);
+      expect(found).toEqual([true, ...others.map(() => false), true]);
+      expect(await stage.backend.sales.matches([])).toEqual([]);
+    });
+
+    it.each([
+      ['sells', (sale: LoadedSale) => sale.take([sale.order('zoe')])],
+      [
+        'is paused',
+        ({ sale }: LoadedSale) => stage.backend.sales.setState({ sale, state: 'paused', generation: 1 }),
+      ],
+      ['is frozen', ({ sale }: LoadedSale) => stage.backend.sales.freeze(sale.id, sale.segments, 1)],
+    ])('is no longer so when it %s', async (_, change) => {
+      const { sale, expected } = await aSoldSale();
+      expect(await stage.backend.sales.matches([expected])).toEqual([true]);
+      await change(sale);
+      expect(await stage.backend.sales.matches([expected])).toEqual([false]);
+    });
+  });
+
+  describe('the mark of changes', () => {
+    it('is another one after each publish, change of state and return of units, and else the same', async () => {
+      const marks = [await stage.backend.sales.changeMark()];
+      const mark = async () => marks.push(await stage.backend.sales.changeMark());
+      const sale = await stage.load();
+      await mark();
+      const [anna] = await sale.sellEach(1);
+      expect(await stage.backend.sales.changeMark()).toBe(marks.at(-1));
+      await sale.compensate(anna!);
+      await mark();
+      await stage.backend.sales.setState({ sale: sale.sale, state: 'paused', generation: 1 });
+      await mark();
+      expect(new Set(marks).size).toBe(4);
+    });
+  });
 
   describe('a published sale', () => {
     it('can be read with everything that it was defined with', async () => {
@@ -41,14 +100,21 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.pulse([id])).toEqual([undefined]);
     });
 
-    it('raises its epoch each time that it is published, also over generations', async () => {
-      const sale = await stage.load();
+    it('raises its epoch each time that it is published, over generations', async () => {
+      let sale = await stage.load();
       const epochs = [await sale.epoch()];
-      await publish(sale);
-      epochs.push(await sale.epoch());
-      const rebuilt = await stage.reload(sale, {});
-      epochs.push(await rebuilt.epoch());
+      for (let i = 0; i < 2; i++) {
+        sale = await stage.reload(sale, {});
+        epochs.push(await sale.epoch());
+      }
       expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b));
+    });
+
+    it('is published once: another who has loaded the same generation is too late', async () => {
+      const sale = await stage.load({ segments: 2 }, { state: 'paused' });
+      await expect(publish(sale)).rejects.toThrow(StaleGeneration);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'paused' });
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused', epoch: 1 });
     });
 
     it('shows in a pulse beside others, in the order asked for', async () => {
@@ -196,7 +262,9 @@ onEachBackend((stage) => {
       await stage.backend.log.advance([old.watermark(1, 1)]);
       await old.take([old.order('anna')], 0, { ticket: 9 });
       const sale = await stage.reload(old, { split: [3] });
-      expect(await sale.counters()).toEqual([{ left: 3, seq: 0, committed: 0, taken: 0, orders: 0 }]);
+      expect(await sale.counters()).toMatchObject([
+        { left: 3, seq: 0, committed: 0, taken: 0, orders: 0, supplied: 3 },
+      ]);
       const [log] = await stage.backend.log.readLog([sale.position()], 10);
       expect(log).toMatchObject({ head: { seq: 0, tail: '' }, entries: [] });
       expect(kinds(await sale.take([sale.order('anna')], 0, { ticket: 1 }))).toEqual(['taken']);
@@ -213,6 +281,60 @@ onEachBackend((stage) => {
       const sale = await stage.load({ perBuyerLimit: 2 });
       const orders = ['anna', 'anna', 'anna'].map((buyer) => sale.order(buyer));
       expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'limit']);
+    });
+  });
+
+  describe('how far a load has come', () => {
+    const loading = async (segments: number) => {
+      const sale = new LoadedSale(stage.backend, aSale({ segments }), 1);
+      for (let segment = 0; segment < segments; segment++) {
+        await stage.backend.sales.loadSegment({ ...sale.ref(segment), left: 5, perBuyerLimit: 1 });
+      }
+      return { sale, upTo: () => stage.backend.sales.loadedUpTo(sale.ref(), segments) };
+    };
+
+    it('is the least that a segment says, in the order of bytes', async () => {
+      const { sale, upTo } = await loading(2);
+      expect(await upTo()).toBe('');
+      await stage.backend.sales.loadHoldings(sale.ref(0), [], 'anna');
+      expect(await upTo()).toBe('');
+      await stage.backend.sales.loadHoldings(sale.ref(1), [], 'Zoe');
+      expect(await upTo()).toBe('Zoe');
+      await stage.backend.sales.loadHoldings(sale.ref(1), []);
+      expect(await upTo(), 'holdings of single buyers say nothing of the others').toBe('Zoe');
+      await stage.backend.sales.loadHoldings(sale.ref(1), [], 'ben');
+      expect(await upTo()).toBe('anna');
+    });
+
+    it('is nothing where a segment is missing, frozen, published or of another generation', async () => {
+      const { sale, upTo } = await loading(2);
+      const { id } = sale.sale;
+      expect(await stage.backend.sales.loadedUpTo(sale.ref(), 3)).toBeUndefined();
+      expect(await stage.backend.sales.loadedUpTo({ saleId: id, generation: 2 }, 2)).toBeUndefined();
+      await publish(sale);
+      expect(await upTo()).toBeUndefined();
+      const other = await loading(1);
+      await other.sale.freeze();
+      expect(await other.upTo()).toBeUndefined();
+    });
+  });
+
+  describe('removing segments', () => {
+    it('takes those of older generations from a number on, with buyers and logs', async () => {
+      const old = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }));
+      for (const segment of [0, 1, 2]) await old.take([old.order('anna')], segment);
+      await stage.backend.sales.removeSegments({ saleId: old.sale.id, generation: 2 }, 1);
+      const { saleId } = old.ref();
+      const held = await stage.backend.sales.snapshot(saleId, 3, 1);
+      expect(held.map(({ counters }) => counters !== undefined)).toEqual([true, false, false]);
+      const logs = await stage.backend.log.readLog([old.position(0, '', 0), old.position(0, '', 1)], 10);
+      expect(logs.map(({ entries }) => entries.length)).toEqual([1, 0]);
+    });
+
+    it('leaves those alone that a later rebuild has loaded', async () => {
+      const sale = await stage.load({ segments: 2, stock: 4 }, { generation: 2 });
+      await stage.backend.sales.removeSegments({ saleId: sale.sale.id, generation: 2 }, 0);
+      expect(await sale.left()).toEqual([2, 2]);
     });
   });
 
@@ -279,9 +401,9 @@ onEachBackend((stage) => {
       await sale.take([sale.order('anna', { quantity: 3 }), sale.order('ben')], 1);
       await sale.sellEach(1, 1);
       await stage.backend.log.advance([sale.watermark(1, 2, 1)]);
-      expect(await stage.backend.sales.snapshot(sale.sale.id, 2, 1)).toEqual([
-        { segment: 0, counters: { left: 5, seq: 0, committed: 0, taken: 0, orders: 0 } },
-        { segment: 1, counters: { left: 0, seq: 2, committed: 1, taken: 5, orders: 3 } },
+      expect(await stage.backend.sales.snapshot(sale.sale.id, 2, 1)).toMatchObject([
+        { segment: 0, counters: { left: 5, seq: 0, committed: 0, taken: 0, orders: 0, supplied: 5 } },
+        { segment: 1, counters: { left: 0, seq: 2, committed: 1, taken: 5, orders: 3, supplied: 5 } },
       ]);
     });
 

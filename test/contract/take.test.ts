@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import { kinds, served } from '../support/sales.ts';
+import { kinds, refilled, served } from '../support/sales.ts';
 import { MAX_LOG_ORDERS, onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
@@ -16,6 +16,18 @@ onEachBackend((stage) => {
         left: 1,
         orders: 2,
       });
+    });
+
+    it('says when it is sent, once, alone or behind a refill', async () => {
+      const sale = await stage.load({ stock: 2 });
+      const { takes } = stage.backend;
+      let sent = 0;
+      const batch = (buyerId: string) => ({ ...sale.batch([sale.order(buyerId)]), sending: () => sent++ });
+      expect(kinds(await takes.take(batch('anna')))).toEqual(['taken']);
+      expect(sent).toBe(1);
+      const reply = refilled(await takes.refillAndTake(batch('ben'), sale.sale.segments));
+      expect(kinds(reply.take)).toEqual(['taken']);
+      expect(sent).toBe(2);
     });
 
     it('numbers the batches that took something, and says what is committed', async () => {

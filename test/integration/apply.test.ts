@@ -1,9 +1,9 @@
 /** One batch of the order logs into Postgres: what is applied, and that a batch which is refused changes nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LogEntry, TakeOrder } from '../../src/engine/contract.ts';
-import { applyBatch } from '../../src/sync/apply.ts';
-import { applyEach, sellEach } from '../../src/sync/apply-each.ts';
-import { type Batch, batchOf, type Slice } from '../../src/sync/batch.ts';
+import { applyBatch } from '../../src/sync/apply/apply.ts';
+import { applyEach, sellEach } from '../../src/sync/apply/apply-each.ts';
+import { type Batch, batchOf, type Slice } from '../../src/sync/apply/batch.ts';
 import { rows } from '../../src/sync/database.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
 import { seed } from '../support/fixtures.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => shop[Symbol.asyncDispose]());
 
 beforeEach(async () => {
-  await shop.db.raw('TRUNCATE sales, orders, segment_cursors, stock_movements, stock_returns');
+  await shop.db.raw('TRUNCATE sales, orders CASCADE');
   nextOrder = 1;
 });
 
@@ -317,6 +317,20 @@ describe('order by order', () => {
       { order_id: second.orderId, units: 1, applied_at: null },
     ]);
     expect(await stockOf(sale.id)).toBe(9);
+  });
+
+  test('an order that has ended and is taken again is taken back again', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    const first = order('anna');
+    await applyBatch(shop.db, batch(log(sale, [[first]])));
+    await shop.db.raw("SELECT stockade_change_order(?, 'cancel', NULL, NULL)", [first.orderId]);
+    await shop.db.raw('UPDATE stock_returns SET applied_at = now()');
+    const rejected = await applyEach(shop.db, batch(log(sale, [[first]], { since: 1, tail: first.orderId })));
+    expect([...rejected.values()]).toEqual([{ orderId: first.orderId, reason: 'duplicate' }]);
+    expect(
+      await rows(shop.db, 'SELECT order_id, units, units_before, applied_at FROM stock_returns'),
+    ).toEqual([{ order_id: first.orderId, units: 1, units_before: '1', applied_at: null }]);
+    expect(await stockOf(sale.id)).toBe(10);
   });
 });
 

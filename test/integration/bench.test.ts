@@ -9,8 +9,11 @@ const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.
 const BENCH_LIMIT_MS = 110_000;
 
 /** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
-async function runTiny(bench: 'growth' | 'http' | 'locks' | 'sync'): Promise<string> {
-  const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json'];
+async function runTiny(
+  bench: 'growth' | 'http' | 'locks' | 'rebalance' | 'recover' | 'resize' | 'sync',
+  ...more: string[]
+): Promise<string> {
+  const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json', ...more];
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: ROOT,
     timeout: BENCH_LIMIT_MS,
@@ -46,13 +49,17 @@ describe('bench:http', () => {
 
 describe('bench:locks', () => {
   it('prints one object with the ratios and with every line that was measured', async () => {
-    const result = JSON.parse(await runTiny('locks'));
+    const chosen = ['--striping-processes', '1', '--spread-ms', '0'];
+    const result = JSON.parse(await runTiny('locks', ...chosen));
     for (const ratio of ['segments16OverOne', 'segments64OverOne', 'wakeupCommandShare', 'combiningGain']) {
       expect(result[ratio], ratio).toEqual(positive);
     }
     const figures = { perSecond: positive, samples: positive, p50Ms: someOrNone, p99Ms: positive };
     const line = { task: expect.any(Object), clients: positive, processes: positive, ...figures };
     expect(result.striping).toHaveLength(3);
+    for (const striped of result.striping) {
+      expect(striped).toMatchObject({ processes: 1, task: { insideMs: 2, spreadMs: 0 } });
+    }
     for (const group of ['striping', 'strategies', 'ids', 'grid']) {
       for (const measured of result[group]) expect(measured, group).toMatchObject(line);
     }
@@ -73,6 +80,30 @@ describe('bench:sync', () => {
     expect(result.sync).toMatchObject({ ...figures, ratio: positive });
     expect(result.sync.ratio).toBeCloseTo(result.sync.rowsPerSecond / result.bare.rowsPerSecond, 2);
     expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:recover', () => {
+  it('prints one object with the seconds of all ways', async () => {
+    const result = JSON.parse(await runTiny('recover'));
+    expect(result.seconds).toEqual({ read: positive, rebuild: positive, continued: positive });
+    expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:resize', () => {
+  it('prints one object with the waits of every resize', async () => {
+    const result = JSON.parse(await runTiny('resize'));
+    const figures = { purchases: positive, longestMs: positive, p999Ms: positive, seconds: positive };
+    expect(result.resizes).toMatchObject(
+      ['memory', 'redis'].flatMap((backend) => [
+        { backend, from: 8, to: 32, ...figures },
+        { backend, from: 32, to: 4, ...figures },
+      ]),
+    );
+    expect(result.longestMs).toBe(
+      Math.max(...result.resizes.map(({ longestMs }: { longestMs: number }) => longestMs)),
+    );
   });
 });
 
@@ -107,5 +138,27 @@ describe('bench:growth', () => {
       redisBytesPerBuyer: positive,
     });
     expect(result.parameters).toMatchObject({ orders: 1_024, samples: 1 });
+  });
+});
+
+describe('bench:rebalance', () => {
+  it('prints one object with each way, on one Redis and on a cluster', async () => {
+    const result = JSON.parse(await runTiny('rebalance'));
+    const ways = (result.ways as Record<string, unknown>[]).map(({ place, timer }) => [place, timer]);
+    expect(ways).toEqual([
+      ['one Redis', false],
+      ['one Redis', true],
+      ['cluster', false],
+      ['cluster', true],
+    ]);
+    for (const way of result.ways) {
+      expect(way).toMatchObject({
+        ordersPerSecond: positive,
+        refills: positive,
+        p50: positive,
+        p99: positive,
+      });
+    }
+    expect(result.parameters).toMatchObject({ orders: 400, segments: 4 });
   });
 });

@@ -27,6 +27,8 @@ describe('help', () => {
     'migrate',
     'sync',
     'verify',
+    'rebalance',
+    'recover',
     'doctor',
     'sale create',
     'sale list',
@@ -34,6 +36,19 @@ describe('help', () => {
     'sale pause',
     'sale resume',
     'sale close',
+    'sale top-up',
+    'sale withdraw',
+    'sale window',
+    'sale resize',
+    'sale ledger',
+    'order show',
+    'order pay',
+    'order cancel',
+    'order redeem',
+    'order refund',
+    'order refunds-due',
+    'events dead',
+    'events resend',
   ])('%s: examples, settings with their defaults, --json', async (command) => {
     const { exitCode, stdout, stderr } = await run(`${command} --help`);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
@@ -45,7 +60,18 @@ describe('help', () => {
   test('names all commands and the exit codes', async () => {
     const { exitCode, stdout } = await run('--help');
     expect(exitCode).toBe(0);
-    for (const name of ['serve', 'demo', 'migrate', 'sync', 'verify', 'doctor', 'sale']) {
+    const groups = ['sale', 'order', 'events'];
+    for (const name of [
+      'serve',
+      'demo',
+      'migrate',
+      'sync',
+      'verify',
+      'rebalance',
+      'recover',
+      'doctor',
+      ...groups,
+    ]) {
       expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
     }
     expect(stdout).toContain('Exit codes:');
@@ -211,6 +237,29 @@ describe('sales without a node', () => {
     expect((await json('sale list')).sales).toMatchObject([{ id: 'tickets', stock: 100 }]);
     expect(await json('verify tickets')).toMatchObject({ saleId: 'tickets', ok: true });
     expect(await json('verify')).toMatchObject({ ok: true, sales: [{ saleId: 'tickets' }] });
+    expect(await json('rebalance tickets --dry-run')).toEqual({
+      saleId: 'tickets',
+      dryRun: true,
+      before: [13, 13, 13, 13, 12, 12, 12, 12],
+      after: [13, 13, 13, 13, 12, 12, 12, 12],
+      moves: [],
+    });
+    expect(await json('rebalance tickets')).toMatchObject({ dryRun: false, moves: [] });
+    expect((await json('rebalance nothing', 1)).error.code).toBe('unknown_sale');
+    const over = await json('sale window tickets --ends-at 2020-01-01T00:00:00Z', 2);
+    expect(over.error.message).toMatch(
+      /^the change is not valid: --ends-at must leave the end after the start/,
+    );
+    expect((await json('sale window tickets --no-end --ends-at 2100-01-01T00:00:00Z', 2)).error.message).toBe(
+      "option '--no-end' cannot be used with option '--ends-at <time>'",
+    );
+    expect((await json('sale top-up tickets 0', 2)).error.message).toBe(
+      'the change is not valid: <units> must be at least 1',
+    );
+    expect((await json('sale ledger tickets')).ledger).toMatchObject([
+      { action: 'pause' },
+      { action: 'resume' },
+    ]);
     expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
     expect((await json('sale resume tickets', 1)).error.code).toBe('wrong_state');
     expect((await json('sale show nothing', 1)).error.code).toBe('unknown_sale');

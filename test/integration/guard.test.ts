@@ -1,9 +1,12 @@
 /** The guard of the truth: what Postgres refuses is taken back, counted, and told to the buyer who waits. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogPosition } from '../../src/engine/contract.ts';
 import { homeSegment } from '../../src/engine/home-segment.ts';
-import { rows } from '../../src/sync/database.ts';
+import { openDatabase, rows } from '../../src/sync/database.ts';
 import { until } from '../support/fixtures.ts';
+import { breaker, intercept } from '../support/intercept.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 import { buyers, Shop } from '../support/shop.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
 
@@ -93,6 +96,19 @@ describe('stock that Postgres does not have', () => {
   });
 });
 
+/** The books balance; all that is amiss is the record that was removed, and a repair puts it back. */
+async function expectOnlyForgotten(saleId: string, buyerId: string): Promise<void> {
+  expect(await shop.service.verify(saleId)).toMatchObject({
+    ok: false,
+    rejectedOrders: 1,
+    identities: [{ difference: 0 }, { difference: 0 }],
+    differences: [
+      { cause: 'foreign_redis', what: expect.stringContaining(`of buyer ${buyerId}: it was removed`) },
+    ],
+  });
+  expect(await shop.service.verify(saleId, { repair: true })).toMatchObject({ ok: true, rejectedOrders: 1 });
+}
+
 describe('a buyer whom the stock has forgotten', () => {
   test.each([1, 5])(
     'gets nothing above the limit of %i, and the others of the batch get theirs',
@@ -122,7 +138,7 @@ describe('a buyer whom the stock has forgotten', () => {
       expect(await keys.left(sale.id, 2)).toBe(100 - limit - 20);
       expect((await shop.backend.sales.pulse([sale.id]))[0]!.epoch).toBeGreaterThan(pulse!.epoch);
       for (const segment of [0, 1]) expect(await recordOf(sale.id, segment, 'anna')).toEqual([]);
-      expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, rejectedOrders: 1 });
+      await expectOnlyForgotten(sale.id, 'anna');
       expect(await rows(shop.db, 'SELECT units FROM stock_returns WHERE applied_at IS NOT NULL')).toEqual([
         { units: 1 },
       ]);
@@ -155,6 +171,78 @@ describe('a buyer whom the stock has forgotten', () => {
       what: 'the unit is sold to another',
     });
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(2);
-    expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, rejectedOrders: 1 });
+    await expectOnlyForgotten(sale.id, 'anna');
+  });
+});
+
+describe('a refused order, and the batch behind its own', () => {
+  /**
+   * The second order of anna is refused. When her batch holds its locks, the next one, with cleo's order, comes and waits
+   * for them; so it is committed right behind, while anna's order is still in the stock's record.
+   */
+  async function overtaken(compensate: (call: string) => unknown) {
+    const sale = await shop.sell({ stock: 10, segments: 1 });
+    const first = await shop.startSync();
+    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+    await first.stop();
+    await keys.forgetBuyer(sale.id, 1, 'anna');
+    const refused = till.buyAll(sale.id, ['ben', 'anna']);
+    await until(async () => (await keys.left(sale.id, 1)) === 7, { what: 'two units are taken' });
+    const behind = till.buy(sale.id, 'cleo');
+    await until(async () => (await keys.left(sale.id, 1)) === 6, { what: 'another unit is taken' });
+
+    const proxy = await TcpProxy.start(Number(new URL(shop.databaseUrl).port));
+    const db = openDatabase({ url: proxy.through(shop.databaseUrl), maxConnections: 8 });
+    ends.push(
+      () => db.destroy(),
+      () => proxy.stop(),
+    );
+    const { held } = proxy.hold((request) => request.includes("'rejected', s.per_buyer_limit"));
+    const backend = intercept(shop.backend, (call, [positions]) => {
+      const isNext = call === 'log.readLog' && (positions as LogPosition[])[0]?.seq === 2;
+      return isNext ? held : compensate(call);
+    });
+    const sync = await shop.startSync({ db, backend, batchRows: 2 });
+    ends.unshift(() => sync.stop());
+    await until(() => shop.isBlocked(), { what: 'the next batch waits for the locks' });
+    await proxy.release();
+    await until(async () => (await ordersOf(shop.databaseUrl, sale.id)).size === 4, {
+      what: 'both batches are in Postgres',
+    });
+    return { sale, sync, refused, behind };
+  }
+
+  const ends: (() => Promise<unknown>)[] = [];
+
+  afterEach(async () => {
+    for (const end of ends.splice(0)) await end();
+  });
+
+  test('he is not told of a commit while the order is being taken back', async () => {
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { sale, refused, behind } = await overtaken((call) =>
+      call === 'log.compensate' ? gate : undefined,
+    );
+    const told = refused.then((outcomes) => outcomes.map(({ code }) => code));
+    // Round trips enough for the next batch to be told, if it does not wait.
+    for (let i = 0; i < 50; i++) await keys.entries(sale.id, 1);
+    open();
+    expect(await told).toEqual(['committed', 'limit_reached']);
+    expect((await behind).code).toBe('committed');
+    await expectOnlyForgotten(sale.id, 'anna');
+  });
+
+  test('nor if it can’t be taken back before the loop starts anew', async () => {
+    const { before, mend } = breaker('log.compensate');
+    const { sale, sync, refused, behind } = await overtaken(before);
+    await until(() => sync.seen.crashes.length >= 2, { what: 'sync has tried again' });
+    mend();
+    expect((await refused).map(({ code }) => code)).toEqual(['committed', 'limit_reached']);
+    expect((await behind).code).toBe('committed');
+    await expectOnlyForgotten(sale.id, 'anna');
   });
 });

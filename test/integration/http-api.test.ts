@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { SignJWT } from 'jose';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { freshDatabase, until } from '../support/fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from '../support/node.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
@@ -120,13 +121,16 @@ onEachStore((stage) => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });
-      expect(await node.ops.pause(id)).toMatchObject({ state: 'paused', remaining: 9 });
+      expect(await node.ops.change(id, { action: 'pause' }, BY)).toMatchObject({
+        state: 'paused',
+        remaining: 9,
+      });
       expect(await node.buy(id, 'bob')).toMatchObject({ status: 403, code: 'paused' });
       await until(async () => (await readSale(node, id)).body.state === 'paused', {
         what: 'paused, for all',
       });
-      expect(await node.ops.pause(id)).toMatchObject({ state: 'paused' });
-      expect(await node.ops.resume(id)).toMatchObject({ state: 'open' });
+      expect(await node.ops.change(id, { action: 'pause' }, BY)).toMatchObject({ state: 'paused' });
+      expect(await node.ops.change(id, { action: 'resume' }, BY)).toMatchObject({ state: 'open' });
       await until(async () => (await node.buy(id, 'bob')).status === 201, { what: 'that it sells again' });
       await expectSold(node, id, 2);
     });
@@ -135,13 +139,17 @@ onEachStore((stage) => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });
-      expect(await node.ops.close(id)).toMatchObject({ state: 'closed' });
+      expect(await node.ops.change(id, { action: 'close' }, BY)).toMatchObject({ state: 'closed' });
       const refused = await node.buy(id, 'bob');
       expect(refused).toMatchObject({ status: 403, code: 'ended' });
       expect(refused.body).not.toHaveProperty('endedAt');
       await until(async () => (await readSale(node, id)).body.state === 'ended', { what: 'ended, for all' });
-      await expect(node.ops.resume(id)).rejects.toMatchObject({ code: 'wrong_state' });
-      await expect(node.ops.pause(id)).rejects.toMatchObject({ code: 'wrong_state' });
+      await expect(node.ops.change(id, { action: 'resume' }, BY)).rejects.toMatchObject({
+        code: 'wrong_state',
+      });
+      await expect(node.ops.change(id, { action: 'pause' }, BY)).rejects.toMatchObject({
+        code: 'wrong_state',
+      });
       await expectSold(node, id, 1);
     });
 
@@ -258,7 +266,7 @@ onEachStore((stage) => {
       const { node } = stage;
       const id = await stage.sale({ stock: 100 });
       const first = await node.buy(id, 'ann', { key: 'k' });
-      await node.ops[action](id);
+      await node.ops.change(id, { action: action }, BY);
       // At once, while some parts of the node may not have heard of it, and when all have.
       const again = () => node.buy(id, 'ann', { key: 'k' });
       expect((await again()).body).toEqual(first.body);
@@ -358,6 +366,17 @@ onEachStore((stage) => {
       }
     });
 
+    test('rebalances a sale, with or without a body', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ stock: 9, segments: 2 });
+      const rebalance = async (body?: string) =>
+        (await node.opsRequest(`/v1/sales/${id}/rebalance`, { method: 'POST', ...(body && { body }) })).body;
+      const even = { saleId: id, before: [5, 4], after: [5, 4], moves: [] };
+      expect(await rebalance()).toEqual({ ...even, dryRun: false });
+      expect(await rebalance('{}')).toEqual({ ...even, dryRun: false });
+      expect(await rebalance('{"dryRun":true}')).toEqual({ ...even, dryRun: true });
+    });
+
     test('verifies a sale, and says what it has added up', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 50, perBuyerLimit: 4 });
@@ -378,6 +397,17 @@ onEachStore((stage) => {
         ),
       );
       expect(terms).toMatchObject({ initial: 50, stock: 43, 'in live orders': 7, 'in segments': 43 });
+    });
+
+    test('repairs a sale: only if it is asked to', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ stock: 9, segments: 2 });
+      const path = `/v1/sales/${id}/verify`;
+      const repaired = async (body?: string) =>
+        (await node.opsRequest(path, { method: 'POST', ...(body && { body }) })).body.repairs;
+      expect(await repaired()).toBeUndefined();
+      expect(await repaired('{"repair":false}')).toBeUndefined();
+      expect(await repaired('{"repair":true}')).toEqual([]);
     });
 
     test('shows in its metrics what the node does', async () => {
@@ -744,7 +774,7 @@ describe('two nodes', () => {
     const first = await two.buy(id, 'ann', { key: 'k' });
     expect(first.status).toBe(201);
     proxy.hold((request) => request.includes('}:sale\r\n'));
-    await one.ops.pause(id);
+    await one.ops.change(id, { action: 'pause' }, BY);
     expect((await two.buy(id, 'ann', { key: 'k' })).body).toEqual(first.body);
   });
 
@@ -760,7 +790,7 @@ describe('two nodes', () => {
     ] as const;
     let buyer = 0;
     for (const [action, state, code] of changes) {
-      await one.ops[action](id);
+      await one.ops.change(id, { action: action }, BY);
       // Nothing is sold against an operator's word, whether the node has heard of it or not.
       if (action !== 'resume') expect((await two.buy(id, `buyer-${buyer++}`)).code).toBe(code);
       await until(async () => (await two.buy(id, `buyer-${buyer++}`)).code === code, {

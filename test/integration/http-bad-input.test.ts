@@ -11,6 +11,7 @@ import {
   UnsecuredJWT,
 } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../support/node.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
@@ -331,6 +332,7 @@ onEachStore((stage) => {
       ['/v1/sales/a/orders', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
       ['/v1/sales/a', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/orders/1', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
+      ['/v1/orders/1/pay', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
     ] as const)('%s of the public port takes none of %s', async (path, methods, allow) => {
       for (const method of methods) {
         const answer = await stage.node.request(path, { method });
@@ -346,6 +348,10 @@ onEachStore((stage) => {
       ['/v1/sales', ['PATCH', 'PUT', 'DELETE'], 'GET, POST'],
       ['/v1/sales/a', ['POST', 'PUT', 'DELETE'], 'GET, PATCH'],
       ['/v1/sales/a/verify', ['GET', 'PATCH', 'DELETE'], 'POST'],
+      ['/v1/sales/a/rebalance', ['GET', 'PATCH', 'DELETE'], 'POST'],
+      ['/v1/orders/1', ['POST', 'PATCH', 'DELETE'], 'GET'],
+      ['/v1/orders/1/refund', ['GET', 'PATCH', 'DELETE'], 'POST'],
+      ['/v1/refunds-due', ['POST', 'PATCH', 'DELETE'], 'GET'],
     ] as const)('%s of the ops port takes none of %s', async (path, methods, allow) => {
       for (const method of methods) {
         const answer = await stage.node.opsRequest(path, { method });
@@ -355,7 +361,7 @@ onEachStore((stage) => {
     });
 
     test('there is nothing at other addresses of the ops port', async () => {
-      for (const path of ['/', '/v1', '/v1/orders/1', '/v1/sales/a/orders', '/admin']) {
+      for (const path of ['/', '/v1', '/v1/orders', '/v1/orders/1/expire', '/v1/sales/a/orders', '/admin']) {
         expectProblem(await stage.node.opsRequest(path), 404, 'not_found');
       }
     });
@@ -384,6 +390,11 @@ onEachStore((stage) => {
         ['GET', `/v1/sales/${sale.id}`],
         ['PATCH', `/v1/sales/${sale.id}`, '{"action":"close"}'],
         ['POST', `/v1/sales/${sale.id}/verify`],
+        ['POST', `/v1/sales/${sale.id}/rebalance`],
+        ['GET', '/v1/orders/1'],
+        ['POST', '/v1/orders/1/pay', '{"payType":"card"}'],
+        ['POST', '/v1/orders/1/refund'],
+        ['GET', '/v1/refunds-due'],
       ] as const;
       const wrong = [
         '',
@@ -431,6 +442,24 @@ onEachStore((stage) => {
       expect(await stage.node.ops.show(sale.id)).toMatchObject({ state: 'open' });
     });
 
+    test.each(['{', 'null', '[]', '1', '{"dryRun":1}', '{"dryRun":"true"}', '{"dryrun":true}'])(
+      'refuses to rebalance a sale by %j',
+      async (body) => {
+        const path = `/v1/sales/${sale.id}/rebalance`;
+        const answer = await stage.node.opsRequest(path, { method: 'POST', body });
+        expectProblem(answer, 400, 'invalid_request');
+      },
+    );
+
+    test.each(['{', 'null', '[]', '1', '{"repair":1}', '{"repair":"true"}', '{"Repair":true}'])(
+      'refuses to verify a sale by %j',
+      async (body) => {
+        const path = `/v1/sales/${sale.id}/verify`;
+        const answer = await stage.node.opsRequest(path, { method: 'POST', body });
+        expectProblem(answer, 400, 'invalid_request');
+      },
+    );
+
     test('does not know sales that are not there', async () => {
       for (const id of ['no-such-sale', '%73ale-1', 'x'.repeat(1_000)]) {
         const path = `/v1/sales/${id}`;
@@ -443,7 +472,7 @@ onEachStore((stage) => {
 
     test('says in which state a sale is that can’t be changed', async () => {
       const id = await stage.sale();
-      await stage.node.ops.close(id);
+      await stage.node.ops.change(id, { action: 'close' }, BY);
       const resume: RequestSpec = { method: 'PATCH', body: '{"action":"resume"}' };
       const answer = await stage.node.opsRequest(`/v1/sales/${id}`, resume);
       expectProblem(answer, 409, 'wrong_state');

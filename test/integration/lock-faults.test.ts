@@ -261,6 +261,41 @@ describe('the lock is lost', () => {
     clock.mockRestore();
   });
 
+  describe('while its renewal was under way, and its confirmation comes afterwards', () => {
+    /** The renewal was sent in time; when its reply is read, the time of the lease is over, and no timer has fired yet. */
+    async function overslept() {
+      const locks = await stage.process({ ttlMs: TTL_MS });
+      freezeTime();
+      const held = await locks.lock(name);
+      vi.advanceTimersByTime(renewEveryMs);
+      const now = performance.now.bind(performance);
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + trustMs - renewEveryMs + 1);
+      expect(held.held).toBe(false);
+      return { locks, held };
+    }
+
+    afterEach(() => vi.restoreAllMocks());
+
+    test('the holder has lost it all the same', async () => {
+      const { held } = await overslept();
+      await stage.quiet();
+      expect(held.held).toBe(false);
+      expect(held.signal.reason).toBeInstanceOf(LockLost);
+    });
+
+    test('a holder that has released it leaves nobody who goes on renewing it', async () => {
+      const { locks, held } = await overslept();
+      await expect(held.release()).rejects.toThrow(LockLost);
+      await stage.quiet();
+      const calls = await stage.scriptCalls();
+      vi.advanceTimersByTime(renewEveryMs);
+      await stage.quiet();
+      expect(await stage.scriptCalls()).toBe(calls);
+      expect(await stage.owner(name)).toBeNull();
+      expect(await locks.tryLock(name)).toBeDefined();
+    });
+  });
+
   test('those who wait in the same process go on', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();

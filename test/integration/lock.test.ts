@@ -4,7 +4,10 @@ import { BackendCorrupt, InvalidInput, StockadeError } from '../../src/engine/er
 import { LockLost, LockNotAcquired } from '../../src/engine/lock/lock-errors.ts';
 import { KEEP_MAX_MS, YIELD_MS } from '../../src/engine/lock/lock-limits.ts';
 import { Locks } from '../../src/engine/lock/locks.ts';
+import { fenceKey } from '../../src/engine/redis/fenced.ts';
+import { until } from '../support/fixtures.ts';
 import { freezeTime } from '../support/frozen-time.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { isSettled, LockStage, untilTurned } from '../support/locks.ts';
 
 let stage: LockStage;
@@ -128,6 +131,16 @@ describe('the fencing token', () => {
   });
 });
 
+test.each(['shop:{concert:4}:lock', 'no hash tag'])(
+  'the fence of a lock that is named %j is where its name says',
+  async (name) => {
+    const locks = await stage.process();
+    await locks.withLock(name, async ({ token }) => {
+      expect(await stage.redis.get(fenceKey(name))).toBe(String(token));
+    });
+  },
+);
+
 describe('who waits', () => {
   test('is woken by the message, without any time passing', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
@@ -240,6 +253,33 @@ describe('who waits', () => {
     await held.release();
     expect((await second).held).toBe(true);
     await expect(locks.lock(name, { signal: stop.signal })).rejects.toThrow('changed my mind');
+  });
+
+  test('leaves nothing behind when he gives up, however long the holder and those before him stay', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const held = await locks.lock(name);
+    const patient = locks.lock(name);
+    const signals: WeakRef<AbortSignal>[] = [];
+    let refused = 0;
+    for (let i = 0; i < 1_000; i++) {
+      const stop = new AbortController();
+      signals.push(new WeakRef(stop.signal));
+      const given = locks.lock(name, { signal: stop.signal });
+      stop.abort();
+      // `expect` would keep the promise, and with it the signal.
+      await given.catch(() => refused++);
+    }
+    expect(refused).toBe(signals.length);
+    await until(
+      () => {
+        collectGarbage();
+        return signals.filter((signal) => signal.deref()).length < 100;
+      },
+      { what: 'all but a few are let go of' },
+    );
+    await held.release();
+    expect((await patient).held).toBe(true);
   });
 
   test.each([0, -1, 600_001, Number.NaN])('can’t wait for %d ms', async (waitMs) => {

@@ -94,7 +94,7 @@ function gate() {
 }
 
 /** A crowd at an engine of its own on that backend. */
-async function engineOn(backend: LockedBackend, sale: LoadedSale) {
+async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlineMs = 5_000) {
   const board = new Board(1);
   const record = { sale: sale.sale, state: 'open' as const, generation: sale.generation, epoch: 1 };
   const view = { record, slot: 0 };
@@ -105,7 +105,7 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale) {
     board,
     worker: 3,
     nextOrderId: () => String(id++),
-    requestDeadlineMs: 5_000,
+    requestDeadlineMs,
     laneCapacity: 10_000,
   });
   releasers.push(() => engine.close());
@@ -149,6 +149,32 @@ describe('a take under the lock', () => {
     const sale = await load(backend);
     await sale.take([sale.order('anna')]);
     await until(async () => (await redis.get(lockOf(sale))) === null, { what: 'the lock is free' });
+  });
+
+  test('leaves out whose buyer was answered while it waited for the lock', async () => {
+    const seen: string[] = [];
+    const inside: Inside = async (orders) => {
+      seen.push(...orders.map(({ buyerId }) => buyerId));
+      return [];
+    };
+    const backend = await open({ inside, takeTimeoutMs: 4_000 });
+    const sale = await load(backend);
+    const [anna, ben, cleo] = ['anna', 'ben', 'cleo'].map((buyer) => ({
+      ...sale.order(buyer),
+      settled: false,
+    }));
+    await redis.set(lockOf(sale), 'somebody else', 'PX', 60_000);
+    const take = sale.take([anna!, ben!]);
+    const refill = sale.refillAndTake([cleo!]);
+    anna!.settled = true;
+    cleo!.settled = true;
+    await redis.del(lockOf(sale));
+    const refused = expect(refill).rejects.toThrow(NotExecuted);
+    expect(kinds(await take)).toEqual(['unsent', 'taken']);
+    await refused;
+    expect(seen).toEqual(['ben']);
+    expect(await sale.held('anna')).toEqual([]);
+    expect(await sale.held('cleo')).toEqual([]);
   });
 
   test('leaves the other segments alone', async () => {
@@ -348,6 +374,45 @@ describe('an engine under locks', () => {
     expect(await buy('ben')).toEqual({ code: 'refused', reason: 'the card is blocked' });
     expect(await buy('cleo', { key: 'click-1' })).toEqual({ code: 'refused', reason: 'the card is blocked' });
     expect(await buy('anna', { key: 'click-1' })).toEqual(bought);
+  });
+
+  describe('tells a buyer busy, and takes nothing for him, if his deadline passes', () => {
+    async function shop() {
+      const work = gate();
+      const backend = await open({ ...work, takeTimeoutMs: 4_000, insideMaxMs: 4_000 });
+      const sale = await load(backend);
+      const hasty = await engineOn(backend, sale, 100);
+      const patient = await engineOn(backend, sale);
+      /** Whose orders the work has seen, when this one is through. */
+      const seenWith = async (buyerId: string) => {
+        const bought = patient.buy(buyerId, { key: 'click-1' });
+        await until(work.isIn, { what: `the order of ${buyerId} is inside` });
+        work.letGo();
+        expect(await bought).toMatchObject({ code: 'accepted' });
+        return work.seen.flat().map((order) => order.buyerId);
+      };
+      return { sale, work, seenWith, buy: () => hasty.buy('anna', { key: 'click-1' }) };
+    }
+
+    test('while somebody else has the lock', async () => {
+      const { sale, buy, seenWith } = await shop();
+      await redis.set(lockOf(sale), 'somebody else', 'PX', 60_000);
+      expect(await buy()).toEqual({ code: 'busy' });
+      await redis.del(lockOf(sale));
+      expect(await seenWith('ben')).toEqual(['ben']);
+      expect(await sale.held('anna')).toEqual([]);
+    });
+
+    test('while the work is inside', async () => {
+      const { sale, work, buy, seenWith } = await shop();
+      expect(await buy()).toEqual({ code: 'busy' });
+      work.letGo();
+      expect(await seenWith('ben')).toEqual(['anna', 'ben']);
+      expect(await sale.held('anna')).toEqual([]);
+      // The same key, asked again, gets what it would have got.
+      expect(await seenWith('anna')).toEqual(['anna', 'ben', 'anna']);
+      expect(await sale.held('anna')).toHaveLength(1);
+    });
   });
 
   test('sells exactly what there is to a crowd at two workers', async () => {

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../src/engine/contract.ts';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
@@ -187,6 +188,10 @@ describe('a segment', () => {
       ),
     );
     expect([...new Set(again)].filter((code) => code === 'committed')).toEqual([]);
+    // Whoever has not asked again is not in his record: a repair finds that out, and puts him back.
+    await until(async () => (await shop.service.verify(id, { repair: true })).ok, {
+      what: 'all are recorded',
+    });
     await expectSoldOutOnce(id, till, [...committed, ...accepted]);
   });
 });
@@ -311,7 +316,11 @@ describe('a segment that comes back from an older copy', () => {
     await until(async () => (await keys.left(id, 1)) === STOCK - 7, { what: 'three wait for their commits' });
     await accept(till, id, buyers(2, 'lost'));
     await keys.restore(names, copy);
-    expect(codesOf(await till.buyAll(id, buyers(5, 'late')))).toEqual(['unavailable']);
+    const late = till.buyAll(id, buyers(5, 'late'));
+    const [segment] = names;
+    await until(async () => (await keys.redis.hget(segment!, 'state')) === 'lost', {
+      what: 'the segment is shut',
+    });
     // A change of state that Redis has missed must not stand in the way of the rebuild.
     await shop.db.raw("UPDATE sales SET state = 'paused' WHERE id = ?", [id]);
 
@@ -323,9 +332,11 @@ describe('a segment that comes back from an older copy', () => {
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
     expect(sync.seen.failures).toEqual([]);
     expect(codesOf(await waiting)).toEqual(['unavailable']);
+    // Who came while the segment was shut has waited until the sale was built anew.
+    expect(codesOf(await late)).toEqual(['paused']);
     expect(till.faults.map(String).join('\n')).toMatch(/order \d+ was taken, and the backend has lost it/);
     expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(buyers(4, 'kept'));
-    await shop.service.resume(id);
+    await shop.service.change(id, { action: 'resume' }, BY);
     await expectSoldOutOnce(id, till, []);
   });
 
@@ -518,6 +529,23 @@ describe('all of Redis is lost', () => {
     expect(await own.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
   });
 
+  test('while nothing was under way: who comes then waits until the sale is built, and none is refused for it', async () => {
+    const { id } = await own.sell({ stock: 100, segments: 4 });
+    const sync = await own.startSync();
+    const till = await own.startEngine({ requestDeadlineMs: 10_000 });
+    const early = await till.buyAll(id, buyers(10, 'early'));
+    await using all = new RedisKeys(own);
+    await all.redis.flushall();
+    const outcomes = await till.buyAll(id, [...buyers(10, 'early'), ...buyers(30)]);
+    expect(outcomes.map(({ code }) => code)).toEqual([
+      ...Array(10).fill('limit_reached'),
+      ...Array(30).fill('committed'),
+    ]);
+    expect(sync.seen).toMatchObject({ rebuilds: [{ again: true }], losses: [] });
+    expectKept(promisesOf(early, buyers(10, 'early')), await ordersOf(own.databaseUrl, id));
+    expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 40 });
+  });
+
   test('when it was sold out, but not all of it was committed: the rest is sold again', async () => {
     const { id } = await own.sell({ stock: 10, segments: 4 });
     const till = await own.startEngine({ requestDeadlineMs: 2_000 });
@@ -560,7 +588,7 @@ describe('all of Redis is lost', () => {
     const till = await own.startEngine({ requestDeadlineMs: 5_000 });
     const sync = await own.startSync();
     for (const id of ids) await till.buyAll(id, buyers(3), { key: 'k' });
-    for (const id of ids) await own.service.close(id);
+    for (const id of ids) await own.service.change(id, { action: 'close' }, BY);
     for (const id of ids) await until(() => own.isLetGo(id), { what: 'its lock is free' });
     await using all = new RedisKeys(own);
     for (const rebuilds of [2, 4]) {

@@ -241,7 +241,12 @@ describe('Redis', () => {
     expect(told.body).toMatchObject({ status: 'rejected' });
     expect((await node.buy(SALE, 'ben')).status).toBe(201);
     expect((await node.buy(SALE, 'cleo')).code).toBe('sold_out');
-    expect(await node.ops.verify(SALE)).toMatchObject({ ok: true, rejectedOrders: 1 });
+    expect(await node.ops.verify(SALE)).toMatchObject({
+      ok: false,
+      rejectedOrders: 1,
+      findings: [expect.stringContaining('of buyer anna: it was removed')],
+    });
+    expect(await node.ops.verify(SALE, { repair: true })).toMatchObject({ ok: true, rejectedOrders: 1 });
   });
 
   test('is cut off under load, again and again: who was not told asks with his key, and has one order', async () => {

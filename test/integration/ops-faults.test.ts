@@ -25,8 +25,16 @@ const CALLS: readonly (readonly [string, RequestSpec?])[] = [
   [`/v1/sales/${SALE}/verify`, { method: 'POST' }],
 ];
 
-const askAll = (node: TestNode): Promise<Answer[]> =>
-  Promise.all(CALLS.map(([path, spec]) => node.opsRequest(path, spec)));
+/** What needs no Redis, or not at once. */
+const ORDER_CALLS: typeof CALLS = [
+  ['/v1/orders/1'],
+  ['/v1/orders/1/pay', { method: 'POST', body: '{"payType":"card"}' }],
+  ['/v1/orders/1/refund', { method: 'POST' }],
+  ['/v1/refunds-due'],
+];
+
+const askAll = (node: TestNode, calls = CALLS): Promise<Answer[]> =>
+  Promise.all(calls.map(([path, spec]) => node.opsRequest(path, spec)));
 
 async function createSale({ databaseUrl, keyPrefix }: OwnStores, redis: string): Promise<void> {
   const env = { REDIS_URL: redis, DATABASE_URL: databaseUrl, KEY_PREFIX: keyPrefix };
@@ -58,8 +66,12 @@ test('Redis stands still: every operation is given up and says so, and all goes 
   const stores = { redisUrl: redis.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
   await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
   await node.ops.create({ id: SALE, stock: 5 });
+  const { orderId } = (await node.buy(SALE, 'anna')).body;
   await redis.pause();
   try {
+    const cancel = { method: 'POST', headers: { 'x-buyer-id': 'anna' } } as const;
+    const cancelled = await node.request(`/v1/orders/${orderId}/cancel`, cancel);
+    expect(cancelled).toMatchObject({ status: 200, code: 'cancelled' });
     const began = performance.now();
     expectAway(await askAll(node), 'Redis does not answer');
     expect(performance.now() - began).toBeLessThan(GIVEN_UP_MS);
@@ -74,6 +86,9 @@ test('Redis stands still: every operation is given up and says so, and all goes 
   }
   const verified = async () => (await node.ops.verify(SALE)).ok;
   await until(verified, { what: 'operators are served again', timeoutMs: 30_000 });
+  await until(async () => (await node.ops.show(SALE)).remaining === 5, {
+    what: 'the cancelled unit is back',
+  });
 });
 
 test('a worker alone has lost Redis: the node is not ready until it is back', async () => {
@@ -105,7 +120,9 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
   });
   const { opsUrl } = JSON.parse((await sync.said(/^.*"syncing":true.*$/m))[0]);
   await postgres.stop();
-  expectAway(await askAll(node), 'Postgres does not answer');
+  expectAway(await askAll(node, [...CALLS, ...ORDER_CALLS]), 'Postgres does not answer');
+  const pay = { method: 'POST', headers: { 'x-buyer-id': 'anna' }, body: '{"payType":"card"}' } as const;
+  expect(await node.request('/v1/orders/1/pay', pay)).toMatchObject({ status: 503, code: 'unknown' });
   // A node goes on selling; a sync has nothing to do.
   expect((await node.opsRequest('/readyz')).status).toBe(200);
   const readiness = await fetch(`${opsUrl}/readyz`);

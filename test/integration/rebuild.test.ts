@@ -1,12 +1,22 @@
 /** A sale's state in the backend, built from Postgres: complete, once, and from any point at which it broke off. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Outcome } from '../../src/engine/contract.ts';
+import type { LogPosition, Outcome } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
+import { homeSegment } from '../../src/engine/home-segment.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
+import { applyBatch, GuardRefused } from '../../src/sync/apply/apply.ts';
+import { applyEach } from '../../src/sync/apply/apply-each.ts';
+import { batchOf } from '../../src/sync/apply/batch.ts';
 import { rows } from '../../src/sync/database.ts';
-import { rebuildSale } from '../../src/sync/rebuild.ts';
+import { applyReturns } from '../../src/sync/orders/returns.ts';
+import { holdingPages } from '../../src/sync/rebuild/load.ts';
+import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
+import { readSale } from '../../src/sync/sale-rows.ts';
+import { afterStatement } from '../support/after-statement.ts';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';
+import { RedisKeys } from '../support/redis-keys.ts';
 import { buyers, Shop, type Till } from '../support/shop.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
 
@@ -77,8 +87,8 @@ describe('a fresh backend gets from Postgres', () => {
 
   test('paused sales as paused, closed ones as closed', async () => {
     const [paused, closed] = [await shop.sell({ stock: 5 }), await shop.sell({ stock: 5 })];
-    await shop.service.pause(paused.id);
-    await shop.service.close(closed.id);
+    await shop.service.change(paused.id, { action: 'pause' }, BY);
+    await shop.service.change(closed.id, { action: 'close' }, BY);
     const { till } = await restart();
     expect((await till.buy(paused.id, 'anna')).code).toBe('paused');
     // A closed sale is built last, and the start does not wait for it.
@@ -115,6 +125,101 @@ describe('a fresh backend gets from Postgres', () => {
   });
 });
 
+describe('an order that is given back while the sale is built', () => {
+  /** What the life of orders does in one transaction. */
+  async function giveBack(saleId: string, buyerId: string): Promise<void> {
+    await shop.db.transaction(async (trx) => {
+      const [order] = await rows<{ order_id: string }>(
+        trx,
+        `UPDATE orders SET status = 'cancelled' WHERE sale_id = ? AND buyer_id = ? RETURNING order_id::text`,
+        [saleId, buyerId],
+      );
+      await trx.raw(
+        `WITH returned AS (UPDATE sales SET stock = stock + 1 WHERE id = ? RETURNING id, generation)
+         INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
+         SELECT ?, id, ?, 1, 'cancelled', generation FROM returned`,
+        [saleId, order!.order_id, buyerId],
+      );
+    });
+  }
+
+  test.each(['sales.loadSegment', 'sales.loadHoldings', 'sales.removeSegments', 'sales.publish'])(
+    'before %s comes back once, and its buyer may buy again',
+    async (step) => {
+      const sale = await shop.sell({ stock: 6, segments: 2 });
+      const sync = await shop.startSync();
+      const till = await shop.startEngine();
+      const names = buyers(5);
+      await till.buyAll(sale.id, names);
+      await sync.stop();
+      let given = false;
+      const backend = intercept(shop.backend, async (call) => {
+        if (call !== step || given) return;
+        given = true;
+        await giveBack(sale.id, names[0]!);
+      });
+      await rebuildSale(shop.db, backend, sale.id);
+      await applyReturns(shop.db, shop.backend, sale.id);
+      expect((await left(sale.id)).reduce((sum, units) => sum + units, 0)).toBe(2);
+      await shop.startSync();
+      const again = await shop.startEngine();
+      expect(await again.buyAll(sale.id, names)).toMatchObject([
+        { code: 'committed' },
+        ...Array(4).fill({ code: 'limit_reached' }),
+      ]);
+      expect((await shop.service.verify(sale.id)).ok).toBe(true);
+    },
+  );
+
+  test('one after the other, before and after each look at who has given back: all come back', async () => {
+    const sale = await shop.sell({ stock: 6, segments: 2, perBuyerLimit: 3 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    const sold = [];
+    for (let i = 0; i < 3; i++) sold.push(await till.buy(sale.id, 'anna'));
+    await sync.stop();
+    const orders = shop.orders(till.take);
+    const toCancel = sold.map((outcome) => ('orderId' in outcome ? outcome.orderId : ''));
+    const cancelNext = async () => {
+      expect(await orders.changeOrder(toCancel.shift()!, { kind: 'cancel' })).toMatchObject({ code: 'done' });
+    };
+    const backend = intercept(shop.backend, async (call) => {
+      if (call === 'sales.loadSegment' && toCancel.length === 3) await cancelNext();
+    });
+    const db = afterStatement(shop.db, /FROM stock_returns r JOIN orders/, cancelNext);
+    await rebuildSale(db, backend, sale.id);
+    await applyReturns(shop.db, shop.backend, sale.id);
+    expect(toCancel).toEqual([]);
+    expect((await left(sale.id)).reduce((sum, units) => sum + units, 0)).toBe(6);
+    expect((await shop.service.verify(sale.id)).ok).toBe(true);
+  });
+
+  test('comes back also if another loads the same generation, and writes the page of its buyer last', async () => {
+    const sale = await shop.sell({ stock: 6, segments: 2, perBuyerLimit: 3 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    const sold = await till.buy(sale.id, 'anna');
+    await till.buy(sale.id, 'anna');
+    await sync.stop();
+    const orders = shop.orders(till.take);
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.publish') return;
+      const orderId = 'orderId' in sold ? sold.orderId : '';
+      expect(await orders.changeOrder(orderId, { kind: 'cancel' })).toMatchObject({ code: 'done' });
+      const row = (await readSale(shop.db, sale.id))!;
+      for await (const { holdings } of holdingPages(shop.db, row.sale, '', row.generation)) {
+        const segment = homeSegment('anna', row.sale.segments);
+        const ref = { saleId: sale.id, segment, generation: row.generation };
+        await shop.backend.sales.loadHoldings(ref, holdings);
+      }
+    });
+    await rebuildSale(shop.db, backend, sale.id);
+    await applyReturns(shop.db, shop.backend, sale.id);
+    expect((await left(sale.id)).reduce((sum, units) => sum + units, 0)).toBe(5);
+    expect((await shop.service.verify(sale.id)).ok).toBe(true);
+  });
+});
+
 describe('what the logs still hold', () => {
   test('is brought to Postgres before the sale is built again', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
@@ -135,6 +240,25 @@ describe('what the logs still hold', () => {
     await deleteKey(`{${sale.id}:0}:segment`);
     expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ salvagedOrders: 8 });
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(8);
+  });
+
+  test('beside a sync that applies what it has read before: nothing is counted as lost', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 1 });
+    const till = await shop.startEngine();
+    for (const buyer of buyers(6)) await till.buy(sale.id, buyer, { awaitCommit: false });
+    const position = { saleId: sale.id, segment: 0, generation: 1, seq: 0, tail: '' };
+    const [read] = await shop.backend.log.readLog([position], 3);
+    const batch = batchOf([read!], 1_000);
+    let reads = 0;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'log.readLog' || ++reads !== 2) return;
+      // All is salvaged: the slower one finds its orders there, and moves the cursor behind them.
+      await expect(applyBatch(shop.db, batch)).rejects.toThrow(GuardRefused);
+      expect((await applyEach(shop.db, batch)).size).toBe(0);
+    });
+    expect(await rebuildSale(shop.db, backend, sale.id)).toMatchObject({ salvagedOrders: 6 });
+    expect(await rows(shop.db, 'SELECT * FROM sale_losses')).toEqual([]);
+    expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 6 });
   });
 });
 
@@ -169,45 +293,46 @@ describe('two rebuilds at once', () => {
     expect((await shop.service.verify(sale.id)).ok).toBe(true);
   });
 
-  test.each(['sales.loadSegment', 'sales.loadHoldings', 'sales.publish'])(
-    'one that stood still before %s harms nothing when it goes on',
-    async (step) => {
-      const sale = await shop.sell({ stock: 10, segments: 4 });
-      const sync = await shop.startSync();
-      const till = await shop.startEngine();
-      await till.buyAll(sale.id, buyers(3));
-      await sync.stop();
+  test.each([
+    ['sales.loadSegment', 'the other begins anew', 3],
+    ['sales.loadHoldings', 'the other goes on in its place', 2],
+    ['sales.publish', 'the other goes on in its place', 2],
+  ])('one that stood still before %s harms nothing when it goes on: %s', async (step, _, generation) => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(3));
+    await sync.stop();
 
-      let goOn: () => void;
-      let stood: () => void;
-      const standing = new Promise<void>((resolve) => {
-        stood = resolve;
-      });
-      const pause = new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-      const slow = intercept(shop.backend, async (call) => {
-        if (call !== step) return;
-        stood();
-        await pause;
-      });
-      const first = rebuildSale(shop.db, slow, sale.id).catch((error) => error);
-      await standing;
-      expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ generation: 3 });
-      await shop.startSync();
-      await buysAgain(till, sale.id, 'anna');
-      goOn!();
-      expect(await first).toBeInstanceOf(StaleGeneration);
-      expect((await till.buyAll(sale.id, buyers(7, 'late'))).map(({ code }) => code).sort()).toEqual([
-        ...Array(6).fill('committed'),
-        'sold_out',
-      ]);
-      expect((await shop.service.verify(sale.id)).ok).toBe(true);
-    },
-  );
+    let goOn: () => void;
+    let stood: () => void;
+    const standing = new Promise<void>((resolve) => {
+      stood = resolve;
+    });
+    const pause = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const slow = intercept(shop.backend, async (call) => {
+      if (call !== step) return;
+      stood();
+      await pause;
+    });
+    const first = rebuildSale(shop.db, slow, sale.id).catch((error) => error);
+    await standing;
+    expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ generation });
+    await shop.startSync();
+    await buysAgain(till, sale.id, 'anna');
+    goOn!();
+    expect(await first).toBeInstanceOf(StaleGeneration);
+    expect((await till.buyAll(sale.id, buyers(7, 'late'))).map(({ code }) => code).sort()).toEqual([
+      ...Array(6).fill('committed'),
+      'sold_out',
+    ]);
+    expect((await shop.service.verify(sale.id)).ok).toBe(true);
+  });
 });
 
-/** Until this node has learned of the new generation it answers `unavailable`. */
+/** Who was refused before this node has learned of the new generation asks again. */
 async function buysAgain(till: Till, saleId: string, buyerId: string): Promise<Outcome> {
   let outcome: Outcome;
   await until(
@@ -250,6 +375,43 @@ describe('a rebuild that broke off', () => {
       expect(await rows(shop.db, 'SELECT stock FROM sales')).toEqual([{ stock: '4' }]);
     },
   );
+
+  test('in the middle of its salvage: what it has saved is not counted as lost by the next one', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const till = await shop.startEngine();
+    const accepted = await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
+    const backend = intercept(shop.backend, (call, [positions]) => {
+      const isSecondLog = call === 'log.readLog' && (positions as LogPosition[])[0]!.segment === 1;
+      if (isSecondLog) throw new Error('the connection is gone');
+    });
+    await expect(rebuildSale(shop.db, backend, sale.id)).rejects.toThrow('the connection is gone');
+    const saved = (await ordersOf(shop.databaseUrl, sale.id)).size;
+    expect(saved).toBeGreaterThan(0);
+    expect(saved).toBeLessThan(8);
+
+    const healer = await shop.startSync();
+    await healer.ready;
+    expectKept(promisesOf(accepted, buyers(8)), await ordersOf(shop.databaseUrl, sale.id));
+    expect(healer.seen.rebuilds).toMatchObject([{ salvagedOrders: 8 - saved }]);
+    expect(healer.seen.losses).toEqual([]);
+    expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 8 });
+  });
+
+  test('behind its salvage: what was refused there is reported all the same, and once', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
+    await shop.db.raw('UPDATE sales SET stock = 5');
+    const { before, mend } = breaker('sales.loadSegment');
+    await using redis = new RedisKeys(shop);
+    await redis.redis.del(redis.sale(sale.id));
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    await until(() => sync.seen.failures.length > 0, { what: 'the rebuild has failed' });
+    mend();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.rejections.map(({ reason }) => reason)).toEqual(Array(3).fill('stock'));
+    expect(await shop.service.verify(sale.id)).toMatchObject({ rejectedOrders: 3, committedOrders: 5 });
+  });
 });
 
 describe('a rebuild that takes long', () => {

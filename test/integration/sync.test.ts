@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Watermark } from '../../src/engine/contract.ts';
 import { rows } from '../../src/sync/database.ts';
 import { LocalLocks } from '../../src/sync/sale-locks.ts';
+import { BY } from '../support/author.ts';
 import { seed, until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
 import { Load } from '../support/load.ts';
@@ -80,6 +81,54 @@ describe('orders that nobody hinted at', () => {
     const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
     const outcomes = await till.buyAll(sale.id, buyers(10));
     expect(outcomes.map(({ code }) => code)).toEqual(Array(10).fill('committed'));
+  });
+});
+
+describe('a sweep', () => {
+  test('keeps no order waiting, and what it finds counts when it ends', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    let [hold, letGo] = [Promise.resolve(), () => {}];
+    let held = false;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.matches') return;
+      held = true;
+      await hold;
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    hold = new Promise((resolve) => {
+      letGo = resolve;
+    });
+    held = false;
+    await until(() => held, { what: 'a sweep that looks at the sale' });
+    const seen = sync.seen.sweeps;
+    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+    expect(sync.seen.sweeps).toBe(seen);
+    letGo();
+    await until(() => sync.seen.sweeps > seen, { what: 'the end of the sweep' });
+    expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], lastBacklog: 0 });
+  });
+
+  test('reads no log of a sale that is as it was', async () => {
+    const [sold, idle] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    const read: string[] = [];
+    const backend = intercept(shop.backend, (call, [positions]) => {
+      if (call === 'log.readLog') read.push(...(positions as { saleId: string }[]).map((at) => at.saleId));
+    });
+    const sync = await shop.startSync({ backend });
+    const till = await shop.startEngine();
+    expect((await till.buy(sold.id, 'anna')).code).toBe('committed');
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen + 1, { what: 'a sweep that has seen the order' });
+    read.length = 0;
+    await until(() => sync.seen.sweeps > seen + 3, { what: 'two more sweeps' });
+    expect(read).toEqual([]);
+    await using keys = new RedisKeys(shop);
+    expect(await keys.redis.del(keys.of(idle.id, 0).segment)).toBe(1);
+    await until(() => sync.seen.rebuilds.some(({ saleId }) => saleId === idle.id), {
+      what: 'the sale that has lost a segment is built again',
+    });
   });
 });
 
@@ -289,9 +338,9 @@ describe('a change of state that comes between a sweep and its reading', () => {
     const states: unknown[] = [];
     const backend = intercept(shop.backend, async (call, [record]) => {
       if (call === 'sales.setState') states.push((record as { state: string }).state);
-      if (call !== 'sales.pulse' || !pauseNow) return;
+      if (call !== 'sales.matches' || !pauseNow) return;
       pauseNow = false;
-      await shop.service.pause(sale.id);
+      await shop.service.change(sale.id, { action: 'pause' }, BY);
     });
     const sync = await shop.startSync({ backend });
     await sync.ready;
@@ -326,27 +375,28 @@ describe('closed sales', () => {
     }
   }
 
-  test('that are drained cost neither locks nor reads of their logs, and their pulses are checked', async () => {
+  test('that are drained cost neither locks nor looks at their logs, and their pulses are checked', async () => {
     const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const till = await shop.startEngine();
     const locks = new WatchedLocks();
-    const read: string[] = [];
+    const looked: string[] = [];
     const pulsed: string[] = [];
     const backend = intercept(shop.backend, (call, [argument]) => {
-      if (call === 'log.readLog') read.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
+      const ofLogs = call === 'log.readLog' || call === 'sales.matches';
+      if (ofLogs) looked.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
       if (call === 'sales.pulse') pulsed.push(...(argument as string[]));
     });
     const sync = await shop.startSync({ backend, locks });
     expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
-    await shop.service.close(closed.id);
+    await shop.service.change(closed.id, { action: 'close' }, BY);
     await until(() => shop.isLetGo(closed.id, locks), { what: 'the closed sale is let go of' });
     const seen = sync.seen.sweeps;
     await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
-    for (const list of [locks.asked, read, pulsed]) list.length = 0;
+    for (const list of [locks.asked, looked, pulsed]) list.length = 0;
     await until(() => sync.seen.sweeps > seen + 2, { what: 'two more sweeps' });
     expect(locks.asked).toEqual([]);
-    expect(new Set(read)).toEqual(new Set([open.id]));
-    expect(new Set(pulsed)).toEqual(new Set([open.id, closed.id]));
+    expect(new Set(looked)).toEqual(new Set([open.id]));
+    expect(new Set(pulsed)).toEqual(new Set([closed.id]));
   });
 
   test('are all looked at, a page a sweep, also those behind the first page', async () => {

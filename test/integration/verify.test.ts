@@ -1,7 +1,7 @@
 /** Verify: says of a whole sale that it is whole, also while it is being sold, and names what is wrong with any other. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { VerifyReport } from '../../src/sync/operations.ts';
-import { verifySale } from '../../src/sync/verify.ts';
+import { verifySale } from '../../src/sync/verify/verify.ts';
 import { everNewBuyers, startCrowd } from '../support/crowd.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
@@ -167,7 +167,7 @@ describe('a sale that somebody has tampered with', () => {
     await shop.db.raw("UPDATE orders SET one_per_buyer = false, buyer_id = 'hoarder'");
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
-    expect(report.findings).toEqual(['buyer hoarder holds 6 units, above 1']);
+    expect(report.findings).toEqual([expect.stringContaining('buyer hoarder holds 6 units, above 1')]);
   });
 
   async function firstEntry(saleId: string): Promise<[segment: number, id: string]> {

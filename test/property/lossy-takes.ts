@@ -19,9 +19,10 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
   const veryLate: (() => Promise<unknown>)[] = [];
   let next = 0;
 
-  async function meet<T>(send: () => Promise<T>): Promise<T> {
+  async function meet<T>({ sending }: TakeBatch, send: () => Promise<T>): Promise<T> {
     const fate = fates[next++] ?? 'well';
     if (fate === 'refused') throw new NotExecuted('refused, as the test wants it');
+    sending?.();
     if (fate === 'late') late.push(send);
     if (fate === 'very late') veryLate.push(send);
     if (fate !== 'well' && fate !== 'reply lost') throw new OutcomeUnknown('given up, as the test wants it');
@@ -36,9 +37,16 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
       return takes.ready;
     },
     whenReady: (timeoutMs) => takes.whenReady(timeoutMs),
-    take: (batch) => meet<TakeReply>(bind(batch, (sent) => takes.take(sent))),
+    take: (batch) =>
+      meet<TakeReply>(
+        batch,
+        bind(batch, (sent) => takes.take(sent)),
+      ),
     refillAndTake: (batch, segments) =>
-      meet<RefillReply>(bind(batch, (sent) => takes.refillAndTake(sent, segments))),
+      meet<RefillReply>(
+        batch,
+        bind(batch, (sent) => takes.refillAndTake(sent, segments)),
+      ),
     hint: (hint) => takes.hint(hint),
   };
   return {
@@ -46,6 +54,8 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
     takes: store,
     sales: backend.sales,
     log: backend.log,
+    transfers: backend.transfers,
+    audits: backend.audits,
     subscribe: (events) => backend.subscribe(events),
     close: () => backend.close(),
     async deliver() {
@@ -55,7 +65,10 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
 }
 
 /** The batch as it is now: what is under way does not change with the caller's orders. */
-function bind<T>(batch: TakeBatch, send: (batch: TakeBatch) => Promise<T>): () => Promise<T> {
+function bind<T>(
+  { sending: _, ...batch }: TakeBatch,
+  send: (batch: TakeBatch) => Promise<T>,
+): () => Promise<T> {
   const orders = batch.orders.map(({ orderId, buyerId, quantity, key }) => ({
     orderId,
     buyerId,

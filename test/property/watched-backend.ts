@@ -34,6 +34,8 @@ export function watched(backend: Backend): WatchedBackend {
     takes: watch(backend.takes),
     sales: watch(backend.sales),
     log: watch(backend.log),
+    transfers: watch(backend.transfers),
+    audits: watch(backend.audits),
     subscribe: (events) => parts.subscribe(events),
     close: () => parts.close(),
     async quiet() {

@@ -13,6 +13,9 @@ export function intercept(backend: Backend, before: Before): Backend {
     takes: backend.takes,
     sales: part(backend.sales, 'sales', before),
     log: part(backend.log, 'log', before),
+    transfers: part(backend.transfers, 'transfers', before),
+    audits: part(backend.audits, 'audits', before),
+    ...(backend.events && { events: part(backend.events, 'events', before) }),
     subscribe: (events) => backend.subscribe(events),
     // The real one belongs to the test.
     close: async () => {},
@@ -50,7 +53,8 @@ export function deathAt(fatal: (call: string, args: readonly unknown[]) => boole
   return { death, before };
 }
 
-function part<T extends object>(store: T, name: string, before: Before): T {
+/** One object of which each method is called as a test wants it. */
+export function part<T extends object>(store: T, name: string, before: Before): T {
   return new Proxy(store, {
     get(target, property) {
       const value = Reflect.get(target, property, target);

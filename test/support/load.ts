@@ -6,6 +6,8 @@ export interface LoadOptions {
   readonly lines?: number;
   readonly quantity?: number;
   readonly keyed?: boolean;
+  /** Default: they wait for their commit. */
+  readonly awaitCommit?: boolean;
 }
 
 /** Buyers that come one after the other in each line, each of them once, until the load is stopped or disposed of. */
@@ -17,11 +19,16 @@ export class Load implements AsyncDisposable {
   #stopped = false;
   #next = 0;
 
-  constructor(till: Till, saleId: string, { lines = 50, quantity = 1, keyed = false }: LoadOptions = {}) {
+  constructor(till: Till, saleId: string, options: LoadOptions = {}) {
+    const { lines = 50, quantity = 1, keyed = false, awaitCommit = true } = options;
     const line = async () => {
       while (!this.#stopped) {
         const buyerId = `loud-${this.#next++}`;
-        const outcome = await till.buy(saleId, buyerId, { quantity, key: keyed ? `key-${buyerId}` : '' });
+        const outcome = await till.buy(saleId, buyerId, {
+          quantity,
+          key: keyed ? `key-${buyerId}` : '',
+          awaitCommit,
+        });
         this.codes.set(outcome.code, (this.codes.get(outcome.code) ?? 0) + 1);
         if (outcome.code === 'committed' || outcome.code === 'accepted') {
           this.promised.push({ ...outcome, buyerId });

@@ -45,15 +45,18 @@ export interface LoadOptions {
   readonly split?: readonly number[];
   /** What buyers hold already, by segment. */
   readonly holdings?: readonly (readonly Holding[])[];
+  /** With the buyers of this draft. */
+  readonly draft?: string;
 }
 
 /** Builds the sale's state as a rebuild does: every segment, its holdings, then the record that opens it. */
 export async function loadSale(backend: Backend, sale: Sale, options: LoadOptions = {}): Promise<LoadedSale> {
-  const { generation = 1, state = 'open', split = splitEvenly(sale), holdings = [] } = options;
+  const { generation = 1, state = 'open', split = splitEvenly(sale), holdings = [], draft } = options;
   const { id: saleId, perBuyerLimit } = sale;
   for (let segment = 0; segment < sale.segments; segment++) {
     const ref = { saleId, segment, generation };
-    await backend.sales.loadSegment({ ...ref, left: split[segment]!, perBuyerLimit });
+    const load = { ...ref, left: split[segment]!, perBuyerLimit };
+    await backend.sales.loadSegment(draft === undefined ? load : { ...load, draft });
     const held = holdings[segment];
     if (held) await backend.sales.loadHoldings(ref, held);
   }
@@ -62,7 +65,7 @@ export async function loadSale(backend: Backend, sale: Sale, options: LoadOption
 }
 
 /** `sale.stock` over `sale.segments`, the first ones getting what does not divide. */
-export function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): number[] {
+function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): number[] {
   return Array.from(
     { length: segments },
     (_, i) => Math.floor(stock / segments) + (i < stock % segments ? 1 : 0),
@@ -173,7 +176,10 @@ export class LoadedSale {
     const counters = await this.counters();
     const units = counters.reduce((sum, { left, taken }) => sum + left + taken, 0);
     expect(units, `units of ${this.sale.id}, left and taken`).toBe(this.sale.stock + this.returned);
-    for (const { left } of counters) expect(left).toBeGreaterThanOrEqual(0);
+    for (const { left, taken, supplied } of counters) {
+      expect(left).toBeGreaterThanOrEqual(0);
+      expect(supplied, 'what was supplied to a segment is left or taken').toBe(left + taken);
+    }
   }
 }
 

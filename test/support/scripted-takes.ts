@@ -94,6 +94,8 @@ export class Ask {
 /** A store whose every answer the test gives by hand, so that it decides what happens in which order. */
 export class ScriptedTakes implements TakeStore {
   ready = true;
+  /** It does something else first: nothing is sent before the test calls the batch's `sending`. */
+  holdsBack = false;
   /** All calls so far. */
   readonly asks: Ask[] = [];
   readonly hints: LogHint[] = [];
@@ -134,6 +136,7 @@ export class ScriptedTakes implements TakeStore {
   }
 
   #ask(ask: Ask): Promise<Answer> {
+    if (!this.holdsBack) ask.batch.sending?.();
     this.asks.push(ask);
     return ask.answered;
   }

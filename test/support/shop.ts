@@ -2,16 +2,23 @@
  * A shop without HTTP: stores of its own, and in this process as many engines and syncs on them as a test wants.
  * Everything that was started ends with the shop.
  */
+
+import { pino } from 'pino';
+import { redisUrls } from '../../src/config/redis-urls.ts';
 import { Board } from '../../src/engine/board.ts';
-import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
+import { openRedis } from '../../src/engine/cluster/open-redis.ts';
+import type { Backend, Outcome, Pulse, Purchase } from '../../src/engine/contract.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { lostOrderNames } from '../../src/node/lost-order-names.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
+import { Expiry, type ExpiryEvents } from '../../src/sync/orders/expiry.ts';
+import type { Buy } from '../../src/sync/orders/late-payment.ts';
+import { OrderService } from '../../src/sync/orders/order-service.ts';
 import { LocalLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
 import { SaleService } from '../../src/sync/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
@@ -19,6 +26,7 @@ import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import type { YieldingOptions } from '../../src/sync/yielding.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 
+const SILENT = pino({ enabled: false });
 const CONNECTIONS = 8;
 const LANE_CAPACITY = 100_000;
 const MAX_LOG_ORDERS = 1_000_000;
@@ -100,7 +108,9 @@ export class Shop implements AsyncDisposable {
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
     const seen = new SeenEvents();
     const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000, yielding } = options;
-    const sync = new Sync({ db, backend, locks, batchRows, events: seen, ...(yielding && { yielding }) });
+    const { rebalanceEveryMs = 0 } = options;
+    const parts = { db, backend, locks, batchRows, events: seen, rebalanceEveryMs };
+    const sync = new Sync({ ...parts, ...(yielding && { yielding }) });
     await sync.start();
     let stopped: Promise<void> | undefined;
     const stop = () => (stopped ??= sync.stop());
@@ -125,12 +135,24 @@ export class Shop implements AsyncDisposable {
       requestDeadlineMs,
       laneCapacity: LANE_CAPACITY,
       onFault: (error) => faults.push(error),
+      onOutlived: lostOrderNames(this.db, SILENT),
     });
-    this.#ends.push(
-      () => directory.stop(),
-      () => engine.close(),
-    );
-    return new Till(engine, faults);
+    const till = new Till(engine, { board, directory, faults });
+    this.#ends.push(() => till.close());
+    return till;
+  }
+
+  /** Orders after their purchase, as a node serves them; late payments take their units with `buy`. */
+  orders(buy: Buy, backend = this.backend): OrderService {
+    return new OrderService({ db: this.db, backend, buy });
+  }
+
+  startExpiry({ backend = this.backend, db = this.db, pageOrders = 500, willDie = false } = {}): SeenExpiry {
+    const seen = new SeenExpiry();
+    const expiry = new Expiry({ db, backend, events: seen, pageOrders });
+    expiry.start();
+    if (!willDie) this.#ends.push(() => expiry.stop());
+    return seen;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -146,6 +168,8 @@ export interface SyncSpec {
   readonly locks?: SaleLocks;
   readonly batchRows?: number;
   readonly yielding?: YieldingOptions;
+  /** Default: never. */
+  readonly rebalanceEveryMs?: number;
   /** The test lets it hang for ever: nobody waits for its end. */
   readonly willDie?: boolean;
 }
@@ -167,6 +191,7 @@ export class SeenEvents implements SyncEvents {
   readonly breaks: Info<'logBroken'>[] = [];
   readonly losses: Info<'ordersLost'>[] = [];
   readonly rebuilds: Info<'rebuilt'>[] = [];
+  readonly transfers: Info<'transferred'>[] = [];
   readonly failures: Info<'saleFailed'>[] = [];
   readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
 
@@ -185,6 +210,9 @@ export class SeenEvents implements SyncEvents {
   rebuilt(info: Info<'rebuilt'>): void {
     this.rebuilds.push(info);
   }
+  transferred(info: Info<'transferred'>): void {
+    this.transfers.push(info);
+  }
   backlog({ orders }: Info<'backlog'>): void {
     this.sweeps++;
     this.lastBacklog = orders;
@@ -197,18 +225,61 @@ export class SeenEvents implements SyncEvents {
   }
 }
 
+/** What an expiry of unpaid orders has said of itself. */
+export class SeenExpiry implements ExpiryEvents {
+  orders = 0;
+  readonly failures: unknown[] = [];
+
+  expired({ orders }: { orders: number }): void {
+    this.orders += orders;
+  }
+  failed({ error }: { error: unknown }): void {
+    this.failures.push(error);
+  }
+}
+
+interface TillParts {
+  readonly board: Board;
+  readonly directory: SaleDirectory;
+  readonly faults: readonly unknown[];
+}
+
 export class Till {
   readonly engine: Engine;
   /** What the engine reported as wrong. */
   readonly faults: readonly unknown[];
+  readonly #board: Board;
+  readonly #directory: SaleDirectory;
+  #closed: Promise<void> | undefined;
 
-  constructor(engine: Engine, faults: readonly unknown[]) {
+  constructor(engine: Engine, { board, directory, faults }: TillParts) {
     this.engine = engine;
     this.faults = faults;
+    this.#board = board;
+    this.#directory = directory;
+  }
+
+  /** Whether the node has heard of everything that the sale's pulse tells, if it knows the sale at all. */
+  hasLearned(saleId: string, { epoch, generation, state }: Pulse): boolean {
+    const view = this.#directory.views.get(saleId);
+    if (!view) return true;
+    const { record, slot } = view;
+    return record.generation === generation && record.state === state && this.#board.epoch(slot) === epoch;
+  }
+
+  /** When nobody waits any more. */
+  close(): Promise<void> {
+    this.#closed ??= this.#directory.stop().then(() => this.engine.close());
+    return this.#closed;
   }
 
   buy(saleId: string, buyerId: string, more: Partial<Purchase> = {}): Promise<Outcome> {
     return this.engine.purchase({ saleId, buyerId, quantity: 1, key: '', awaitCommit: true, ...more });
+  }
+
+  /** As late payments do. */
+  get take(): Buy {
+    return (purchase) => this.engine.purchase(purchase);
   }
 
   buyAll(saleId: string, buyerIds: readonly string[], more: Partial<Purchase> = {}): Promise<Outcome[]> {
@@ -225,5 +296,6 @@ async function openBackend(
   { redisUrl: url, keyPrefix }: { redisUrl: string; keyPrefix: string },
 ): Promise<Backend> {
   if (kind === 'memory') return new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS });
-  return RedisBackend.open({ url, keyPrefix, takeTimeoutMs: 500, maxLogOrders: MAX_LOG_ORDERS });
+  const options = { keyPrefix, takeTimeoutMs: 500, maxLogOrders: MAX_LOG_ORDERS };
+  return (await openRedis({ urls: redisUrls(url), ...options })).backend;
 }

@@ -3,6 +3,7 @@ import { InvalidInput } from '../../src/engine/errors.ts';
 import { OperationTimedOut, StoresAway } from '../../src/http/ops-faults.ts';
 import { BoundedOperations } from '../../src/node/bounded-operations.ts';
 import type { SaleOperations } from '../../src/sync/operations.ts';
+import { BY } from '../support/author.ts';
 
 const BOUNDS = { operationMs: 40, verifyMs: 120, lookEveryMs: 10 };
 const never = new Promise<never>(() => {});
@@ -17,7 +18,7 @@ function operations(work: () => Promise<never>, away: string[] = []) {
       return away.find((name) => name === 'Redis');
     },
   };
-  const all = { list: work, verify: work, pause: work } as unknown as SaleOperations;
+  const all = { list: work, verify: work, change: work } as unknown as SaleOperations;
   return { bounded: new BoundedOperations(all, watch, BOUNDS), looks };
 }
 
@@ -30,7 +31,7 @@ describe('work that does not end', () => {
 
   test('may be a change that is made later: the error says so, and where it is none does not', async () => {
     const { bounded } = operations(() => never, ['Redis']);
-    await expect(bounded.pause('tickets')).rejects.toThrow(
+    await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
       'Redis does not answer; the change may be made all the same: look at the sale before you repeat it',
     );
     await expect(bounded.list()).rejects.toThrow(/^Redis does not answer$/);

@@ -34,8 +34,16 @@ function verified(changes: Partial<VerifyReport> = {}): VerifyReport {
     ],
     difference: 0,
   };
-  const counts = { rejectedOrders: 0, committedOrders: 100, distinctBuyers: 100 };
-  return { saleId: 'demo-x', ok: true, identities: [identity], findings: [], ...counts, ...changes };
+  const counts = { rejectedOrders: 0, lostOrders: 0, committedOrders: 100, distinctBuyers: 100 };
+  return {
+    saleId: 'demo-x',
+    ok: true,
+    identities: [identity],
+    differences: [],
+    findings: [],
+    ...counts,
+    ...changes,
+  };
 }
 
 const verdict = (seen: CrowdResult, report: VerifyReport) => judge(STOCK, REQUESTS, seen, report);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { checkClocks } from '../../src/cli/doctor/clocks.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
-import { judgeRedis, type RedisFacts } from '../../src/cli/doctor/redis.ts';
+import { judgeRedis, type RedisFacts, type RedisPlan } from '../../src/cli/doctor/redis.ts';
 import { nodeVersion } from '../../src/cli/doctor/runtime.ts';
 
 const notOk = (checks: readonly Check[]) =>
@@ -19,14 +19,18 @@ describe('Redis', () => {
     maxmemory_policy: 'noeviction',
     used_memory: '1048576',
   };
-  const found = (changes: RedisFacts) => notOk(judgeRedis({ ...good, ...changes }));
+  const found = (changes: RedisFacts, plan: Partial<RedisPlan> = {}) =>
+    notOk(judgeRedis({ ...good, ...changes }, { strategy: 'script', servers: 1, ...plan }));
+  const cluster = { cluster_enabled: '1', cluster_state: 'ok', cluster_size: '3' };
 
   test.each<[string, RedisFacts, string[]]>([
     ['as it should be', {}, []],
     ['6.2.0', { redis_version: '6.2.0' }, []],
     ['6.0.16', { redis_version: '6.0.16' }, ['fail version']],
     ['no version', { redis_version: undefined }, ['fail version']],
-    ['a cluster', { cluster_enabled: '1' }, ['fail topology']],
+    ['a cluster', cluster, []],
+    ['a cluster without all its slots', { ...cluster, cluster_state: 'fail' }, ['fail topology']],
+    ['a replica in a cluster', { ...cluster, role: 'slave' }, []],
     ['a replica', { role: 'slave' }, ['fail role']],
     ['no append-only file', { aof_enabled: '0' }, ['warn appendonly']],
     ['never synced', { appendfsync: 'no' }, ['warn appendonly']],
@@ -39,6 +43,11 @@ describe('Redis', () => {
     ],
     ['nearly full', { used_memory: '1000000000' }, ['warn memory']],
   ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
+
+  test('a cluster has no locks, and servers that form none are one too many', () => {
+    expect(found(cluster, { strategy: 'lock' })).toEqual(['fail topology']);
+    expect(found({}, { servers: 3 })).toEqual(['fail topology']);
+  });
 });
 
 describe('Postgres', () => {

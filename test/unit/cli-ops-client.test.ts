@@ -2,10 +2,12 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { NoNode, OpsClient, opsUrlOf, TokenRefused } from '../../src/cli/ops-client.ts';
+import { OpsClient } from '../../src/cli/ops-client.ts';
+import { NoNode, opsUrlOf, TokenRefused } from '../../src/cli/ops-connection.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { InvalidInput } from '../../src/engine/errors.ts';
 import { SaleExists, UnknownSale, WrongState } from '../../src/sync/operations.ts';
+import { BY } from '../support/author.ts';
 
 const OPS_TOKEN = 'a-token-of-some-length';
 
@@ -38,10 +40,36 @@ describe('calls', () => {
   test.each([
     ['create', () => client.create({ id: 'x', stock: 1 }), 'POST', '/v1/sales', '{"id":"x","stock":1}'],
     ['show', () => client.show('x'), 'GET', '/v1/sales/x', ''],
-    ['pause', () => client.pause('x'), 'PATCH', '/v1/sales/x', '{"action":"pause"}'],
-    ['resume', () => client.resume('x'), 'PATCH', '/v1/sales/x', '{"action":"resume"}'],
-    ['close', () => client.close('x'), 'PATCH', '/v1/sales/x', '{"action":"close"}'],
+    [
+      'pause',
+      () => client.change('x', { action: 'pause' }, BY),
+      'PATCH',
+      '/v1/sales/x',
+      '{"action":"pause","reason":"a test"}',
+    ],
+    [
+      'resume',
+      () => client.change('x', { action: 'resume' }, BY),
+      'PATCH',
+      '/v1/sales/x',
+      '{"action":"resume","reason":"a test"}',
+    ],
+    [
+      'close',
+      () => client.change('x', { action: 'close' }, BY),
+      'PATCH',
+      '/v1/sales/x',
+      '{"action":"close","reason":"a test"}',
+    ],
     ['verify', () => client.verify('x'), 'POST', '/v1/sales/x/verify', ''],
+    ['repair', () => client.verify('x', { repair: true }), 'POST', '/v1/sales/x/verify', '{"repair":true}'],
+    [
+      'rebalance',
+      () => client.rebalance('x', { dryRun: true }),
+      'POST',
+      '/v1/sales/x/rebalance',
+      '{"dryRun":true}',
+    ],
     ['an odd id', () => client.show('a/b?'), 'GET', '/v1/sales/a%2Fb%3F', ''],
   ])('%s', async (_, call, method, url, body) => {
     answer(method === 'POST' ? 201 : 200, { id: 'x' });
@@ -65,7 +93,7 @@ describe('errors come back as what they were', () => {
     ['something else that is content', 200, '<html>', NoNode],
   ])('%s', async (_, status, body, type) => {
     answer(status, body);
-    await expect(client.pause('x')).rejects.toBeInstanceOf(type);
+    await expect(client.change('x', { action: 'pause' }, BY)).rejects.toBeInstanceOf(type);
   });
 
   test('with all faults of the input', async () => {

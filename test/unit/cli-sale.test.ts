@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { identityText, reportText } from '../../src/cli/identity-text.ts';
 import { invokedAs, shellWord } from '../../src/cli/invoked-as.ts';
+import { expectDone } from '../../src/cli/order/show-order.ts';
 import { columns, plural } from '../../src/cli/output.ts';
 import { createCommand } from '../../src/cli/ready.ts';
 import { saleInput } from '../../src/cli/sale/create.ts';
+import { ledgerTable } from '../../src/cli/sale/ledger.ts';
 import { inOrder, saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import type { SaleAction } from '../../src/engine/sale-change.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
+import type { OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
 
 describe('sale create', () => {
   test('flags become the JSON of a sale', () => {
@@ -51,6 +55,7 @@ const sale: SaleStatus = {
   remaining: 0,
   soldOut: true,
   generation: 1,
+  movedUnits: 0,
   committedOrders: 100,
   committedUnits: 100,
 };
@@ -62,6 +67,41 @@ test('a sale in words', () => {
   expect(saleTable([{ ...sale, remaining: undefined, soldOut: false, state: 'paused' }])).toMatch(
     /^tickets +paused +100 +not loaded/m,
   );
+});
+
+test('what operators have added since stands beside what the sale began with', () => {
+  expect(saleTable([{ ...sale, movedUnits: 20 }])).toMatch(/^tickets +open, sold out +100 \+ 20 /m);
+  expect(saleTable([{ ...sale, movedUnits: -1 }])).toMatch(/ 100 - 1 /);
+  expect(saleSheet({ ...sale, movedUnits: 20 })).toMatch(/^added since +20 units$/m);
+  expect(saleSheet({ ...sale, movedUnits: -1 })).toMatch(/^withdrawn since +1 unit$/m);
+});
+
+test.each<[SaleAction, number, Record<string, unknown>, string]>([
+  ['resize', 0, { from: 8, to: 3 }, 'from 8 to 3 segments'],
+  ['window', 0, { from: ['A', null], to: ['A', 'B'] }, 'ends B, was never'],
+  ['window', 0, { from: ['A', 'B'], to: ['C', null] }, 'starts C, was A; ends never, was B'],
+  ['pause', 0, { from: 'open' }, 'was open'],
+  ['top-up', 5, {}, ''],
+  ['withdraw', -3, { wanted: 3 }, ''],
+  ['withdraw', 0, { wanted: 3 }, 'wanted 3'],
+  ['withdraw', 0, { wanted: 3, void: true }, 'came to nothing, wanted 3'],
+])('a %s in the ledger, in words', (action, units, detail, text) => {
+  const entry = { id: '1', at: 'now', action, units, detail, actor: 'ann', reason: 'so', applied: true };
+  const [, row] = ledgerTable([entry]).split('\n');
+  expect(row!.replace(/^now +\S+ +([+-]\d+ +)?ann +applied */, '')).toBe(`${text}${text && '  '}so`);
+});
+
+test.each<[OrderChange, OrderStatus, RegExp]>([
+  [
+    { kind: 'pay', payType: 'card' },
+    'paid',
+    /^order 7 is paid already, and not by card; if it was paid twice/,
+  ],
+  [{ kind: 'pay', payType: 'card' }, 'cancelled', /^order 7 is cancelled; only an unpaid order can be paid$/],
+  [{ kind: 'cancel' }, 'paid', /^order 7 is paid; only an unpaid order .* goes back by `order refund`$/],
+  [{ kind: 'refund' }, 'expired', /^order 7 is expired; only an order that is paid, or was paid too late/],
+])('%o of an order that is %s: what would be allowed', (change, orderStatus, text) => {
+  expect(() => expectDone({ code: 'wrong_status', orderStatus }, '7', change)).toThrow(text);
 });
 
 test('one of a thing is not called many', () => {
@@ -105,11 +145,29 @@ test('an equation, term by term', () => {
   expect(identityText({ name: 'truth', left, right, difference: 1 })).toBe(
     '100 initial + 5 movements ≠ 104 unsold   (off by 1)',
   );
-  const counts = { rejectedOrders: 2, committedOrders: 1, distinctBuyers: 1 };
+  const counts = { rejectedOrders: 2, lostOrders: 1, committedOrders: 1, distinctBuyers: 1 };
   expect(
-    reportText({ saleId: 'x', ok: false, identities: [], findings: ['segment 3 is missing'], ...counts }),
+    reportText({
+      ...{ saleId: 'x', ok: false, identities: [], findings: ['segment 3 is missing'], ...counts },
+      differences: [
+        { cause: 'lost_entries', units: 0, isFault: true, what: 'segment 3 is missing' },
+        { cause: 'in_flight', units: 2, isFault: false, what: '2 units are taken' },
+      ],
+      repairs: [
+        { cause: 'lost_entries', done: true, what: 'built generation 2' },
+        { cause: 'foreign_postgres', done: false, what: 'left alone: stock is 3' },
+      ],
+    }),
   ).toBe(
-    'x: FAILED, 1 order of 1 buyer\n  found: segment 3 is missing\n  2 orders rejected by the guard in Postgres',
+    [
+      'x: FAILED, 1 order of 1 buyer',
+      '  found: segment 3 is missing (lost log entries)',
+      '  under way: 2 units are taken (in flight)',
+      '  mended: built generation 2',
+      '  left alone: stock is 3',
+      '  2 orders rejected by the guard in Postgres',
+      '  1 order at least lost by Redis for good',
+    ].join('\n'),
   );
 });
 

@@ -49,9 +49,17 @@ describe('defaults', () => {
       laneCapacity: 4_096,
       logBacklogMax: 1_000_000,
       strategy: 'script',
+      lockWork: undefined,
       sync: true,
       syncBatchRows: 4_000,
       syncYieldMs: 15_000,
+      rebalanceEveryMs: 1_000,
+      eventsStreamMax: 100_000,
+      eventsYieldMs: 15_000,
+      webhookUrl: undefined,
+      webhookSecret: undefined,
+      webhookTimeoutMs: 10_000,
+      webhookMaxAttempts: 12,
       logLevel: 'info',
       shutdownGraceMs: 10_000,
     } satisfies Config);
@@ -144,8 +152,9 @@ describe('faults', () => {
       REDIS_URL: 'http://:hunter2@cache',
       DATABASE_URL: 'shop:hunter2@db:5432',
       JWT_JWKS_URL: 'ftp://u:hunter2#x@keys',
+      WEBHOOK_SECRET: 'hunter2',
     };
-    expect(faultsOf(env)).toHaveLength(5);
+    expect(faultsOf(env)).toHaveLength(6);
     expect(faultsOf(env).join()).not.toContain('hunter2');
   });
 });
@@ -154,6 +163,12 @@ describe('relations', () => {
   test('more than one worker needs Redis', () => {
     expect(faultsOf({ WORKERS: '2' })).toEqual([expect.stringMatching(/^WORKERS is 2, .*REDIS_URL/)]);
     expect(faultsOf({ WORKERS: '2', REDIS_URL: REDIS })).toEqual([]);
+  });
+
+  test('a webhook needs a key', () => {
+    const WEBHOOK_URL = 'https://shop.example/hook';
+    expect(faultsOf({ WEBHOOK_URL })).toEqual([expect.stringMatching(/^WEBHOOK_URL .*WEBHOOK_SECRET/)]);
+    expect(faultsOf({ WEBHOOK_URL, WEBHOOK_SECRET: '16-characters-xy' })).toEqual([]);
   });
 
   test('locks need Redis', () => {

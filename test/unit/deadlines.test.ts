@@ -22,6 +22,8 @@ describe('a purchase whose time is up', () => {
   it.each<[Phase, boolean, string]>([
     ['queued', true, 'busy'],
     ['queued', false, 'busy'],
+    ['parked', true, 'unavailable'],
+    ['parked', false, 'unavailable'],
     ['sent', true, 'unknown'],
     ['sent', false, 'unknown'],
     ['taken', true, 'accepted'],

@@ -16,6 +16,7 @@ import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import { NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
 import { homeSegment } from '../../src/engine/home-segment.ts';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { PARKED_MAX_MS } from '../../src/engine/parking.ts';
 import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
 import { aPurchase } from '../support/purchases.ts';
 import { aSale } from '../support/sales.ts';
@@ -318,6 +319,37 @@ describe('what this worker refuses by itself', () => {
   });
 });
 
+describe('a late payment that takes its units anew', () => {
+  const retake = { key: 'retake:900', retake: true };
+
+  it.each<[string, () => void]>([
+    ['over', () => learn({ endsAt: STARTS_AT + 1 })],
+    ['sold out by the board', () => board.close(SLOT, 1, monotonicMs())],
+  ])('asks the segment of a sale that is %s', async (_, happens) => {
+    learn();
+    happens();
+    buy(retake);
+    expect((await takes.next()).orders).toMatchObject([{ key: 'retake:900' }]);
+    expect(recalls).toEqual([]);
+  });
+
+  it('asks it also from a worker that does not know the sale', async () => {
+    view = viewOf({ endsAt: STARTS_AT + 1 });
+    buy(retake);
+    await takes.next();
+  });
+
+  it.each<[SaleState, Outcome['code']]>([
+    ['paused', 'paused'],
+    ['closed', 'ended'],
+  ])('is refused by a sale that is %s', async (state, code) => {
+    learn({}, state);
+    const bought = buy(retake);
+    await settledTurns();
+    expect([codes(bought), takes.asks]).toEqual([[code], []]);
+  });
+});
+
 describe('a keyed purchase that would be refused', () => {
   const SITUATIONS: [string, () => void, Outcome['code']][] = [
     ['sold out', () => board.close(SLOT, 1, monotonicMs()), 'sold_out'],
@@ -376,7 +408,7 @@ describe('a keyed purchase that would be refused', () => {
     beforeEach(() => learn({}, 'paused'));
 
     it('is unavailable', async () => {
-      recall = async () => Promise.reject(new StaleGeneration('sale', 1));
+      recall = async () => Promise.reject(new Error('away'));
       const anna = buy({ key: 'click' });
       await settledTurns();
       expect(codes(anna)).toEqual(['unavailable']);
@@ -405,7 +437,7 @@ describe('a keyed purchase that would be refused', () => {
     expect(codes(...bought)).toEqual(['paused', 'paused']);
   });
 
-  it('does not take the log entry of an older generation for one of the newer', async () => {
+  it('is not settled by the log entry of an older generation, but by the record of the newer', async () => {
     learn({}, 'paused');
     let answer = (_: Recall) => {};
     recall = () =>
@@ -415,12 +447,10 @@ describe('a keyed purchase that would be refused', () => {
     const anna = buy({ key: 'click' });
     await settledTurns();
     learn({}, 'paused', 2);
+    remember(0, anOrder({ seq: 0 }));
     answer({ committed: 4, holdings: [{ buyerId: 'anna', orders: [anOrder()] }] });
     await settledTurns();
-    advance(9, { generation: 2 });
-    expect(codes(anna)).toEqual(['waits']);
-    await elapse(LIVES_MS + 50);
-    expect(codes(anna)).toEqual(['unknown']);
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
   });
 });
 
@@ -566,23 +596,6 @@ describe('a sale that was built anew', () => {
     expect(codes(anna)).toEqual(['committed']);
   });
 
-  it.each<[string, Directory['refresh']]>([
-    ['finds nothing newer', async () => view],
-    ['finds no sale at all', async () => undefined],
-    ['rejects', async () => Promise.reject(new Error('away'))],
-    [
-      'throws',
-      () => {
-        throw new Error('away');
-      },
-    ],
-  ])('is unavailable while the directory %s', async (_, refresh) => {
-    directory.refresh.mockImplementation(refresh);
-    const anna = buy();
-    await (await takes.next()).refuse('stale');
-    expect(codes(anna)).toEqual(['unavailable']);
-  });
-
   it.each([
     ['committed if the record of the new one holds their order', '1001', 'committed'],
     ['told that nothing was taken if it does not', '900', 'unavailable'],
@@ -616,6 +629,175 @@ describe('a sale that was built anew', () => {
     listener(viewOf({}, 'paused', 1));
     buy();
     expect((await takes.next()).batch.generation).toBe(2);
+  });
+});
+
+describe('a sale that stands still, because it is being built anew', () => {
+  /** Of the next generation, in which every second buyer or so has another home. */
+  const MORE_SEGMENTS = 64;
+  const homeOf = (buyerId: string) => homeSegment(buyerId, MORE_SEGMENTS);
+
+  beforeEach(() => learn());
+
+  /** A purchase that has met a frozen segment. */
+  async function stranded(spec: Partial<Purchase> = {}): Promise<Bought> {
+    const bought = buy(spec);
+    await (await takes.next()).refuse('stale');
+    expect(codes(bought)).toEqual(['waits']);
+    return bought;
+  }
+
+  it('lets purchases wait for the next generation, and asks then in their new homes for the same orders', async () => {
+    const [first, near, far] = neighbours();
+    const bought = [buy({ buyerId: first }), buy({ buyerId: near }), buy({ buyerId: far })];
+    const asked = [await takes.next(), await takes.next()];
+    for (const ask of asked) await ask.refuse('stale');
+    expect(takes.asks).toHaveLength(2);
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await settledTurns();
+    const again = takes.asks.slice(2);
+    expect(again.map(({ buyers, batch }) => [buyers, batch.segment, batch.generation])).toEqual(
+      [first, near, far].map((buyerId) => [[buyerId], homeOf(buyerId), 2]),
+    );
+    expect(again.flatMap((ask) => ask.orderIds)).toEqual(asked.flatMap((ask) => ask.orderIds));
+    for (const ask of again) await ask.serve([TAKEN], { seq: 1 });
+    for (const buyerId of [first, near, far]) {
+      const mark = {
+        saleId: 'sale',
+        segment: homeOf(buyerId),
+        generation: 2,
+        seq: 1,
+        orders: 1,
+        rejected: [],
+      };
+      events[0]!.watermarks!([mark]);
+    }
+    expect(codes(...bought)).toEqual(['committed', 'committed', 'committed']);
+  });
+
+  it('is looked for in the directory once, however many are stranded', async () => {
+    await stranded({ buyerId: 'anna' });
+    for (let i = 0; i < 20; i++) buy({ buyerId: `late-${i}` });
+    await settledTurns();
+    expect(directory.refresh).toHaveBeenCalledExactlyOnceWith('sale', 1);
+    expect(takes.asks).toHaveLength(1);
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 21, waiting: 0 }]);
+  });
+
+  it.each<[string, Directory['refresh']]>([
+    ['finds no sale at all', async () => undefined],
+    ['rejects', async () => Promise.reject(new Error('away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+  ])(
+    'and of which the directory %s is unavailable at the deadline: nothing was taken',
+    async (_, refresh) => {
+      directory.refresh.mockImplementation(refresh);
+      const bought = [await stranded(), buy({ buyerId: 'late' })];
+      await elapse(LIVES_MS + 50);
+      expect(codes(...bought)).toEqual(['unavailable', 'unavailable']);
+      expect(faults).toEqual([]);
+    },
+  );
+
+  it('leaves a purchase in doubt unknown at the deadline', async () => {
+    const anna = buy();
+    await (await takes.next()).loseReply();
+    await elapse(50);
+    await (await takes.next()).refuse('stale');
+    await elapse(LIVES_MS);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('has a purchase in doubt asked for in its new home, which tells whether the first attempt was taken', async () => {
+    const anna = buy();
+    const first = await takes.next();
+    await first.loseReply();
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await elapse(50);
+    const again = await takes.next();
+    expect([again.batch.segment, again.orders]).toEqual([homeOf('anna'), first.orders]);
+    const orderId = first.orderIds[0]!;
+    await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 0 }], { seq: 1 });
+    expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
+  });
+
+  it('and whose segment says so after the news of the next generation has no one wait', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    const ask = await takes.next();
+    buy({ buyerId: near });
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await settledTurns();
+    expect((await takes.next()).buyers).toEqual([near]);
+    await ask.refuse('stale');
+    expect((await takes.next()).buyers).toEqual([first]);
+    expect(directory.refresh).not.toHaveBeenCalled();
+  });
+
+  it('has a repeated purchase wait whose record can’t be read, and answers it from the next one', async () => {
+    learn({}, 'paused');
+    recall = async () => Promise.reject(new StaleGeneration('sale', 1));
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['waits']);
+    remember(0, anOrder({ seq: 0 }));
+    learn({}, 'paused', 2);
+    await settledTurns();
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+  });
+
+  it.each<[string, () => void, Outcome['code']]>([
+    ['paused', () => learn({}, 'paused', 2), 'paused'],
+    ['over', () => learn({ endsAt: STARTS_AT + 1 }, 'open', 2), 'ended'],
+  ])('and is %s when it is built refuses those who have waited', async (_, built, code) => {
+    const anna = await stranded();
+    built();
+    expect(codes(anna)).toEqual([code]);
+  });
+
+  it('is asked again after a while, if all news of it was lost', async () => {
+    await start({ durable: true }, { requestDeadlineMs: 3 * PARKED_MAX_MS });
+    learn();
+    const anna = await stranded();
+    await elapse(PARKED_MAX_MS);
+    const again = await takes.next();
+    await again.refuse('stale');
+    expect(directory.refresh).toHaveBeenCalledTimes(2);
+    await elapse(PARKED_MAX_MS);
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codes(anna)).toEqual(['committed']);
+  });
+
+  it('has room for as many as its lanes; more are busy', async () => {
+    await start({ durable: true }, { laneCapacity: 2 });
+    learn();
+    await stranded();
+    const room = 2 * SEGMENTS - 1;
+    const late = Array.from({ length: room + 1 }, (_, i) => buy({ buyerId: `late-${i}` }));
+    expect(codes(...late)).toEqual([...Array(room).fill('waits'), 'busy']);
+    // Few lanes have to take them all: they are let in already.
+    learn({ segments: 1 }, 'open', 2);
+    expect((await takes.next()).orders).toHaveLength(room + 1);
+  });
+
+  it('is unavailable at once while the store is away', async () => {
+    await stranded();
+    takes.ready = false;
+    expect(codes(buy({ buyerId: 'late' }))).toEqual(['unavailable']);
+  });
+
+  it('keeps no timer when the last has been answered and the worker ends', async () => {
+    await stranded();
+    const closing = engine.close();
+    await elapse(LIVES_MS + 50);
+    await closing;
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 

@@ -1,7 +1,6 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { Fifo } from '../../src/engine/fifo.ts';
+import { collectGarbage } from '../support/garbage.ts';
 
 interface Item {
   readonly n: number;
@@ -18,11 +17,6 @@ function drain(fifo: Fifo<Item>, most = Number.POSITIVE_INFINITY): number[] {
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, n) => n);
-
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-}
 
 describe('a queue', () => {
   it('gives back in the order of coming', () => {
@@ -59,6 +53,16 @@ describe('a queue', () => {
       expect([...out, ...drain(fifo)]).toEqual(range(20_000));
     },
   );
+
+  it('keeps what it is told to, in order', () => {
+    const fifo = new Fifo<Item>();
+    for (const n of range(10)) fifo.push({ n });
+    expect(drain(fifo, 3)).toEqual([0, 1, 2]);
+    fifo.keep(({ n }) => n % 2 === 0);
+    expect(fifo.length).toBe(3);
+    fifo.push({ n: 11 });
+    expect(drain(fifo)).toEqual([4, 6, 8, 11]);
+  });
 
   it('does not keep what has left it', async () => {
     const fifo = new Fifo<Item>();

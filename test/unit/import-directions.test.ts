@@ -17,10 +17,20 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'engine/memory': ['engine'],
   'engine/redis': ['engine'],
   'engine/lock': ['engine', 'engine/redis'],
+  'engine/cluster': ['engine', 'engine/redis'],
   config: ['engine'],
   sync: ['engine'],
   http: ['engine', 'sync'],
-  node: ['engine', 'engine/memory', 'engine/redis', 'engine/lock', 'config', 'sync', 'http'],
+  node: [
+    'engine',
+    'engine/memory',
+    'engine/redis',
+    'engine/cluster',
+    'engine/lock',
+    'config',
+    'sync',
+    'http',
+  ],
   cli: ['engine', 'config', 'sync', 'node'],
   // In nobody's list: what it shows to be wrong can't find its way into a node.
   catalogue: ['engine', 'engine/redis', 'node'],
@@ -28,14 +38,14 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages that reach the world outside, and the rooms that may use them: what only looks is cli/doctor. */
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
-  ioredis: ['engine/redis', 'engine/lock', 'cli/doctor', 'catalogue'],
+  ioredis: ['engine/redis', 'engine/cluster', 'engine/lock', 'cli/doctor', 'catalogue'],
   knex: ['sync'],
   pg: ['sync', 'cli/doctor', 'catalogue'],
   '@electric-sql/pglite': ['node', 'cli/doctor'],
   '@electric-sql/pglite-socket': ['node', 'cli/doctor'],
   'uWebSockets.js': ['http', 'cli/doctor'],
   jose: ['http'],
-  undici: ['cli'],
+  undici: ['cli', 'node'],
   commander: ['cli'],
 };
 

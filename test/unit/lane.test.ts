@@ -68,7 +68,8 @@ function open({ durable }: { durable: boolean }): void {
     nextOrderId: () => String(nextId++),
     nextTurn: () => turns.next(),
     taken: vi.fn(),
-    stale: vi.fn(async () => {}),
+    outlived: vi.fn(),
+    stranded: vi.fn(),
     confirm: vi.fn(),
     refused: vi.fn((pending, outcome) => pending.settle(outcome)),
     batchSent: vi.fn(),
@@ -90,10 +91,9 @@ function advance(seq: number, { generation = 1, rejected = [] as Rejection[] } =
   lane.advance({ saleId: 'sale', segment: SEGMENT, generation, seq, orders: seq, rejected });
 }
 
-/** The sale was built anew, and the lane's worker has heard of it. */
+/** The sale was built anew, and the lane's worker has heard of it: the lane is past. */
 function learnGeneration(generation: number): void {
   sale.record = { ...sale.record, generation };
-  lane.waiters.reset();
 }
 
 /** A purchase whose first attempt got no reply, and which has been asked for again. */
@@ -119,6 +119,7 @@ describe('a batch', () => {
       ticket: Date.now() * 1_000,
       answeredTicket: 0,
       newest: NO_ENTRY,
+      sending: expect.any(Function),
     });
     expect(orders).toEqual([{ orderId: '1001', buyerId: 'anna', quantity: 2, key: 'click' }]);
     expect(refill).toBeUndefined();
@@ -134,14 +135,6 @@ describe('a batch', () => {
     await second.serve([{ kind: 'limit', orderIds: [] }], { seq: 6, orders: 9 });
     buy('cleo');
     expect((await takes.next()).batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
-  });
-
-  it('says nothing of an older generation, whose entries were counted apart', async () => {
-    buy('anna');
-    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
-    learnGeneration(2);
-    buy('ben');
-    expect((await takes.next()).batch).toMatchObject({ answeredTicket: 0, newest: NO_ENTRY });
   });
 
   it('says which of its tickets the segment has answered, also where nothing was taken', async () => {
@@ -306,7 +299,6 @@ describe('a batch that the store refuses', () => {
     ['paused', { code: 'paused' }],
     ['closed', { code: 'ended', endedAt: ENDS_AT }],
     ['busy', { code: 'busy' }],
-    ['stale', { code: 'unavailable' }],
   ])('as %s ends so for all, and the lane goes on', async (status, outcome) => {
     const pendings = [buy('anna'), buy('ben')];
     await (await takes.next()).refuse(status);
@@ -457,11 +449,10 @@ describe('a batch in doubt', () => {
     expect((await takes.next()).batch.ticket).toBeGreaterThan(again.batch.ticket);
   });
 
-  it.each<[string, 'paused' | 'closed' | 'busy' | 'stale']>([
+  it.each<[string, 'paused' | 'closed' | 'busy']>([
     ['paused', 'paused'],
     ['closed', 'closed'],
     ['at its bound', 'busy'],
-    ['stale', 'stale'],
   ])('that finds the segment %s is unknown: the first attempt may have been executed', async (_, status) => {
     const { anna, again } = await inDoubt();
     await again.refuse(status);
@@ -470,13 +461,35 @@ describe('a batch in doubt', () => {
     await (await takes.next()).notExecuted();
   });
 
-  it('that finds the segment stale is unknown, even with a newer generation', async () => {
-    host.stale = async () => learnGeneration(2);
+  it('that finds the segment stale is stranded, and in doubt still', async () => {
     const { anna, again } = await inDoubt();
     await again.refuse('stale');
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna).toMatchObject({ inDoubt: true, phase: 'sent', orderId: '1001' });
+  });
+
+  it('holds one in doubt among others: what surely was not taken is refused as it is', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('stale');
+    lane.readmit(anna);
+    const ben = buy('ben');
+    const both = await takes.next();
+    expect(both.buyers).toEqual(['anna', 'ben']);
+    await both.notExecuted();
+    expect(codesOf([anna, ben])).toEqual(['waits', 'unavailable']);
+    await elapse(ASKED_AGAIN_MS);
+    const third = await takes.next();
+    expect(third.orderIds).toEqual(['1001']);
+    await third.refuse('paused');
     expect(codesOf([anna])).toEqual(['unknown']);
-    buy('ben');
-    expect((await takes.next()).batch.generation).toBe(2);
+  });
+
+  it('asks for one in doubt also when the board says sold out', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('stale');
+    board.close(sale.slot, 1, monotonicMs());
+    lane.readmit(anna);
+    expect((await takes.next()).buyers).toEqual(['anna']);
   });
 
   it('stays in doubt when it could not be asked again', async () => {
@@ -559,66 +572,98 @@ describe('a batch in doubt', () => {
 });
 
 describe('a stale segment', () => {
-  it('is asked again in the newer generation, for the same orders', async () => {
-    host.stale = vi.fn(async () => learnGeneration(2));
+  it('strands the batch and all that are queued behind it', async () => {
     const anna = buy('anna');
-    const first = await takes.next();
-    await first.refuse('stale');
-    expect(host.stale).toHaveBeenCalledWith('sale', 1);
-    const again = await takes.next();
-    expect(again.batch.generation).toBe(2);
-    expect(again.orders).toEqual(first.orders);
-    await again.serve([TAKEN], { seq: 1 });
-    advance(1, { generation: 2 });
-    expect(codesOf([anna])).toEqual(['committed']);
-  });
-
-  it('without a newer generation is unavailable', async () => {
-    const anna = buy('anna');
-    await (await takes.next()).refuse('stale');
-    expect(codesOf([anna])).toEqual(['unavailable']);
+    const ask = await takes.next();
+    const ben = buy('ben');
+    await ask.refuse('stale');
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna, ben], 'sale', 1);
+    expect([anna.phase, ben.phase, lane.depth]).toEqual(['queued', 'queued', 0]);
     expect(takes.asks).toHaveLength(1);
   });
 
   it('may show at the refill only', async () => {
-    host.stale = async () => learnGeneration(2);
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).refuseRefill();
-    const again = await takes.next();
-    expect([again.batch.generation, again.refill]).toEqual([2, SEGMENTS]);
-    await again.serve([SHORT], { total: 0 });
-    expect(codesOf([anna])).toEqual(['sold_out']);
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna.phase).toBe('queued');
   });
 
-  it('is not asked again for who has expired meanwhile', async () => {
-    let learned = () => {};
-    host.stale = () =>
-      new Promise<void>((resolve) => {
-        learned = resolve;
-      });
+  it('is asked again for the same order, if its purchase comes back', async () => {
     const anna = buy('anna');
-    await (await takes.next()).refuse('stale');
-    await elapse(LIVES_MS + 50);
-    expect(anna.told).toHaveLength(1);
-    learnGeneration(2);
-    learned();
-    await settledTurns();
-    expect(takes.asks).toHaveLength(1);
-    buy('ben');
-    expect((await takes.next()).batch.generation).toBe(2);
+    const first = await takes.next();
+    await first.refuse('stale');
+    lane.readmit(anna);
+    expect((await takes.next()).orders).toEqual(first.orders);
   });
 
-  it('about which nothing can be learned ends the purchase nevertheless', async () => {
-    host.stale = async () => {
+  it('whose host throws does not stop the lane for ever', async () => {
+    host.stranded = () => {
       throw new Error('a bug');
     };
     const anna = buy('anna');
     await (await takes.next()).refuse('stale');
-    expect(anna.told).toHaveLength(1);
     expect(faults).toHaveLength(1);
+    expect(anna.told).toHaveLength(1);
     buy('ben');
     expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+});
+
+describe('a lane of a past generation', () => {
+  it('hands over its queue', async () => {
+    buy('anna');
+    await takes.next();
+    const queued = [buy('ben'), buy('cleo')];
+    expect(lane.drain()).toEqual(queued);
+    expect(lane.depth).toBe(0);
+  });
+
+  it.each<[string, (ask: Ask) => Promise<void>, boolean]>([
+    ['was short', (ask) => ask.serve([SHORT]), false],
+    ['got no reply', (ask) => ask.loseReply(), true],
+    ['was superseded', (ask) => ask.refuse('superseded'), false],
+  ])('asks no more for what %s: it is stranded', async (_, answer, inDoubt) => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    learnGeneration(2);
+    await answer(ask);
+    await elapse(ASKED_AGAIN_MS);
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna.inDoubt).toBe(inDoubt);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('does not begin a refill that has waited for its turn', async () => {
+    let begin = () => {};
+    const busy = sale.refills(() => new Promise<void>((resolve) => (begin = resolve)));
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    learnGeneration(2);
+    begin();
+    await busy;
+    await settledTurns();
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('has the record asked about what it has taken', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    learnGeneration(2);
+    await ask.serve([TAKEN], { seq: 3, committed: 2 });
+    advance(9);
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+  });
+
+  it('calls committed what its segment calls so', async () => {
+    const anna = buy('anna', { key: 'click' });
+    const ask = await takes.next();
+    learnGeneration(2);
+    await ask.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { seq: 4, committed: 3 });
+    expect(codesOf([anna])).toEqual(['committed']);
   });
 });
 
@@ -898,6 +943,38 @@ describe('a deadline', () => {
     await elapse(LIVES_MS + 50);
     expect(codesOf([pending])).toEqual([code]);
   });
+
+  it('finds the purchase held back by the store, and answers busy: nothing was sent', async () => {
+    takes.holdsBack = true;
+    const anna = buy('anna');
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([anna])).toEqual(['busy']);
+    await ask.serve([{ kind: 'unsent' }], { seq: 0 });
+    expect(codesOf([anna])).toEqual(['busy']);
+    expect(host.taken).not.toHaveBeenCalled();
+  });
+
+  it('answers busy also where it was short, and is held back before its refill', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    takes.holdsBack = true;
+    await ask.serve([SHORT]);
+    await takes.next();
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([anna])).toEqual(['busy']);
+  });
+
+  it('answers unknown where it is held back, but an earlier attempt is in doubt', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    takes.holdsBack = true;
+    await first.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    await takes.next();
+    await elapse(LIVES_MS);
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
 });
 
 describe('a watermark that names its entries', () => {
@@ -930,34 +1007,6 @@ describe('another generation', () => {
     advance(5, { generation: 2 });
     advance(5, { generation: 0 });
     expect(codesOf([anna])).toEqual(['waits']);
-  });
-
-  it('has log entries that say nothing about an order of the one before', async () => {
-    const anna = buy('anna');
-    const ask = await takes.next();
-    learnGeneration(2);
-    await ask.serve([TAKEN], { seq: 3, committed: 2 });
-    advance(9, { generation: 2 });
-    expect(codesOf([anna])).toEqual(['waits']);
-    await elapse(LIVES_MS + 50);
-    expect(codesOf([anna])).toEqual(['unknown']);
-  });
-
-  it('whose watermark came first says nothing about an order of the one before', async () => {
-    const anna = buy('anna');
-    const ask = await takes.next();
-    learnGeneration(2);
-    advance(9, { generation: 2 });
-    await ask.serve([TAKEN], { seq: 3, committed: 2 });
-    expect(codesOf([anna])).toEqual(['waits']);
-  });
-
-  it('of the store’s own reply is believed: what it calls committed is', async () => {
-    const anna = buy('anna', { key: 'click' });
-    const ask = await takes.next();
-    learnGeneration(2);
-    await ask.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { seq: 4, committed: 3 });
-    expect(codesOf([anna])).toEqual(['committed']);
   });
 });
 

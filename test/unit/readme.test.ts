@@ -91,7 +91,9 @@ test('docs/api.md names every code that an answer can have, with its status', ()
 });
 
 test('docs/operations.md names every metric', () => {
-  const sources = ['src/node/node-metrics.ts', 'src/node/sync-watch.ts'].map(read).join('\n');
+  const sources = readdirSync(join(ROOT, 'src/node'))
+    .map((name) => read(join('src/node', name)))
+    .join('\n');
   const metrics = [...sources.matchAll(/'(stockade_\w+)'/g)].map((match) => match[1]!);
   expect(metrics.length).toBeGreaterThan(10);
   const documented = [...read('docs/operations.md').matchAll(/^\| `(stockade_\w+)` \|/gm)];

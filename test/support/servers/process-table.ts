@@ -37,13 +37,24 @@ export function endedChildrenCpuSecondsOf(pid: number): number {
   return cpuTimeOf(pid).endedChildren;
 }
 
-/** The CPU time of a process and of all its children, those that have ended included. */
+/**
+ * The CPU time of a process and of all its children, those that have ended included. None of them may have threads:
+ * those that live are asked the scheduler's own account, in nanoseconds.
+ */
 export function familyCpuSecondsOf(pid: number): number {
-  const { own, endedChildren } = cpuTimeOf(pid);
-  let seconds = own + endedChildren;
+  let seconds = scheduledSecondsOf(pid) + endedChildrenCpuSecondsOf(pid);
   // A child that ends just now is missed this once: the next time it is among the ended ones.
-  for (const child of childrenOf(pid)) if (isAlive(child)) seconds += cpuTimeOf(child).own;
+  for (const child of childrenOf(pid)) if (isAlive(child)) seconds += scheduledSecondsOf(child);
   return seconds;
+}
+
+/** A kernel may be built without the account. */
+function scheduledSecondsOf(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+  } catch {
+    return cpuTimeOf(pid).own;
+  }
 }
 
 /** The memory that a process holds, without what is swapped out. */

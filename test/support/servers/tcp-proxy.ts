@@ -39,7 +39,7 @@ export class TcpProxy implements AsyncDisposable {
     lostRequests: 0,
     cut: 0,
   };
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #listener: Server;
   readonly #connections = new Set<ProxiedConnection>();
   #losses: LossRule[] = [];
@@ -112,6 +112,12 @@ export class TcpProxy implements AsyncDisposable {
     for (const connection of this.#connections) {
       if (connection.cut()) this.counts.cut += 1;
     }
+  }
+
+  /** A failover: whoever connects from now on reaches another server, and nobody is left on the old one. */
+  failOver(targetPort: number): void {
+    this.#targetPort = targetPort;
+    this.cutAll();
   }
 
   /** While refusing, new connections are closed at once; existing ones go on. */

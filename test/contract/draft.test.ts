@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import type { DraftRef, HeldOrder } from '../../src/engine/contract.ts';
+import { StaleGeneration } from '../../src/engine/errors.ts';
+import { AFTER_ALL_IDS, MAX_ID_CHARACTERS } from '../../src/engine/limits.ts';
+import type { LoadedSale } from '../support/sales.ts';
+import { onEachBackend } from './backends.ts';
+
+const order = (orderId: string): HeldOrder => ({ orderId, quantity: 1, key: '', seq: 0 });
+
+onEachBackend((stage) => {
+  const next = (sale: LoadedSale, draft = 'mine'): DraftRef => ({ ...sale.ref(0), generation: 2, draft });
+  const holds = (buyerId: string, ...orderIds: string[]) => ({ buyerId, orders: orderIds.map(order) });
+
+  /** What these buyers hold in the next generation, built with a draft. */
+  async function heldAfter(sale: LoadedSale, draft: string, ...buyerIds: string[]) {
+    const rebuilt = await stage.reload(sale, { draft });
+    return (await stage.backend.sales.recall(rebuilt.ref(), buyerIds)).holdings;
+  }
+
+  describe('a draft of the next generation’s buyers', () => {
+    it('is loaded with the segment, as it was written last', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      const draft = next(sale);
+      const { sales } = stage.backend;
+      await sales.beginDraft(draft);
+      await sales.draftHoldings(draft, [holds('anna', '11'), holds('ben', '12'), holds('cleo', '13')]);
+      await sales.draftHoldings(draft, [holds('anna', '11', '14'), holds('ben'), holds('dora')]);
+      expect(await heldAfter(sale, 'mine', 'anna', 'ben', 'cleo', 'dora', ' ')).toEqual([
+        holds('anna', '11', '14'),
+        holds('ben'),
+        holds('cleo', '13'),
+        holds('dora'),
+        holds(' '),
+      ]);
+    });
+
+    it('may be empty', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      await stage.backend.sales.beginDraft(next(sale));
+      expect(await heldAfter(sale, 'mine', 'anna')).toEqual([holds('anna')]);
+    });
+
+    it('does not touch the segment that sells', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      const [sold] = await sale.sellEach(1);
+      await stage.backend.sales.beginDraft(next(sale));
+      await stage.backend.sales.draftHoldings(next(sale), [holds('anna', '11')]);
+      expect(await sale.held(sold!.buyerId)).toHaveLength(1);
+      expect(await sale.held('anna')).toEqual([]);
+      await sale.sellEach(1);
+    });
+
+    it('is gone when another is begun: its writer is told, and it can’t be loaded', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      const { sales } = stage.backend;
+      const [first, second] = [next(sale, 'first'), next(sale, 'second')];
+      await sales.beginDraft(first);
+      await sales.draftHoldings(first, [holds('anna', '11')]);
+      await sales.beginDraft(second);
+      await expect(sales.draftHoldings(first, [holds('ben', '12')])).rejects.toThrow(StaleGeneration);
+      const load = sales.loadSegment({ ...first, left: 5, perBuyerLimit: 1 });
+      await expect(load).rejects.toThrow(StaleGeneration);
+      await sale.sellEach(1);
+      expect(await heldAfter(sale, 'second', 'anna', 'ben')).toEqual([holds('anna'), holds('ben')]);
+    });
+
+    it('is gone when the segment is loaded without it', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      const { sales } = stage.backend;
+      await sales.beginDraft(next(sale));
+      const { draft: _, ...ref } = next(sale);
+      await sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1 });
+      await expect(sales.draftHoldings(next(sale), [holds('anna', '11')])).rejects.toThrow(StaleGeneration);
+      await stage.reload(sale, { generation: 3 });
+    });
+
+    it('leaves nobody to be loaded', async () => {
+      const sale = await stage.load({ segments: 1, stock: 5 });
+      const { sales } = stage.backend;
+      await sales.beginDraft(next(sale));
+      await sales.loadSegment({ ...next(sale), left: 5, perBuyerLimit: 1 });
+      expect(await sales.loadedUpTo({ saleId: sale.sale.id, generation: 2 }, 1)).toBe(AFTER_ALL_IDS);
+      expect('~'.repeat(MAX_ID_CHARACTERS) < AFTER_ALL_IDS).toBe(true);
+      await stage.reload(sale, { generation: 3 });
+    });
+  });
+});

@@ -1,0 +1,268 @@
+/**
+ * Order events from the outbox to the stream: all of them, in order for each order, whatever dies in between. Readers are
+ * judged as docs/events.md tells them to read: repeated ids are dropped.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { Outbox, PART_EVENTS } from '../../src/sync/events/outbox.ts';
+import { emptyOutbox } from '../../src/sync/events/outbox-work.ts';
+import { LocalLocks, PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { Desk, MAX_EVENTS } from '../support/event-desk.ts';
+import {
+  expectStories,
+  firstDeliveries,
+  insertEvent,
+  SeenRelayEvents,
+  storiesOf,
+} from '../support/event-log.ts';
+import { until } from '../support/fixtures.ts';
+import { deathAt, part } from '../support/intercept.ts';
+import { placed } from '../support/orders.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
+import { buyers } from '../support/shop.ts';
+
+test('an order that is committed is told of, with all that there is to know', async () => {
+  await using desk = await Desk.open();
+  await desk.shop.startSync();
+  const { seen } = desk.startRelay();
+  const till = await desk.shop.startEngine();
+  const outcome = await till.buy(desk.saleId, 'ada', { quantity: 1 });
+  await until(() => seen.streamedEvents === 1, { what: 'the event is in the stream' });
+  const [event] = await desk.stream();
+  expect(event).toEqual({
+    id: '1-1',
+    kind: 'order.committed',
+    orderId: 'orderId' in outcome && outcome.orderId,
+    saleId: desk.saleId,
+    buyerId: 'ada',
+    quantity: 1,
+    at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+  });
+  expect(Math.abs(Date.parse(event!.at) - Date.now())).toBeLessThan(10_000);
+  await desk.emptied();
+});
+
+test('what becomes of an order is told as it happened, whoever did it', async () => {
+  await using desk = await Desk.open();
+  await desk.shop.startSync();
+  desk.startRelay();
+  const till = await desk.shop.startEngine();
+  const orders = desk.shop.orders((purchase) => till.engine.purchase(purchase));
+  const redeemed = await placed(till, desk.saleId, 'ada');
+  const refunded = await placed(till, desk.saleId, 'bob');
+  const cancelled = await placed(till, desk.saleId, 'eve');
+  for (const id of [redeemed, refunded]) await orders.changeOrder(id, { kind: 'pay', payType: 'card' });
+  // Once more: it is answered like the first time, and is no event.
+  await orders.changeOrder(redeemed, { kind: 'pay', payType: 'card' });
+  await orders.changeOrder(redeemed, { kind: 'redeem' });
+  await orders.changeOrder(refunded, { kind: 'refund' });
+  await orders.changeOrder(cancelled, { kind: 'cancel' });
+  await desk.emptied();
+  const stories = storiesOf(await desk.stream());
+  expect(stories.get(redeemed)).toEqual(['committed', 'paid', 'redeemed']);
+  expect(stories.get(refunded)).toEqual(['committed', 'paid', 'refunded']);
+  expect(stories.get(cancelled)).toEqual(['committed', 'cancelled']);
+});
+
+test('a rush of buyers: one event for each order, whatever the batches were', async () => {
+  await using desk = await Desk.open();
+  await desk.shop.startSync();
+  desk.startRelay();
+  const till = await desk.shop.startEngine();
+  const outcomes = await till.buyAll(desk.saleId, buyers(2_000));
+  await desk.emptied();
+  const orderIds = outcomes.map((outcome) => ('orderId' in outcome ? outcome.orderId : outcome.code));
+  expectStories(await desk.stream(), orderIds, ['committed']);
+});
+
+test('events of one order come in order, of many in rows that are longer than a part', async () => {
+  await using desk = await Desk.open();
+  const orderIds = await desk.orders(PART_EVENTS * 2 + 10);
+  for (const kind of ['committed', 'paid', 'refunded']) await desk.event(kind, orderIds);
+  desk.startRelay();
+  await desk.emptied();
+  const events = await desk.stream();
+  expect(events.map(({ orderId }) => orderId)).toEqual([...orderIds, ...orderIds, ...orderIds]);
+  expect(firstDeliveries(events)).toHaveLength(events.length);
+  expectStories(events, orderIds, ['committed', 'paid', 'refunded']);
+});
+
+test('every kind of event has its name', async () => {
+  await using desk = await Desk.open();
+  const orderIds = await desk.orders(1);
+  const kinds = ['committed', 'paid', 'cancelled', 'expired', 'redeemed', 'refunded', 'rejected'];
+  for (const kind of kinds) await desk.event(kind, orderIds);
+  desk.startRelay();
+  await desk.emptied();
+  expect((await desk.stream()).map(({ kind }) => kind)).toEqual(kinds.map((kind) => `order.${kind}`));
+});
+
+test('a row whose orders are gone from Postgres tells nothing and stops nothing', async () => {
+  await using desk = await Desk.open();
+  const orderIds = await desk.orders(1);
+  await desk.event('committed', ['999999999']);
+  await desk.event('committed', []);
+  await desk.event('committed', orderIds);
+  desk.startRelay();
+  await desk.emptied();
+  expectStories(await desk.stream(), orderIds, ['committed']);
+});
+
+test('a transaction that commits late, with a lower id, is not skipped', async () => {
+  await using desk = await Desk.open();
+  const [early, late] = [await desk.orders(1), await desk.orders(1)];
+  const slow = await desk.db.transaction();
+  await insertEvent(slow, 'committed', late);
+  await desk.event('committed', early);
+  const { seen } = desk.startRelay();
+  await until(() => seen.streamedEvents === 1, { what: 'the event that is visible is told' });
+  await desk.event('paid', early);
+  await until(() => seen.streamedEvents === 2, { what: 'and the next one' });
+  await slow.commit();
+  await until(() => seen.streamedEvents === 3, { what: 'the row with the lower id is told too' });
+  const events = await desk.stream();
+  expect(events.map(({ orderId }) => orderId)).toEqual([...early, ...early, ...late]);
+  expect(Number.parseInt(events[2]!.id, 10)).toBeLessThan(Number.parseInt(events[0]!.id, 10));
+});
+
+const STEPS = [
+  { dies: 'before it has read', call: 'outbox.read', nth: 1, repeated: 0 },
+  { dies: 'before the first part', call: 'events.append', nth: 1, repeated: 0 },
+  { dies: 'between two parts', call: 'events.append', nth: 2, repeated: PART_EVENTS },
+  { dies: 'before it removes what is delivered', call: 'outbox.remove', nth: 1, repeated: 600 },
+  { dies: 'after it has removed it', call: 'outbox.read', nth: 2, repeated: 0 },
+];
+
+test.each(STEPS)(
+  'a relay that dies $dies: the next one leaves nothing out',
+  async ({ call, nth, repeated }) => {
+    await using desk = await Desk.open();
+    const orderIds = await desk.orders(300);
+    await desk.event('committed', orderIds);
+    await desk.event('paid', orderIds);
+    let calls = 0;
+    const { death, before } = deathAt((name) => name === call && ++calls === nth);
+    const doomed = {
+      outbox: part(new Outbox(desk.db), 'outbox', before),
+      stream: { events: part(desk.shop.backend.events!, 'events', before), maxEvents: MAX_EVENTS },
+      forWebhook: false,
+      events: new SeenRelayEvents(),
+    };
+    const steps = (async () => {
+      while ((await emptyOutbox(doomed)) === 0);
+    })();
+    await Promise.race([death, steps]);
+    const left = await desk.stream();
+    desk.startRelay();
+    await desk.emptied();
+    const events = await desk.stream();
+    expect(events.slice(0, left.length)).toEqual(left);
+    expect(events.length - firstDeliveries(events).length).toBe(repeated);
+    expectStories(events, orderIds, ['committed', 'paid']);
+  },
+);
+
+test('another relay takes over when the connection of the first is gone', async () => {
+  await using desk = await Desk.open();
+  const [first, second] = [
+    new PostgresLocks(desk.shop.databaseUrl),
+    new PostgresLocks(desk.shop.databaseUrl),
+  ];
+  const orderIds = await desk.orders(2);
+  // Holds the lock and does nothing: a process that hangs.
+  expect(await first.tryLock(':events')).toBe(true);
+  const { seen } = desk.startRelay({ locks: second });
+  await desk.event('committed', orderIds);
+  expect(await second.tryLock(':events'), 'the lock keeps the second one off').toBe(false);
+  expect(seen.streamedEvents).toBe(0);
+  await first.close();
+  await desk.emptied();
+  expectStories(await desk.stream(), orderIds, ['committed']);
+  await second.close();
+});
+
+test('two relays at once, because neither lock holds the other off: repeated, never wrong', async () => {
+  await using desk = await Desk.open();
+  const relays = [desk.startRelay({ locks: new LocalLocks() }), desk.startRelay({ locks: new LocalLocks() })];
+  const kinds = ['committed', 'paid', 'redeemed'];
+  const crowd = Array.from({ length: 8 }, async (_, i) => {
+    const orderIds = await desk.orders(40 + i * 37);
+    for (const kind of kinds) await desk.event(kind, orderIds);
+    return orderIds;
+  });
+  const orderIds = (await Promise.all(crowd)).flat();
+  await desk.emptied();
+  // One of them may be about to repeat its last page.
+  let before = -1;
+  await until(
+    async () => {
+      const told = relays.reduce((sum, { seen }) => sum + seen.streamedEvents, 0);
+      const same = told === before;
+      before = told;
+      await delay(50);
+      return same;
+    },
+    { what: 'both relays have ended their pages' },
+  );
+  expect(relays.flatMap(({ seen }) => seen.crashes)).toEqual([]);
+  expectStories(await desk.stream(), orderIds, kinds);
+});
+
+test('the stream is a ring', async () => {
+  await using desk = await Desk.open();
+  const orderIds = await desk.orders(2_000);
+  await desk.event('committed', orderIds);
+  desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });
+  await desk.emptied();
+  const events = await desk.stream();
+  // Redis trims whole nodes of 100 entries.
+  expect(events.length).toBeGreaterThanOrEqual(500);
+  expect(events.length).toBeLessThan(700);
+  expect(events.at(-1)!.orderId).toBe(orderIds.at(-1));
+});
+
+test('without a stream and a webhook the outbox does not grow', async () => {
+  await using desk = await Desk.open();
+  await desk.event('committed', await desk.orders(10));
+  desk.startRelay({ stream: undefined });
+  await desk.emptied();
+  expect(await desk.stream()).toEqual([]);
+});
+
+test('the in-process backend keeps no stream, and its outbox does not grow either', async () => {
+  await using desk = await Desk.open({ backend: 'memory' });
+  expect(desk.shop.backend.events).toBeUndefined();
+  await desk.shop.startSync();
+  desk.startRelay({ stream: undefined });
+  const till = await desk.shop.startEngine();
+  expect(await till.buy(desk.saleId, 'ada')).toMatchObject({ code: 'committed' });
+  await desk.emptied();
+});
+
+test('while Redis is away events wait; then they are told in order', async () => {
+  await using redis = await RedisServer.start({ appendonly: true });
+  await using desk = await Desk.open({ redis: redis.url });
+  const { seen } = desk.startRelay();
+  const orderIds = await desk.orders(3);
+  await desk.event('committed', orderIds);
+  await desk.emptied();
+  await redis.kill();
+  await desk.event('paid', orderIds);
+  await until(() => seen.crashes.length > 0, { what: 'the relay meets no Redis' });
+  await desk.event('redeemed', orderIds);
+  expect(await desk.outboxRows()).toBe(2);
+  await redis.restart();
+  await desk.emptied();
+  expectStories(await desk.stream(), orderIds, ['committed', 'paid', 'redeemed']);
+});
+
+test('a crowd goes first, for as long as it may', async () => {
+  await using desk = await Desk.open();
+  let asked = 0;
+  const isCrowded = () => ++asked > 0;
+  const { seen } = desk.startRelay({ yielding: { isCrowded, maxMs: 400 } });
+  await desk.event('committed', await desk.orders(1));
+  await until(() => asked > 2, { what: 'the relay leaves the processor to the crowd' });
+  expect(seen.streamedEvents).toBe(0);
+  await until(() => seen.streamedEvents === 1, { what: 'the bound has passed' });
+});

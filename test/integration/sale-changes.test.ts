@@ -1,0 +1,312 @@
+/** What operators change of a sale while it sells: in both stores or in none, once, and with its row in the ledger. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
+import { MAX_STOCK } from '../../src/engine/limits.ts';
+import { followForsaken, readForsakenSales } from '../../src/sync/changes/movements.ts';
+import { withdraw } from '../../src/sync/changes/withdrawal.ts';
+import { rows } from '../../src/sync/database.ts';
+import { InsufficientStock, UnknownSale, WrongState } from '../../src/sync/operations.ts';
+import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
+import { SaleService } from '../../src/sync/sale-service.ts';
+import { BY } from '../support/author.ts';
+import { until } from '../support/fixtures.ts';
+import { breaker, deathAt, intercept } from '../support/intercept.ts';
+import { buyers, Shop } from '../support/shop.ts';
+
+let shop: Shop;
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+const topUp = (units: number) => ({ action: 'top-up' as const, units });
+const take = (units: number) => ({ action: 'withdraw' as const, units });
+
+async function left(saleId: string): Promise<number[]> {
+  const { segments, generation } = await shop.service.show(saleId);
+  const snapshot = await shop.backend.sales.snapshot(saleId, segments, generation);
+  return snapshot.map(({ counters }) => counters?.left ?? -1);
+}
+
+const epochOf = async (saleId: string) => (await shop.backend.sales.read(saleId))!.epoch;
+
+const sum = (parts: number[]) => parts.reduce((total, part) => total + part, 0);
+
+async function expectVerified(saleId: string): Promise<void> {
+  const report = await shop.service.verify(saleId);
+  expect(report.findings).toEqual([]);
+  expect(report.identities.map(({ difference }) => difference)).toEqual([0, 0]);
+}
+
+describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
+  beforeEach(async () => {
+    shop = await Shop.open({ backend });
+  });
+
+  test('a top-up reopens a sale that is sold out, and is sold to the last unit', async () => {
+    const sale = await shop.sell({ stock: 3, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(5));
+    expect(await till.buy(sale.id, 'late')).toEqual({ code: 'sold_out' });
+    const status = await shop.service.change(sale.id, topUp(6), { actor: 'ann', reason: 'second batch' });
+    expect(status).toMatchObject({ stock: 3, movedUnits: 6, remaining: 6, soldOut: false });
+    const outcomes = await till.buyAll(sale.id, buyers(10, 'second'));
+    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(6);
+    expect(await shop.service.ledger(sale.id)).toMatchObject([
+      { action: 'top-up', units: 6, actor: 'ann', reason: 'second batch', applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal takes what is unsold, evenly, and never more', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(5));
+    expect(await shop.service.change(sale.id, take(7), BY)).toMatchObject({ remaining: 8, movedUnits: -7 });
+    const parts = await left(sale.id);
+    expect(Math.max(...parts) - Math.min(...parts)).toBeLessThanOrEqual(1);
+    await expect(shop.service.change(sale.id, take(9), BY)).rejects.toThrow(
+      new InsufficientStock(sale.id, 9, 8),
+    );
+    expect(sum(await left(sale.id))).toBe(8);
+    expect(
+      (await till.buyAll(sale.id, buyers(9, 'second'))).filter((o) => o.code === 'committed'),
+    ).toHaveLength(8);
+    expect(await shop.service.ledger(sale.id)).toMatchObject([
+      { action: 'withdraw', units: -7, detail: { wanted: 7 }, applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('the window moves, and a buyer sees it at once', async () => {
+    const sale = await shop.sell({ stock: 3, startsAt: '2200-01-01T00:00:00Z' });
+    const till = await shop.startEngine();
+    expect(await till.buy(sale.id, 'ann')).toMatchObject({ code: 'not_started' });
+    await shop.startSync();
+    const startsAt = Date.parse('2026-01-01T00:00:00Z');
+    const status = await shop.service.change(sale.id, { action: 'window', startsAt }, BY);
+    expect(status).toMatchObject({ startsAt: '2026-01-01T00:00:00.000Z' });
+    await until(async () => (await till.buy(sale.id, 'ann')).code === 'committed', { what: 'ann can buy' });
+    const endsAt = startsAt + 1;
+    await shop.service.change(sale.id, { action: 'window', endsAt }, BY);
+    await until(async () => (await till.buy(sale.id, 'ben')).code === 'ended', { what: 'ben is told' });
+    await shop.service.change(sale.id, { action: 'window', endsAt: null }, BY);
+    await until(async () => (await till.buy(sale.id, 'ben')).code === 'committed', { what: 'ben can buy' });
+    expect((await shop.service.ledger(sale.id)).map(({ detail }) => detail)).toEqual([
+      { from: ['2200-01-01T00:00:00.000Z', null], to: ['2026-01-01T00:00:00.000Z', null] },
+      {
+        from: ['2026-01-01T00:00:00.000Z', null],
+        to: ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'],
+      },
+      {
+        from: ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'],
+        to: ['2026-01-01T00:00:00.000Z', null],
+      },
+    ]);
+  });
+
+  test('what changes nothing leaves no row', async () => {
+    const sale = await shop.sell({ stock: 3 });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await shop.service.change(sale.id, { action: 'window', startsAt: Date.parse(sale.startsAt) }, BY);
+    expect((await shop.service.ledger(sale.id)).map(({ action, detail }) => ({ action, detail }))).toEqual([
+      { action: 'pause', detail: { from: 'open' } },
+    ]);
+  });
+
+  test('what can not be is refused and changes nothing', async () => {
+    const sale = await shop.sell({ stock: 3, segments: 2 });
+    const refused = async (change: Parameters<typeof shop.service.change>[1], error: unknown) => {
+      await expect(shop.service.change(sale.id, change, BY)).rejects.toThrow(error as Error);
+    };
+    await refused(take(4), new InsufficientStock(sale.id, 4, 3));
+    await refused(topUp(MAX_STOCK), InvalidInput as never);
+    await refused({ action: 'window', endsAt: 0 }, InvalidInput as never);
+    await expect(shop.service.change('nowhere', topUp(1), BY)).rejects.toThrow(new UnknownSale('nowhere'));
+    await expect(shop.service.ledger('nowhere')).rejects.toThrow(new UnknownSale('nowhere'));
+    expect(await left(sale.id)).toEqual([2, 1]);
+    await shop.service.change(sale.id, { action: 'close' }, BY);
+    await refused(topUp(1), new WrongState(sale.id, 'closed', 'topped up'));
+    await refused(
+      { action: 'window', endsAt: null },
+      new WrongState(sale.id, 'closed', 'given another window'),
+    );
+    expect((await shop.service.ledger(sale.id)).map(({ action }) => action)).toEqual(['close']);
+    expect(await shop.service.show(sale.id)).toMatchObject({ movedUnits: 0, remaining: 3 });
+    await expectVerified(sale.id);
+  });
+});
+
+describe('a change whose maker dies', () => {
+  beforeEach(async () => {
+    shop = await Shop.open();
+  });
+
+  /** The change is as old as one that nobody follows up any more. */
+  const forsake = () => shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
+
+  async function mend(saleId: string): Promise<void> {
+    await forsake();
+    expect(await readForsakenSales(shop.db)).toEqual([saleId]);
+    await followForsaken(shop.db, shop.backend, saleId);
+    expect(await readForsakenSales(shop.db)).toEqual([]);
+  }
+
+  const credits =
+    (segment: number) =>
+    (call: string, [share]: readonly unknown[]) =>
+      call === 'sales.credit' && (share as { segment: number }).segment === segment;
+
+  test.each([
+    ['before the first credit', credits(0)],
+    ['before the last credit', credits(3)],
+    ['before the epoch is raised', (call: string) => call === 'sales.reopen'],
+  ])('a top-up, %s: its units come once', async (_, fatal) => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const { death, before } = deathAt(fatal);
+    const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    void dying.change(sale.id, topUp(6), BY);
+    await death;
+    expect((await shop.service.ledger(sale.id))[0]).toMatchObject({ applied: false });
+    await mend(sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test.each([
+    ['before the first segment', 1],
+    ['after some', 3],
+  ])('a withdrawal, %s: its units come back, and it is void', async (_, fatalCall) => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let calls = 0;
+    const { death, before } = deathAt((call) => call === 'sales.withdraw' && ++calls === fatalCall);
+    void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
+    await death;
+    const epoch = await epochOf(sale.id);
+    await mend(sale.id);
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    expect(await epochOf(sale.id), 'who has called it sold out meanwhile is told').toBeGreaterThan(epoch);
+    expect(await shop.service.ledger(sale.id)).toMatchObject([
+      { units: 0, detail: { wanted: 10, void: true } },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that was only slow comes too late for its own end', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let snapshots = 0;
+    const backend = intercept(shop.backend, async (call) => {
+      // All is out by then: the maker is about to end it in Postgres.
+      if (call === 'sales.snapshot' && ++snapshots === 2) await mend(sale.id);
+    });
+    await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toMatchObject({
+      code: 'insufficient_stock',
+    });
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal is alone in its sale', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    const { death, before } = deathAt((call) => call === 'sales.withdraw');
+    void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
+    await death;
+    await expect(shop.service.change(sale.id, take(1), BY)).rejects.toMatchObject({ code: 'busy' });
+    await mend(sale.id);
+    await shop.service.change(sale.id, take(1), BY);
+    await expectVerified(sale.id);
+  });
+
+  test.each(['sales.snapshot', 'sales.withdraw'])(
+    'a withdrawal whose sale is rebuilt before %s is void, and its units are there',
+    async (step) => {
+      const sale = await shop.sell({ stock: 20, segments: 4 });
+      let rebuilt = false;
+      const backend = intercept(shop.backend, async (call) => {
+        if (call !== step || rebuilt) return;
+        rebuilt = true;
+        await rebuildSale(shop.db, shop.backend, sale.id);
+      });
+      await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toThrow();
+      expect(sum(await left(sale.id))).toBe(20);
+      expect(await shop.service.ledger(sale.id)).toMatchObject([
+        { units: 0, detail: { void: true }, applied: true },
+      ]);
+      await expectVerified(sale.id);
+    },
+  );
+
+  test('a rebuild has a top-up in it that nobody has followed up', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    await expect(service.change(sale.id, topUp(6), BY)).rejects.toThrow(/sales.credit fails/);
+    await rebuildSale(shop.db, shop.backend, sale.id);
+    await followForsaken(shop.db, shop.backend, sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up that a rebuild has loaded meanwhile is not credited on top of it', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const dying = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    for (const units of [1, 6]) {
+      await expect(dying.change(sale.id, topUp(units), BY)).rejects.toThrow(/sales.credit fails/);
+    }
+    let rebuilt = false;
+    const backend = intercept(shop.backend, async (call) => {
+      // The first is credited, the second is next.
+      if (call !== 'sales.reopen' || rebuilt) return;
+      rebuilt = true;
+      await rebuildSale(shop.db, shop.backend, sale.id);
+    });
+    await followForsaken(shop.db, backend, sale.id);
+    expect(sum(await left(sale.id))).toBe(11);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up during a rebuild is credited to the generation that is built', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 2 });
+    let topped = false;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.loadSegment' || topped) return;
+      topped = true;
+      await expect(shop.service.change(sale.id, topUp(6), BY)).rejects.toThrow(StaleGeneration);
+    });
+    await rebuildSale(shop.db, backend, sale.id);
+    await mend(sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test('sync follows it up behind a rebuild that was broken off, without taking that for a failure', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.publish');
+    const stopped = rebuildSale(shop.db, intercept(shop.backend, broken.before), sale.id);
+    await expect(stopped).rejects.toThrow(/sales.publish fails/);
+    await expect(shop.service.change(sale.id, topUp(6), BY)).rejects.toThrow(StaleGeneration);
+    await forsake();
+    const sync = await shop.startSync();
+    await until(async () => sum(await left(sale.id)) === 10, { what: 'the units are there' });
+    expect(sync.seen).toMatchObject({ failures: [], crashes: [] });
+  });
+
+  test('sync follows it up', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    await expect(service.change(sale.id, topUp(6), BY)).rejects.toThrow(/sales.credit fails/);
+    await forsake();
+    await shop.startSync();
+    await until(async () => sum(await left(sale.id)) === 10, { what: 'the units are there' });
+    await until(
+      async () =>
+        (await rows(shop.db, 'SELECT 1 FROM stock_movements WHERE applied_at IS NULL')).length === 0,
+      {
+        what: 'it is marked',
+      },
+    );
+  });
+});

@@ -1,0 +1,37 @@
+/** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
+import { expect, test } from 'vitest';
+import { Board } from '../../src/engine/board.ts';
+import { SaleDirectory } from '../../src/node/sale-directory.ts';
+import { BY } from '../support/author.ts';
+import { until } from '../support/fixtures.ts';
+import { intercept } from '../support/intercept.ts';
+import { Shop } from '../support/shop.ts';
+
+test('changes whose messages are lost are learned of; sales that do not change are not asked for', async () => {
+  await using shop = await Shop.open();
+  const [sale, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+  const asked: string[] = [];
+  let marks = 0;
+  const watched = intercept(shop.backend, (call, [saleIds]) => {
+    if (call === 'sales.changeMark') marks++;
+    if (call === 'sales.pulse') asked.push(...(saleIds as string[]));
+  });
+  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  await directory.start();
+  try {
+    for (const { id } of [sale, other]) await directory.lookup(id);
+    await until(() => marks > 1, { what: 'a poll behind the first' });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await until(() => directory.views.get(sale.id)?.record.state === 'paused', {
+      what: 'the pause is known',
+    });
+    expect(asked).toContain(other.id);
+    const seen = marks;
+    await until(() => marks > seen + 1, { what: 'the poll under way is over' });
+    asked.length = 0;
+    await until(() => marks > seen + 4, { what: 'three more polls' });
+    expect(asked).toEqual([]);
+  } finally {
+    await directory.stop();
+  }
+});

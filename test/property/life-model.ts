@@ -1,0 +1,270 @@
+/**
+ * What must be true of a sale and its orders, worked out from the promises alone: who holds what, what is left, what the
+ * ledger says. Segments, generations and stores are none of its business; it only knows what is on its way between two of
+ * them because somebody was interrupted.
+ */
+import { expect } from 'vitest';
+import type { Outcome, Purchase, SaleState } from '../../src/engine/contract.ts';
+import type {
+  OrderChange,
+  OrderOutcome,
+  OrderStatus,
+  PayType,
+} from '../../src/sync/orders/order-operations.ts';
+
+/** `logged`: taken, and not in Postgres yet. */
+export type LifeStatus = OrderStatus | 'logged';
+
+export interface LifeOrder {
+  readonly id: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly key: string;
+  status: LifeStatus;
+  /** Its buyer's record holds it: its units are not for sale, and count against his limit. */
+  recorded: boolean;
+  /** The time to pay is over. */
+  overdue: boolean;
+  payType: PayType | undefined;
+  /** Changes that were made, for those who ask again. */
+  readonly done: Set<OrderChange['kind']>;
+  refundDue: boolean;
+  retakenBy: string | undefined;
+}
+
+export type Window = 'open' | 'not_started' | 'ended';
+
+export interface LedgerRow {
+  readonly action: string;
+  readonly units: number;
+}
+
+/** An order in Postgres. */
+export interface OrderTruth {
+  readonly id: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly status: OrderStatus;
+  readonly refundDue: boolean;
+  readonly retakenBy: string | null;
+}
+
+/** A purchase that was told something. */
+export interface Concluded {
+  readonly purchase: Purchase;
+  readonly outcome: Outcome;
+}
+
+interface Before {
+  /** Units. */
+  readonly left: number;
+  readonly orders: ReadonlySet<string>;
+}
+
+const LIVE: readonly LifeStatus[] = ['logged', 'unpaid', 'paid', 'redeemed'];
+
+export class LifeModel {
+  readonly stock: number;
+  readonly limit: number;
+  readonly orders = new Map<string, LifeOrder>();
+  readonly ledger: LedgerRow[] = [];
+  state: SaleState = 'open';
+  window: Window = 'open';
+  isSyncOn = false;
+  /** False: the segments serve nobody until the sale is built again. */
+  isBuilt = true;
+  /** Units of a top-up that some segments were not given yet. */
+  uncredited = 0;
+  /** Units that are out of the segments for a withdrawal that nobody has ended. */
+  withdrawing: number | undefined;
+  /** Units came back, and nodes were not told: a closed board is right by what it knows. */
+  owesEpoch = false;
+  /** The backend's data were lost: with them, what was not in Postgres. */
+  mayLose = false;
+  /** Orders that were lost with the backend's data before they were in Postgres. */
+  lost = 0;
+
+  constructor({ stock, limit }: { stock: number; limit: number }) {
+    this.stock = stock;
+    this.limit = limit;
+  }
+
+  /** All units that there are, sold or not. */
+  get total(): number {
+    return this.stock + this.ledger.reduce((sum, { units }) => sum + units, 0);
+  }
+
+  /** Units that a buyer can have now. */
+  get left(): number {
+    return this.total - units(this.where((o) => o.recorded)) - this.uncredited - (this.withdrawing ?? 0);
+  }
+
+  get logged(): LifeOrder[] {
+    return this.where((order) => order.status === 'logged');
+  }
+
+  get live(): LifeOrder[] {
+    return this.where(isLive);
+  }
+
+  /** Returned in Postgres, and still in the backend's records. */
+  get returning(): LifeOrder[] {
+    return this.where((order) => order.recorded && !isLive(order));
+  }
+
+  where(which: (order: LifeOrder) => boolean): LifeOrder[] {
+    return [...this.orders.values()].filter(which);
+  }
+
+  recordOf(buyerId: string): LifeOrder[] {
+    return this.where((order) => order.buyerId === buyerId && order.recorded);
+  }
+
+  nth(index: number): LifeOrder | undefined {
+    const all = [...this.orders.values()];
+    return all[index % all.length];
+  }
+
+  /** An order as Postgres has it, of which nothing is on its way. */
+  adopt({ id, buyerId, quantity, status, refundDue, retakenBy }: OrderTruth): void {
+    const order = fresh({ id, buyerId, quantity, key: '' });
+    const what = { status, refundDue, retakenBy: retakenBy ?? undefined };
+    this.orders.set(id, Object.assign(order, what, { recorded: LIVE.includes(status) }));
+  }
+
+  take(id: string, { buyerId, quantity, key, retake }: Purchase): LifeOrder {
+    const order = fresh({ id, buyerId, quantity, key });
+    expect(this.isBuilt, 'somebody can buy').toBe(true);
+    expect([this.state, retake || this.window], `${buyerId} buys`).toEqual(['open', retake || 'open']);
+    this.orders.set(id, order);
+    expect(units(this.recordOf(buyerId)), `units of ${buyerId}`).toBeLessThanOrEqual(this.limit);
+    expect(this.left, `units left behind ${buyerId}'s purchase`).toBeGreaterThanOrEqual(0);
+    return order;
+  }
+
+  /**
+   * The purchases were made side by side; who was first is nobody's business.
+   * @param before what there was when they asked
+   */
+  conclude(batch: readonly Concluded[], before: Before): void {
+    for (const { purchase, outcome } of batch) {
+      if (outcome.code !== 'committed' && outcome.code !== 'accepted') continue;
+      const order = this.orders.get(outcome.orderId) ?? this.take(outcome.orderId, purchase);
+      const { buyerId, quantity, key } = purchase;
+      expect(order, 'the order of which a buyer was told').toMatchObject({ buyerId, quantity, key });
+      expect(order.recorded, `${order.id} stands`).toBe(true);
+      expect(outcome.quantity).toBe(quantity);
+    }
+    for (const told of batch) expect(this.mayTell(told, before), JSON.stringify(told)).toBe(true);
+  }
+
+  /** Whether it is true, now that all of the batch have what they got. */
+  mayTell({ purchase, outcome }: Concluded, before: Before): boolean {
+    const { buyerId, quantity, key } = purchase;
+    const held = this.recordOf(buyerId);
+    const known = key === '' ? undefined : held.find((order) => order.key === key);
+    switch (outcome.code) {
+      case 'committed':
+      case 'accepted':
+        return true;
+      case 'invalid_request':
+        return quantity > this.limit;
+      case 'idempotency_mismatch':
+        return outcome.orderId === known?.id && quantity !== known.quantity;
+    }
+    if (known && before.orders.has(known.id)) return false;
+    switch (outcome.code) {
+      case 'not_started':
+      case 'ended':
+        return this.window === outcome.code;
+      case 'paused':
+        return this.state === 'paused';
+      case 'limit_reached':
+        return units(held) + quantity > this.limit;
+      case 'sold_out':
+        return this.left === 0 || this.owesEpoch;
+      case 'insufficient_stock':
+        return (
+          this.left < quantity &&
+          outcome.remaining >= Math.max(1, this.left) &&
+          outcome.remaining <= before.left
+        );
+      default:
+        return false;
+    }
+  }
+
+  /** What the change of an order must be answered, and what it makes of it. A late payment is `settleLate`'s business. */
+  change(order: LifeOrder, change: OrderChange): OrderOutcome['code'] | 'late' {
+    const { kind } = change;
+    const payType = change.kind === 'pay' ? change.payType : undefined;
+    if (order.status === 'logged') return 'unknown_order';
+    if (order.done.has(kind) && (kind !== 'pay' || payType === order.payType)) return 'done';
+    if (kind === 'pay' && order.retakenBy !== undefined) {
+      return payType === order.payType ? 'done' : 'wrong_status';
+    }
+    if (kind === 'pay' && order.refundDue) return 'expired';
+    if (kind === 'pay' && (order.status === 'expired' || (order.status === 'unpaid' && order.overdue))) {
+      return 'late';
+    }
+    if (kind === 'refund' && order.refundDue) {
+      order.done.add(kind);
+      return 'done';
+    }
+    if (order.status !== (kind === 'pay' || kind === 'cancel' ? 'unpaid' : 'paid')) return 'wrong_status';
+    order.status = ({ pay: 'paid', cancel: 'cancelled', redeem: 'redeemed', refund: 'refunded' } as const)[
+      kind
+    ];
+    order.payType ??= payType;
+    order.done.add(kind);
+    return 'done';
+  }
+
+  /** @returns the orders that have expired */
+  expire(): LifeOrder[] {
+    const due = this.where((order) => order.status === 'unpaid' && order.overdue);
+    for (const order of due) order.status = 'expired';
+    return due;
+  }
+
+  /** The units of these, if they have ended, are for sale again. */
+  applyReturns(orders: readonly LifeOrder[] = this.returning): void {
+    for (const order of orders) if (!isLive(order)) order.recorded = false;
+  }
+
+  /**
+   * All that was on its way has arrived: sync has caught up, or a new generation was begun from Postgres.
+   * @param inPostgres the orders that are there: what was only in the backend's data may be lost with it
+   */
+  arrive(inPostgres: ReadonlySet<string>): void {
+    for (const order of this.logged) {
+      if (inPostgres.has(order.id)) order.status = 'unpaid';
+      else {
+        expect(this.mayLose, `order ${order.id} may be lost`).toBe(true);
+        this.orders.delete(order.id);
+        this.lost++;
+      }
+    }
+    this.applyReturns();
+    this.uncredited = 0;
+    this.withdrawing = undefined;
+    this.owesEpoch = false;
+    this.mayLose = false;
+  }
+}
+
+function fresh(order: Pick<LifeOrder, 'id' | 'buyerId' | 'quantity' | 'key'>): LifeOrder {
+  return {
+    ...order,
+    ...{ status: 'logged', recorded: true, overdue: false },
+    ...{ payType: undefined, done: new Set(), refundDue: false, retakenBy: undefined },
+  };
+}
+
+export function isLive({ status }: LifeOrder): boolean {
+  return LIVE.includes(status);
+}
+
+export function units(orders: readonly { readonly quantity: number }[]): number {
+  return orders.reduce((sum, { quantity }) => sum + quantity, 0);
+}

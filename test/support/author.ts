@@ -1,0 +1,2 @@
+/** Who changes sales in tests. */
+export const BY = { actor: 'tester', reason: 'a test' };

@@ -1,0 +1,190 @@
+/**
+ * A Redis Cluster of one's own: three primaries, each with a third of the slots, with or without a replica each. Servers can
+ * be put behind proxies: they then name the proxies' ports to clients, so that every command goes through one.
+ */
+import { Redis } from 'ioredis';
+import { freePort } from './free-port.ts';
+import { RedisServer } from './redis-server.ts';
+import { TcpProxy } from './tcp-proxy.ts';
+
+const SLOTS = 16_384;
+const PRIMARIES = 3;
+const READY_LIMIT_MS = 20_000;
+const POLL_MS = 20;
+const MIGRATE_MS = 5_000;
+
+export interface RedisClusterOptions {
+  /** Also start a replica of each primary. Default false. */
+  readonly replicas?: boolean;
+  /** A proxy in front of each primary. Default false. */
+  readonly proxied?: boolean;
+  /** Milliseconds until a server that does not answer counts as failed. Default 2,000. */
+  readonly nodeTimeoutMs?: number;
+}
+
+export class RedisCluster implements AsyncDisposable {
+  readonly primaries: readonly RedisServer[];
+  readonly replicas: readonly RedisServer[];
+  /** One per primary, in the same order; empty if not asked for. */
+  readonly proxies: readonly TcpProxy[];
+
+  private constructor(parts: Pick<RedisCluster, 'primaries' | 'replicas' | 'proxies'>) {
+    this.primaries = parts.primaries;
+    this.replicas = parts.replicas;
+    this.proxies = parts.proxies;
+  }
+
+  static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+    const { replicas: withReplicas = false, proxied = false } = options;
+    const primaries = await startAll(PRIMARIES, options);
+    const replicas = withReplicas ? await startAll(PRIMARIES, options) : [];
+    const proxies = proxied ? await Promise.all(primaries.map(({ port }) => TcpProxy.start(port))) : [];
+    const cluster = new RedisCluster({ primaries, replicas, proxies });
+    try {
+      await cluster.#form();
+      return cluster;
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Of all primaries, by way of the proxies if there are any. */
+  get urls(): string[] {
+    const ports = this.proxies.length > 0 ? this.proxies : this.primaries;
+    return ports.map(({ port }) => `redis://127.0.0.1:${port}`);
+  }
+
+  /** As REDIS_URL names them. */
+  get url(): string {
+    return `redis://${this.urls.map((url) => new URL(url).host).join(',')}`;
+  }
+
+  /** The primary that has this key, by its number. */
+  async primaryOf(key: string): Promise<number> {
+    const slot = Number(await onServer(this.primaries[0]!, (redis) => redis.cluster('KEYSLOT', key)));
+    return Math.min(PRIMARIES - 1, Math.floor(slot / sliceOf()));
+  }
+
+  /** Moves a slot with all its keys from one primary to another, as an operator does. */
+  async moveSlot(slot: number, from: number, to: number): Promise<void> {
+    const [source, target] = [this.primaries[from]!, this.primaries[to]!];
+    const [sourceId, targetId] = await Promise.all(
+      [source, target].map((server) => onServer(server, (redis) => redis.call('CLUSTER', 'MYID'))),
+    );
+    const set = (server: RedisServer, ...words: string[]) =>
+      onServer(server, (redis) => redis.call('CLUSTER', 'SETSLOT', slot, ...words));
+    await set(target, 'IMPORTING', String(sourceId));
+    await set(source, 'MIGRATING', String(targetId));
+    await onServer(source, async (redis) => {
+      const keys = (await redis.call('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[];
+      const where = ['127.0.0.1', target.port, '', 0, MIGRATE_MS] as const;
+      if (keys.length > 0) await redis.call('MIGRATE', ...where, 'KEYS', ...keys);
+    });
+    for (const server of [target, source, ...this.primaries]) await set(server, 'NODE', String(targetId));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.proxies.map((proxy) => proxy.stop()));
+    await Promise.all([...this.primaries, ...this.replicas].map((server) => server[Symbol.asyncDispose]()));
+  }
+
+  async #form(): Promise<void> {
+    const [first] = this.primaries;
+    for (const [i, server] of this.primaries.entries()) {
+      const [from, to] = [i * sliceOf(), i === PRIMARIES - 1 ? SLOTS - 1 : (i + 1) * sliceOf() - 1];
+      await onServer(server, async (redis) => {
+        await redis.call('CLUSTER', 'ADDSLOTSRANGE', from, to);
+        await redis.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+        const proxy = this.proxies[i];
+        if (proxy) await redis.config('SET', 'cluster-announce-port', proxy.port);
+      });
+    }
+    for (const server of [...this.primaries, ...this.replicas]) {
+      await onServer(server, (redis) =>
+        redis.call('CLUSTER', 'MEET', '127.0.0.1', first!.port, busOf(first!)),
+      );
+    }
+    await this.#until('the primaries know each other', async () => this.#agree(this.primaries));
+    for (const [i, replica] of this.replicas.entries()) {
+      const id = String(await onServer(this.primaries[i]!, (redis) => redis.cluster('MYID')));
+      await this.#until('a replica knows its primary', () =>
+        onServer(replica, (redis) => redis.cluster('REPLICATE', id)).then(Boolean, () => false),
+      );
+    }
+    if (this.replicas.length > 0) {
+      await this.#until('replicas are in step', async () => {
+        const infos = await Promise.all(
+          this.primaries.map((server) => onServer(server, (redis) => redis.info('replication'))),
+        );
+        return infos.every((info) => info.includes('state=online'));
+      });
+    }
+    await this.#until('all servers agree', async () => this.#agree([...this.primaries, ...this.replicas]));
+  }
+
+  async #agree(servers: readonly RedisServer[]): Promise<boolean> {
+    const infos = await Promise.all(
+      servers.map((server) => onServer(server, (redis) => redis.cluster('INFO') as Promise<string>)),
+    );
+    const known = `cluster_known_nodes:${this.primaries.length + this.replicas.length}`;
+    return infos.every((info) => info.includes('cluster_state:ok') && info.includes(known));
+  }
+
+  async #until(what: string, condition: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + READY_LIMIT_MS;
+    while (!(await condition())) {
+      if (Date.now() > deadline) throw new Error(`not within ${READY_LIMIT_MS} ms: ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+}
+
+function sliceOf(): number {
+  return Math.floor(SLOTS / PRIMARIES);
+}
+
+const busPorts = new WeakMap<RedisServer, number>();
+
+function busOf(server: RedisServer): number {
+  return busPorts.get(server)!;
+}
+
+async function startAll(
+  count: number,
+  { nodeTimeoutMs = 2_000 }: RedisClusterOptions,
+): Promise<RedisServer[]> {
+  const starts = await Promise.allSettled(
+    Array.from({ length: count }, async () => {
+      // Else the bus takes the port plus 10,000, which may be anybody's.
+      const busPort = await freePort();
+      const settings = {
+        'cluster-enabled': 'yes',
+        'cluster-node-timeout': nodeTimeoutMs,
+        'cluster-port': busPort,
+        // A primary waits 5 s for more replicas before it sends its data to the first.
+        'repl-diskless-sync-delay': 0,
+      };
+      const extraArgs = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+      const server = await RedisServer.start({ appendonly: true, extraArgs });
+      busPorts.set(server, busPort);
+      return server;
+    }),
+  );
+  const servers = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+  const failed = starts.find((start) => start.status === 'rejected');
+  if (failed) {
+    await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()));
+    throw failed.reason;
+  }
+  return servers;
+}
+
+async function onServer<T>(server: RedisServer, work: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(server.url);
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}

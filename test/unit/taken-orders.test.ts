@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest';
+import { TakenOrders } from '../../src/engine/taken-orders.ts';
+
+const place = { saleId: 'tickets', segment: 3, generation: 1 };
+const orders = (...ids: string[]) =>
+  ids.map((orderId) => ({ orderId, buyerId: `buyer-of-${orderId}`, quantity: 2 }));
+const watermark = (seq: number, tails?: string[]) => ({
+  ...place,
+  ...{ seq, orders: seq, rejected: [] },
+  ...(tails && { tails }),
+});
+const idsOf = (taken: TakenOrders) => taken.drain().map(({ orderId }) => orderId);
+
+it('forgets orders whose entries a watermark names, and no later ones', () => {
+  const taken = new TakenOrders(3);
+  taken.add(1, 'a', orders('a', 'a2'));
+  taken.add(2, 'b', orders('b'));
+  taken.add(3, 'c', orders('c', 'c2'));
+  taken.advance(watermark(2, ['a', 'b']));
+  expect(taken.drain()).toEqual([
+    { segment: 3, orderId: 'c', buyerId: 'buyer-of-c', quantity: 2 },
+    { segment: 3, orderId: 'c2', buyerId: 'buyer-of-c2', quantity: 2 },
+  ]);
+  expect(taken.drain()).toEqual([]);
+});
+
+it('keeps an entry whose number went to another, or whose name was in a message that got lost', () => {
+  const taken = new TakenOrders(3);
+  for (const [i, tail] of ['a', 'b', 'c'].entries()) taken.add(i + 1, tail, orders(tail));
+  taken.advance(watermark(3, ['other', 'c']));
+  expect(idsOf(taken)).toEqual(['a', 'b']);
+});
+
+it('keeps an order that was asked for again: its entry has no name here', () => {
+  const taken = new TakenOrders(3);
+  taken.add(1, '', orders('again'));
+  taken.advance(watermark(1, ['a']));
+  expect(idsOf(taken)).toEqual(['again']);
+});
+
+it('believes the number where nothing can be lost', () => {
+  const taken = new TakenOrders(3);
+  taken.add(1, 'a', orders('a'));
+  taken.add(2, 'b', orders('b'));
+  taken.advance(watermark(1));
+  expect(idsOf(taken)).toEqual(['b']);
+});
+
+it('remembers 10,000 orders, and lets those go first that no watermark will name any more', () => {
+  const taken = new TakenOrders(3);
+  taken.add(1, 'unnamed', orders('unnamed', 'unnamed-2'));
+  taken.advance(watermark(1, ['other']));
+  for (let seq = 2; seq <= 5_001; seq++) taken.add(seq, `${seq}-1`, orders(`${seq}-1`, `${seq}-2`));
+  const ids = idsOf(taken);
+  expect(ids).toHaveLength(10_000);
+  expect(ids[0]).toBe('2-1');
+});
+
+it('has its room again when a watermark has named what was in it', () => {
+  const taken = new TakenOrders(3);
+  const many = Array.from({ length: 9_999 }, (_, i) => `${i}`);
+  taken.add(1, '0', orders(...many));
+  taken.advance(watermark(1, ['0']));
+  taken.add(2, '0', orders(...many));
+  expect(idsOf(taken)).toHaveLength(9_999);
+});
