@@ -3,7 +3,8 @@
  * There is one such connection per server, with the options, deadlines and sorting of failures of a single Redis
  * (redis/redis-takes.ts); this file only knows where to.
  *
- *   take ──MOVED, READONLY──> not executed: asked again where the segment is by now, or `unavailable`
+ *   take ──MOVED──> not executed: asked again at the server that the reply names, as the map may not have heard of it yet
+ *     │ ──READONLY──> not executed: asked again where the map has the segment by now, or `unavailable`
  *     │ ──ASK, TRYAGAIN──> not executed: `unavailable` while the segment is on its way to another server
  *     └──reply lost──> unknown: the lane asks again, with the same order ids and a newer ticket
  */
@@ -11,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
-import { type RedisTakes, unitsTaken } from '../redis/redis-takes.ts';
+import { unitsTaken } from '../redis/redis-takes.ts';
 import { wantOf } from '../transfer-plan.ts';
 import { within } from '../within.ts';
 import type { ClusterSight, Stock } from './cluster-sight.ts';
@@ -23,16 +24,18 @@ import { slotOf } from './slot.ts';
 const MAX_REDIRECTS = 3;
 /** How a server says that a segment is, or may be, with another. It has done nothing. */
 const REDIRECTED = /\bMOVED\b|\bREADONLY\b/;
+/** Where a server says that it is; without a host, at the same as itself. */
+const MOVED_TO = /\bMOVED \d+ (\S*:\d+)/;
 /** Proofs that are tried while others move units. */
 const MAX_LOOKS = 3;
 
 export interface ServerTakes {
-  readonly takes: RedisTakes;
+  readonly takes: TakeStore;
   close(): void;
 }
 
 export interface ClusterTakesParts {
-  readonly primaries: Primaries;
+  readonly primaries: Pick<Primaries, 'of' | 'all' | 'refresh' | 'urlOf'>;
   readonly keys: Keys;
   readonly refill: Refill;
   readonly sight: ClusterSight;
@@ -70,18 +73,16 @@ export class ClusterTakes implements TakeStore {
   }
 
   async take(batch: TakeBatch): Promise<TakeReply> {
+    let url = this.#urlOf(batch);
     for (let redirects = 0; ; redirects++) {
       try {
-        return await this.#takesOf(batch).take(batch);
+        return await this.#takesAt(url).take(batch);
       } catch (error) {
         if (!(error instanceof NotExecuted)) throw error;
-        const known = this.#urlOf(batch);
-        const refreshed = this.#parts.primaries.refresh();
-        if (redirects >= MAX_REDIRECTS || !REDIRECTED.test(error.message)) throw error;
-        await refreshed;
-        this.follow();
-        if (this.#urlOf(batch) === known) throw error;
-        await this.#takesOf(batch).whenReady(this.#parts.takeTimeoutMs);
+        const next = await this.#redirect(batch, url, error.message);
+        if (redirects >= MAX_REDIRECTS || next === undefined) throw error;
+        url = next;
+        await this.#takesAt(url).whenReady(this.#parts.takeTimeoutMs);
       }
     }
   }
@@ -151,8 +152,19 @@ export class ClusterTakes implements TakeStore {
     return this.#parts.primaries.of(ofSale[batch.segment]!);
   }
 
-  #takesOf(batch: TakeBatch): RedisTakes {
-    const url = this.#urlOf(batch);
+  /** Another place to ask at, if the failure says that there may be one. */
+  async #redirect(batch: TakeBatch, asked: string | undefined, failure: string): Promise<string | undefined> {
+    const { primaries } = this.#parts;
+    const refreshed = primaries.refresh();
+    if (asked === undefined || !REDIRECTED.test(failure)) return undefined;
+    await refreshed;
+    this.follow();
+    const address = MOVED_TO.exec(failure)?.[1];
+    const next = address === undefined ? this.#urlOf(batch) : primaries.urlOf(address, asked);
+    return next === asked ? undefined : next;
+  }
+
+  #takesAt(url: string | undefined): TakeStore {
     if (url === undefined) throw new NotExecuted('no server of the cluster has this segment now');
     return this.#server(url).takes;
   }

@@ -21,12 +21,12 @@ export class Primaries {
   /** The url of the server that has this slot; `undefined` while nobody has. */
   of(slot: number): string | undefined {
     const address = this.#cluster.slots[slot]?.[0];
-    return address === undefined ? undefined : this.#urlOf(address);
+    return address === undefined ? undefined : this.urlOf(address);
   }
 
   /** The urls of all servers that take writes. */
   all(): string[] {
-    return this.#cluster.nodes('master').map(({ options: { host, port } }) => this.#urlOf(`${host}:${port}`));
+    return this.#cluster.nodes('master').map(({ options: { host, port } }) => this.urlOf(`${host}:${port}`));
   }
 
   /** The map may be old: has it read anew. Resolves when that was tried, at once if it was a moment ago. */
@@ -37,11 +37,13 @@ export class Primaries {
     await new Promise<void>((resolve) => this.#cluster.refreshSlotsCache(() => resolve()));
   }
 
-  #urlOf(address: string): string {
+  /** @param asked url of the server whose host is meant where the address has none */
+  urlOf(address: string, asked = this.#url): string {
     const at = address.lastIndexOf(':');
     const [host, port] = [address.slice(0, at), address.slice(at + 1)];
     const url = new URL(this.#url);
-    url.host = host.includes(':') ? `[${host}]:${port}` : address;
+    if (host === '') url.host = `${new URL(asked).hostname}:${port}`;
+    else url.host = host.includes(':') ? `[${host}]:${port}` : address;
     return url.href;
   }
 }
