@@ -66,6 +66,19 @@ export class RedisCluster implements AsyncDisposable {
     return Math.min(PRIMARIES - 1, Math.floor(slot / sliceOf()));
   }
 
+  /** Whether a primary's replica has all that the primary has written by now: what it has not is lost with the primary. */
+  async isReplicated(primary: number): Promise<boolean> {
+    const [written, received] = await Promise.all(
+      [this.primaries[primary]!, this.replicas[primary]!].map((server) =>
+        onServer(server, async (redis) => {
+          const info = await redis.info('replication');
+          return Number(/^master_repl_offset:(\d+)/m.exec(info)?.[1]);
+        }),
+      ),
+    );
+    return received! >= written!;
+  }
+
   /** Moves a slot with all its keys from one primary to another, as an operator does. */
   async moveSlot(slot: number, from: number, to: number): Promise<void> {
     const [source, target] = [this.primaries[from]!, this.primaries[to]!];
