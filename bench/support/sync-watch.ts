@@ -23,6 +23,7 @@ export class SyncWatch {
       if (info.again) this.#refuse('rebuilt the sale')(info);
     },
     saleFailed: this.#refuse('failed on the sale'),
+    foreign: this.#refuse('heard what nobody sends'),
     crashed: this.#refuse('crashed'),
   };
   #sweeps = 0;

@@ -45,6 +45,7 @@ import type { LogHint, OrderLog, Watermark } from './contract/order-log.ts';
 import type { SaleStore } from './contract/sales.ts';
 import type { TakeStore } from './contract/takes.ts';
 import type { TransferStore } from './contract/transfers.ts';
+import type { BackendCorrupt } from './errors.ts';
 
 export type * from './contract/audits.ts';
 export type * from './contract/building.ts';
@@ -65,6 +66,8 @@ export interface BackendEvents {
   hint?(hint: LogHint): void;
   /** The sale was created, changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
+  /** A message that this version does not send was passed over; not every one of them is told. */
+  foreign?(error: BackendCorrupt): void;
 }
 
 export interface Backend {

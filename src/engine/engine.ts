@@ -39,6 +39,8 @@ export interface EngineOptions {
   readonly onOutlived?: (saleId: string, orders: readonly TakenOrder[]) => void;
   /** Must not throw. */
   readonly onFault?: (error: unknown, saleId: string, segment?: number) => void;
+  /** As `BackendEvents.foreign`. */
+  readonly onForeign?: (error: unknown) => void;
 }
 
 export class Engine {
@@ -89,6 +91,7 @@ export class Engine {
     options.directory.onChange((view) => engine.#learn(view));
     engine.#unsubscribe = await options.backend.subscribe({
       watermarks: (watermarks) => engine.#advance(watermarks),
+      foreign: (error) => options.onForeign?.(error),
     });
     return engine;
   }

@@ -52,6 +52,7 @@ const KINDS = {
 } as const satisfies Record<string, Kind>;
 
 export type ProblemCode = keyof typeof KINDS;
+export const PROBLEM_CODES = Object.keys(KINDS) as readonly ProblemCode[];
 
 /** A response ready to be written. */
 export interface Reply {

@@ -107,6 +107,9 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
       metrics.failures.inc();
       log.error({ err: error, saleId }, 'sync can’t work on a sale and tries again');
     },
+    foreign({ error }) {
+      log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over');
+    },
     crashed({ error, retryMs }) {
       metrics.crashes.inc();
       log.error({ err: error, retryMs }, 'sync failed and starts again');

@@ -104,6 +104,7 @@ export async function startWorker({
     onOutlived: outlived,
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
+    onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const orders = new OrderService({ db, backend, buy });

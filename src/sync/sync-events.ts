@@ -24,6 +24,8 @@ export interface SyncEvents {
   backlog(info: { orders: number }): void;
   /** One sale can't be worked on because of what the backend holds of it, or its rebuild failed; the others go on. */
   saleFailed(info: { saleId: string; error: unknown }): void;
+  /** A message that no node sends was passed over; not every one of them is told. */
+  foreign(info: { error: unknown }): void;
   /** The loop has failed and starts again in `retryMs`. */
   crashed(info: { error: unknown; retryMs: number }): void;
 }

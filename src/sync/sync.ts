@@ -88,6 +88,7 @@ export class Sync {
         if (awaited) this.#yielding.awaited(monotonicMs());
         this.#hints.add(saleId, segments, awaited);
       },
+      foreign: (error) => this.#options.events.foreign({ error }),
     });
     this.#running = this.#keepRunning();
     this.#rebalancer.start();

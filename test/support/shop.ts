@@ -193,6 +193,7 @@ export class SeenEvents implements SyncEvents {
   readonly rebuilds: Info<'rebuilt'>[] = [];
   readonly transfers: Info<'transferred'>[] = [];
   readonly failures: Info<'saleFailed'>[] = [];
+  readonly foreigners: Info<'foreign'>[] = [];
   readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
 
   applied({ orders }: Info<'applied'>): void {
@@ -219,6 +220,9 @@ export class SeenEvents implements SyncEvents {
   }
   saleFailed(info: Info<'saleFailed'>): void {
     this.failures.push(info);
+  }
+  foreign(info: Info<'foreign'>): void {
+    this.foreigners.push(info);
   }
   crashed(info: Info<'crashed'>): void {
     this.crashes.push({ ...info, atMs: performance.now() });

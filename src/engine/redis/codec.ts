@@ -1,15 +1,49 @@
 /**
- * The two line formats of take.lua. Ids and keys hold visible ASCII without spaces (limits.ts), so that nothing
+ * The line formats of take.lua. Ids and keys hold visible ASCII without spaces (limits.ts), so that nothing
  * needs escaping. A buyer's record: "orderId:quantity:seq:key" words. A log entry's orders: lines of
  * "orderId buyerId quantity key".
+ *
+ * What is read is held to what can have been written, to the letter: an order that Postgres can't hold, a NUL or an id
+ * beyond 63 bits, would stand in the way of the whole batch that it is in, and so of other sales.
  */
-import type { ExpectedSale, HeldOrder, LogHint, TakeOrder } from '../contract.ts';
+import type { ExpectedSale, HeldOrder, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
+import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
+
+const MAX_ORDER_ID = String(2n ** 63n - 1n);
+/** Enough of what is wrong to find it; it may be of any length. */
+const SHOWN_CHARACTERS = 200;
+
+const WHOLE = '(0|[1-9]\\d{0,15})';
+const ORDER_ID = '(0|[1-9]\\d{0,18})';
+const QUANTITY = '([1-9]\\d{0,3})';
+const KEY = `([\\x21-\\x7e]{0,${MAX_ID_CHARACTERS}})`;
+const BUYER_ID = `([\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}})`;
+const RECORD_WORD = new RegExp(`^${ORDER_ID}:${QUANTITY}:${WHOLE}:${KEY}$`);
+const ORDER_LINE = new RegExp(`^${ORDER_ID} ${BUYER_ID} ${QUANTITY} ${KEY}$`);
+const COUNT = new RegExp(`^${WHOLE}$`);
+const ID = new RegExp(`^${ORDER_ID}$`);
+const WITHDRAWAL = new RegExp(`^${WHOLE} (?:${WHOLE}|back)$`);
+
+/** @param what it was found in @throws BackendCorrupt */
+export function corrupt(what: string, found: unknown): never {
+  const shown = JSON.stringify(typeof found === 'string' ? found.slice(0, SHOWN_CHARACTERS) : found);
+  throw new BackendCorrupt(`${what} ${shown}`);
+}
 
 /** A counter of a hash. A missing one never means zero. */
 export function decodeCount(text: string | null | undefined): number {
-  if (!text || !/^\d+$/.test(text)) throw new BackendCorrupt(`a counter is ${JSON.stringify(text)}`);
-  return Number(text);
+  const count = text && COUNT.test(text) ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(count) ? count : corrupt('a counter is', text);
+}
+
+/** 63 bits, as decimal digits. */
+export function isOrderId(text: string): boolean {
+  return ID.test(text) && fits(text);
+}
+
+function fits(digits: string): boolean {
+  return digits.length < MAX_ORDER_ID.length || digits <= MAX_ORDER_ID;
 }
 
 export function encodeRecord(orders: readonly HeldOrder[]): string {
@@ -19,9 +53,11 @@ export function encodeRecord(orders: readonly HeldOrder[]): string {
 export function decodeRecord(record: string | null): HeldOrder[] {
   if (!record) return [];
   return record.split(' ').map((word) => {
-    const parts = /^(\d+):(\d+):(\d+):(\S*)$/.exec(word);
-    if (!parts) throw new BackendCorrupt(`a buyer's record holds ${JSON.stringify(word)}`);
-    return { orderId: parts[1]!, quantity: Number(parts[2]), seq: Number(parts[3]), key: parts[4]! };
+    const parts = RECORD_WORD.exec(word);
+    const quantity = Number(parts?.[2]);
+    if (!parts || !fits(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
+      return corrupt("a buyer's record holds", word);
+    return { orderId: parts[1]!, quantity, seq: decodeCount(parts[3]), key: parts[4]! };
   });
 }
 
@@ -36,9 +72,11 @@ export function encodeOrders(orders: readonly TakeOrder[]): string {
 
 export function decodeOrders(lines: string): TakeOrder[] {
   return lines.split('\n').map((line) => {
-    const parts = /^(\d{1,19}) (\S+) ([1-9]\d*) (\S*)$/.exec(line);
-    if (!parts) throw new BackendCorrupt(`a log entry holds ${JSON.stringify(line.slice(0, 200))}`);
-    return { orderId: parts[1]!, buyerId: parts[2]!, quantity: Number(parts[3]), key: parts[4]! };
+    const parts = ORDER_LINE.exec(line);
+    const quantity = Number(parts?.[3]);
+    if (!parts || !fits(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
+      return corrupt('a log entry holds', line);
+    return { orderId: parts[1]!, buyerId: parts[2]!, quantity, key: parts[4]! };
   });
 }
 
@@ -49,18 +87,9 @@ export function encodePortrait({ generation, state, newest }: ExpectedSale): str
   return lines;
 }
 
-/** "saleId awaited segment…", where awaited is 1 or 0. */
-export function encodeHint({ saleId, awaited, segments }: LogHint): string {
-  return [saleId, awaited ? 1 : 0, ...segments].join(' ');
-}
-
-export function decodeHint(message: string): LogHint {
-  const [saleId = '', awaited, ...segments] = message.split(' ');
-  return { saleId, awaited: awaited === '1', segments: segments.map(Number) };
-}
-
-/** The field `withdrawal` of a segment: "movement units", or "movement back" when they were given back. */
+/** The field `withdrawal` of a segment: "movement units", or "movement back" when they were given back; `''`: none yet. */
 export function decodeWithdrawal(text: string): { movement: string; units: number } {
-  const [movement = '', units = 'back'] = text.split(' ');
-  return { movement, units: units === 'back' ? 0 : decodeCount(units) };
+  if (text === '') return { movement: '', units: 0 };
+  const [, movement, units = '0'] = WITHDRAWAL.exec(text) ?? corrupt('the field withdrawal is', text);
+  return { movement: movement!, units: decodeCount(units) };
 }

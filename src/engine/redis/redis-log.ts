@@ -11,7 +11,7 @@ import { BackendCorrupt } from '../errors.ts';
 import { Turns } from '../turns.ts';
 import { reopenSale } from './change-mark.ts';
 import type { RedisClient } from './clients.ts';
-import { decodeCount, decodeOrders } from './codec.ts';
+import { corrupt, decodeCount, decodeOrders, isOrderId } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
 import type { Command, Reply, SendAll } from './send-all.ts';
@@ -109,12 +109,12 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
       position,
       head: {
         seq: decodeCount(seq),
-        tail: tail ?? '',
+        tail: decodeName(tail),
         orders: decodeCount(orders),
         frozen: state === 'frozen',
         ...(lost ? { lost: decodeLost(lost) } : {}),
       },
-      entries: ((entries?.[1] ?? []) as StreamEntry[]).map(decodeEntry),
+      entries: decodeEntries((entries?.[1] ?? []) as StreamEntry[], generation),
     };
   } catch (fault) {
     if (!(fault instanceof BackendCorrupt)) throw fault;
@@ -124,18 +124,43 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
 
 /** The mark that take.lua leaves. */
 function decodeLost(mark: string): KnownEntry {
-  const [seq, orders, tail] = mark.split(' ');
-  return { seq: decodeCount(seq), tail: tail ?? '', orders: decodeCount(orders) };
+  const [seq, orders, tail, ...rest] = mark.split(' ');
+  if (rest.length > 0) return corrupt('the mark of a loss is', mark);
+  return { seq: decodeCount(seq), tail: decodeName(tail), orders: decodeCount(orders) };
 }
 
-function decodeEntry([id, fields]: StreamEntry): LogEntry {
-  const values = new Map<string, string>();
-  for (let i = 0; i < fields.length; i += 2) values.set(fields[i]!, fields[i + 1]!);
-  const seq = Number(id.slice(id.indexOf('-') + 1));
-  const [previous, count, lines] = [values.get('p'), values.get('n'), values.get('o')];
-  if (previous === undefined || count === undefined || lines === undefined) {
-    throw new BackendCorrupt(`log entry ${id} has the fields ${[...values.keys()].join(', ')}`);
+/** The first order id of an entry; `''` before the first one. */
+function decodeName(text: string | null | undefined): string {
+  if (!text) return '';
+  return isOrderId(text) ? text : corrupt('the name of an entry is', text);
+}
+
+/** Whether they follow on is judged by sync; that each has counted its own orders is a matter of what was written. */
+function decodeEntries(found: readonly StreamEntry[], generation: string): LogEntry[] {
+  const entries = found.map((entry) => decodeEntry(entry, generation));
+  for (const [i, { seq, ordersSoFar, orders }] of entries.entries()) {
+    const before = entries[i - 1];
+    const isNext = before !== undefined && before.seq + 1 === seq;
+    const counted = ordersSoFar - orders.length;
+    if (isNext ? counted !== before.ordersSoFar : counted < 0)
+      return corrupt(`log entry ${generation}-${seq} counts`, ordersSoFar);
   }
-  const orders = decodeOrders(lines);
-  return { seq, previous, tail: orders[0]!.orderId, ordersSoFar: decodeCount(count), orders };
+  return entries;
+}
+
+function decodeEntry([id, fields]: StreamEntry, generation: string): LogEntry {
+  const [p, previous, n, count, o, lines, ...others] = fields;
+  if (p !== 'p' || n !== 'n' || o !== 'o' || others.length > 0) {
+    const names = fields.filter((_, i) => i % 2 === 0).join(', ');
+    return corrupt(`log entry ${id} has the fields`, names);
+  }
+  if (!id.startsWith(`${generation}-`)) return corrupt(`a log of generation ${generation} holds`, id);
+  const orders = decodeOrders(lines ?? '');
+  return {
+    seq: decodeCount(id.slice(generation.length + 1)),
+    previous: decodeName(previous),
+    tail: orders[0]!.orderId,
+    ordersSoFar: decodeCount(count),
+    orders,
+  };
 }

@@ -5,21 +5,21 @@ import type {
   Holding,
   Pulse,
   Recall,
-  Sale,
   SaleRecord,
-  SaleState,
   SaleStore,
   SegmentLoad,
   SegmentRef,
   SegmentSnapshot,
   Share,
 } from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
 import { leastId } from '../least-id.ts';
 import { MAX_SEGMENTS } from '../limits.ts';
 import { reopenSale, tellChange } from './change-mark.ts';
 import type { RedisClient } from './clients.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodePortrait, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
+import { decodePulse, decodeSaleRecord } from './sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
 import type { SendAll } from './send-all.ts';
 
@@ -52,13 +52,7 @@ export class RedisSales implements SaleStore {
       'generation',
       'epoch',
     );
-    if (!definition || !state || !generation || !epoch) return undefined;
-    return {
-      sale: JSON.parse(definition) as Sale,
-      state: state as SaleState,
-      generation: Number(generation),
-      epoch: Number(epoch),
-    };
+    return decodeSaleRecord(saleId, definition, decodePulse(epoch, generation, state));
   }
 
   async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
@@ -69,8 +63,7 @@ export class RedisSales implements SaleStore {
       // A key of another type is one sale's misfortune; a connection that fails is everybody's.
       if (error && error.name !== 'ReplyError') throw error;
       const [epoch, generation, state] = (error ? [] : reply) as (string | null)[];
-      if (!epoch || !generation || !state) return undefined;
-      return { epoch: Number(epoch), generation: Number(generation), state: state as SaleState };
+      return unlessCorrupt(() => decodePulse(epoch, generation, state));
     });
   }
 
@@ -223,6 +216,16 @@ export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit =
   const [left, seq, committed, taken, orders, supplied] = counts;
   const withdrawn = decodeWithdrawal(values[6] ?? '');
   return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawn, inTransit } };
+}
+
+/** What can't be read of one sale is `undefined`: whoever asks for that sale alone is told why. */
+function unlessCorrupt<T>(decode: () => T): T | undefined {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof BackendCorrupt)) throw error;
+    return undefined;
+  }
 }
 
 /** What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */

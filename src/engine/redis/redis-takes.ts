@@ -3,8 +3,8 @@ import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore 
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { wantOf } from '../transfer-plan.ts';
 import { corking, DEMOTED } from './clients.ts';
-import { encodeHint } from './codec.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
+import { encodeHint } from './messages.ts';
 import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };

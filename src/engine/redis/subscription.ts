@@ -1,17 +1,30 @@
 import type { Redis } from 'ioredis';
-import type { BackendEvents, Watermark } from '../contract.ts';
-import { decodeHint } from './codec.ts';
+import type { BackendEvents } from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
+import { monotonicMs } from '../monotonic.ts';
 import type { Keys } from './keys.ts';
+import { decodeHint, decodeSaleId, decodeWatermarks } from './messages.ts';
 
 const HEARTBEAT_MS = 2_000;
+/** Foreign messages are reported once in this time: nobody's flood of them shall be one of the log. */
+const REPORT_EVERY_MS = 10_000;
 
 /** Has the events told what comes in on this connection, which must be open. @returns what ends that, and the connection */
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
   const { watermarks, hints, sales } = keys;
+  let reportedMs = Number.NEGATIVE_INFINITY;
   client.on('message', (channel: string, message: string) => {
-    if (channel === watermarks) events.watermarks?.(JSON.parse(message) as Watermark[]);
-    else if (channel === sales) events.saleChanged?.(message);
-    else if (channel === hints) events.hint?.(decodeHint(message));
+    try {
+      if (channel === watermarks) events.watermarks?.(decodeWatermarks(message));
+      else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
+      else if (channel === hints) events.hint?.(decodeHint(message));
+    } catch (error) {
+      // What is thrown here ends the process.
+      if (!(error instanceof BackendCorrupt)) throw error;
+      if (monotonicMs() < reportedMs + REPORT_EVERY_MS) return;
+      reportedMs = monotonicMs();
+      events.foreign?.(error);
+    }
   });
   const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
   await client.subscribe(...wanted.filter((channel) => channel !== undefined));

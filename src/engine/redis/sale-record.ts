@@ -1,0 +1,57 @@
+/** A sale as Redis holds it: the fields of its key. */
+import type { Pulse, Sale, SaleRecord, SaleState } from '../contract.ts';
+import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
+import { corrupt, decodeCount } from './codec.ts';
+
+const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];
+
+type Field = string | null | undefined;
+
+/** `undefined` where a field is missing. @throws BackendCorrupt */
+export function decodePulse(epoch: Field, generation: Field, state: Field): Pulse | undefined {
+  if (!epoch || !generation || !state) return undefined;
+  if (!STATES.includes(state)) return corrupt('the state of a sale is', state);
+  return {
+    epoch: decodeCount(epoch),
+    generation: decodeCount(generation),
+    state: state as SaleState,
+  };
+}
+
+/** As `decodePulse`. */
+export function decodeSaleRecord(saleId: string, definition: Field, pulse: Pulse | undefined) {
+  if (!definition || !pulse) return undefined;
+  return { sale: decodeSale(saleId, definition), ...pulse } satisfies SaleRecord;
+}
+
+function decodeSale(saleId: string, definition: string): Sale {
+  let sale: unknown;
+  try {
+    sale = JSON.parse(definition);
+  } catch {
+    // Shown below.
+  }
+  return isSale(sale, saleId) ? sale : corrupt(`the definition of sale ${saleId} is`, definition);
+}
+
+/** What a node counts on when it sells. */
+function isSale(value: unknown, saleId: string): value is Sale {
+  if (typeof value !== 'object' || value === null) return false;
+  const { id, segments, perBuyerLimit, startsAt, endsAt } = value as { [K in keyof Sale]?: unknown };
+  return (
+    id === saleId &&
+    isWhole(segments, MAX_SEGMENTS) &&
+    isWhole(perBuyerLimit, MAX_PER_BUYER_LIMIT) &&
+    isTime(startsAt) &&
+    (endsAt === undefined || isTime(endsAt))
+  );
+}
+
+function isWhole(value: unknown, most: number): boolean {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most;
+}
+
+/** Milliseconds that a date can hold. */
+function isTime(value: unknown): boolean {
+  return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
+}
