@@ -24,7 +24,7 @@ export const OPTIONS = {
     least: 1_000,
     most: 1_000_000_000,
     fallback: 1_000_000,
-    tiny: 10_000,
+    tiny: 1_000,
   },
   buyers: {
     flags: '--buyers <n>',
@@ -32,7 +32,7 @@ export const OPTIONS = {
     least: 1_000,
     most: 10_000_000,
     fallback: 1_000_000,
-    tiny: 10_000,
+    tiny: 1_000,
   },
   sales: {
     flags: '--sales <n>',
@@ -48,7 +48,7 @@ export const OPTIONS = {
     least: 1,
     most: 1_024,
     fallback: 256,
-    tiny: 4,
+    tiny: 1,
   },
   idleSeconds: {
     flags: '--idle-seconds <n>',

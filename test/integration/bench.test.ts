@@ -112,10 +112,10 @@ describe('bench:growth', () => {
     const result = JSON.parse(await runTiny('growth'));
     const figures = { cpu: positive, wall: positive, node: positive, redis: positive };
     const dimensions: Record<string, number[]> = {
-      stock: [1_000, 10_000],
-      buyers: [1_000, 10_000],
+      stock: [1_000],
+      buyers: [1_000],
       sales: [1, 10],
-      segments: [1, 4],
+      segments: [1],
       lanes: [8, 32, 128],
     };
     expect(Object.keys(result.dimensions)).toEqual(Object.keys(dimensions));
