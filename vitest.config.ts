@@ -1,6 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-/** Unit tests need nothing; everything else gets servers that the run starts for itself (test/support/global-setup.ts). */
+/** Where what else runs on the machine would be measured too, or would be starved: these files run one at a time, last. */
+const ALONE = ['bench', 'bench-catalogue', 'resize', 'resize-node', 'verify-busy'].map(
+  (name) => `test/integration/${name}.test.ts`,
+);
+
+/** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
+const withServers = {
+  globalSetup: ['test/support/global-setup.ts'],
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+};
+
+/** Unit tests need nothing and come first. */
 export default defineConfig({
   test: {
     projects: [
@@ -9,16 +21,27 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
           testTimeout: 10_000,
+          sequence: { groupOrder: 0 },
         },
       },
       {
         test: {
+          ...withServers,
           name: 'servers',
           include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
-          globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          exclude: ALONE,
+          // They wait for servers and for each other's deadlines more than they compute.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...withServers,
+          name: 'alone',
+          include: ALONE,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],
