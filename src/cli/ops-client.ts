@@ -24,6 +24,7 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   'top-up': 'topped up',
   withdraw: 'withdrawn from',
   window: 'given another window',
+  'require-token': 'changed',
   resize: 'resized',
 };
 

@@ -2,6 +2,7 @@
  * What a process was told: flags over environment over defaults, checked as a whole before anything starts. All that
  * is wrong is listed at once, so that nobody repairs a configuration one start at a time.
  */
+import type { ForwardedHeader } from '../admission/addresses.ts';
 import { StockadeError } from '../engine/errors.ts';
 import { relations } from './relations.ts';
 import { Secret, type SecretUrl, withoutPassword } from './secret.ts';
@@ -23,6 +24,16 @@ export interface Config {
   readonly jwtJwksUrl: SecretUrl | undefined;
   readonly jwtAudience: string | undefined;
   readonly jwtIssuer: string | undefined;
+  readonly rateLimitBuyer: string | undefined;
+  readonly rateLimitAddress: string | undefined;
+  readonly rateLimitKeys: number;
+  readonly trustedProxies: string | undefined;
+  readonly forwardedHeader: ForwardedHeader;
+  readonly purchaseTokenTtlSeconds: number;
+  readonly purchaseTokenSecret: Secret | undefined;
+  readonly purchaseTokenOtherSecret: Secret | undefined;
+  readonly challenge: string | undefined;
+  readonly challengeBits: number;
   readonly opsHost: string;
   readonly opsPort: number;
   readonly opsToken: Secret | undefined;
@@ -123,8 +134,7 @@ function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): 
 /** A wrong value may still be a secret: a password in a mistyped URL, a key that lacks a character. */
 function shown(name: SettingName, value: unknown): string {
   const text = String(value);
-  if (name === 'jwtSecret' || name === 'opsToken' || name === 'webhookSecret')
-    return `${text.length} characters long`;
+  if (settings[name].flag === undefined) return `${text.length} characters long`;
   if (name.endsWith('Url')) return withoutPassword(text);
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

@@ -4,15 +4,19 @@
  */
 import { availableParallelism } from 'node:os';
 import type { z } from 'zod';
+import { parseTrustedProxies, TRUSTED_PROXIES_FORM } from '../admission/addresses.ts';
+import { MAX_WORK_BITS } from '../admission/proof-of-work.ts';
+import { parseRatePolicy, RATE_POLICY_FORM } from '../admission/rate-policy.ts';
 import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
 import { redisUrl } from './redis-urls.ts';
-import { either, host, matching, oneOf, secret, text, url, whole } from './schemas.ts';
+import { either, host, matching, oneOf, readable, secret, text, url, whole } from './schemas.ts';
 
 export type SettingGroup =
   | 'Stores'
   | 'Listening'
   | 'Buyers'
+  | 'Admission'
   | 'Operators'
   | 'Limits'
   | 'Sync'
@@ -156,6 +160,95 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: text,
     fallback: undefined,
     description: 'Claim `iss` that a token must carry.',
+  },
+  rateLimitBuyer: {
+    env: 'RATE_LIMIT_BUYER',
+    flag: '--rate-limit-buyer <n/s>',
+    group: 'Admission',
+    schema: readable(parseRatePolicy, RATE_POLICY_FORM),
+    fallback: undefined,
+    fallbackText: 'no limit',
+    description:
+      'Requests of one buyer, as `requests/seconds` or `requests/seconds/burst`: `10/60`, `5/1/20`. More are answered `rate_limited`. Each node counts by itself.',
+  },
+  rateLimitAddress: {
+    env: 'RATE_LIMIT_ADDRESS',
+    flag: '--rate-limit-address <n/s>',
+    group: 'Admission',
+    schema: readable(parseRatePolicy, RATE_POLICY_FORM),
+    fallback: undefined,
+    fallbackText: 'no limit',
+    description:
+      'The same for one address (IPv6: one network of 64 bits), looked at before anything else. Behind a gateway it needs `TRUSTED_PROXIES`, or all buyers share the gateway’s.',
+  },
+  rateLimitKeys: {
+    env: 'RATE_LIMIT_KEYS',
+    flag: '--rate-limit-keys <n>',
+    group: 'Admission',
+    schema: whole(1_024, 67_108_864),
+    fallback: 1_048_576,
+    description:
+      'Buyers, and as many addresses, that a node remembers at a time, 8 bytes each; those who have waited longest are forgotten first.',
+  },
+  trustedProxies: {
+    env: 'TRUSTED_PROXIES',
+    flag: '--trusted-proxies <list>',
+    group: 'Admission',
+    schema: readable(parseTrustedProxies, TRUSTED_PROXIES_FORM),
+    fallback: undefined,
+    fallbackText: 'none',
+    description:
+      'Proxies in front of this node whose `FORWARDED_HEADER` is believed: their number, or their addresses and networks (`10.0.0.0/8,192.0.2.1`).',
+  },
+  forwardedHeader: {
+    env: 'FORWARDED_HEADER',
+    flag: '--forwarded-header <name>',
+    group: 'Admission',
+    schema: oneOf('x-forwarded-for', 'forwarded'),
+    fallback: 'x-forwarded-for',
+    description: 'Where they write who has asked them. The other header is not looked at.',
+  },
+  purchaseTokenTtlSeconds: {
+    env: 'PURCHASE_TOKEN_TTL_SECONDS',
+    flag: '--purchase-token-ttl-seconds <n>',
+    group: 'Admission',
+    schema: whole(1, 86_400),
+    fallback: 300,
+    description: 'How long a purchase token is good for.',
+  },
+  purchaseTokenSecret: {
+    env: 'PURCHASE_TOKEN_SECRET',
+    group: 'Admission',
+    schema: secret(32),
+    fallback: undefined,
+    fallbackText: 'a random one, kept in Postgres',
+    description: 'Key of the purchase tokens, the same at all nodes, 32 characters or more.',
+  },
+  purchaseTokenOtherSecret: {
+    env: 'PURCHASE_TOKEN_OTHER_SECRET',
+    group: 'Admission',
+    schema: secret(32),
+    fallback: undefined,
+    description:
+      'A second key whose tokens are accepted too: the next one, then the last one, while keys are changed.',
+  },
+  challenge: {
+    env: 'CHALLENGE',
+    flag: '--challenge <pow|file>',
+    group: 'Admission',
+    schema: text,
+    fallback: undefined,
+    fallbackText: 'none',
+    description:
+      'What a buyer has to do for a purchase token: `pow`, a piece of work for his processor, or a JavaScript module whose exports `issue` and `verify` ask for something else, such as a captcha.',
+  },
+  challengeBits: {
+    env: 'CHALLENGE_BITS',
+    flag: '--challenge-bits <n>',
+    group: 'Admission',
+    schema: whole(1, MAX_WORK_BITS),
+    fallback: 18,
+    description: 'Difficulty of `CHALLENGE=pow`: 2 to this power hashes on average.',
   },
   opsHost: {
     env: 'OPS_HOST',

@@ -1,14 +1,14 @@
 /**
  * The engine of one worker: takes a purchase from the request to its outcome (src/engine/contract.ts has the words).
  *
- *   sale known? -> quantity within the limit? -> board: sold out? -> window, pause -> lane of the home segment
+ *   sale known? -> quantity within the limit? -> board: sold out? -> window, pause -> token -> lane of the home segment
  *
  * A purchase with an idempotency key may be the repetition of one that succeeded. So what this node alone would refuse
  * (sold out, ended, paused) is refused only after the buyer's record was asked whether it knows the key.
  */
 import pLimit from 'p-limit';
 import type { Board } from './board.ts';
-import type { Backend, LogHint, Outcome, Purchase, Sale, Watermark } from './contract.ts';
+import type { Backend, LogHint, Outcome, Purchase, Sale, TokenFault, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
 import { LiveSale, type LiveSaleHost } from './live-sale.ts';
@@ -34,6 +34,8 @@ export interface EngineOptions {
   readonly requestDeadlineMs: number;
   /** Purchases that one lane may hold. */
   readonly laneCapacity: number;
+  /** What is wrong with the token of a purchase from a sale that requires one. Missing: none is asked for. */
+  readonly checkToken?: (purchase: Purchase, generation: number) => TokenFault | undefined;
   readonly onBatch?: (orders: number) => void;
   /** The sale has been built anew, and it is not known here whether these orders of its past are committed or lost. */
   readonly onOutlived?: (saleId: string, orders: readonly TakenOrder[]) => void;
@@ -104,13 +106,25 @@ export class Engine {
   /** As `purchase`, for callers who can't afford a promise per request. `done` may be called before `buy` returns. */
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void {
     const sale = this.#sales.get(purchase.saleId);
-    if (!sale) return void this.#buyUnknown(this.#begin(purchase, done));
+    if (!sale) return void this.#buyUnknown(this.#begin(purchase, done), purchase);
     const refusal = this.#refusal(sale, purchase);
     if (refusal && isFinal(refusal, purchase)) {
       done(refusal);
       return;
     }
-    this.#enter(sale, this.#begin(purchase, done), refusal);
+    const barred = this.#bar(sale, purchase);
+    if (barred && isFinal(barred, purchase)) {
+      done(barred);
+      return;
+    }
+    const pending = this.#begin(purchase, done);
+    pending.barred = barred;
+    this.#enter(sale, pending, refusal ?? barred);
+  }
+
+  /** Whether a purchase that comes now has to show a token: not if this worker knows that the sale wants none. */
+  asksForToken(saleId: string): boolean {
+    return this.#sales.get(saleId)?.record.sale.requireToken ?? true;
   }
 
   /** The sale's view, as a buyer may see it. */
@@ -174,6 +188,18 @@ export class Engine {
     return undefined;
   }
 
+  /**
+   * What is asked of a purchase before anything is read for it. Once: who was let in stays so, although the sale may be
+   * built anew while he waits.
+   */
+  #bar({ record }: LiveSale, purchase: Purchase): Outcome | undefined {
+    const { checkToken } = this.#options;
+    if (!record.sale.requireToken || purchase.retake || !checkToken) return undefined;
+    if (!purchase.token) return { code: 'token_required' };
+    const reason = checkToken(purchase, record.generation);
+    return reason && { code: 'token_invalid', reason };
+  }
+
   #begin(purchase: Purchase, done: (outcome: Outcome) => void): Pending {
     this.#inFlight++;
     const deadline = monotonicMs() + this.#options.requestDeadlineMs;
@@ -196,15 +222,17 @@ export class Engine {
   }
 
   /** Its deadline runs while the sale is looked up. Without the backend there is nothing to look for. */
-  async #buyUnknown(pending: Pending): Promise<void> {
+  async #buyUnknown(pending: Pending, purchase: Purchase): Promise<void> {
     if (!this.#host.takes.ready) return pending.settle({ code: 'unavailable' });
     try {
       const sale = await this.#find(pending.saleId);
       if (!sale) return pending.settle({ code: 'unknown_sale' });
       if (pending.settled) return;
       const refusal = this.#refusal(sale, pending);
+      pending.barred = this.#bar(sale, purchase);
       if (refusal && isFinal(refusal, pending)) pending.settle(refusal);
-      else this.#enter(sale, pending, refusal);
+      else if (pending.barred && isFinal(pending.barred, pending)) pending.settle(pending.barred);
+      else this.#enter(sale, pending, refusal ?? pending.barred);
     } catch {
       pending.settle({ code: 'unavailable' });
     }
@@ -228,7 +256,7 @@ export class Engine {
   #enterAgain(pending: Pending): void {
     if (pending.settled) return;
     const sale = this.#sales.get(pending.saleId)!;
-    const refusal = pending.inDoubt ? undefined : this.#refusal(sale, pending);
+    const refusal = pending.inDoubt ? undefined : (this.#refusal(sale, pending) ?? pending.barred);
     if (!refusal) sale.laneOf(pending.buyerId).readmit(pending);
     else if (isFinal(refusal, pending)) pending.settle(refusal);
     else void this.#repeats.recall(sale, pending, refusal);
@@ -284,7 +312,11 @@ function outsideWindow({ startsAt, endsAt }: Sale): Outcome | undefined {
   return undefined;
 }
 
-/** Whether the refusal is the answer, whatever the buyer's record knows of the key. */
+/**
+ * Whether the refusal is the answer, whatever the buyer's record knows of the key. Without a token that was once good
+ * nothing is read for anybody; with one, a purchase may be the repetition of one that succeeded.
+ */
 function isFinal(refusal: Outcome, { key }: Purchase): boolean {
-  return key === '' || refusal.code === 'invalid_request';
+  if (refusal.code === 'token_invalid') return key === '' || refusal.reason === 'alien';
+  return key === '' || refusal.code === 'invalid_request' || refusal.code === 'token_required';
 }

@@ -26,6 +26,8 @@ export class Pending implements TakeOrder {
   /** An attempt got no reply, and no later one has told what became of it. */
   inDoubt = false;
   settled = false;
+  /** Why it may not buy, unless its key names an order that it has bought already. */
+  barred: Outcome | undefined;
   readonly #done: (outcome: Outcome) => void;
 
   constructor(purchase: Purchase, deadline: number, done: (outcome: Outcome) => void) {

@@ -11,6 +11,8 @@ export type SaleChange =
   | { readonly action: 'withdraw'; readonly units: number }
   /** Milliseconds since the Unix epoch. What is missing stays; an end of `null` is taken away. */
   | { readonly action: 'window'; readonly startsAt?: number; readonly endsAt?: number | null }
+  /** Whether purchases need a purchase token from now on. */
+  | { readonly action: 'require-token'; readonly requireToken: boolean }
   /** Another number of segments. */
   | { readonly action: 'resize'; readonly segments: number };
 
@@ -40,6 +42,11 @@ const schema = z.discriminatedUnion(
     z.strictObject({ action: z.enum(['pause', 'resume', 'close']), reason }),
     z.strictObject({ action: z.enum(['top-up', 'withdraw']), units, reason }),
     z.strictObject({ action: z.literal('resize'), segments: whole(1, MAX_SEGMENTS), reason }),
+    z.strictObject({
+      action: z.literal('require-token'),
+      requireToken: z.boolean({ error: 'must be true or false' }),
+      reason,
+    }),
     z
       .strictObject({
         action: z.literal('window'),
@@ -52,7 +59,7 @@ const schema = z.discriminatedUnion(
         error: 'or endsAt must be given',
       }),
   ],
-  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize' },
+  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize, require-token' },
 );
 
 /** @throws InvalidInput with all faults at once */

@@ -61,6 +61,7 @@ const schema = z.strictObject({
   startsAt: time.optional(),
   endsAt: time.optional(),
   perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+  requireToken: z.boolean({ error: 'must be true or false' }).default(false),
   payWithinSeconds: whole(1, 31_536_000).optional(),
   priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
   faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),

@@ -21,6 +21,9 @@ export interface Observer {
   fault(error: unknown): void;
 }
 
+/** @returns the answer to who may not ask now. Called before anything else is done for a request. */
+export type Gate = (exchange: Exchange, request: HttpRequest) => Reply | undefined;
+
 /** The requests under way on one port, for a stop that answers what it has begun. */
 export class Traffic {
   #active = 0;
@@ -153,6 +156,11 @@ export class Exchange {
     this.#withinCallback = false;
   }
 
+  /** The address of who holds the connection: 4 bytes, or 16. */
+  get peer(): Uint8Array {
+    return new Uint8Array(this.#response.getRemoteAddress());
+  }
+
   /** The first answer counts; after an abort none does. */
   reply(reply: Reply): void {
     if (this.#over) return;
@@ -194,11 +202,14 @@ export function decode(bytes: Uint8Array): Body {
 export class Router {
   readonly #app: TemplatedApp;
   readonly #port: Port;
+  readonly #gate: Gate | undefined;
   readonly #methods = new Map<string, Method[]>();
 
-  constructor(app: TemplatedApp, observer: Observer, traffic: Traffic) {
+  /** @param gate in front of all routes */
+  constructor(app: TemplatedApp, observer: Observer, traffic: Traffic, gate?: Gate) {
     this.#app = app;
     this.#port = { observer, traffic };
+    this.#gate = gate;
   }
 
   route(method: Method, pattern: string, handler: Handler): this {
@@ -223,10 +234,18 @@ export class Router {
     });
   }
 
-  #wrapped(handler: Handler): (response: HttpResponse, request: HttpRequest) => void {
+  #wrapped(behind: Handler): (response: HttpResponse, request: HttpRequest) => void {
+    const handler = this.#gate ? gated(behind, this.#gate) : behind;
     return (response, request) => {
       const exchange = new Exchange(response, this.#port);
       exchange.run(() => handler(exchange, request));
     };
   }
+}
+
+function gated(handler: Handler, gate: Gate): Handler {
+  return (exchange, request) => {
+    const refusal = gate(exchange, request);
+    return refusal ? exchange.reply(refusal) : handler(exchange, request);
+  };
 }

@@ -8,7 +8,9 @@ import { type ProblemCode, problem, type Reply } from './problem.ts';
 export type Identity =
   | { readonly buyerId: string }
   | { readonly refused: string }
-  | { readonly unavailable: string };
+  | { readonly unavailable: string }
+  /** Known, and asks more than he may. */
+  | { readonly limited: Reply };
 
 /** Reads the request at once; what it says may take time to check. Never rejects: not every caller waits for it. */
 export type Authenticate = (request: HttpRequest) => Identity | Promise<Identity>;
@@ -108,6 +110,7 @@ export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   code: ProblemCode;
   reply: Reply;
 } {
+  if ('limited' in identity) return { code: 'rate_limited', reply: identity.limited };
   return 'refused' in identity
     ? { code: 'unauthenticated', reply: problem('unauthenticated', { detail: identity.refused }) }
     : { code: 'unavailable', reply: problem('unavailable', { detail: identity.unavailable }) };

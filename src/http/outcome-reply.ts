@@ -1,5 +1,5 @@
 /** How each outcome of a purchase is told over HTTP. */
-import type { Outcome } from '../engine/contract.ts';
+import type { Outcome, TokenFault } from '../engine/contract.ts';
 import { headOf, problem, type Reply } from './problem.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -11,10 +11,22 @@ const FIXED = {
   sold_out: problem('sold_out'),
   paused: problem('paused'),
   unknown_sale: problem('unknown_sale'),
+  token_required: problem('token_required'),
   busy: problem('busy'),
   unavailable: problem('unavailable'),
   unknown: problem('unknown'),
 } as const;
+
+const GET_ANOTHER = 'Get another with POST /v1/sales/{saleId}/tokens.';
+const INVALID_TOKEN: Readonly<Record<TokenFault, Reply>> = {
+  expired: invalidToken('expired', `Its time is over. ${GET_ANOTHER}`),
+  generation: invalidToken('generation', `The sale has been built anew since. ${GET_ANOTHER}`),
+  alien: invalidToken('alien', `It was not made for this buyer in this sale. ${GET_ANOTHER}`),
+};
+
+function invalidToken(reason: TokenFault, detail: string): Reply {
+  return problem('token_invalid', { detail, reason });
+}
 
 /** An outcome without a case here does not compile. */
 export function outcomeReply(outcome: Outcome, saleId: string): Reply {
@@ -22,6 +34,7 @@ export function outcomeReply(outcome: Outcome, saleId: string): Reply {
     case 'sold_out':
     case 'paused':
     case 'unknown_sale':
+    case 'token_required':
     case 'busy':
     case 'unavailable':
     case 'unknown':
@@ -42,6 +55,8 @@ export function outcomeReply(outcome: Outcome, saleId: string): Reply {
       );
     case 'invalid_request':
       return problem('invalid_request', { detail: outcome.detail });
+    case 'token_invalid':
+      return INVALID_TOKEN[outcome.reason];
     case 'refused':
       return problem('refused', { detail: outcome.reason });
     case 'idempotency_mismatch':

@@ -28,6 +28,15 @@ const KINDS = {
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },
   expired: { status: 409, title: 'The order had expired before it was paid, and its units are gone' },
   refused: { status: 403, title: 'The shop has refused this purchase' },
+  token_required: {
+    status: 403,
+    title: 'This sale asks for a purchase token',
+    detail: 'Get one with POST /v1/sales/{saleId}/tokens and send it in the header Purchase-Token.',
+  },
+  token_invalid: { status: 403, title: 'The purchase token is not valid' },
+  challenge_required: { status: 403, title: 'A purchase token is given to who has solved a challenge' },
+  challenge_failed: { status: 403, title: 'The answer to the challenge is not right' },
+  rate_limited: { status: 429, title: 'Too many requests' },
   idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   busy: {
@@ -77,6 +86,7 @@ const REASONS: Readonly<Record<Status, string>> = {
   409: 'Conflict',
   413: 'Content Too Large',
   422: 'Unprocessable Content',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 };

@@ -10,6 +10,8 @@ import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 export interface PurchaseHost {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
+  /** Whether a purchase from this sale is to show a token. Not asked about others: it costs. */
+  asksForToken(saleId: string): boolean;
   readonly authenticate: Authenticate;
   /** Called with the code of every answer. */
   answered(outcome: string, ms: number): void;
@@ -28,6 +30,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly saleId: string;
   readonly key: string;
   readonly awaitCommit: boolean;
+  readonly token: string;
   buyerId = '';
   quantity = 0;
   readonly #host: PurchaseHost;
@@ -43,6 +46,7 @@ class PurchaseRequest implements BodyReader, Purchase {
     this.key = request.getHeader('idempotency-key');
     const prefer = request.getHeader('prefer');
     this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
+    this.token = host.asksForToken(this.saleId) ? request.getHeader('purchase-token') : '';
     this.#identity = host.authenticate(request);
   }
 

@@ -53,6 +53,7 @@ function publicJson({ record, remaining }: PublicSale) {
     startsAt: new Date(sale.startsAt).toISOString(),
     endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
     perBuyerLimit: sale.perBuyerLimit,
+    requireToken: sale.requireToken || undefined,
     priceMinor: sale.priceMinor,
     faceValueMinor: sale.faceValueMinor,
     currency: sale.currency,

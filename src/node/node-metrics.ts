@@ -72,7 +72,7 @@ interface Value {
 }
 
 /** In the form in which prom-client's cluster workers report, so that it adds them up and writes them. */
-function workerJson({ requests, refills, lanes }: WorkerMetrics): object[] {
+function workerJson({ requests, refills, lanes, limits, tokens }: WorkerMetrics): object[] {
   const requestName = 'stockade_request_duration_seconds';
   const batchName = 'stockade_batch_orders';
   const perSale = lanes.slice(-MAX_LABELLED_SALES);
@@ -101,6 +101,27 @@ function workerJson({ requests, refills, lanes }: WorkerMetrics): object[] {
       values: [{ labels: {}, value: refills }],
     },
     {
+      name: 'stockade_rate_limited_total',
+      help: 'Requests that were answered 429, by the limit that they were above',
+      type: 'counter',
+      aggregator: 'sum',
+      values: byLabel('limit', limits.refused),
+    },
+    {
+      name: 'stockade_rate_limit_evictions_total',
+      help: 'Buyers and addresses that were forgotten while their requests still counted',
+      type: 'counter',
+      aggregator: 'sum',
+      values: byLabel('limit', limits.evicted),
+    },
+    {
+      name: 'stockade_purchase_tokens_total',
+      help: 'Requests for purchase tokens by outcome',
+      type: 'counter',
+      aggregator: 'sum',
+      values: byLabel('outcome', tokens),
+    },
+    {
       name: 'stockade_lane_depth',
       help: 'Purchases queued in the lanes',
       type: 'gauge',
@@ -115,6 +136,10 @@ function workerJson({ requests, refills, lanes }: WorkerMetrics): object[] {
       values: perSale.map(({ saleId, waiting }) => ({ labels: { sale: saleId }, value: waiting })),
     },
   ];
+}
+
+function byLabel(label: string, counts: Readonly<Record<string, number>>): Value[] {
+  return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
 function histogramValues(

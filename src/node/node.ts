@@ -15,6 +15,7 @@ import { Expiry } from '../sync/orders/expiry.ts';
 import { readSale } from '../sync/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
 import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { type AdmissionSettings, admissionSettings } from './admission.ts';
 import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
@@ -153,11 +154,14 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
   releasers.add(() => leases.release());
   releasers.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
   releasers.add(() => Promise.all(ports.map((port) => port.stopListening())));
-  const orderKey = await orderIdKey(stores.db);
+  const shared = {
+    orderIdKey: await orderIdKey(stores.db),
+    admission: await admissionSettings(config, stores.db),
+  };
   const failures: Promise<Error>[] = [];
   const port = await claimPort(config.host, config.port);
   for (const worker of leases.numbers) {
-    const settings = workerSettings(config, port, worker, orderKey, leases.expiresAtMs);
+    const settings = workerSettings(config, port, worker, leases.expiresAtMs, shared);
     if (config.redisUrl) {
       const thread = await inThread(parts, settings);
       workers.push(thread);
@@ -195,8 +199,8 @@ function workerSettings(
   config: Config,
   port: number,
   worker: number,
-  orderIdKey: Uint8Array,
   leaseExpiresAtMs: number,
+  shared: { readonly orderIdKey: Uint8Array; readonly admission: AdmissionSettings },
 ): WorkerSettings {
   const jwt = config.buyerAuth === 'jwt';
   return {
@@ -215,7 +219,7 @@ function workerSettings(
     laneCapacity: config.laneCapacity,
     shutdownGraceMs: config.shutdownGraceMs,
     worker,
-    orderIdKey,
     leaseExpiresAtMs,
+    ...shared,
   };
 }

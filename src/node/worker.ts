@@ -14,12 +14,14 @@ import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
 import { servePublic } from '../http/public-server.ts';
+import type { RateLimitCounts } from '../http/rate-limits.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
 import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
 import { readOrder, readRecentSaleIds } from '../sync/orders/order-reader.ts';
 import { OrderService } from '../sync/orders/order-service.ts';
 import { assertLeased } from '../sync/worker-leases.ts';
+import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
 
@@ -35,6 +37,7 @@ export interface WorkerSettings {
   readonly worker: number;
   readonly orderIdKey: Uint8Array;
   readonly leaseExpiresAtMs: number;
+  readonly admission: AdmissionSettings;
 }
 
 export interface WorkerParts {
@@ -50,6 +53,9 @@ export interface WorkerParts {
 
 export interface WorkerMetrics {
   readonly requests: RequestStatsData;
+  readonly limits: RateLimitCounts;
+  /** Requests for purchase tokens by outcome. */
+  readonly tokens: Readonly<Record<string, number>>;
   /** Refills that buyers have waited for. */
   readonly refills: number;
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
@@ -87,6 +93,10 @@ export async function startWorker({
 }: WorkerParts): Promise<RunningWorker> {
   const ids = new OrderIds({ key: settings.orderIdKey, worker: settings.worker });
   const stats = new RequestStats();
+  const tokenCounts = new TokenCounts();
+  const { limits, tokens, challenge } = await openAdmission(settings.admission, (error) =>
+    log.error({ err: error }, 'buyers get no purchase tokens'),
+  );
   let { leaseExpiresAtMs } = settings;
   const counted = countRefills(backend);
   const engine = await Engine.start({
@@ -100,6 +110,10 @@ export async function startWorker({
     },
     requestDeadlineMs: settings.requestDeadlineMs,
     laneCapacity: settings.laneCapacity,
+    checkToken: (purchase, generation) => {
+      const verdict = tokens.check(purchase.token ?? '', purchase, generation);
+      return verdict === 'genuine' ? undefined : verdict;
+    },
     onBatch: (orders) => stats.batchSent(orders),
     onOutlived: outlived,
     onFault: (error, saleId, segment) =>
@@ -110,8 +124,14 @@ export async function startWorker({
   const orders = new OrderService({ db, backend, buy });
   const listener = await servePublic(
     {
-      authenticate: authentication(settings.jwt, log),
+      authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
+      limits,
       buy: (purchase, done) => engine.buy(purchase, done),
+      asksForToken: (saleId) => engine.asksForToken(saleId),
+      tokens,
+      challenge,
+      readRecord: async (saleId) => (await engine.view(saleId))?.record,
+      tokenAnswered: (outcome) => tokenCounts.answered(outcome),
       answered: (outcome, ms) => stats.answered(outcome, ms),
       // Half of the time, so that a sale whose counters can't be read is shown without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
@@ -140,6 +160,8 @@ export async function startWorker({
     buy,
     metrics: async () => ({
       requests: stats.data(),
+      limits: limits.counts(),
+      tokens: tokenCounts.data(),
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
     }),

@@ -20,6 +20,7 @@ interface RawSale {
   stock: string;
   segments: number;
   per_buyer_limit: number;
+  require_token: boolean;
   starts_at: Date;
   ends_at: Date | null;
   state: SaleState;
@@ -35,9 +36,9 @@ interface RawSale {
 export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
   const inserted = await rows(
     db,
-    `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, ends_at,
+    `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, require_token, starts_at, ends_at,
        pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
     [
       sale.id,
       sale.title,
@@ -45,6 +46,7 @@ export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
       sale.stock,
       sale.segments,
       sale.perBuyerLimit,
+      sale.requireToken,
       new Date(sale.startsAt),
       sale.endsAt === undefined ? null : new Date(sale.endsAt),
       sale.payWithinSeconds ?? null,
@@ -113,6 +115,7 @@ function decode(row: RawSale): SaleRow {
       startsAt: row.starts_at.getTime(),
       endsAt: row.ends_at?.getTime(),
       perBuyerLimit: row.per_buyer_limit,
+      requireToken: row.require_token,
       payWithinSeconds: optional(row.pay_within_seconds),
       priceMinor: optional(row.price_minor),
       faceValueMinor: optional(row.face_value_minor),

@@ -14,7 +14,7 @@ const LEASE_S = 3_600;
 const RENEW_EVERY_MS = 300_000;
 const RETRY_RENEWAL_MS = 10_000;
 const REUSE_MARGIN_S = 60;
-const ORDER_ID_KEY_BYTES = 32;
+const SHARED_KEY_BYTES = 32;
 
 export class WorkerLeases {
   readonly numbers: readonly number[];
@@ -111,11 +111,17 @@ export function assertLeased(expiresAtMs: number): void {
   );
 }
 
-/** The key of the order ids, the same for all nodes of this database; made by the first who asks. */
-export async function orderIdKey(db: Database): Promise<Uint8Array> {
-  await db.raw("INSERT INTO settings (name, value) VALUES ('order_id_key', ?) ON CONFLICT DO NOTHING", [
-    randomBytes(ORDER_ID_KEY_BYTES),
+/** The key of the order ids. */
+export function orderIdKey(db: Database): Promise<Uint8Array> {
+  return sharedKey(db, 'order_id_key');
+}
+
+/** A random key of 32 bytes, the same for all nodes of this database; made by the first who asks. */
+export async function sharedKey(db: Database, name: string): Promise<Uint8Array> {
+  await db.raw('INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING', [
+    name,
+    randomBytes(SHARED_KEY_BYTES),
   ]);
-  const [row] = await rows<{ value: Buffer }>(db, "SELECT value FROM settings WHERE name = 'order_id_key'");
+  const [row] = await rows<{ value: Buffer }>(db, 'SELECT value FROM settings WHERE name = ?', [name]);
   return new Uint8Array(row!.value);
 }

@@ -28,6 +28,7 @@ export function aSale(spec: Partial<Sale> = {}): Sale {
     startsAt: Date.UTC(2024, 0, 1),
     endsAt: undefined,
     perBuyerLimit: 1,
+    requireToken: false,
     payWithinSeconds: undefined,
     priceMinor: undefined,
     faceValueMinor: undefined,

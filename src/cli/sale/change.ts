@@ -62,6 +62,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   startsAt: '--starts-at',
   endsAt: '--ends-at',
   segments: '--segments',
+  requireToken: '<on|off>',
   reason: '--reason',
   'X-Operator': '--by',
 };
@@ -133,6 +134,16 @@ const resizeSale = changeCommand({
   change: (_, { segments }) => ({ action: 'resize', segments: numberOrText(segments as string) }),
 });
 
+const requireToken = changeCommand({
+  name: 'require-token <id> <on|off>',
+  summary: 'say whether buyers need a purchase token',
+  examples: ['stockade sale require-token tickets on --reason "programs buy ahead of everybody"'],
+  change: ([word]) => ({
+    action: 'require-token',
+    requireToken: word === 'on' ? true : word === 'off' ? false : word,
+  }),
+});
+
 export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   pauseSale,
   resumeSale,
@@ -141,4 +152,5 @@ export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   withdrawFromSale,
   moveSaleWindow,
   resizeSale,
+  requireToken,
 ];

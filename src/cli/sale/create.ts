@@ -14,6 +14,7 @@ const options = [
   new Option('--starts-at <time>', 'ISO 8601 with zone (default: now)'),
   new Option('--ends-at <time>', 'ISO 8601 with zone (default: no end)'),
   new Option('--per-buyer-limit <n>', 'units that one buyer may hold (default: 1)'),
+  new Option('--require-token', 'sell only to buyers who have a purchase token'),
   new Option('--pay-within-seconds <n>', 'time to pay an order (default: no limit)'),
   new Option('--price-minor <n>', 'price in minor units of the currency, such as cents'),
   new Option('--face-value-minor <n>', 'face value in minor units'),

@@ -42,6 +42,8 @@ function detailText({ action, units, detail }: LedgerEntry): string {
       return windowText(from as Window, to as Window);
     case 'resize':
       return `from ${from} to ${to} segments`;
+    case 'require-token':
+      return to === true ? 'required now' : 'no longer required';
     case 'withdraw':
       return units === -Number(wanted) ? '' : `wanted ${wanted}`;
     case 'top-up':

@@ -33,6 +33,7 @@ export function saleSheet(sale: SaleStatus): string {
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
     ['limit per buyer', sale.perBuyerLimit],
+    ['purchase token', sale.requireToken ? 'required' : undefined],
     ['starts', sale.startsAt],
     ['ends', sale.endsAt ?? 'open end'],
     ['pay within', sale.payWithinSeconds === undefined ? undefined : `${sale.payWithinSeconds} s`],

@@ -13,6 +13,8 @@ export interface Purchase {
    * they came back, is not believed. It has a key.
    */
   readonly retake?: boolean;
+  /** The buyer's leave to buy, where the sale asks for one; missing or `''`: he has sent none. */
+  readonly token?: string;
 }
 
 /** How a purchase ended. Every purchase ends in exactly one of these, before its deadline. */
@@ -26,6 +28,9 @@ export type Outcome =
   | { readonly code: 'ended'; readonly endedAt: number | undefined }
   | { readonly code: 'paused' }
   | { readonly code: 'unknown_sale' }
+  /** The sale asks for a purchase token, and there is none. */
+  | { readonly code: 'token_required' }
+  | { readonly code: 'token_invalid'; readonly reason: TokenFault }
   | { readonly code: 'invalid_request'; readonly detail: string }
   | { readonly code: 'idempotency_mismatch'; readonly orderId: string; readonly quantity: number }
   /** The shop's own check does not let it through. */
@@ -36,5 +41,8 @@ export type Outcome =
   | { readonly code: 'unavailable' }
   /** It may or may not have been taken; the same key, asked again, settles it. */
   | { readonly code: 'unknown' };
+
+/** expired: its time is over. generation: the sale has been built anew since. alien: not for this buyer in this sale. */
+export type TokenFault = 'expired' | 'generation' | 'alien';
 
 export type OutcomeCode = Outcome['code'];

@@ -14,6 +14,8 @@ export interface Sale {
   readonly endsAt: number | undefined;
   /** Units that one buyer may hold, 1 to 1,000. */
   readonly perBuyerLimit: number;
+  /** Whether a purchase needs a purchase token. */
+  readonly requireToken: boolean;
   readonly payWithinSeconds: number | undefined;
   /** Price and face value in the currency's minor unit (cents). */
   readonly priceMinor: number | undefined;

@@ -55,6 +55,8 @@ function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Prom
       return topUp(trx, row, change.units);
     case 'window':
       return setWindow(trx, row, change);
+    case 'require-token':
+      return requireToken(trx, row, change.requireToken);
     case 'resize':
       return resize(trx, row, change.segments);
     default:
@@ -112,6 +114,13 @@ async function setWindow(
     action: 'window',
     detail: { from, to: [iso(startsAt), endsAt === undefined ? null : iso(endsAt)] },
   };
+}
+
+async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to: boolean): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'changed');
+  if (sale.requireToken === to) return undefined;
+  await trx.raw('UPDATE sales SET require_token = ? WHERE id = ?', [to, sale.id]);
+  return { action: 'require-token', detail: { from: sale.requireToken, to } };
 }
 
 /** Only asked for here: the sale has them when its next generation is built. */

@@ -1,0 +1,136 @@
+/** IP addresses as bytes, and as the keys under which a limit counts them. */
+import { isIPv4, isIPv6 } from 'node:net';
+
+const V4_BYTES = 4;
+const V6_BYTES = 16;
+/** An IPv4 address in the place of an IPv6 one: `::ffff:192.0.2.1`. */
+const V4_MAPPED = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
+/** A customer of a provider has a network of this size at least: whoever has one has 2^64 addresses. */
+const V6_COUNTED_BYTES = 8;
+
+/** @returns 4 bytes, or 16 of an address that is no IPv4 address in disguise; `undefined` for what is no address */
+export function parseAddress(text: string): Uint8Array | undefined {
+  if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number);
+  if (isIPv6(text) && !text.includes('%')) return normalised(v6Bytes(text));
+  return undefined;
+}
+
+/** An IPv4 address in an IPv6 one, as sockets that listen on both show it, is the IPv4 address. */
+export function normalised(bytes: Uint8Array): Uint8Array {
+  const isMapped = bytes.length === V6_BYTES && V4_MAPPED.every((byte, i) => bytes[i] === byte);
+  return isMapped ? bytes.slice(V4_MAPPED.length) : bytes;
+}
+
+/** IPv4 addresses are counted one by one, IPv6 addresses by their network of 64 bits. */
+export function addressKey(bytes: Uint8Array): string {
+  return String.fromCharCode(...(bytes.length === V6_BYTES ? bytes.subarray(0, V6_COUNTED_BYTES) : bytes));
+}
+
+function v6Bytes(text: string): Uint8Array {
+  const [before = '', after] = text.split('::') as [string, string?];
+  const head = groups(before);
+  const tail = after === undefined ? [] : groups(after);
+  const bytes = new Uint8Array(V6_BYTES);
+  bytes.set(head);
+  bytes.set(tail, V6_BYTES - tail.length);
+  return bytes;
+}
+
+/** The last group may be an IPv4 address. */
+function groups(text: string): number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (group.includes('.')) return group.split('.').map(Number);
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
+
+/** Addresses that begin with the same bits. */
+interface Network {
+  readonly bytes: Uint8Array;
+  readonly bits: number;
+}
+
+/** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` for what is neither */
+function parseNetwork(text: string): Network | undefined {
+  const [address = '', prefix] = text.split('/', 2) as [string, string?];
+  const bytes = parseAddress(address);
+  if (!bytes || text.split('/').length > 2) return undefined;
+  const most = bytes.length * 8;
+  if (prefix === undefined) return { bytes, bits: most };
+  if (!/^\d{1,3}$/.test(prefix)) return undefined;
+  // `::ffff:10.0.0.0/104` is 10.0.0.0/8.
+  const bits = Number(prefix) - (bytes.length === V4_BYTES && address.includes(':') ? 96 : 0);
+  return bits >= 0 && bits <= most ? { bytes, bits } : undefined;
+}
+
+function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
+  if (address.length !== bytes.length) return false;
+  for (let i = 0, left = bits; left > 0; i++, left -= 8) {
+    const mask = left >= 8 ? 0xff : (0xff << (8 - left)) & 0xff;
+    if ((address[i]! & mask) !== (bytes[i]! & mask)) return false;
+  }
+  return true;
+}
+
+/**
+ * The proxies that stand in front of a node, and whose word on who has asked them is believed: their number, or their
+ * networks.
+ */
+export type TrustedProxies = number | readonly Network[];
+
+const MOST_PROXIES = 16;
+
+export const TRUSTED_PROXIES_FORM = `must be a number of proxies from 1 to ${MOST_PROXIES}, or addresses and networks with commas between them, such as 10.0.0.0/8,2001:db8::/32`;
+
+/** @returns `undefined` if the text names no proxies */
+export function parseTrustedProxies(text: string): TrustedProxies | undefined {
+  if (/^\d{1,2}$/.test(text)) {
+    const count = Number(text);
+    return count >= 1 && count <= MOST_PROXIES ? count : undefined;
+  }
+  const networks = text.split(',').map((part) => parseNetwork(part.trim()));
+  return networks.every((network) => network !== undefined) ? networks : undefined;
+}
+
+export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
+
+/**
+ * The address that a request is counted under: the nearest one that no trusted proxy has. Each proxy writes at the end of
+ * the header who has asked it; what stands before that is hearsay, and may be the client's own invention.
+ *
+ * @param peer who holds the connection
+ * @param forwarded the values of the header, in their order, with commas between them
+ */
+export function clientAddress(
+  peer: Uint8Array,
+  forwarded: string,
+  trusted: TrustedProxies,
+  header: ForwardedHeader,
+): Uint8Array {
+  const hops = forwarded === '' ? [] : forwarded.split(',');
+  let nearest = normalised(peer);
+  for (let passed = 0; passed < MOST_PROXIES; passed++) {
+    if (!isTrusted(trusted, nearest, passed)) break;
+    const hop = hops.pop();
+    const next = hop === undefined ? undefined : addressOf(hop, header);
+    // A proxy that does not say whom it speaks for is itself who asks.
+    if (!next) break;
+    nearest = next;
+  }
+  return nearest;
+}
+
+function isTrusted(trusted: TrustedProxies, address: Uint8Array, passed: number): boolean {
+  if (typeof trusted === 'number') return passed < trusted;
+  return trusted.some((network) => contains(network, address));
+}
+
+/** `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, `2001:db8::1`; in `Forwarded` (RFC 7239) as `for="…"`. */
+function addressOf(hop: string, header: ForwardedHeader): Uint8Array | undefined {
+  const named = header === 'forwarded' ? /(?:^|;)\s*for="?([^";]*)"?/i.exec(hop.trim())?.[1] : hop;
+  const node = named?.trim() ?? '';
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(node)?.[1] ?? /^([\d.]+):\d+$/.exec(node)?.[1] ?? node;
+  return parseAddress(bare);
+}

@@ -1,0 +1,75 @@
+/**
+ * The purchase token: leave to buy, for one buyer in one sale, for a short time and one generation of the sale. Nobody can
+ * have one before the sale's window opens, so that until then there is no address to which a program could send purchases
+ * ahead of everybody else. It is checked without I/O, by any node that has the key.
+ *
+ *   version.generation.expiry.mac     expiry: seconds since the Unix epoch
+ *   mac = HMAC-SHA-256(key, "version generation expiry saleId buyerId"), base64url
+ *
+ * Ids have no spaces, so that no two tokens have the same text. Sale and buyer are not in the token: who sends it says both.
+ */
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+
+const VERSION = 1;
+const FORM = /^1\.(\d{1,10})\.(\d{1,10})\.([A-Za-z0-9_-]{43})$/;
+
+/**
+ * genuine: made by this shop for this buyer and sale, and valid. expired, generation: the same, but its time is over, or the
+ * sale has been built anew since. alien: none of ours, or for another buyer or sale.
+ */
+export type TokenVerdict = 'genuine' | 'expired' | 'generation' | 'alien';
+
+export interface TokenHolder {
+  readonly saleId: string;
+  readonly buyerId: string;
+}
+
+export interface PurchaseTokenSettings {
+  /** Signs with the first, accepts all: while keys are changed there are two. */
+  readonly keys: readonly Uint8Array[];
+  readonly ttlSeconds: number;
+}
+
+export class PurchaseTokens {
+  readonly #keys: readonly KeyObject[];
+  readonly #ttlSeconds: number;
+  readonly #now: () => number;
+
+  /** @param now milliseconds since the Unix epoch */
+  constructor({ keys, ttlSeconds }: PurchaseTokenSettings, now: () => number = Date.now) {
+    this.#keys = keys.map((key) => createSecretKey(key));
+    this.#ttlSeconds = ttlSeconds;
+    this.#now = now;
+  }
+
+  issue(holder: TokenHolder, generation: number): { readonly token: string; readonly expiresAtMs: number } {
+    const expiry = Math.floor(this.#now() / 1_000) + this.#ttlSeconds;
+    const mac = this.#mac(this.#keys[0]!, holder, generation, expiry);
+    return { token: `${VERSION}.${generation}.${expiry}.${mac}`, expiresAtMs: expiry * 1_000 };
+  }
+
+  /**
+   * @param generation of the sale as it is known here. A token of a later one is valid: another node has heard of it first
+   */
+  check(token: string, holder: TokenHolder, generation: number): TokenVerdict {
+    const parts = FORM.exec(token);
+    if (!parts) return 'alien';
+    const [made, expiry] = [Number(parts[1]), Number(parts[2])];
+    if (!this.#isOurs(holder, made, expiry, parts[3]!)) return 'alien';
+    if (this.#now() >= expiry * 1_000) return 'expired';
+    return made < generation ? 'generation' : 'genuine';
+  }
+
+  #isOurs(holder: TokenHolder, generation: number, expiry: number, mac: string): boolean {
+    const given = Buffer.from(mac);
+    return this.#keys.some((key) =>
+      timingSafeEqual(given, Buffer.from(this.#mac(key, holder, generation, expiry))),
+    );
+  }
+
+  #mac(key: KeyObject, { saleId, buyerId }: TokenHolder, generation: number, expiry: number): string {
+    return createHmac('sha256', key)
+      .update(`${VERSION} ${generation} ${expiry} ${saleId} ${buyerId}`)
+      .digest('base64url');
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * `POST /v1/sales/{saleId}/tokens`: a purchase token, for who has solved the challenge if there is one.
+ *
+ *   buyer known -> sale there -> window open? -> challenge: asked, or its answer checked -> token
+ *
+ * Before the window opens nobody gets one. After that anybody may who can solve the challenge, also when the sale is sold
+ * out, paused or over: a purchase that is repeated to learn how it ended needs one too.
+ */
+import type { ChallengeDesk, ChallengeReply } from '../admission/challenge.ts';
+import type { PurchaseTokens } from '../admission/purchase-token.ts';
+import type { SaleRecord } from '../engine/contract.ts';
+import { StockadeError } from '../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { within } from '../engine/within.ts';
+import type { Body, Handler, Observer } from './exchange.ts';
+import { type Authenticate, refusal } from './identity.ts';
+import { json, type ProblemCode, problem, type Reply } from './problem.ts';
+
+export interface TokenHost extends Observer {
+  readonly authenticate: Authenticate;
+  readonly tokens: PurchaseTokens;
+  /** Missing: whoever asks gets a token. */
+  readonly challenge: ChallengeDesk | undefined;
+  /** As this node knows it. */
+  readRecord(saleId: string): Promise<SaleRecord | undefined>;
+  readonly readDeadlineMs: number;
+  /** Called with how each request for a token has ended. */
+  tokenAnswered(outcome: TokenOutcome): void;
+}
+
+export type TokenOutcome = ProblemCode | 'issued';
+
+/** Answers of captchas are longer than orders. */
+const MAX_ANSWER_BYTES = 16_384;
+const UNREADABLE = { detail: 'The sale can’t be read now. Ask again.' };
+
+export function tokenRoute(host: TokenHost): Handler {
+  return (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const identity = host.authenticate(request);
+    exchange.readBody(async (body) => {
+      const { outcome, reply } = await answerTo(host, saleId, await identity, body);
+      exchange.reply(reply);
+      host.tokenAnswered(outcome);
+    }, MAX_ANSWER_BYTES);
+  };
+}
+
+interface Answer {
+  readonly outcome: TokenOutcome;
+  readonly reply: Reply;
+}
+
+async function answerTo(
+  host: TokenHost,
+  saleId: string,
+  who: Awaited<ReturnType<Authenticate>>,
+  body: Body,
+): Promise<Answer> {
+  if ('refused' in body) return { outcome: body.code, reply: body.refused };
+  if (!('buyerId' in who)) {
+    const { code, reply } = refusal(who);
+    return { outcome: code, reply };
+  }
+  const asked = parseAnswer(body.text);
+  if (typeof asked === 'string') return problemOf('invalid_request', { detail: asked });
+  const record = await read(host, saleId);
+  if (record === 'unreadable') return problemOf('unavailable', UNREADABLE);
+  if (!record) return problemOf('unknown_sale');
+  const { startsAt } = record.sale;
+  if (Date.now() < startsAt) {
+    return problemOf('not_started', { startsAt: new Date(startsAt).toISOString() });
+  }
+  const holder = { saleId, buyerId: who.buyerId };
+  const barred = await challenged(host, holder, asked);
+  if (barred) return barred;
+  const { token, expiresAtMs } = host.tokens.issue(holder, record.generation);
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  return { outcome: 'issued', reply: json(201, { token, saleId, expiresAt }) };
+}
+
+async function read(host: TokenHost, saleId: string): Promise<SaleRecord | undefined | 'unreadable'> {
+  if (!SALE_ID_PATTERN.test(saleId)) return undefined;
+  try {
+    return await within(host.readDeadlineMs, host.readRecord(saleId));
+  } catch (error) {
+    if (!(error instanceof StockadeError)) host.fault(error);
+    return 'unreadable';
+  }
+}
+
+/** @returns the answer to who has not passed */
+async function challenged(
+  { challenge: desk }: TokenHost,
+  holder: { readonly saleId: string; readonly buyerId: string },
+  { answer }: Asked,
+): Promise<Answer | undefined> {
+  if (!desk) return undefined;
+  const reply = answer === undefined ? await desk.issue(holder) : await desk.verify(answer, holder);
+  return barredBy(reply);
+}
+
+function barredBy(reply: ChallengeReply): Answer | undefined {
+  switch (reply.kind) {
+    case 'passed':
+      return undefined;
+    case 'asked':
+      return problemOf('challenge_required', {
+        detail: 'Solve the challenge and send the solution as `answer`.',
+        challenge: reply.challenge,
+      });
+    case 'failed':
+      return problemOf('challenge_failed', { detail: 'Ask without `answer` for another challenge.' });
+    case 'busy':
+      return problemOf('busy', { detail: 'Too many challenges are being checked. Ask again.' });
+    case 'broken':
+      return problemOf('unavailable', { detail: 'The challenge can’t be checked now. Ask again.' });
+  }
+}
+
+function problemOf(code: ProblemCode, more: Readonly<Record<string, unknown>> = {}): Answer {
+  return { outcome: code, reply: problem(code, more) };
+}
+
+interface Asked {
+  /** The client's answer to the challenge; `undefined`: it asks for one. */
+  readonly answer: unknown;
+}
+
+/** @returns what is wrong, as text */
+function parseAnswer(text: string): Asked | string {
+  if (text === '') return { answer: undefined };
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return 'the body is not JSON';
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return 'the body must be a JSON object';
+  const unknown = Object.keys(body).find((name) => name !== 'answer');
+  if (unknown !== undefined)
+    return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a token`;
+  return { answer: (body as { answer?: unknown }).answer };
+}

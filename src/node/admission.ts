@@ -1,0 +1,99 @@
+/** Who is let in: the parts of src/admission/ put together, for a node and then for each of its workers. */
+import { randomBytes } from 'node:crypto';
+import { type ForwardedHeader, parseTrustedProxies } from '../admission/addresses.ts';
+import { ChallengeDesk } from '../admission/challenge.ts';
+import { HASH_KEY_BYTES } from '../admission/keyed-hash.ts';
+import { type PurchaseTokenSettings, PurchaseTokens } from '../admission/purchase-token.ts';
+import { RateLimiter, rateTable, type SharedRates } from '../admission/rate-limiter.ts';
+import { parseRatePolicy, type RatePolicy } from '../admission/rate-policy.ts';
+import type { Config } from '../config/config.ts';
+import { type Limit, RateLimits } from '../http/rate-limits.ts';
+import type { TokenOutcome } from '../http/token-route.ts';
+import type { Database } from '../sync/database.ts';
+import { sharedKey } from '../sync/worker-leases.ts';
+import { type ChallengeSettings, loadChallenge } from './challenge-module.ts';
+
+interface SharedLimit extends SharedRates {
+  readonly policy: RatePolicy;
+}
+
+/** Crosses a thread boundary, so plain values only; the tables are shared, not copied. */
+export interface AdmissionSettings {
+  readonly buyer: SharedLimit | undefined;
+  readonly address: SharedLimit | undefined;
+  readonly trustedProxies: string | undefined;
+  readonly forwardedHeader: ForwardedHeader;
+  readonly tokens: PurchaseTokenSettings;
+  readonly challenge: ChallengeSettings | undefined;
+  readonly challengeDeadlineMs: number;
+}
+
+/** One for all workers of a node. */
+export async function admissionSettings(config: Config, db: Database): Promise<AdmissionSettings> {
+  const { challenge, challengeBits, rateLimitKeys } = config;
+  return {
+    buyer: sharedLimit(config.rateLimitBuyer, rateLimitKeys),
+    address: sharedLimit(config.rateLimitAddress, rateLimitKeys),
+    trustedProxies: config.trustedProxies,
+    forwardedHeader: config.forwardedHeader,
+    tokens: { keys: await tokenKeys(config, db), ttlSeconds: config.purchaseTokenTtlSeconds },
+    challenge: challenge === undefined ? undefined : { challenge, challengeBits },
+    challengeDeadlineMs: config.requestDeadlineMs,
+  };
+}
+
+function sharedLimit(policy: string | undefined, keys: number): SharedLimit | undefined {
+  if (policy === undefined) return undefined;
+  return { policy: parseRatePolicy(policy)!, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
+}
+
+async function tokenKeys(config: Config, db: Database): Promise<Uint8Array[]> {
+  const { purchaseTokenSecret, purchaseTokenOtherSecret } = config;
+  if (!purchaseTokenSecret) return [await sharedKey(db, 'purchase_token_key')];
+  return [purchaseTokenSecret, purchaseTokenOtherSecret].flatMap((secret) =>
+    secret ? [new TextEncoder().encode(secret.reveal())] : [],
+  );
+}
+
+/** What a worker lets in. */
+export interface Admission {
+  readonly limits: RateLimits;
+  readonly tokens: PurchaseTokens;
+  readonly challenge: ChallengeDesk | undefined;
+}
+
+/** @param fault told why the challenge gave no answer @throws StockadeError if the challenge can't be loaded */
+export async function openAdmission(
+  settings: AdmissionSettings,
+  fault: (error: unknown) => void,
+): Promise<Admission> {
+  const { trustedProxies, forwardedHeader, tokens, challenge, challengeDeadlineMs } = settings;
+  const loaded = challenge && (await loadChallenge(challenge, tokens.keys[0]!));
+  return {
+    limits: new RateLimits({
+      buyer: limit(settings.buyer),
+      address: limit(settings.address),
+      trustedProxies: trustedProxies === undefined ? undefined : parseTrustedProxies(trustedProxies),
+      forwardedHeader,
+    }),
+    tokens: new PurchaseTokens(tokens),
+    challenge: loaded && new ChallengeDesk(loaded, challengeDeadlineMs, fault),
+  };
+}
+
+function limit(shared: SharedLimit | undefined): Limit | undefined {
+  return shared && { limiter: new RateLimiter(shared.policy, shared), policy: shared.policy };
+}
+
+/** How requests for purchase tokens have ended, by outcome. */
+export class TokenCounts {
+  readonly #counts = new Map<string, number>();
+
+  answered(outcome: TokenOutcome): void {
+    this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + 1);
+  }
+
+  data(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+}
