@@ -10,6 +10,7 @@ import type {
   Rejection,
   Sale,
   SaleState,
+  TokenFault,
 } from '../../src/engine/contract.ts';
 import type { Directory, SaleView } from '../../src/engine/directory.ts';
 import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
@@ -347,6 +348,97 @@ describe('a late payment that takes its units anew', () => {
     const bought = buy(retake);
     await settledTurns();
     expect([codes(bought), takes.asks]).toEqual([[code], []]);
+  });
+});
+
+describe('a sale that requires a token', () => {
+  const ALL_FAULTS: TokenFault[] = ['expired', 'generation', 'alien'];
+
+  /** Tokens say themselves what is wrong with them. */
+  const checkToken = vi.fn(({ token }: Purchase) => ALL_FAULTS.find((fault) => fault === token));
+
+  beforeEach(async () => {
+    checkToken.mockClear();
+    await start({ durable: true }, { checkToken });
+    learn({ requireToken: true });
+  });
+
+  it('is asked of by who has one', async () => {
+    const anna = buy({ token: 'good' });
+    expect((await takes.next()).buyers).toEqual(['anna']);
+    expect(codes(anna)).toEqual(['waits']);
+    expect(checkToken).toHaveBeenCalledExactlyOnceWith(anna.purchase, 1);
+  });
+
+  it.each(['', 'click'])(
+    'refuses at once who has none or a made-up one, and reads nothing (key %j)',
+    (key) => {
+      const bought = [buy({ key }), buy({ key, token: '' }), buy({ key, token: 'alien' })];
+      expect(codes(...bought)).toEqual(['token_required', 'token_required', 'token_invalid']);
+      expect([takes.asks, recalls]).toEqual([[], []]);
+    },
+  );
+
+  it('refuses at once whose token was good, if no key names an order', () => {
+    expect(ALL_FAULTS.map((token) => buy({ token }).told)).toEqual(
+      ALL_FAULTS.map((reason) => [{ code: 'token_invalid', reason }]),
+    );
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it.each(['expired', 'generation'])('tells of the order of a key to whose token is %s', async (token) => {
+    remember(5, anOrder());
+    const repeated = buy({ key: 'click', token });
+    const another = buy({ key: 'other', token });
+    await settledTurns();
+    expect(repeated.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    expect(another.told).toEqual([{ code: 'token_invalid', reason: token }]);
+    expect(takes.asks).toEqual([]);
+  });
+
+  it('says that it is sold out or over before it asks for a token', () => {
+    board.close(SLOT, 1, monotonicMs());
+    expect(codes(buy())).toEqual(['sold_out']);
+    learn({ requireToken: true }, 'closed');
+    expect(codes(buy({ token: 'alien' }))).toEqual(['sold_out']);
+    expect(codes(buy({ token: 'alien', key: 'click' }))).toEqual(['token_invalid']);
+    expect(recalls).toEqual([]);
+  });
+
+  it('takes the units of a late payment without one', async () => {
+    buy({ key: 'retake:900', retake: true });
+    await takes.next();
+    expect(checkToken).not.toHaveBeenCalled();
+  });
+
+  it('asks for it also when this worker has yet to read the sale', async () => {
+    await start({ durable: true }, { checkToken });
+    expect(engine.asksForToken('sale')).toBe(true);
+    view = viewOf({ requireToken: true }, 'open', 3);
+    const bought = [
+      buy({ buyerId: 'bob' }),
+      buy({ token: 'expired' }),
+      buy({ buyerId: 'cleo', token: 'good' }),
+    ];
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codes(...bought)).toEqual(['token_required', 'token_invalid', 'waits']);
+    expect(checkToken).toHaveBeenLastCalledWith(bought[2]!.purchase, 3);
+    expect(engine.asksForToken('sale')).toBe(true);
+    learn({ requireToken: false }, 'open', 3);
+    expect(engine.asksForToken('sale')).toBe(false);
+  });
+
+  it('serves in the next generation whom it had let in, and bars whom it had barred', async () => {
+    const anna = buy({ token: 'good' });
+    await (await takes.next()).refuse('stale');
+    const bob = buy({ buyerId: 'bob', token: 'expired', key: 'click' });
+    await settledTurns();
+    expect(codes(anna, bob)).toEqual(['waits', 'waits']);
+    learn({ requireToken: true }, 'open', 2);
+    expect((await takes.next()).buyers).toEqual(['anna']);
+    await settledTurns();
+    expect(codes(anna, bob)).toEqual(['waits', 'token_invalid']);
+    expect(takes.asks).toHaveLength(2);
   });
 });
 
