@@ -79,6 +79,7 @@ onEachBackend((stage) => {
         ...{
           priceMinor: 1990,
           currency: 'EUR',
+          requireToken: true,
           metadata: { hall: 7, tags: ['a', 'b'], nested: { ok: true } },
         },
       };

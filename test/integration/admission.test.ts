@@ -12,6 +12,8 @@ import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { expectSold, onEachStore, redisAndPostgres } from './stores.ts';
 
 const HOUR_MS = 3_600_000;
+/** Each worker hears by itself of a sale that has changed. */
+const ONE_WORKER = { WORKERS: '1' };
 const SOLVER = fileURLToPath(new URL('../../docs/examples/solve-pow.mjs', import.meta.url));
 
 const askToken = (node: TestNode, saleId: string, buyer: string, body?: unknown): Promise<Answer> =>
@@ -157,10 +159,13 @@ onEachStore((stage) => {
     await tokenOf(node, id, 'ann');
     expect(await metric(node, issued)).toBe(before + 1);
   });
-});
+}, ONE_WORKER);
 
 test('a token ends, and a repeated purchase is answered all the same', async () => {
-  await using node = await startTestNode({ env: { PURCHASE_TOKEN_TTL_SECONDS: '1' } });
+  await using node = await startTestNode({
+    ...(await redisAndPostgres()),
+    env: { PURCHASE_TOKEN_TTL_SECONDS: '1' },
+  });
   await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
   // What is left of the second in which it is made may be too short to buy in.
   let token = '';
@@ -244,7 +249,10 @@ describe('rate limits', () => {
   });
 
   test('an address is refused before anything else is looked at, at all routes but the operators’', async () => {
-    await using node = await startTestNode({ env: { RATE_LIMIT_ADDRESS: '3/86400' } });
+    await using node = await startTestNode({
+      ...(await redisAndPostgres()),
+      env: { RATE_LIMIT_ADDRESS: '3/86400' },
+    });
     await node.ops.create({ id: 'tickets', stock: 100, segments: 2 });
     expect(await node.buy('tickets', 'ann')).toMatchObject({ status: 201 });
     expect((await node.request('/v1/sales/tickets')).status).toBe(200);
@@ -263,7 +271,7 @@ describe('rate limits', () => {
 
   test('behind a proxy an address is what the proxy has written last', async () => {
     const env = { RATE_LIMIT_ADDRESS: '1/86400', TRUSTED_PROXIES: '127.0.0.0/8' };
-    await using node = await startTestNode({ env });
+    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const look = async (...forwarded: string[]) => {
       using connection = await RawConnection.open(node.publicUrl);
       const lines = forwarded.map((value) => `X-Forwarded-For: ${value}\r\n`).join('');
@@ -291,7 +299,10 @@ describe('a challenge', () => {
     });
 
   test('of proof of work is solved by the example, and a token is the prize', async () => {
-    await using node = await startTestNode({ env: { CHALLENGE: 'pow', CHALLENGE_BITS: '10' } });
+    await using node = await startTestNode({
+      ...(await redisAndPostgres()),
+      env: { CHALLENGE: 'pow', CHALLENGE_BITS: '10' },
+    });
     await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
     const asked = await askToken(node, 'tickets', 'ann');
     expect(asked).toMatchObject({
@@ -323,7 +334,10 @@ describe('a challenge', () => {
            return answer === 'human';
          }`,
       );
-      await using node = await startTestNode({ env: { CHALLENGE, REQUEST_DEADLINE_MS: '600' } });
+      await using node = await startTestNode({
+        ...(await redisAndPostgres()),
+        env: { CHALLENGE, REQUEST_DEADLINE_MS: '600' },
+      });
       await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
       expect((await askToken(node, 'tickets', 'ann')).body).toMatchObject({
         code: 'challenge_required',
@@ -348,7 +362,9 @@ describe('a challenge', () => {
     try {
       const CHALLENGE = join(folder, 'captcha.mjs');
       if (source !== undefined) await writeFile(CHALLENGE, source);
-      await expect(startTestNode({ env: { CHALLENGE } })).rejects.toThrow(message);
+      await expect(startTestNode({ ...(await redisAndPostgres()), env: { CHALLENGE } })).rejects.toThrow(
+        message,
+      );
     } finally {
       await rm(folder, { recursive: true });
     }

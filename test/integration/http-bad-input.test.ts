@@ -330,6 +330,7 @@ onEachStore((stage) => {
 
     test.each([
       ['/v1/sales/a/orders', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
+      ['/v1/sales/a/tokens', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
       ['/v1/sales/a', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/orders/1', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/orders/1/pay', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
@@ -529,6 +530,7 @@ onEachStore((stage) => {
       ['endsAt', '2020-01-01T00:00:00Z'],
       ['endsAt', '2030-01-01T00:00:00'],
       ['payWithinSeconds', 0],
+      ['requireToken', 'yes'],
       ['priceMinor', -1],
       ['priceMinor', 9.99],
       ['currency', 'euro'],
