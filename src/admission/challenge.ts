@@ -55,6 +55,8 @@ export class ChallengeDesk {
   issue(holder: Holder): Promise<ChallengeReply> {
     return this.#call(holder, async (context) => {
       const challenge = await this.#challenge.issue(context);
+      // What JSON can't hold is a fault of the challenge, and not of who writes the answer.
+      JSON.stringify(challenge);
       return { kind: 'asked', challenge };
     });
   }

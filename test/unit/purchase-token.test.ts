@@ -155,6 +155,12 @@ describe('a challenge', () => {
     expect(faults).toMatchObject([{ code: 'challenge_broken', cause: { message: 'no captcha' } }]);
   });
 
+  test('that JSON can’t hold is broken', async () => {
+    const { desk, faults } = deskOf({ issue: () => ({ amount: 1n }) });
+    expect(await desk.issue(ANN)).toEqual({ kind: 'broken' });
+    expect(faults).toHaveLength(1);
+  });
+
   test('that hangs is given up, and told so', async () => {
     let signal: AbortSignal | undefined;
     const verify: Challenge['verify'] = (_, context) => {
