@@ -1,10 +1,9 @@
 import * as uWS from 'uWebSockets.js';
-import { Router, Traffic } from './exchange.ts';
+import { type Gate, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { type OrderChangeHost, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
-import type { RateLimits } from './rate-limits.ts';
 import { type SaleHost, saleRoute } from './sale-route.ts';
 
 import { type TokenHost, tokenRoute } from './token-route.ts';
@@ -12,13 +11,13 @@ import { type TokenHost, tokenRoute } from './token-route.ts';
 export type PublicHost = PurchaseHost &
   SaleHost &
   OrderChangeHost &
-  TokenHost & { readonly limits: RateLimits };
+  TokenHost & { readonly gate: Gate | undefined };
 
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {
   const app = uWS.App();
   const traffic = new Traffic();
-  new Router(app, host, traffic, host.limits.gate)
+  new Router(app, host, traffic, host.gate)
     .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(host))
     .route('get', '/v1/sales/:saleId', saleRoute(host))

@@ -133,7 +133,7 @@ class Refusals {
       'Nothing was done. Ask again after Retry-After.';
     return problem(
       'rate_limited',
-      { detail, limit: this.#kind },
+      { detail, limitOf: this.#kind },
       {
         'retry-after': String(waitS),
         'ratelimit-policy': `"${this.#kind}";q=${burst};w=${windowS}`,

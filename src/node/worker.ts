@@ -125,7 +125,7 @@ export async function startWorker({
   const listener = await servePublic(
     {
       authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
-      limits,
+      gate: limits.gate,
       buy: (purchase, done) => engine.buy(purchase, done),
       asksForToken: (saleId) => engine.asksForToken(saleId),
       tokens,

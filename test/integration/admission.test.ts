@@ -231,7 +231,7 @@ describe('rate limits', () => {
     expect(refused).toMatchObject({
       status: 429,
       headers: { 'content-type': 'application/problem+json' },
-      body: { title: 'Too many requests', limit: 'buyer' },
+      body: { title: 'Too many requests', limitOf: 'buyer' },
     });
     expect(refused.headers['ratelimit-policy']).toBe('"buyer";q=20;w=86400');
     const waitS = Number(refused.headers['retry-after']);
@@ -257,7 +257,7 @@ describe('rate limits', () => {
     expect(await node.buy('tickets', 'ann')).toMatchObject({ status: 201 });
     expect((await node.request('/v1/sales/tickets')).status).toBe(200);
     expect(await node.buy('tickets', '')).toMatchObject({ status: 401 });
-    const limited = { status: 429, code: 'rate_limited', body: { limit: 'address' } };
+    const limited = { status: 429, code: 'rate_limited', body: { limitOf: 'address' } };
     expect(await node.buy('tickets', 'bob')).toMatchObject(limited);
     expect(await node.buy('tickets', '')).toMatchObject(limited);
     expect(await node.request('/v1/sales/tickets')).toMatchObject(limited);

@@ -37,11 +37,15 @@ function decodeSale(saleId: string, definition: string): Sale {
 /** What a node counts on when it sells. */
 function isSale(value: unknown, saleId: string): value is Sale {
   if (typeof value !== 'object' || value === null) return false;
-  const { id, segments, perBuyerLimit, startsAt, endsAt } = value as { [K in keyof Sale]?: unknown };
+  const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt } = value as {
+    [K in keyof Sale]?: unknown;
+  };
   return (
     id === saleId &&
     isWhole(segments, MAX_SEGMENTS) &&
     isWhole(perBuyerLimit, MAX_PER_BUYER_LIMIT) &&
+    // Missing in records from before there were tokens.
+    (requireToken === undefined || typeof requireToken === 'boolean') &&
     isTime(startsAt) &&
     (endsAt === undefined || isTime(endsAt))
   );
