@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeyedHash } from '../../src/admission/keyed-hash.ts';
 import { RateLimiter, rateTable } from '../../src/admission/rate-limiter.ts';
 import { parseRatePolicy, type RatePolicy } from '../../src/admission/rate-policy.ts';
@@ -168,6 +168,59 @@ describe('the table', () => {
     [1_025, 2_048],
   ])('for %i keys has %i cells', (keys, cells) => {
     expect(rateTable(keys).byteLength).toBe(cells * 8);
+  });
+});
+
+describe('two threads that meet', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  /** Lets another thread do its work just before the next compare-and-swap of this one. */
+  function before(work: () => void): void {
+    const { compareExchange } = Atomics;
+    const spy = vi.spyOn(Atomics, 'compareExchange');
+    spy.mockImplementationOnce((...args: Parameters<typeof compareExchange>) => {
+      spy.mockRestore();
+      work();
+      return compareExchange(...args);
+    });
+  }
+
+  function pair(text: string, keys?: number) {
+    const { limiter: one, shared, policy, clock } = limiter(text, keys === undefined ? {} : { keys });
+    return { one, other: new RateLimiter(policy, shared, clock.now), clock };
+  }
+
+  test('at one key count both', () => {
+    const { one, other } = pair('3/60');
+    admitted(one, 1);
+    before(() => expect(other.admit('ann')).toBe(0));
+    expect(one.admit('ann')).toBe(0);
+    expect([one, other].map((limited) => limited.admit('ann') > 0)).toEqual([true, true]);
+  });
+
+  test('at the last request of a burst let one of them in', () => {
+    const { one, other } = pair('2/60');
+    admitted(one, 1);
+    before(() => expect(other.admit('ann')).toBe(0));
+    expect(one.admit('ann')).toBeGreaterThan(0);
+  });
+
+  test('at an empty cell both get in, and the next one is refused', () => {
+    const { one, other } = pair('1/60');
+    before(() => expect(other.admit('bob')).toBe(0));
+    expect(one.admit('ann')).toBe(0);
+    expect(one.admit('ann')).toBeGreaterThan(0);
+  });
+
+  test('at a full set let both newcomers in, and know them afterwards', () => {
+    const { one, other, clock } = pair('1/60', 8);
+    for (let i = 0; i < 8; i++) {
+      one.admit(`buyer-${i}`);
+      clock.ms += 1_000;
+    }
+    before(() => expect(other.admit('bob')).toBe(0));
+    expect(one.admit('ann')).toBe(0);
+    expect(['ann', 'bob'].map((name) => one.admit(name) > 0)).toEqual([true, true]);
   });
 });
 
