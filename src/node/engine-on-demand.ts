@@ -43,7 +43,7 @@ async function startEngine(stores: Stores, config: Config, releasers: Releasers)
     board,
     worker,
     nextOrderId: () => {
-      assertLeased(leases.expiresAtMs);
+      assertLeased(leases.end);
       return ids.next();
     },
     requestDeadlineMs: config.requestDeadlineMs,

@@ -14,13 +14,14 @@ import type { SaleOperations } from '../sync/operations.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { readSale } from '../sync/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
-import { orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { type LeaseEnd, orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { type AdmissionSettings, admissionSettings } from './admission.ts';
 import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
 import { crowdWatch } from './crowd.ts';
 import { startEventRelay } from './event-relay.ts';
+import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { lostOrderNames } from './lost-order-names.ts';
@@ -51,7 +52,7 @@ export interface RunningNode {
   stop(): Promise<void>;
 }
 
-/** @throws the stores' errors, or StockadeError `port_in_use`, `data_dir_in_use`, `no_worker_numbers` */
+/** @throws the stores' errors, ConfigError if Redis may evict keys, or StockadeError `port_in_use`, `data_dir_in_use`, `no_worker_numbers` */
 export async function startNode(config: Config, log: Log): Promise<RunningNode> {
   const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
@@ -64,22 +65,23 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
 
 async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
   const stores = await openStores(config, releasers);
-  for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
-
+  const workers: RunningWorker[] = [];
   const board = new Board(BOARD_SALES);
   const directory = new SaleDirectory(
     stores.backend,
     board,
     async (saleId) => (await readSale(stores.db, saleId)) !== undefined,
   );
-  const workers: RunningWorker[] = [];
-  const ports: Port[] = [];
   const metrics = new NodeMetrics({
     board,
     backend: stores.backend,
     views: directory.views,
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
+  await keepFromEviction({ config, log, registry: metrics.registry }, releasers);
+  for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
+
+  const ports: Port[] = [];
   if (config.sync) {
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics.registry);
@@ -161,7 +163,7 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
   const failures: Promise<Error>[] = [];
   const port = await claimPort(config.host, config.port);
   for (const worker of leases.numbers) {
-    const settings = workerSettings(config, port, worker, leases.expiresAtMs, shared);
+    const settings = workerSettings(config, port, worker, leases.end, shared);
     if (config.redisUrl) {
       const thread = await inThread(parts, settings);
       workers.push(thread);
@@ -169,8 +171,8 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     } else workers.push(await startWorker({ ...parts, ...stores, settings }));
     ports.push(workers.at(-1)!);
   }
-  leases.onRenewed((expiresAtMs) => {
-    for (const worker of workers) worker.renewed(expiresAtMs);
+  leases.onRenewed((leaseEnd) => {
+    for (const worker of workers) worker.renewed(leaseEnd);
   });
   return failures;
 }
@@ -199,7 +201,7 @@ function workerSettings(
   config: Config,
   port: number,
   worker: number,
-  leaseExpiresAtMs: number,
+  leaseEnd: LeaseEnd,
   shared: { readonly orderIdKey: Uint8Array; readonly admission: AdmissionSettings },
 ): WorkerSettings {
   const jwt = config.buyerAuth === 'jwt';
@@ -219,7 +221,7 @@ function workerSettings(
     laneCapacity: config.laneCapacity,
     shutdownGraceMs: config.shutdownGraceMs,
     worker,
-    leaseExpiresAtMs,
+    leaseEnd,
     ...shared,
   };
 }

@@ -5,6 +5,7 @@ import { migrate } from '../sync/migrate.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
 import { startEventRelay } from './event-relay.ts';
+import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
 import type { Log } from './log.ts';
 import { openOpsPort } from './ops-port.ts';
@@ -21,13 +22,14 @@ export interface RunningSyncProcess {
   stop(): Promise<void>;
 }
 
-/** @throws the stores' errors if they can't be reached, or StockadeError `port_in_use` */
+/** @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, or StockadeError `port_in_use` */
 export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
   const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
     const stores = await openStores(config, releasers);
-    for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
     const metrics = new Registry();
+    await keepFromEviction({ config, log, registry: metrics }, releasers);
+    for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics);
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;

@@ -66,7 +66,7 @@ export async function startThread(
     buy: (purchase) => calls.call('buy', purchase),
     metrics: () => calls.call<WorkerMetrics>('metrics'),
     busyShare: busyShareOf(thread.performance),
-    renewed: (expiresAtMs) => void calls.call('renewed', expiresAtMs).catch(() => {}),
+    renewed: (leaseEnd) => void calls.call('renewed', leaseEnd).catch(() => {}),
     stopListening: () => calls.call<void>('stopListening').catch(() => {}),
     async stop() {
       stopping = true;

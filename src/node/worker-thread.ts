@@ -7,6 +7,7 @@ import type { Backend, Purchase } from '../engine/contract.ts';
 import type { SaleView } from '../engine/directory.ts';
 import type { TakenOrder } from '../engine/taken-orders.ts';
 import { openDatabase } from '../sync/database.ts';
+import type { LeaseEnd } from '../sync/worker-leases.ts';
 import { DirectoryLink } from './directory-link.ts';
 import { createLog } from './log.ts';
 import { openEngineBackend } from './open-engine-backend.ts';
@@ -33,7 +34,7 @@ const calls = new PortCalls(parentPort!, {
   metrics: () => worker!.metrics(),
   notReady: () => worker!.notReady(),
   buy: (purchase: Purchase) => worker!.buy(purchase),
-  renewed: (expiresAtMs: number) => worker!.renewed(expiresAtMs),
+  renewed: (leaseEnd: LeaseEnd) => worker!.renewed(leaseEnd),
   changed: (view: SaleView) => directory.changed(view),
   stopListening: () => worker!.stopListening(),
   stop: () => stop(),

@@ -20,7 +20,7 @@ import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
 import { readOrder, readRecentSaleIds } from '../sync/orders/order-reader.ts';
 import { OrderService } from '../sync/orders/order-service.ts';
-import { assertLeased } from '../sync/worker-leases.ts';
+import { assertLeased, isLeased, type LeaseEnd } from '../sync/worker-leases.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
@@ -36,7 +36,7 @@ export interface WorkerSettings {
   readonly shutdownGraceMs: number;
   readonly worker: number;
   readonly orderIdKey: Uint8Array;
-  readonly leaseExpiresAtMs: number;
+  readonly leaseEnd: LeaseEnd;
   readonly admission: AdmissionSettings;
 }
 
@@ -72,7 +72,7 @@ export interface RunningWorker {
   /** Share of the time since the last call, 0 to 1, in which its thread was busy. */
   busyShare(): number;
   /** The worker's number was renewed. */
-  renewed(expiresAtMs: number): void;
+  renewed(leaseEnd: LeaseEnd): void;
   /** No new connections; to be called on all workers of a port before one of them is stopped (http/listener.ts). */
   stopListening(): Promise<void>;
   /** Answers what has come, then lets go of everything. */
@@ -97,7 +97,7 @@ export async function startWorker({
   const { limits, tokens, challenge } = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'buyers get no purchase tokens'),
   );
-  let { leaseExpiresAtMs } = settings;
+  let { leaseEnd } = settings;
   const counted = countRefills(backend);
   const engine = await Engine.start({
     backend: counted.backend,
@@ -105,7 +105,7 @@ export async function startWorker({
     board,
     worker: settings.worker,
     nextOrderId: () => {
-      assertLeased(leaseExpiresAtMs);
+      assertLeased(leaseEnd);
       return ids.next();
     },
     requestDeadlineMs: settings.requestDeadlineMs,
@@ -154,7 +154,7 @@ export async function startWorker({
     port: listener.port,
     async notReady() {
       if (!backend.takes.ready) return 'has no connection to Redis';
-      return Date.now() < leaseExpiresAtMs ? undefined : 'could not renew the lease of its number';
+      return isLeased(leaseEnd) ? undefined : 'could not renew the lease of its number';
     },
     busyShare: busyShareOf(performance),
     buy,
@@ -165,8 +165,8 @@ export async function startWorker({
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
     }),
-    renewed(expiresAtMs) {
-      leaseExpiresAtMs = expiresAtMs;
+    renewed(end) {
+      leaseEnd = end;
     },
     async stopListening() {
       listener.stopListening();

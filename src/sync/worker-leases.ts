@@ -2,39 +2,59 @@
  * Worker numbers: each names one worker's order ids and lanes, and belongs to one worker at a time. They are leased from
  * Postgres for an hour and renewed every five minutes, so that selling goes on while Postgres is away for most of that.
  *
- * A number is given on only REUSE_MARGIN_S after its lease has run out; a holder stops using it when its own clock says
- * that the lease is over. So two clocks may differ by up to the margin (`stockade doctor` compares them).
+ * A number is given on only REUSE_MARGIN_S after its lease has run out; a holder stops using it when one of its clocks
+ * says that the lease is over: the one that can be set, which goes on while the machine is suspended, or the one that
+ * can't. So a clock that is set back does not prolong a lease, and one that is set ahead ends it: then Postgres is asked
+ * at once, which knows whether the numbers are still this holder's.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { NotExecuted, StockadeError } from '../engine/errors.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
 import { type Database, rows } from './database.ts';
 
 const LEASE_S = 3_600;
 const RENEW_EVERY_MS = 300_000;
 const RETRY_RENEWAL_MS = 10_000;
+/** How soon a lease is asked for again that is over by this machine's clock. */
+const LOOK_EVERY_MS = 1_000;
 const REUSE_MARGIN_S = 60;
 const SHARED_KEY_BYTES = 32;
+
+/** When a lease is over, on two clocks of this machine: by whichever comes first. All threads have the same ones. */
+export interface LeaseEnd {
+  /** Milliseconds since the Unix epoch. */
+  readonly wallMs: number;
+  /** As `monotonicMs` counts. */
+  readonly monotonicMs: number;
+}
+
+const OVER: LeaseEnd = { wallMs: 0, monotonicMs: 0 };
 
 export class WorkerLeases {
   readonly numbers: readonly number[];
   readonly #db: Database;
   readonly #holder: string;
-  #expiresAtMs: number;
+  #end: LeaseEnd;
   #timer: NodeJS.Timeout | undefined;
+  readonly #look: NodeJS.Timeout;
+  #renewing = false;
+  #listener: (end: LeaseEnd) => void = () => {};
 
-  private constructor(db: Database, holder: string, numbers: number[], expiresAtMs: number) {
+  private constructor(db: Database, holder: string, numbers: number[], end: LeaseEnd) {
     this.#db = db;
     this.#holder = holder;
     this.numbers = numbers;
-    this.#expiresAtMs = expiresAtMs;
-    this.#renewIn(RENEW_EVERY_MS, () => {});
+    this.#end = end;
+    this.#renewIn(RENEW_EVERY_MS);
+    this.#look = setInterval(() => this.#renewAfterStep(), LOOK_EVERY_MS);
+    this.#look.unref();
   }
 
   /** @throws StockadeError `no_worker_numbers` if all are leased */
   static async take(db: Database, count: number): Promise<WorkerLeases> {
     const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
-    const asked = Date.now();
+    const end = leaseFromNow();
     // In a transaction: who gets too few must not keep the few.
     const taken = await db.transaction(async (trx) => {
       const free = await rows<{ worker: number }>(
@@ -53,35 +73,46 @@ export class WorkerLeases {
       );
     });
     const numbers = taken.map((row) => row.worker).sort((a, b) => a - b);
-    return new WorkerLeases(db, holder, numbers, asked + LEASE_S * 1_000);
+    return new WorkerLeases(db, holder, numbers, end);
   }
 
-  /** Until when the numbers may be used, in milliseconds since the Unix epoch by this node's clock. */
-  get expiresAtMs(): number {
-    return this.#expiresAtMs;
+  /** Until when the numbers may be used. */
+  get end(): LeaseEnd {
+    return this.#end;
   }
 
-  /** Renews from now on by itself, and calls back with each new end. */
-  onRenewed(listener: (expiresAtMs: number) => void): void {
-    clearTimeout(this.#timer);
-    this.#renewIn(RENEW_EVERY_MS, listener);
+  /** Calls back with each new end. */
+  onRenewed(listener: (end: LeaseEnd) => void): void {
+    this.#listener = listener;
   }
 
   /** Gives the numbers back. They are free for others after the margin. */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
+    clearInterval(this.#look);
     await this.#db.raw("UPDATE worker_leases SET expires_at = now(), holder = '' WHERE holder = ?", [
       this.#holder,
     ]);
   }
 
-  #renewIn(ms: number, listener: (expiresAtMs: number) => void): void {
-    this.#timer = setTimeout(async () => {
-      const renewed = await this.#renew().catch(() => undefined);
-      if (renewed !== undefined) listener(this.#expiresAtMs);
-      this.#renewIn(renewed ? RENEW_EVERY_MS : RETRY_RENEWAL_MS, listener);
-    }, ms);
+  #renewIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#renewAndGoOn(), ms);
     this.#timer.unref();
+  }
+
+  /** The lease is over by the clock that can be set, and not by the other: it was set ahead, or the machine slept. */
+  #renewAfterStep(): void {
+    const { wallMs, monotonicMs: steadyMs } = this.#end;
+    if (Date.now() >= wallMs && monotonicMs() < steadyMs && !this.#renewing) void this.#renewAndGoOn();
+  }
+
+  async #renewAndGoOn(): Promise<void> {
+    this.#renewing = true;
+    const renewed = await this.#renew().catch(() => undefined);
+    this.#renewing = false;
+    if (renewed !== undefined) this.#listener(this.#end);
+    this.#renewIn(renewed ? RENEW_EVERY_MS : RETRY_RENEWAL_MS);
   }
 
   /**
@@ -89,7 +120,7 @@ export class WorkerLeases {
    * @returns whether all numbers are this node's
    */
   async #renew(): Promise<boolean> {
-    const asked = Date.now();
+    const end = leaseFromNow();
     const renewed = await rows(
       this.#db,
       `UPDATE worker_leases SET expires_at = now() + ? * interval '1 second'
@@ -98,16 +129,25 @@ export class WorkerLeases {
     );
     // Another holder on one of the rows: the numbers are not this node's any more, whatever the old lease says.
     const isOurs = renewed.length === this.numbers.length;
-    this.#expiresAtMs = isOurs ? asked + LEASE_S * 1_000 : 0;
+    this.#end = isOurs ? end : OVER;
     return isOurs;
   }
 }
 
-/** @throws NotExecuted when the lease has run out: another worker may have the number by now */
-export function assertLeased(expiresAtMs: number): void {
-  if (Date.now() < expiresAtMs) return;
+/** To be asked for before Postgres is: then the lease ends here no later than there. */
+function leaseFromNow(): LeaseEnd {
+  return { wallMs: Date.now() + LEASE_S * 1_000, monotonicMs: monotonicMs() + LEASE_S * 1_000 };
+}
+
+export function isLeased(end: LeaseEnd): boolean {
+  return Date.now() < end.wallMs && monotonicMs() < end.monotonicMs;
+}
+
+/** @throws NotExecuted when the lease is over: another worker may have the number by now */
+export function assertLeased(end: LeaseEnd): void {
+  if (isLeased(end)) return;
   throw new NotExecuted(
-    `this worker's number could not be renewed since ${new Date(expiresAtMs).toISOString()}`,
+    `the lease of this worker's number was good until ${new Date(end.wallMs).toISOString()} and could not be renewed`,
   );
 }
 

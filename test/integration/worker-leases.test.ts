@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
-import { assertLeased, orderIdKey, WorkerLeases } from '../../src/sync/worker-leases.ts';
+import {
+  assertLeased,
+  isLeased,
+  type LeaseEnd,
+  orderIdKey,
+  WorkerLeases,
+} from '../../src/sync/worker-leases.ts';
 import { freshDatabase, until } from '../support/fixtures.ts';
 
 const HOUR_MS = 3_600_000;
@@ -18,6 +25,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
   await Promise.all(taken.map((leases) => leases.release()));
   await db.destroy();
 });
@@ -35,6 +43,11 @@ const leaveNumbers = (count: number) => db.raw('DELETE FROM worker_leases WHERE 
 const age = (seconds: number) =>
   db.raw("UPDATE worker_leases SET expires_at = expires_at - ? * interval '1 second'", [seconds]);
 
+function stepClock(ms: number): void {
+  const { now } = Date;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + ms);
+}
+
 describe('numbers', () => {
   test('belong to one holder each, also when many ask at once', async () => {
     const all = await Promise.all(Array.from({ length: 16 }, () => take(4)));
@@ -45,9 +58,12 @@ describe('numbers', () => {
 
   test('may be used for an hour by the clock of the one who asked', async () => {
     const before = Date.now();
-    const { expiresAtMs } = await take(1);
-    expect(expiresAtMs).toBeGreaterThanOrEqual(before + HOUR_MS);
-    expect(expiresAtMs).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+    const steadyBefore = monotonicMs();
+    const { end } = await take(1);
+    expect(end.wallMs).toBeGreaterThanOrEqual(before + HOUR_MS);
+    expect(end.wallMs).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+    expect(end.monotonicMs).toBeGreaterThanOrEqual(steadyBefore + HOUR_MS);
+    expect(end.monotonicMs).toBeLessThanOrEqual(monotonicMs() + HOUR_MS);
   });
 
   test('that were given back are free for others after the margin, not at once', async () => {
@@ -95,25 +111,25 @@ describe('a lease', () => {
     await db.raw('SELECT 1');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     const leases = await take(2);
-    const first = leases.expiresAtMs;
-    const told: number[] = [];
-    leases.onRenewed((expiresAtMs) => told.push(expiresAtMs));
+    const first = leases.end;
+    const told: LeaseEnd[] = [];
+    leases.onRenewed((end) => told.push(end));
     await tamper(leases.numbers);
     await vi.advanceTimersByTimeAsync(RENEWAL_MS);
     vi.useRealTimers();
     await until(() => told.length > 0, { what: 'the renewal' });
-    expect(told).toEqual([leases.expiresAtMs]);
+    expect(told).toEqual([leases.end]);
     return { first, renewed: told[0]! };
   }
 
   test('is renewed by itself, and its end told', async () => {
     const { first, renewed } = await renewal(async () => {});
-    expect(renewed).toBeGreaterThanOrEqual(first + RENEWAL_MS);
+    expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
   });
 
   test('that ran out is renewed, if its numbers were given to nobody else', async () => {
     const { first, renewed } = await renewal(() => age(2 * 3_600));
-    expect(renewed).toBeGreaterThanOrEqual(first + RENEWAL_MS);
+    expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
   });
 
   test('is over at once when one of its numbers was given to somebody else', async () => {
@@ -124,8 +140,26 @@ describe('a lease', () => {
   });
 
   test('that is over forbids the use of its number', () => {
-    expect(() => assertLeased(Date.now() + 1_000)).not.toThrow();
-    expect(() => assertLeased(Date.now() - 1)).toThrow(expect.objectContaining({ code: 'not_executed' }));
+    const [wallMs, steadyMs] = [Date.now(), monotonicMs()];
+    const refused = expect.objectContaining({ code: 'not_executed' });
+    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs + 60_000 })).not.toThrow();
+    expect(() => assertLeased({ wallMs: wallMs - 1, monotonicMs: steadyMs + 60_000 })).toThrow(refused);
+    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs - 1 })).toThrow(refused);
+  });
+
+  test('that a clock set ahead has ended is renewed at once, as nobody else has the number', async () => {
+    const leases = await take(1);
+    stepClock(2 * HOUR_MS);
+    expect(isLeased(leases.end)).toBe(false);
+    await until(() => isLeased(leases.end), { what: 'the renewal' });
+    expect(leases.end.wallMs).toBeGreaterThanOrEqual(Date.now() + HOUR_MS - 60_000);
+  });
+
+  test('is not prolonged by a clock that is set back', async () => {
+    const { end } = await take(1);
+    stepClock(-2 * HOUR_MS);
+    expect(isLeased(end)).toBe(true);
+    expect(isLeased({ ...end, monotonicMs: monotonicMs() })).toBe(false);
   });
 });
 

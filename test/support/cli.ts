@@ -1,7 +1,7 @@
 /** The command line as its users have it: dist/cli/main.js in a process of its own, with no environment but the given. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { until } from './fixtures.ts';
+import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const LIMIT_MS = 60_000;

@@ -37,10 +37,11 @@ describe('Redis', () => {
     ['CONFIG is forbidden', { appendfsync: undefined }, []],
     ['evicts', { maxmemory_policy: 'allkeys-lru' }, ['fail maxmemory-policy']],
     [
-      'would evict',
-      { maxmemory_policy: 'allkeys-lru', maxmemory: '0' },
-      ['warn maxmemory-policy', 'warn memory'],
+      'would evict, had it a limit',
+      { maxmemory_policy: 'volatile-ttl', maxmemory: '0' },
+      ['fail maxmemory-policy', 'warn memory'],
     ],
+    ['does not tell its policy', { maxmemory_policy: undefined }, ['warn maxmemory-policy']],
     ['nearly full', { used_memory: '1000000000' }, ['warn memory']],
   ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
 

@@ -150,12 +150,11 @@ function appendOnly({ aof_enabled: enabled, appendfsync }: RedisFacts): Check {
   return ok('appendonly', `on, appendfsync ${appendfsync ?? 'is not told'}`);
 }
 
-function eviction({ maxmemory_policy: policy = 'unknown', maxmemory }: RedisFacts): Check {
-  if (policy === 'noeviction') return ok('maxmemory-policy', policy);
+/** Also without a memory limit: one may be set at any time, and a node does not start here. */
+function eviction({ maxmemory_policy: policy }: RedisFacts): Check {
   const advice = 'Set maxmemory-policy noeviction: a key that is evicted is stock that is gone.';
-  return Number(maxmemory) > 0
-    ? fail('maxmemory-policy', policy, advice)
-    : warn('maxmemory-policy', `${policy}, without effect while there is no memory limit`, advice);
+  if (policy === undefined) return warn('maxmemory-policy', 'is not told', advice);
+  return policy === 'noeviction' ? ok('maxmemory-policy', policy) : fail('maxmemory-policy', policy, advice);
 }
 
 function memory({ maxmemory, used_memory: used }: RedisFacts): Check {

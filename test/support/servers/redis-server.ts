@@ -13,26 +13,31 @@ export interface RedisServerOptions {
   appendonly?: boolean;
   /** More arguments for redis-server; they win over the ones given here. */
   extraArgs?: string[];
+  /** A program with its arguments that becomes redis-server, which it is given with all arguments. */
+  launcher?: readonly [string, ...string[]];
 }
 
 /** A Redis of one's own. `stop` and `kill` leave its directory for `restart`; disposing of it removes both. */
 export class RedisServer implements AsyncDisposable {
   readonly #process: ServerProcess;
   readonly #args: string[];
+  readonly #launcher: readonly string[];
   readonly port: number;
 
-  private constructor(process: ServerProcess, args: string[], port: number) {
+  private constructor(process: ServerProcess, args: string[], port: number, launcher: readonly string[]) {
     this.#process = process;
     this.#args = args;
+    this.#launcher = launcher;
     this.port = port;
   }
 
-  static async start({ appendonly = false, extraArgs = [] }: RedisServerOptions = {}): Promise<RedisServer> {
+  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
+    const { appendonly = false, extraArgs = [], launcher = [] } = options;
     const process = await ServerProcess.create({ name: 'redis', lastSignal: 'KILL' });
     for (let attempt = 1; ; attempt++) {
       const port = await freePort();
       const args = [...redisArguments(process.directory, port, appendonly), ...extraArgs];
-      const server = new RedisServer(process, args, port);
+      const server = new RedisServer(process, args, port, launcher);
       try {
         await server.restart();
         return server;
@@ -71,7 +76,8 @@ export class RedisServer implements AsyncDisposable {
     await this.stop();
     const folder = findServer('redis');
     if (!folder) throw new Error('redis-server not found: run `node scripts/ensure-servers.mjs redis`');
-    await this.#process.launch(join(folder, 'redis-server'), this.#args, (pid) => answers(this.port, pid));
+    const [program, ...args] = [...this.#launcher, join(folder, 'redis-server'), ...this.#args];
+    await this.#process.launch(program!, args, (pid) => answers(this.port, pid));
   }
 
   /** Freezes it: connections stay open, nothing is answered. */

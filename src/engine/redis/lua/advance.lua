@@ -22,7 +22,8 @@ if tail ~= '' then
   -- Fields as take.lua writes them: p, n, and o with the orders, whose first word is the first order id.
   if not entry or string.match(entry[2][6] or '', '^%S+') ~= tail then return 'lost' end
 end
--- The trim comes first: it fails, before anything is written, if the log is not a stream.
+-- The trim comes first: it fails, before anything is written, if the log is not a stream. And a Redis at its memory limit
+-- refuses a script at its first write if that may need memory: this one frees it.
 redis.call('XTRIM', log, 'MINID', generation .. '-' .. string.format('%.0f', tonumber(seq) + 1))
 redis.call('HSET', segment, 'committed', seq, 'committedOrders', orders)
 return 1

@@ -1,0 +1,121 @@
+/**
+ * Whether the answers of a round are true, by what Postgres holds when everything is over.
+ *
+ * `201` is for ever. `202` may be lost by a fault in which Redis itself loses writes, and then it must be in the reports:
+ * named in `lost_orders`, or rejected. A refusal means that there is no order, and so does a purchase that was open and
+ * then settled as refused. Nobody has an order that he has not asked for.
+ */
+import pg from 'pg';
+import type { History, Purchase } from './history.ts';
+import { SALE, type World } from './world.ts';
+
+const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
+
+export interface Verdict {
+  readonly sold: number;
+  readonly oversold: number;
+  /** Units left although the last customers were told "sold out". */
+  readonly unsold: number;
+  /** Orders that were answered `201` and are not there. */
+  readonly lostCommitted: number;
+  /** Orders that were answered `202` and are not there. */
+  readonly lostAccepted: number;
+  /** Of those, the ones that no report names. */
+  readonly unreported: number;
+  /** Orders that the sale's own count of losses knows of, at least. */
+  readonly countedLost: number;
+  /** Buyers with more units than the sale allows. */
+  readonly limitBroken: number;
+  /** Purchases whose customers still do not know, or were told what is not so. */
+  readonly unsettled: number;
+  /** Purchases that were refused in every attempt, and have an order. */
+  readonly falseRefusals: number;
+  /** Orders that nobody has asked for. */
+  readonly invented: number;
+  /** Keys that were told of two orders. */
+  readonly changed: number;
+  /** Orders that Postgres refused. */
+  readonly rejected: number;
+}
+
+interface Order {
+  readonly orderId: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly status: string;
+  readonly key: string;
+}
+
+/** @param soldOut whether the customers have been told so */
+export async function check(world: World, history: History, soldOut: boolean): Promise<Verdict> {
+  const { orders, named, countedLost } = await read(world.databaseUrl);
+  const live = orders.filter(({ status }) => LIVE.has(status));
+  const byId = new Map(orders.map((order) => [order.orderId, order]));
+  const byKey = new Map(live.map((order) => [order.key, order]));
+  const isKept = ({ buyerId, quantity, answer }: Purchase) => {
+    const order = answer.kind === 'ok' ? byId.get(answer.orderId) : undefined;
+    return order && LIVE.has(order.status) && order.buyerId === buyerId && order.quantity === quantity;
+  };
+  const promised = (status: number) =>
+    history.purchases.filter(({ answer }) => answer.kind === 'ok' && answer.status === status);
+  const lostAccepted = promised(202).filter((purchase) => !isKept(purchase));
+  const refused = history.purchases.filter(({ answer }) => answer.kind === 'refused');
+  const refusedWithOrder = refused.filter(({ key }) => byKey.has(key));
+  const asked = new Set(history.purchases.map(({ key }) => key));
+  const sold = unitsOf(live);
+  const { stock, limit } = world.sale;
+  return {
+    sold,
+    oversold: Math.max(0, sold - stock),
+    unsold: soldOut ? Math.max(0, stock - sold) : 0,
+    lostCommitted: promised(201).filter((purchase) => !isKept(purchase)).length,
+    lostAccepted: lostAccepted.length,
+    unreported: lostAccepted.filter(({ answer }) => !isReported(answer)).length,
+    countedLost,
+    limitBroken: [...perBuyer(live).values()].filter((units) => units > limit).length,
+    unsettled: history.open.length + refusedWithOrder.filter(({ unknowns }) => unknowns > 0).length,
+    falseRefusals: refusedWithOrder.filter(({ unknowns }) => unknowns === 0).length,
+    invented: live.filter(({ key }) => !asked.has(key)).length,
+    changed: history.changed.length,
+    rejected: orders.filter(({ status }) => status === 'rejected').length,
+  };
+
+  function isReported(answer: Purchase['answer']): boolean {
+    if (answer.kind !== 'ok') return false;
+    return named.has(answer.orderId) || byId.get(answer.orderId)?.status === 'rejected';
+  }
+}
+
+function unitsOf(orders: readonly Order[]): number {
+  return orders.reduce((sum, { quantity }) => sum + quantity, 0);
+}
+
+function perBuyer(orders: readonly Order[]): Map<string, number> {
+  const units = new Map<string, number>();
+  for (const { buyerId, quantity } of orders) units.set(buyerId, (units.get(buyerId) ?? 0) + quantity);
+  return units;
+}
+
+async function read(databaseUrl: string) {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    const orders = await client.query<Order>(
+      `SELECT order_id::text AS "orderId", buyer_id AS "buyerId", quantity, status,
+         coalesce(idempotency_key, '') AS key FROM orders WHERE sale_id = $1`,
+      [SALE],
+    );
+    const lost = await client.query<{ id: string }>(
+      'SELECT order_id::text AS id FROM lost_orders WHERE sale_id = $1',
+      [SALE],
+    );
+    const counted = await client.query<{ orders: string }>(
+      'SELECT coalesce(sum(orders), 0) AS orders FROM sale_losses WHERE sale_id = $1',
+      [SALE],
+    );
+    const named = new Set(lost.rows.map(({ id }) => id));
+    return { orders: orders.rows, named, countedLost: Number(counted.rows[0]!.orders) };
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,28 @@
+// A clock that steps: loaded with --import into a process, it moves Date, in all threads, by the milliseconds that the
+// file CHAOS_CLOCK holds at the time. What counts on without a date (performance.now, timers) goes on as it did, as it
+// does when a machine's clock is set.
+import { readFileSync } from 'node:fs';
+
+const LOOK_EVERY_MS = 20;
+const file = process.env.CHAOS_CLOCK;
+const RealDate = Date;
+let stepMs = 0;
+
+function look() {
+  try {
+    stepMs = Number(readFileSync(file, 'utf8'));
+  } catch {
+    // Not written yet, or being written.
+  }
+}
+
+if (file !== undefined) {
+  look();
+  setInterval(look, LOOK_EVERY_MS).unref();
+  const now = () => RealDate.now() + stepMs;
+  globalThis.Date = new Proxy(RealDate, {
+    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+    construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [now()] : args, self),
+    apply: () => new RealDate(now()).toString(),
+  });
+}

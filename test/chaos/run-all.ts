@@ -1,0 +1,39 @@
+import { note } from '../../src/cli/output.ts';
+import { PostgresServer } from '../support/servers/postgres-server.ts';
+import type { ChaosOptions } from './options.ts';
+import { type Row, rowOf } from './report.ts';
+import { brokenIn, runRound } from './round.ts';
+import type { Schedule } from './schedule.ts';
+
+/** A row for each fault; what is under way is told on stderr. */
+export async function runAll(options: ChaosOptions): Promise<Row[]> {
+  await using postgres = await PostgresServer.start();
+  const rows: Row[] = [];
+  for (const [i, schedule] of options.schedules.entries()) {
+    note(`${i + 1}/${options.schedules.length} ${schedule.name}: ${schedule.what} …`);
+    const row = await runRounds(schedule, postgres, options);
+    note(`  ${rowOf(row).slice(1).join('  ')}`);
+    for (const line of row.broken) note(`  BROKEN ${line}`);
+    rows.push(row);
+  }
+  return rows;
+}
+
+async function runRounds(schedule: Schedule, postgres: PostgresServer, options: ChaosOptions): Promise<Row> {
+  const missing = await schedule.missing?.();
+  const row: Row = { schedule, missing, rounds: [], broken: [] };
+  if (missing !== undefined) return row;
+  for (let round = 0; round < options.rounds; round++) {
+    try {
+      const result = await runRound([schedule], postgres, { ...options.round, seed: options.seed + round });
+      row.rounds.push(result);
+      row.broken.push(...brokenIn([schedule], result));
+    } catch (error) {
+      // What can't be brought to its end shows nothing: it counts as broken, and the others go on.
+      row.broken.push(`a round did not come to its end: ${String(error)}`);
+      if (error instanceof Error && error.stack) note(error.stack);
+      await postgres.restart();
+    }
+  }
+  return row;
+}

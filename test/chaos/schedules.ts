@@ -1,0 +1,23 @@
+import type { Schedule } from './schedule.ts';
+import { CLOCKS } from './schedules/clocks.ts';
+import { EVICTION } from './schedules/eviction.ts';
+import { NETWORK } from './schedules/network.ts';
+import { POSTGRES } from './schedules/postgres.ts';
+import { PROCESSES } from './schedules/processes.ts';
+import { REDIS } from './schedules/redis.ts';
+
+export const SCHEDULES: readonly Schedule[] = [
+  ...PROCESSES,
+  ...NETWORK,
+  ...REDIS,
+  ...EVICTION,
+  ...POSTGRES,
+  ...CLOCKS,
+];
+
+/** @throws if there is none of this name */
+export function scheduleNamed(name: string): Schedule {
+  const found = SCHEDULES.find((schedule) => schedule.name === name);
+  if (found) return found;
+  throw new Error(`there is no fault ${name}; there are ${SCHEDULES.map((one) => one.name).join(', ')}`);
+}

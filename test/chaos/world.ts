@@ -1,0 +1,212 @@
+/**
+ * What a schedule strikes: two `serve` processes and a `sync`, a Redis with an append-only file and a replica, a Postgres.
+ * Every way between two of them leads through a proxy of its own.
+ *
+ *   customers ──door──> serve 0, serve 1 ──redis──> Redis ──> replica
+ *                          sync ────────────redis──┘
+ *                          all three ──postgres──> Postgres
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { startTestNode, type TestNode } from '../support/node.ts';
+import type { PostgresServer } from '../support/servers/postgres-server.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
+import { SyncProgram } from '../support/sync-program.ts';
+import { until } from '../support/until.ts';
+
+const NODES = 2;
+const CLOCK = fileURLToPath(new URL('./clock.mjs', import.meta.url));
+const KEY_PREFIX = 'chaos:';
+/** Started by a shell that ignores what else ends a process whose file may not grow: it is told of it instead. */
+const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
+const OPS_TOKEN = 'the-token-of-a-world-that-ends-soon';
+export const SALE = 'tickets';
+
+/** The ways out of one process, and its clock. */
+export interface Ways {
+  readonly redis: TcpProxy;
+  readonly postgres: TcpProxy;
+  /** Its clock is ahead of the machine's by so much from now on. */
+  stepClock(ms: number): Promise<void>;
+}
+
+export interface Serving extends Ways {
+  readonly node: TestNode;
+  /** Where customers come in. */
+  readonly door: TcpProxy;
+}
+
+export interface Syncing extends Ways {
+  readonly program: SyncProgram;
+}
+
+export interface SaleSpec {
+  readonly stock: number;
+  readonly segments: number;
+  readonly limit: number;
+}
+
+export class World implements AsyncDisposable {
+  readonly postgres: PostgresServer;
+  readonly databaseUrl: string;
+  readonly sale: SaleSpec;
+  readonly nodes: Serving[] = [];
+  /** Server that takes the writes, and its replica: a failover exchanges them. */
+  primary!: RedisServer;
+  replica!: RedisServer;
+  sync!: Syncing;
+  readonly #ends: (() => Promise<unknown>)[] = [];
+  #folder = '';
+
+  private constructor(postgres: PostgresServer, databaseUrl: string, sale: SaleSpec) {
+    this.postgres = postgres;
+    this.databaseUrl = databaseUrl;
+    this.sale = sale;
+  }
+
+  /** A world on this Postgres, with a sale that is open. */
+  static async open(postgres: PostgresServer, sale: SaleSpec): Promise<World> {
+    const world = new World(postgres, await postgres.createDatabase('chaos'), sale);
+    try {
+      await world.#build();
+      return world;
+    } catch (error) {
+      await world[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** The settings of one more process in this world, which goes straight to the stores. */
+  get settings(): Record<string, string> {
+    const { primary, databaseUrl } = this;
+    return { REDIS_URL: primary.url, DATABASE_URL: databaseUrl, KEY_PREFIX, OPS_TOKEN };
+  }
+
+  /** All three processes. */
+  get all(): Ways[] {
+    return [...this.nodes, this.sync];
+  }
+
+  /** Asks a server something behind Stockade's back. */
+  async ask<T>(server: RedisServer, question: (redis: Redis) => Promise<T>): Promise<T> {
+    const redis = new Redis(server.url, { maxRetriesPerRequest: 1 });
+    redis.on('error', () => {});
+    try {
+      return await question(redis);
+    } finally {
+      redis.disconnect();
+    }
+  }
+
+  /** One more sync, straight on the stores. */
+  anotherSync(): Promise<SyncProgram> {
+    return SyncProgram.start(this.settings);
+  }
+
+  /** Starts it again after its death, behind the same door. */
+  async revive({ node, door }: Serving): Promise<void> {
+    await node.start();
+    door.failOver(portOf(node.publicUrl));
+  }
+
+  /** The replica is the primary from now on, and the ways lead there. */
+  async exchange(ways: readonly Ways[] = this.all): Promise<void> {
+    for (const { redis } of ways) redis.failOver(this.replica.port);
+    [this.primary, this.replica] = [this.replica, this.primary];
+  }
+
+  async follow(): Promise<void> {
+    await this.ask(this.replica, (redis) => redis.replicaof('127.0.0.1', this.primary.port));
+    await until(() => this.ask(this.replica, isInStep), {
+      what: 'the replica is in step',
+      timeoutMs: 30_000,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const end of this.#ends.reverse()) await end();
+  }
+
+  async #build(): Promise<void> {
+    this.#folder = await mkdtemp(join(tmpdir(), 'chaos-'));
+    this.#ends.push(() => rm(this.#folder, { recursive: true }));
+    this.primary = await this.#redis();
+    this.replica = await this.#redis();
+    await this.follow();
+    for (let number = 0; number < NODES; number++) this.nodes.push(await this.#serving(number));
+    this.sync = await this.#syncing();
+    await this.nodes[0]!.node.ops.create({
+      id: SALE,
+      stock: this.sale.stock,
+      segments: this.sale.segments,
+      perBuyerLimit: this.sale.limit,
+      // Long before any step of a clock.
+      startsAt: '2024-01-01T00:00:00Z',
+    });
+  }
+
+  async #redis(): Promise<RedisServer> {
+    const extraArgs = ['--appendfsync', 'everysec', '--repl-diskless-sync-delay', '0'];
+    const server = await RedisServer.start({ appendonly: true, extraArgs, launcher: HEEDS_FILE_LIMITS });
+    this.#ends.push(() => server[Symbol.asyncDispose]());
+    return server;
+  }
+
+  async #serving(number: number): Promise<Serving> {
+    const { ways, settings } = await this.#ways(`serve-${number}`);
+    const { REDIS_URL, DATABASE_URL, OPS_TOKEN: _, ...env } = settings;
+    const node = await startTestNode({
+      redisUrl: REDIS_URL!,
+      databaseUrl: DATABASE_URL!,
+      keyPrefix: KEY_PREFIX,
+      env: { ...env, WORKERS: '1', SYNC: 'off' },
+    });
+    this.#ends.push(() => node[Symbol.asyncDispose]());
+    const door = await this.#proxy(portOf(node.publicUrl));
+    return { ...ways, node, door };
+  }
+
+  async #syncing(): Promise<Syncing> {
+    const { ways, settings } = await this.#ways('sync');
+    const program = await SyncProgram.start(settings);
+    this.#ends.push(() => program[Symbol.asyncDispose]());
+    return { ...ways, program };
+  }
+
+  async #ways(name: string): Promise<{ ways: Ways; settings: Record<string, string> }> {
+    const redis = await this.#proxy(this.primary.port);
+    const postgres = await this.#proxy(this.postgres.port);
+    const clock = join(this.#folder, name);
+    const stepClock = (ms: number) => writeFile(clock, String(ms));
+    await stepClock(0);
+    const settings = {
+      ...this.settings,
+      REDIS_URL: redis.through(this.primary.url),
+      DATABASE_URL: postgres.through(this.databaseUrl),
+      NODE_OPTIONS: `--import=${CLOCK}`,
+      CHAOS_CLOCK: clock,
+    };
+    return { ways: { redis, postgres, stepClock }, settings };
+  }
+
+  async #proxy(port: number): Promise<TcpProxy> {
+    const proxy = await TcpProxy.start(port);
+    this.#ends.push(() => proxy.stop());
+    return proxy;
+  }
+}
+
+async function isInStep(redis: Redis): Promise<boolean> {
+  const info = await redis.info('replication');
+  return (
+    /role:slave/.test(info) && /master_link_status:up/.test(info) && !/master_sync_in_progress:1/.test(info)
+  );
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
