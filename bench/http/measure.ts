@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process-table.ts';
 import { type CpuReaders, measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
+import { answersBetween, backlog, type NodeFigures } from '../support/metrics-text.ts';
+import type { StockadeNode } from '../support/stockade-node.ts';
 import { runWrk } from '../support/wrk.ts';
 import type { WrkReport } from '../support/wrk-output.ts';
-import { answersBetween, backlog, type NodeFigures } from './metrics-text.ts';
 import type { HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
-import type { StockadeNode } from './stockade-node.ts';
 
 const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
 /** Part of the answers that may be other than wanted: those that wrk cuts off, and a stumble of the machine. */

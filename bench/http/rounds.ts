@@ -6,11 +6,11 @@ import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { NodeProgram } from '../support/node-program.ts';
+import { StockadeNode } from '../support/stockade-node.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Drain, type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
 import type { HttpParameters } from './options.ts';
 import { type PhaseName, SELLING_PHASES, type SellingPhase } from './phases.ts';
-import { StockadeNode } from './stockade-node.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
 

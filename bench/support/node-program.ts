@@ -15,15 +15,16 @@ export class NodeProgram<T> implements AsyncDisposable {
     this.announcement = announcement;
   }
 
-  /** @throws ServerStartError with what the program said, if it isn't ready in time */
-  static async start<T>(name: string, args: string[]): Promise<NodeProgram<T>> {
+  /** @param env beside this process' own @throws ServerStartError with what the program said, if it isn't ready in time */
+  static async start<T>(name: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<NodeProgram<T>> {
     const server = await ServerProcess.create({ name, lastSignal: 'KILL' });
     try {
       let announcement: T | undefined;
-      await server.launch(process.execPath, args, async () => {
+      const isReady = async () => {
         announcement = readyLine<T>(await server.log());
         return announcement !== undefined;
-      });
+      };
+      await server.launch(process.execPath, args, isReady, { ...process.env, ...env });
       return new NodeProgram(server, announcement!);
     } catch (error) {
       await server.remove();
@@ -34,6 +35,10 @@ export class NodeProgram<T> implements AsyncDisposable {
   /** A file in the program's directory. */
   read(path: string): string {
     return readFileSync(`${this.#process.directory}/${path}`, 'utf8');
+  }
+
+  get pid(): number {
+    return this.#process.pid;
   }
 
   cpuSeconds(): number {

@@ -15,7 +15,7 @@ export const doctor: CommandSpec = {
   details:
     'Changes nothing. Each check says what was found and what to do about it. Exit code 1 if any fails; a warning is ' +
     'something that works and may cost you later.',
-  settings: [...settingsOf('Stores', 'Listening', 'Operators'), 'logLevel'],
+  settings: [...settingsOf('Stores', 'Listening', 'Operators'), 'maxConnections', 'logLevel'],
   defaults: QUIET,
   examples: [
     'stockade doctor',

@@ -41,6 +41,7 @@ export interface Config {
   readonly requestDeadlineMs: number;
   readonly takeTimeoutMs: number;
   readonly laneCapacity: number;
+  readonly maxConnections: number;
   readonly logBacklogMax: number;
   readonly strategy: 'script' | 'lock';
   readonly lockWork: string | undefined;

@@ -308,6 +308,15 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 4_096,
     description: 'Requests that may wait in front of one segment; more are answered `busy`.',
   },
+  maxConnections: {
+    env: 'MAX_CONNECTIONS',
+    flag: '--max-connections <n>',
+    group: 'Limits',
+    schema: whole(1, 1_000_000),
+    fallback: 16_000,
+    description:
+      'Connections of buyers that a node serves, shared out among its workers. Above it requests are answered `busy` and their connections closed; above nine eighths of it new connections are closed at once.',
+  },
   logBacklogMax: {
     env: 'LOG_BACKLOG_MAX',
     flag: '--log-backlog-max <n>',

@@ -66,6 +66,15 @@ export class CommitWaiters {
     forgetOldest(this.#entries, MAX_REMEMBERED_ENTRIES);
   }
 
+  /**
+   * No take is under way, so that no reply can come behind its watermark. Lanes live as long as their sale: what each of them
+   * remembered of its last entries would grow with every sale that was ever sold.
+   */
+  forget(): void {
+    this.#rejected.clear();
+    this.#entries.clear();
+  }
+
   #settleUpTo(seq: number): void {
     this.#watermark = seq;
     for (let head = this.#waiting.peek(); head && head.seq <= seq; head = this.#waiting.peek()) {

@@ -11,6 +11,8 @@ import type { Board } from './board.ts';
 import type { Backend, LogHint, Outcome, Purchase, Sale, TokenFault, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
+import { StockadeError } from './errors.ts';
+import { QUEUE_SHARE } from './limits.ts';
 import { LiveSale, type LiveSaleHost } from './live-sale.ts';
 import { LogHints } from './log-hints.ts';
 import { monotonicMs } from './monotonic.ts';
@@ -70,6 +72,7 @@ export class Engine {
       durable: options.backend.durable,
       worker: options.worker,
       laneCapacity: options.laneCapacity,
+      maxQueueMs: options.requestDeadlineMs * QUEUE_SHARE,
       nextOrderId: options.nextOrderId,
       nextTurn: () => this.#turns.next(),
       taken: (saleId, segment, awaited) => this.#hints.grew(saleId, segment, awaited),
@@ -125,6 +128,12 @@ export class Engine {
   /** Whether a purchase that comes now has to show a token: not if this worker knows that the sale wants none. */
   asksForToken(saleId: string): boolean {
     return this.#sales.get(saleId)?.record.sale.requireToken ?? true;
+  }
+
+  /** Whether a purchase of this sale would be answered `busy` now, whoever asks. Costs next to nothing. */
+  isShedding(saleId: string): boolean {
+    const sale = this.#sales.get(saleId);
+    return sale?.isShedding === true && !this.#options.board.isSoldOut(sale.slot);
   }
 
   /** The sale's view, as a buyer may see it. */
@@ -233,8 +242,10 @@ export class Engine {
       if (refusal && isFinal(refusal, pending)) pending.settle(refusal);
       else if (pending.barred && isFinal(pending.barred, pending)) pending.settle(pending.barred);
       else this.#enter(sale, pending, refusal ?? pending.barred);
-    } catch {
-      pending.settle({ code: 'unavailable' });
+    } catch (error) {
+      pending.settle({
+        code: error instanceof StockadeError && error.code === 'busy' ? 'busy' : 'unavailable',
+      });
     }
   }
 

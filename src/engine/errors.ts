@@ -16,6 +16,13 @@ export class NotExecuted extends StockadeError {
   }
 }
 
+/** More is asked for at once than may wait. Nothing was done. */
+export class Busy extends StockadeError {
+  constructor(message: string) {
+    super('busy', message);
+  }
+}
+
 /** The command was sent and its reply is lost: it may or may not have been executed. Ask again with the same order ids. */
 export class OutcomeUnknown extends StockadeError {
   constructor(message: string, cause?: unknown) {

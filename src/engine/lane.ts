@@ -38,6 +38,8 @@ export interface LaneHost extends TicketedTakesHost {
   readonly board: Board;
   readonly durable: boolean;
   readonly laneCapacity: number;
+  /** Nobody joins a queue whose first has waited longer, in milliseconds. */
+  readonly maxQueueMs: number;
   nextOrderId(): string;
   /** Resolves in the next turn of the event loop, together with everybody else's. */
   nextTurn(): Promise<void>;
@@ -80,6 +82,7 @@ export class Lane {
   readonly #queue = new Fifo<Pending>();
   readonly #uncommitted: TakenOrders;
   #running = false;
+  #isShedding = false;
 
   /** In the sale's present generation. */
   constructor(host: LaneHost, sale: LaneSale, segment: number) {
@@ -99,12 +102,27 @@ export class Lane {
 
   push(pending: Pending): void {
     if (!this.#host.takes.ready) pending.settle({ code: 'unavailable' });
-    else if (this.#queue.length >= this.#host.laneCapacity) pending.settle({ code: 'busy' });
-    else this.readmit(pending);
+    else if (this.#isFull) {
+      this.#isShedding = true;
+      pending.settle({ code: 'busy' });
+    } else this.readmit(pending);
+  }
+
+  /** Somebody was refused, and nobody has left the queue since: whoever comes now would be refused as well. */
+  get isShedding(): boolean {
+    return this.#isShedding;
+  }
+
+  get #isFull(): boolean {
+    const first = this.#queue.peek();
+    if (!first) return false;
+    const { laneCapacity, maxQueueMs } = this.#host;
+    return this.#queue.length >= laneCapacity || monotonicMs() - first.queuedAt > maxQueueMs;
   }
 
   /** For one that was let in before, into a lane of an older generation: it is counted already. */
   readmit(pending: Pending): void {
+    pending.queuedAt = monotonicMs();
     this.#queue.push(pending);
     if (this.#running) return;
     this.#running = true;
@@ -113,6 +131,7 @@ export class Lane {
 
   /** @returns the queue, which is empty now */
   drain(): Pending[] {
+    this.#isShedding = false;
     return this.#queue.drain();
   }
 
@@ -125,6 +144,7 @@ export class Lane {
   advance(watermark: Watermark): void {
     if (watermark.generation !== this.place.generation) return;
     this.waiters.advance(watermark);
+    if (!this.#running) this.waiters.forget();
     this.#uncommitted.advance(watermark);
   }
 
@@ -144,12 +164,15 @@ export class Lane {
       // A bug of a host. Deadlines answer those who are left, and the next purchase starts the lane again.
       this.#fault(error);
     } finally {
+      this.#isShedding = false;
       this.#running = false;
+      this.waiters.forget();
     }
   }
 
   #nextBatch(): Pending[] {
     const batch: Pending[] = [];
+    this.#isShedding = false;
     const soldOut = this.#host.board.isSoldOut(this.#sale.slot);
     while (batch.length < MAX_BATCH_ORDERS) {
       const pending = this.#queue.shift();

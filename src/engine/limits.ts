@@ -24,6 +24,13 @@ export const BOARD_REPAIR_MS = 250;
 /** The board is confirmed this often, so that one late or lost confirmation does not open it. */
 export const BOARD_POLL_MS = 80;
 
+/**
+ * Of the request deadline, what a purchase may spend in the queue of its lane. Once the first of a queue has waited so long,
+ * all behind him would: who comes then is refused at once, so that the rest of his time is not wasted on a queue that is too
+ * long, and the batches hold nobody who has gone.
+ */
+export const QUEUE_SHARE = 0.5;
+
 /** Deadlines are looked at this often: an answer is at most this much late. */
 export const DEADLINE_SWEEP_MS = 10;
 

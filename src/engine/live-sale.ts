@@ -41,6 +41,12 @@ export class LiveSale implements LaneSale {
     return this.lanes[segment]!;
   }
 
+  /** Whether every lane has just refused somebody: whoever comes now is refused, whoever he is. */
+  get isShedding(): boolean {
+    for (let i = 0; i < this.lanes.length; i++) if (!this.lanes[i]?.isShedding) return false;
+    return !this.standsStill;
+  }
+
   /** Whether purchases have to wait until the sale is built anew. */
   get standsStill(): boolean {
     return this.#parking.standsStill;

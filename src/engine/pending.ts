@@ -23,6 +23,8 @@ export class Pending implements TakeOrder {
   /** First order id of that entry; `''` where only the buyer's record names the order. */
   entry = '';
   phase: Phase = 'queued';
+  /** When it joined the queue of its lane, on the clock of `monotonicMs`. */
+  queuedAt = 0;
   /** An attempt got no reply, and no later one has told what became of it. */
   inDoubt = false;
   settled = false;

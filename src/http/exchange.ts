@@ -8,9 +8,12 @@ import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js';
 import { isUtf8 } from 'node:buffer';
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicMs } from '../engine/monotonic.ts';
+import { Connections } from './connections.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 export const MAX_BODY_BYTES = 4_096;
+/** Of a body that comes in pieces. */
+const LEAST_KEPT_BYTES = 64;
 
 export type Method = 'get' | 'post' | 'patch';
 /** Reads what it needs from the request at once: uWS reuses the request object. */
@@ -29,8 +32,13 @@ export class Traffic {
   #active = 0;
   #begun = 0;
   #whenIdle: (() => void) | undefined;
+  readonly connections: Connections;
   /** True once no more requests are wanted: each answer then closes its connection. */
   draining = false;
+
+  constructor(connections = new Connections()) {
+    this.connections = connections;
+  }
 
   begin(): void {
     this.#active++;
@@ -94,10 +102,12 @@ export class Exchange {
   #reader: BodyReader | undefined;
   #maxBytes = 0;
   #size = 0;
-  #parts: Buffer[] | undefined;
+  /** What has come of a body that does not come in one piece; `#size` bytes of it. */
+  #kept: Buffer | undefined;
   #over = false;
   /** Within a callback of uWS its writes are gathered anyway; outside, `cork` does it. */
   #withinCallback = true;
+  #isLast = false;
 
   /** @param toHead the answer must not have a body */
   constructor(response: HttpResponse, port: Port, toHead = false) {
@@ -136,13 +146,26 @@ export class Exchange {
     if (this.#size > this.#maxBytes) return;
     this.#size += chunk.byteLength;
     if (this.#size > this.#maxBytes) this.run(() => this.#reader!.refused(tooLarge(this.#maxBytes)));
-    else if (isLast && !this.#parts) this.#read(new Uint8Array(chunk));
+    else if (isLast && !this.#kept) this.#read(new Uint8Array(chunk));
     else {
-      // uWS reuses the chunk's memory.
-      this.#parts ??= [];
-      this.#parts.push(Buffer.from(chunk.slice(0)));
-      if (isLast) this.#read(Buffer.concat(this.#parts));
+      this.#keep(new Uint8Array(chunk));
+      if (isLast) this.#read(this.#kept!.subarray(0, this.#size));
     }
+  }
+
+  /**
+   * uWS reuses the chunk's memory. A client may send each byte by itself: a list of pieces would cost a hundred times what
+   * they hold.
+   */
+  #keep(chunk: Uint8Array): void {
+    if (!this.#kept || this.#size > this.#kept.length) {
+      const room = Buffer.allocUnsafeSlow(
+        Math.min(this.#maxBytes, Math.max(LEAST_KEPT_BYTES, 2 * this.#size)),
+      );
+      this.#kept?.copy(room);
+      this.#kept = room;
+    }
+    this.#kept.set(chunk, this.#size - chunk.byteLength);
   }
 
   /** As `run`, without a closure for every request. */
@@ -161,6 +184,12 @@ export class Exchange {
     return new Uint8Array(this.#response.getRemoteAddress());
   }
 
+  /** As `reply`, and closes the connection. */
+  replyLast(reply: Reply): void {
+    this.#isLast = true;
+    this.reply(reply);
+  }
+
   /** The first answer counts; after an abort none does. */
   reply(reply: Reply): void {
     if (this.#over) return;
@@ -173,7 +202,7 @@ export class Exchange {
     const response = this.#response.writeStatus(reply.head);
     // Without a length: uWS would wait for that many bytes.
     if (this.#toHead) response.endWithoutBody();
-    else response.end(reply.body, this.#port.traffic.draining);
+    else response.end(reply.body, this.#isLast || this.#port.traffic.draining);
   }
 
   #end(): void {
@@ -198,6 +227,8 @@ export function decode(bytes: Uint8Array): Body {
     : NOT_UTF8;
 }
 
+const BUSY = problem('busy');
+
 /** Registers handlers; nothing else may put a route on an app. */
 export class Router {
   readonly #app: TemplatedApp;
@@ -208,6 +239,7 @@ export class Router {
   /** @param gate in front of all routes */
   constructor(app: TemplatedApp, observer: Observer, traffic: Traffic, gate?: Gate) {
     this.#app = app;
+    traffic.connections.watch(app);
     this.#port = { observer, traffic };
     this.#gate = gate;
   }
@@ -230,7 +262,7 @@ export class Router {
   #refuse(pattern: string, reply: Reply): void {
     this.#app.any(pattern, (response, request) => {
       const exchange = new Exchange(response, this.#port, request.getMethod() === 'head');
-      exchange.run(() => exchange.reply(reply));
+      this.#serve(exchange, () => exchange.reply(reply));
     });
   }
 
@@ -238,8 +270,14 @@ export class Router {
     const handler = this.#gate ? gated(behind, this.#gate) : behind;
     return (response, request) => {
       const exchange = new Exchange(response, this.#port);
-      exchange.run(() => handler(exchange, request));
+      this.#serve(exchange, () => handler(exchange, request));
     };
+  }
+
+  /** Of a request that is one too many nothing is read: it must cost as little as can be. */
+  #serve(exchange: Exchange, handle: () => void | Promise<void>): void {
+    const isTooMany = this.#port.traffic.connections.shed();
+    exchange.run(isTooMany ? () => exchange.replyLast(BUSY) : handle);
   }
 }
 

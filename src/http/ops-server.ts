@@ -138,7 +138,17 @@ function parse(body: string): unknown {
 }
 
 function readiness(reason: string | undefined): Reply {
-  return reason === undefined ? json(200, { status: 'ready' }) : json(503, { status: 'not ready', reason });
+  return reason === undefined ? json(200, { status: 'ready' }) : notReady(reason);
+}
+
+const RETRY_LATER = { 'content-type': 'application/json', 'retry-after': '1' };
+
+function notReady(reason: string): Reply {
+  return {
+    status: 503,
+    head: headOf(503, RETRY_LATER),
+    body: JSON.stringify({ status: 'not ready', reason }),
+  };
 }
 
 function text(body: string): Reply {

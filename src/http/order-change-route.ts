@@ -1,5 +1,5 @@
 /** `POST /v1/orders/{orderId}/pay`, `/cancel` and `/redeem`: what a buyer does with his order. */
-import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import { Busy, InvalidInput, StockadeError } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
 import type { OrderChange, OrderOutcome } from '../sync/orders/order-operations.ts';
 import { isOrderId } from '../sync/orders/order-reader.ts';
@@ -11,6 +11,7 @@ import type { OrderHost } from './order-route.ts';
 import { problem, type Reply } from './problem.ts';
 
 export interface OrderChangeHost extends OrderHost {
+  /** @throws Busy, and then nothing was done */
   changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
 }
 
@@ -40,6 +41,7 @@ async function replyTo(
     return await within(host.readDeadlineMs, changed(host, orderId, change, buyerId));
   } catch (error) {
     if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
+    if (error instanceof Busy) return orderReply({ code: 'busy' });
     if (!(error instanceof StockadeError)) host.fault(error);
     return MAY_BE_DONE;
   }

@@ -1,6 +1,6 @@
 /** `GET /v1/orders/{orderId}`: an order, for its owner. */
 
-import { StockadeError } from '../engine/errors.ts';
+import { Busy, StockadeError } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
 import type { Order } from '../sync/orders/order-operations.ts';
 import { isOrderId } from '../sync/orders/order-reader.ts';
@@ -11,14 +11,16 @@ import { json, problem, type Reply } from './problem.ts';
 
 export interface OrderHost extends Observer {
   readonly authenticate: Authenticate;
-  /** From Postgres. */
+  /** From Postgres. @throws Busy */
   readOrder(orderId: string): Promise<Order | undefined>;
-  /** From the buyer's records: orders that are accepted and not in Postgres yet. */
+  /** From the buyer's records: orders that are accepted and not in Postgres yet. @throws Busy */
   findAccepted(buyerId: string, orderId: string): Promise<{ saleId: string; quantity: number } | undefined>;
   readonly readDeadlineMs: number;
 }
 
 const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Ask again.' });
+
+const BUSY = problem('busy', { detail: 'Nothing was looked at. Ask again.' });
 
 export function orderRoute(host: OrderHost): Handler {
   return async (exchange, request) => {
@@ -30,7 +32,7 @@ export function orderRoute(host: OrderHost): Handler {
       exchange.reply(await within(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
     } catch (error) {
       if (!(error instanceof StockadeError)) host.fault(error);
-      exchange.reply(UNREADABLE);
+      exchange.reply(error instanceof Busy ? BUSY : UNREADABLE);
     }
   };
 }

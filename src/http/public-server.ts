@@ -1,4 +1,5 @@
 import * as uWS from 'uWebSockets.js';
+import { Connections } from './connections.ts';
 import { type Gate, Router, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { type OrderChangeHost, orderChangeRoute } from './order-change-route.ts';
@@ -14,9 +15,14 @@ export type PublicHost = PurchaseHost &
   TokenHost & { readonly gate: Gate | undefined };
 
 /** The buyers' port. Any number of threads may serve the same one. */
-export function servePublic(host: PublicHost, address: string, port: number): Promise<Listener> {
+export function servePublic(
+  host: PublicHost,
+  address: string,
+  port: number,
+  connections = new Connections(),
+): Promise<Listener> {
   const app = uWS.App();
-  const traffic = new Traffic();
+  const traffic = new Traffic(connections);
   new Router(app, host, traffic, host.gate)
     .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(host))

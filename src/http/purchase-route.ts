@@ -12,6 +12,8 @@ export interface PurchaseHost {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
   /** Whether a purchase from this sale is to show a token. Not asked about others: it costs. */
   asksForToken(saleId: string): boolean;
+  /** Whether every purchase of this sale would be answered `busy` now. */
+  isShedding(saleId: string): boolean;
   readonly authenticate: Authenticate;
   /** Called with the code of every answer. */
   answered(outcome: string, ms: number): void;
@@ -19,10 +21,17 @@ export interface PurchaseHost {
 
 const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
 const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
+const BUSY = problem('busy');
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
-  return (exchange, request) => exchange.readBytes(new PurchaseRequest(host, exchange, request));
+  return (exchange, request) => {
+    // Before the token is checked and the body is read: what is refused anyway must cost next to nothing.
+    if (host.isShedding(request.getParameter(0) ?? '')) {
+      exchange.reply(BUSY);
+      host.answered('busy', 0);
+    } else exchange.readBytes(new PurchaseRequest(host, exchange, request));
+  };
 }
 
 /** One request. An object, not a handful of closures: there is one for every member of the crowd. */

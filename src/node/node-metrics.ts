@@ -6,6 +6,7 @@ import type { SaleView } from '../engine/directory.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { within } from '../engine/within.ts';
 import { BATCH_BOUNDS, type HistogramData, LATENCY_BOUNDS_S } from '../http/request-stats.ts';
+import { watchProcess } from './process-metrics.ts';
 import type { WorkerMetrics } from './worker.ts';
 
 /** Sales with metrics of their own: a label per sale must not grow without bound. */
@@ -26,6 +27,7 @@ export class NodeMetrics {
 
   constructor(sources: MetricSources) {
     this.#sources = sources;
+    watchProcess(this.registry);
     const registers = [this.registry];
     const labelNames = ['sale'];
     const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
@@ -72,7 +74,15 @@ interface Value {
 }
 
 /** In the form in which prom-client's cluster workers report, so that it adds them up and writes them. */
-function workerJson({ requests, refills, lanes, limits, tokens }: WorkerMetrics): object[] {
+function workerJson({
+  requests,
+  refills,
+  connections,
+  heapBytes,
+  lanes,
+  limits,
+  tokens,
+}: WorkerMetrics): object[] {
   const requestName = 'stockade_request_duration_seconds';
   const batchName = 'stockade_batch_orders';
   const perSale = lanes.slice(-MAX_LABELLED_SALES);
@@ -120,6 +130,30 @@ function workerJson({ requests, refills, lanes, limits, tokens }: WorkerMetrics)
       type: 'counter',
       aggregator: 'sum',
       values: byLabel('outcome', tokens),
+    },
+    {
+      name: 'stockade_connections',
+      help: "Open connections at the buyers' port",
+      type: 'gauge',
+      aggregator: 'sum',
+      values: [{ labels: {}, value: connections.open }],
+    },
+    {
+      name: 'stockade_connections_refused_total',
+      help: 'Connections beyond MAX_CONNECTIONS',
+      type: 'counter',
+      aggregator: 'sum',
+      values: [
+        { labels: { how: 'busy' }, value: connections.shed },
+        { labels: { how: 'closed' }, value: connections.dropped },
+      ],
+    },
+    {
+      name: 'stockade_worker_heap_bytes',
+      help: 'What the heaps of the workers hold, live or not collected yet',
+      type: 'gauge',
+      aggregator: 'sum',
+      values: [{ labels: {}, value: heapBytes }],
     },
     {
       name: 'stockade_lane_depth',

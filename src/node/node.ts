@@ -26,6 +26,7 @@ import { watchExpiry } from './expiry-watch.ts';
 import { type Log, writesToStderr } from './log.ts';
 import { lostOrderNames } from './lost-order-names.ts';
 import { NodeMetrics } from './node-metrics.ts';
+import { connectionsWithin, openFilesLimit } from './open-files.ts';
 import { openOpsPort } from './ops-port.ts';
 import { claimPort } from './ports.ts';
 import { whyNotSelling } from './readiness.ts';
@@ -151,7 +152,7 @@ interface WorkerStart {
 
 /** @returns promises of their failures */
 async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<Promise<Error>[]> {
-  const { config, stores, workers, ports } = parts;
+  const { config, log, stores, workers, ports } = parts;
   const leases = await WorkerLeases.take(stores.db, config.workers);
   releasers.add(() => leases.release());
   releasers.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
@@ -161,9 +162,10 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     admission: await admissionSettings(config, stores.db),
   };
   const failures: Promise<Error>[] = [];
+  const maxConnections = connectionsOf(config, log);
   const port = await claimPort(config.host, config.port);
   for (const worker of leases.numbers) {
-    const settings = workerSettings(config, port, worker, leases.end, shared);
+    const settings = workerSettings({ ...config, maxConnections }, port, worker, leases.end, shared);
     if (config.redisUrl) {
       const thread = await inThread(parts, settings);
       workers.push(thread);
@@ -175,6 +177,15 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     for (const worker of workers) worker.renewed(leaseEnd);
   });
   return failures;
+}
+
+/** MAX_CONNECTIONS, or less where the process may not have so many files open. */
+function connectionsOf({ maxConnections }: Config, log: Log): number {
+  const openFiles = openFilesLimit();
+  const possible = connectionsWithin(openFiles);
+  if (possible >= maxConnections) return maxConnections;
+  log.warn({ openFiles, maxConnections, possible }, 'fewer connections are served than MAX_CONNECTIONS says');
+  return possible;
 }
 
 function inThread(
@@ -219,6 +230,7 @@ function workerSettings(
       : undefined,
     requestDeadlineMs: config.requestDeadlineMs,
     laneCapacity: config.laneCapacity,
+    maxConnections: Math.ceil(config.maxConnections / config.workers),
     shutdownGraceMs: config.shutdownGraceMs,
     worker,
     leaseEnd,

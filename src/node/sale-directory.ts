@@ -11,7 +11,7 @@ import pLimit from 'p-limit';
 import { type Board, NO_SLOT } from '../engine/board.ts';
 import type { Backend, Pulse, SaleRecord } from '../engine/contract.ts';
 import type { Directory, SaleView } from '../engine/directory.ts';
-import { NotExecuted } from '../engine/errors.ts';
+import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 
@@ -24,6 +24,8 @@ const UNKNOWN_TTL_MS = 1_000;
 const REMEMBERED_UNKNOWN = 10_000;
 /** Lookups of unknown ids side by side: a flood of made-up ids must not become a flood of commands. */
 const PARALLEL_LOOKUPS = 16;
+/** Lookups that may wait for these. They take a millisecond or two each: who is behind more has no time left. */
+const WAITING_LOOKUPS_MAX = 1_000;
 /** A sale whose segments are stale is read anew at most this often. */
 const REFRESH_MS = 50;
 
@@ -80,9 +82,12 @@ export class SaleDirectory implements Directory {
     return this.#views;
   }
 
+  /** @throws Busy, if more ids are asked for than can be looked up */
   async lookup(saleId: string): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
     if (known || this.#unknown.has(saleId) || !SALE_ID_PATTERN.test(saleId)) return known;
+    if (this.#lookups.pendingCount >= WAITING_LOOKUPS_MAX)
+      throw new Busy(`${WAITING_LOOKUPS_MAX} lookups of sales wait`);
     return this.#lookups(() => this.#read(saleId));
   }
 

@@ -9,6 +9,7 @@ import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
 import type { Log } from './log.ts';
 import { openOpsPort } from './ops-port.ts';
+import { watchProcess } from './process-metrics.ts';
 import { whyNotSyncing } from './readiness.ts';
 import { Releasers } from './releasers.ts';
 import { StoreWatch } from './store-watch.ts';
@@ -28,6 +29,7 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
   try {
     const stores = await openStores(config, releasers);
     const metrics = new Registry();
+    watchProcess(metrics);
     await keepFromEviction({ config, log, registry: metrics }, releasers);
     for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
     const { db, backend, locks } = stores;

@@ -2,16 +2,19 @@
  * One worker: an engine and its buyers' port. Runs in the main thread on the in-process backend, and in a thread of its
  * own for each worker on Redis (worker-thread.ts).
  */
+import { getHeapStatistics } from 'node:v8';
 import type { Board } from '../engine/board.ts';
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { countRefills } from '../engine/counted-refills.ts';
 import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
+import { QUEUE_SHARE } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { OrderIds, takenAtMs } from '../engine/order-id.ts';
 import type { TakenOrder } from '../engine/taken-orders.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
+import { type ConnectionCounts, Connections } from '../http/connections.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
 import { servePublic } from '../http/public-server.ts';
 import type { RateLimitCounts } from '../http/rate-limits.ts';
@@ -24,6 +27,7 @@ import { assertLeased, isLeased, type LeaseEnd } from '../sync/worker-leases.ts'
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
+import { Turnstile } from './turnstile.ts';
 
 /** What a worker is told at its start; crosses a thread boundary, so plain values only. */
 export interface WorkerSettings {
@@ -33,6 +37,8 @@ export interface WorkerSettings {
   readonly jwt: JwtOptions | undefined;
   readonly requestDeadlineMs: number;
   readonly laneCapacity: number;
+  /** This worker's share of MAX_CONNECTIONS. */
+  readonly maxConnections: number;
   readonly shutdownGraceMs: number;
   readonly worker: number;
   readonly orderIdKey: Uint8Array;
@@ -58,6 +64,9 @@ export interface WorkerMetrics {
   readonly tokens: Readonly<Record<string, number>>;
   /** Refills that buyers have waited for. */
   readonly refills: number;
+  readonly connections: ConnectionCounts;
+  /** What the thread's heap holds, live or not collected yet. */
+  readonly heapBytes: number;
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
 }
 
@@ -78,6 +87,10 @@ export interface RunningWorker {
   /** Answers what has come, then lets go of everything. */
   stop(): Promise<void>;
 }
+
+/** Work on single orders under way at a time: enough to keep both connections to Postgres busy. */
+const PARALLEL_ORDER_WORK = 16;
+const WAITING_ORDER_WORK_MAX = 4_096;
 
 /** An order can be missing in Postgres only as long as sync may lag; older ones are not looked for in the backend. */
 const ACCEPTED_WITHIN_MS = 24 * 3_600_000;
@@ -122,6 +135,12 @@ export async function startWorker({
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const orders = new OrderService({ db, backend, buy });
+  const connections = new Connections(settings.maxConnections);
+  const turnstile = new Turnstile({
+    parallel: PARALLEL_ORDER_WORK,
+    maxWaiting: WAITING_ORDER_WORK_MAX,
+    maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
+  });
   const listener = await servePublic(
     {
       authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
@@ -132,22 +151,27 @@ export async function startWorker({
       challenge,
       readRecord: async (saleId) => (await engine.view(saleId))?.record,
       tokenAnswered: (outcome) => tokenCounts.answered(outcome),
+      isShedding: (saleId) => engine.isShedding(saleId),
       answered: (outcome, ms) => stats.answered(outcome, ms),
       // Half of the time, so that a sale whose counters can't be read is shown without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
-      readOrder: (orderId) => readOrder(db, orderId),
-      changeOrder: (orderId, change, buyerId) => orders.changeOrder(orderId, change, buyerId),
+      readOrder: (orderId) => turnstile.run(() => readOrder(db, orderId)),
+      changeOrder: (orderId, change, buyerId) =>
+        turnstile.run(() => orders.changeOrder(orderId, change, buyerId)),
       findAccepted: async (buyerId, orderId) => {
         if (Date.now() - takenAtMs(orderId) >= ACCEPTED_WITHIN_MS) return undefined;
-        // The worker may be younger than the order, or another node may have taken it.
-        for (const saleId of await readRecentSaleIds(db)) await engine.view(saleId);
-        return engine.findOrder(buyerId, orderId);
+        return turnstile.run(async () => {
+          // The worker may be younger than the order, or another node may have taken it.
+          for (const saleId of await readRecentSaleIds(db)) await engine.view(saleId);
+          return engine.findOrder(buyerId, orderId);
+        });
       },
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
     },
     settings.host,
     settings.port,
+    connections,
   );
   return {
     number: settings.worker,
@@ -164,6 +188,8 @@ export async function startWorker({
       tokens: tokenCounts.data(),
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
+      connections: connections.counts(),
+      heapBytes: getHeapStatistics().used_heap_size,
     }),
     renewed(end) {
       leaseEnd = end;

@@ -10,7 +10,7 @@ const BENCH_LIMIT_MS = 110_000;
 
 /** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
 async function runTiny(
-  bench: 'growth' | 'http' | 'locks' | 'rebalance' | 'recover' | 'resize' | 'sync',
+  bench: 'growth' | 'http' | 'locks' | 'overload' | 'rebalance' | 'recover' | 'resize' | 'soak' | 'sync',
   ...more: string[]
 ): Promise<string> {
   const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json', ...more];
@@ -138,6 +138,38 @@ describe('bench:growth', () => {
       redisBytesPerBuyer: positive,
     });
     expect(result.parameters).toMatchObject({ orders: 1_024, samples: 1 });
+  });
+});
+
+describe('bench:overload', () => {
+  it('prints one object with what buyers were answered before, during and after, and beside silent ones', async () => {
+    const { overload, silent, parameters } = JSON.parse(await runTiny('overload'));
+    expect(overload.capacityPerSecond).toEqual(positive);
+    expect(overload.busyWithoutRetryAfter).toBe(0);
+    for (const span of ['before', 'during', 'after']) {
+      expect(overload.spans[span], span).toMatchObject({
+        offeredPerSecond: positive,
+        busyPerSecond: someOrNone,
+        peakResidentMb: positive,
+      });
+    }
+    expect(silent).toMatchObject({ idle: 100, slow: 30, rateRatio: positive, p99Ratio: positive });
+    expect(parameters).toMatchObject({ times: 4, lines: 1_500 });
+  });
+});
+
+describe('soak', () => {
+  it('leaves no handle, no connection and no row that waits', async () => {
+    const { before, after, orders, answers } = JSON.parse(await runTiny('soak'));
+    const own = (sample: typeof before) => sample.handles - sample.redisClients - sample.postgresConnections;
+    expect(own(after)).toBeLessThanOrEqual(own(before));
+    expect(after).toMatchObject({ connections: 0, waitingRows: 0, underWay: 0 });
+    expect(after.redisClients).toBe(before.redisClients);
+    expect(after.residentBytes - before.residentBytes).toBeLessThan(512 * 1024 ** 2);
+    expect(orders).toEqual(positive);
+    for (const deed of ['buy 201', 'repeat 201', 'soldOut 409', 'notStarted 403', 'abort 0']) {
+      expect(answers[deed], deed).toEqual(positive);
+    }
   });
 });
 

@@ -14,6 +14,7 @@ export class RawConnection implements Disposable {
   readonly #socket: Socket;
   #received = Buffer.alloc(0);
   #isClosed = false;
+  #isStuck = false;
   #wake: () => void = () => {};
 
   private constructor(socket: Socket) {
@@ -46,6 +47,29 @@ export class RawConnection implements Disposable {
   send(bytes: string | Buffer): Promise<void> {
     const data = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes;
     return new Promise((resolve) => this.#socket.write(data, () => resolve()));
+  }
+
+  /** From now on it takes nothing from the other side, which has to keep it. */
+  stopReading(): void {
+    this.#socket.pause();
+  }
+
+  /** The connection is closed, or the other side takes no more of what is sent. */
+  get isStuck(): boolean {
+    return this.#isStuck || this.#isClosed;
+  }
+
+  /** As `send`, for as long as the other side takes it; `limitMs` after it has stopped that is given up. */
+  async sendOrGiveUp(bytes: string, limitMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.#isStuck = true;
+        resolve();
+      }, limitMs);
+    });
+    await Promise.race([this.send(bytes), this.closed, late]);
+    clearTimeout(timer);
   }
 
   /** The next answer; `undefined` if the connection is closed without one. Its body must have a `Content-Length`. */

@@ -3,7 +3,7 @@ import type { Check } from '../../src/cli/doctor/check.ts';
 import { checkClocks } from '../../src/cli/doctor/clocks.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis, type RedisFacts, type RedisPlan } from '../../src/cli/doctor/redis.ts';
-import { nodeVersion } from '../../src/cli/doctor/runtime.ts';
+import { nodeVersion, openFiles } from '../../src/cli/doctor/runtime.ts';
 
 const notOk = (checks: readonly Check[]) =>
   checks.filter(({ status }) => status !== 'ok').map(({ name, status }) => `${status} ${name}`);
@@ -100,3 +100,11 @@ test.each([
   ['22.1.0', 'ok'],
   ['24.0.0', 'warn'],
 ])('Node.js %s: %s', (version, status) => expect(nodeVersion(version).status).toBe(status));
+
+test.each([
+  [1_024, 'warn'],
+  [20_000, 'ok'],
+  [Number.POSITIVE_INFINITY, 'ok'],
+])('a limit of %d open files and 16,000 connections: %s', (limit, status) => {
+  expect(openFiles(limit, 16_000).status).toBe(status);
+});

@@ -55,6 +55,26 @@ describe('a watermark', () => {
     expect(codesOf(wait(4, 5, 6))).toEqual(['committed', 'committed', 'waits']);
   });
 
+  it('names its entries for replies that come behind it, until no take is under way', () => {
+    const named = {
+      saleId: 'sale',
+      segment: 0,
+      generation: 1,
+      seq: 5,
+      orders: 5,
+      rejected: [],
+      tails: ['a'],
+    };
+    const reply = () => Object.assign(taken(5), { entry: 'a' });
+    const [behind, later] = [reply(), reply()];
+    waiters.advance(named);
+    waiters.add(behind);
+    waiters.forget();
+    waiters.add(later);
+    expect(codesOf([behind, later])).toEqual(['committed', 'waits']);
+    expect(asked).toEqual([later]);
+  });
+
   it('may come twice, and late', () => {
     advance(5);
     advance(5);

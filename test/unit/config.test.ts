@@ -57,6 +57,7 @@ describe('defaults', () => {
       requestDeadlineMs: 2_000,
       takeTimeoutMs: 500,
       laneCapacity: 4_096,
+      maxConnections: 16_000,
       logBacklogMax: 1_000_000,
       strategy: 'script',
       lockWork: undefined,

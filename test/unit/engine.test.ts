@@ -14,7 +14,7 @@ import type {
 } from '../../src/engine/contract.ts';
 import type { Directory, SaleView } from '../../src/engine/directory.ts';
 import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
-import { NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
+import { Busy, NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
 import { homeSegment } from '../../src/engine/home-segment.ts';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { PARKED_MAX_MS } from '../../src/engine/parking.ts';
@@ -200,6 +200,13 @@ describe('a sale that this worker does not know', () => {
     takes.ready = false;
     directory.lookup.mockReturnValue(new Promise(() => {}));
     expect(codes(buy())).toEqual(['unavailable']);
+  });
+
+  it('is busy if too many sales are looked up', async () => {
+    directory.lookup.mockRejectedValue(new Busy('1,000 lookups of sales wait'));
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['busy']);
   });
 
   it('does not keep a purchase longer than its deadline, if the directory does not answer', async () => {
@@ -617,6 +624,27 @@ describe('lanes', () => {
   });
 });
 
+describe('a sale that sheds', () => {
+  it('does so only while every lane refuses whoever comes, and it is not known to be sold out', async () => {
+    await start({ durable: true }, { laneCapacity: 1 });
+    learn({ segments: 2 });
+    const [here, there] = [0, 1].map((segment) => {
+      const ids = Array.from({ length: 50 }, (_, i) => `buyer-${i}`);
+      return ids.filter((id) => homeSegment(id, 2) === segment);
+    }) as [string[], string[]];
+    for (const [full, home] of [here, there].entries()) {
+      expect(engine.isShedding('sale')).toBe(false);
+      buy({ buyerId: home[0]! });
+      await takes.next();
+      expect(codes(buy({ buyerId: home[1]! }), buy({ buyerId: home[2]! }))).toEqual(['waits', 'busy']);
+      expect(engine.isShedding('sale')).toBe(full === 1);
+    }
+    expect(engine.isShedding('another')).toBe(false);
+    board.close(SLOT, 1, monotonicMs());
+    expect(engine.isShedding('sale')).toBe(false);
+  });
+});
+
 describe('hints', () => {
   beforeEach(() => learn());
 
@@ -864,6 +892,18 @@ describe('a sale that stands still, because it is being built anew', () => {
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     advance(1);
     expect(codes(anna)).toEqual(['committed']);
+  });
+
+  it('does not shed: who comes may be let in', async () => {
+    await start({ durable: true }, { laneCapacity: 1 });
+    learn({ segments: 1 });
+    buy();
+    const first = await takes.next();
+    buy();
+    buy();
+    expect(engine.isShedding('sale')).toBe(true);
+    await first.refuse('stale');
+    expect(engine.isShedding('sale')).toBe(false);
   });
 
   it('has room for as many as its lanes; more are busy', async () => {

@@ -25,6 +25,7 @@ const SEGMENTS = 4;
 const LIMIT = 3;
 const CAPACITY = 1_000;
 const LIVES_MS = 500;
+const MAX_QUEUE_MS = LIVES_MS;
 /** After a lost reply the lane has asked again within this time. */
 const ASKED_AGAIN_MS = 50;
 const ENDS_AT = Date.UTC(2027, 0, 1);
@@ -65,6 +66,7 @@ function open({ durable }: { durable: boolean }): void {
     durable,
     worker: 7,
     laneCapacity: CAPACITY,
+    maxQueueMs: MAX_QUEUE_MS,
     nextOrderId: () => String(nextId++),
     nextTurn: () => turns.next(),
     taken: vi.fn(),
@@ -246,6 +248,45 @@ describe('at the door', () => {
     await first.serve([TAKEN]);
     await takes.next();
     expect(codesOf([buy('later')])).toEqual(['waits']);
+  });
+
+  it('nobody joins a queue whose first has waited too long; once he has left there is room again', async () => {
+    host.maxQueueMs = 200;
+    buy('anna');
+    const first = await takes.next();
+    const ben = buy('ben');
+    await elapse(200);
+    const cleo = buy('cleo');
+    expect(lane.isShedding).toBe(false);
+    await elapse(1);
+    expect(codesOf([ben, cleo, buy('dan')])).toEqual(['waits', 'waits', 'busy']);
+    expect(lane.isShedding).toBe(true);
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['ben', 'cleo']);
+    expect(lane.isShedding).toBe(false);
+    expect(codesOf([buy('eve')])).toEqual(['waits']);
+  });
+
+  it('is not given up as full when its queue has been handed over', async () => {
+    host.laneCapacity = 1;
+    buy('anna');
+    await takes.next();
+    buy('ben');
+    buy('cleo');
+    expect(lane.isShedding).toBe(true);
+    lane.drain();
+    expect(lane.isShedding).toBe(false);
+  });
+
+  it('is not given up as full when its host has failed', async () => {
+    host.laneCapacity = 1;
+    host.nextTurn = () => new Promise((_, reject) => setImmediate(() => reject(new Error('a bug'))));
+    buy('anna');
+    buy('ben');
+    expect(lane.isShedding).toBe(true);
+    await settledTurns();
+    expect(faults).toHaveLength(1);
+    expect(lane.isShedding).toBe(false);
   });
 
   it('a store that is away makes the purchase unavailable at once', async () => {

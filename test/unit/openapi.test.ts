@@ -11,7 +11,7 @@ const routes = vi.hoisted(() => [] as string[]);
 vi.mock('uWebSockets.js', () => {
   const noted = (method: string) => (pattern: string) => routes.push(`${method} ${pattern}`);
   const app = {
-    ...{ get: noted('GET'), post: noted('POST'), patch: noted('PATCH'), any: () => {} },
+    ...{ get: noted('GET'), post: noted('POST'), patch: noted('PATCH'), any: () => {}, filter: () => {} },
     listen: (_host: string, _port: number, done: (socket: object) => void) => done({}),
   };
   return { App: () => app, us_socket_local_port: () => 1 };

@@ -1,7 +1,9 @@
 import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { connectionsWithin, openFilesLimit } from '../../node/open-files.ts';
 import { describe } from '../explain.ts';
+import { number } from '../output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('runtime');
@@ -10,7 +12,23 @@ const LEAST_NODE = 20;
 const UNTRIED_NODE = 23;
 
 export async function checkRuntime(config: Config): Promise<Check[]> {
-  return [nodeVersion(process.versions.node), await webSockets(), dataDir(config)];
+  return [
+    nodeVersion(process.versions.node),
+    await webSockets(),
+    openFiles(openFilesLimit(), config.maxConnections),
+    dataDir(config),
+  ];
+}
+
+export function openFiles(limit: number, maxConnections: number): Check {
+  const possible = connectionsWithin(limit);
+  const found = `${Number.isFinite(limit) ? number(limit) : 'any number of'} files and sockets may be open`;
+  if (possible >= maxConnections) return ok('open files', found);
+  return warn(
+    'open files',
+    `${found}: room for ${number(possible)} connections instead of ${number(maxConnections)}`,
+    'Raise the limit (`ulimit -n`, `LimitNOFILE=`), or lower MAX_CONNECTIONS.',
+  );
 }
 
 export function nodeVersion(version: string): Check {

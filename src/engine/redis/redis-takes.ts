@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
-import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../errors.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../errors.ts';
 import { wantOf } from '../transfer-plan.ts';
+import { within } from '../within.ts';
 import { corking, DEMOTED } from './clients.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { encodeHint } from './messages.ts';
@@ -104,17 +105,13 @@ export class RedisTakes implements TakeStore {
     sending?.();
     this.#cork();
     const { takeTimeoutMs } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        reject(new OutcomeUnknown(`no reply from Redis within ${takeTimeoutMs} ms`));
-        this.#redis.disconnect(true);
-      }, takeTimeoutMs);
-    });
     try {
-      return await Promise.race([send(), late]);
+      return await within(takeTimeoutMs, send());
     } catch (error) {
-      if (error instanceof OutcomeUnknown) throw error;
+      if (error instanceof StockadeError && error.code === 'timed_out') {
+        this.#redis.disconnect(true);
+        throw new OutcomeUnknown(`no reply from Redis within ${takeTimeoutMs} ms`, error);
+      }
       const message = error instanceof Error ? error.message : String(error);
       if (DEMOTED.test(message)) this.#redis.disconnect(true);
       if (REFUSED.test(message)) throw new NotExecuted(`Redis refused the take: ${message}`, error);
@@ -122,8 +119,6 @@ export class RedisTakes implements TakeStore {
         throw new BackendCorrupt(`the take script failed: ${message}`);
       }
       throw new OutcomeUnknown(`the reply to a take was lost: ${message}`, error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

@@ -3,11 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opsTokenFile } from '../../src/config/ops-token.ts';
 import type { VerifyReport } from '../../src/sync/operations.ts';
-import { BenchFailure } from '../support/failure.ts';
-import { NodeProgram } from '../support/node-program.ts';
-import type { StoreServers } from '../support/stores.ts';
+import { BenchFailure } from './failure.ts';
 import { answered, backlog, type NodeFigures, readFigures } from './metrics-text.ts';
-import type { HttpParameters } from './options.ts';
+import { NodeProgram } from './node-program.ts';
+import type { StoreServers } from './stores.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const DATA_DIR = 'data';
@@ -25,10 +24,23 @@ export interface BenchSale {
   readonly id: string;
   readonly stock: number;
   readonly segments: number;
+  readonly startsAt?: string;
+  readonly payWithinSeconds?: number;
 }
 
 /** What the bench sets of the node; the rest are the product's defaults. */
-export type NodeSettings = Pick<HttpParameters, 'workers' | 'eventsStreamMax' | 'eventsYieldMs'>;
+export interface NodeSettings {
+  readonly workers: number;
+  readonly eventsStreamMax: number;
+  readonly eventsYieldMs: number;
+  /** Its stores, where they are not those of `stores` by the straight way. */
+  readonly redisUrl?: string;
+  readonly databaseUrl?: string;
+  /** More flags of `stockade serve`, without their dashes. */
+  readonly flags?: Readonly<Record<string, string>>;
+  /** More of its environment, for secrets. */
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 /** The product as it is shipped: `stockade serve` in a process of its own, steered through its two ports only. */
 export class StockadeNode implements AsyncDisposable {
@@ -44,12 +56,12 @@ export class StockadeNode implements AsyncDisposable {
 
   static async start(
     { redis, postgres }: StoreServers,
-    { workers, eventsStreamMax, eventsYieldMs }: NodeSettings,
+    { workers, eventsStreamMax, eventsYieldMs, redisUrl, databaseUrl, flags: more, env }: NodeSettings,
   ): Promise<StockadeNode> {
     if (!existsSync(MAIN)) throw new BenchFailure(`${MAIN} is missing: run \`npm run build\` first`);
     const flags = {
-      'redis-url': redis.url,
-      'database-url': await postgres.createDatabase('bench'),
+      'redis-url': redisUrl ?? redis.url,
+      'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
       workers: String(workers),
       'events-stream-max': String(eventsStreamMax),
       'events-yield-ms': String(eventsYieldMs),
@@ -57,15 +69,24 @@ export class StockadeNode implements AsyncDisposable {
       'ops-port': '0',
       'data-dir': DATA_DIR,
       'log-level': 'warn',
+      ...more,
     };
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-    const program = await NodeProgram.start<Ready>('stockade', [MAIN, 'serve', '--json', ...words]);
+    const program = await NodeProgram.start<Ready>('stockade', [MAIN, 'serve', '--json', ...words], env);
     const token = program.read(opsTokenFile({ dataDir: DATA_DIR })).trim();
     return new StockadeNode(program, token, eventsStreamMax > 0);
   }
 
+  get publicUrl(): string {
+    return this.#program.announcement.publicUrl;
+  }
+
+  get pid(): number {
+    return this.#program.pid;
+  }
+
   ordersUrl(saleId: string): string {
-    return `${this.#program.announcement.publicUrl}/v1/sales/${saleId}/orders`;
+    return `${this.publicUrl}/v1/sales/${saleId}/orders`;
   }
 
   cpuSeconds(): number {
@@ -85,7 +106,16 @@ export class StockadeNode implements AsyncDisposable {
   }
 
   async figures(): Promise<NodeFigures> {
-    return readFigures(await (await this.#ops('GET', '/metrics')).text());
+    return readFigures(await this.metrics());
+  }
+
+  /** In Prometheus' text format. */
+  async metrics(): Promise<string> {
+    return (await this.#ops('GET', '/metrics')).text();
+  }
+
+  async closeSale(saleId: string): Promise<void> {
+    await this.#ops('PATCH', `/v1/sales/${saleId}`, { action: 'close' });
   }
 
   /** Sells a sale's last units one by one, and returns when the sale is answered `sold_out`. */
@@ -136,7 +166,7 @@ export class StockadeNode implements AsyncDisposable {
     throw new BenchFailure(`not within ${SETTLE_LIMIT_MS} ms: ${what}`);
   }
 
-  async #ops(method: 'GET' | 'POST', path: string, body?: object): Promise<Response> {
+  async #ops(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object): Promise<Response> {
     const answer = await fetch(`${this.#program.announcement.opsUrl}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },

@@ -1,0 +1,56 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { BenchFailure } from '../support/failure.ts';
+import type { CrowdMessage, CrowdOrder } from './crowd-program.ts';
+import type { StreamPlan, StreamResult } from './stream.ts';
+
+const PROGRAM = fileURLToPath(new URL('./crowd-program.ts', import.meta.url));
+/** Until the run begins, so that all processes know of it before. */
+const HEAD_START_MS = 200;
+
+type Done = Extract<CrowdMessage, { kind: 'done' }>;
+
+/**
+ * Runs groups of streams, each in a process of its own, from the same moment on, when all are connected.
+ * @param began told of that moment, as `Date.now()` tells it
+ * @returns what all were answered
+ */
+export async function runCrowd(
+  url: string,
+  groups: readonly (readonly StreamPlan[])[],
+  began: (beginMs: number) => void = () => {},
+): Promise<{ results: Readonly<Record<string, StreamResult>>; cpuSeconds: number }> {
+  const members = groups.map(() => fork(PROGRAM));
+  try {
+    await Promise.all(
+      members.map((member, i) => {
+        const ready = nextMessage(member);
+        member.send({ url, plans: groups[i]! } satisfies CrowdOrder);
+        return ready;
+      }),
+    );
+    const done = members.map((member) => nextMessage(member) as Promise<Done>);
+    const beginMs = Date.now() + HEAD_START_MS;
+    began(beginMs);
+    for (const member of members) member.send({ beginMs });
+    const all = await Promise.all(done);
+    return {
+      results: Object.assign({}, ...all.map(({ results }) => results)),
+      cpuSeconds: all.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0),
+    };
+  } finally {
+    for (const member of members) if (member.connected) member.disconnect();
+  }
+}
+
+export function nextMessage(member: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const died = (code: number | null) =>
+      reject(new BenchFailure(`a process of buyers ended with code ${code}`));
+    member.once('exit', died);
+    member.once('message', (message) => {
+      member.off('exit', died);
+      resolve(message);
+    });
+  });
+}

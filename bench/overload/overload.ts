@@ -1,0 +1,232 @@
+/** The first part: the capacity is measured, then many times as much is asked for. */
+import { readFileSync } from 'node:fs';
+import { note } from '../../src/cli/output.ts';
+import type { Releasers } from '../../src/node/releasers.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { count } from '../support/figures.ts';
+import { StockadeNode } from '../support/stockade-node.ts';
+import type { StoreServers } from '../support/stores.ts';
+import { runCrowd } from './crowd.ts';
+import type { OverloadParameters } from './options.ts';
+import { SlowLink } from './slow-link.ts';
+import type { StreamPlan, StreamResult } from './stream.ts';
+import { type Span, Summary, WINDOW_MS } from './tally.ts';
+
+/** One lane, so that the capacity is a batch of 256 per answer of Redis. */
+const ONE_LANE = { workers: 1, segments: 1 };
+const STOCK = 100_000_000;
+/** More than two batches: the lane is never empty. */
+const CAPACITY_LINES = 1_024;
+/** Of the capacity: what the node carries well, before, during and after. */
+const STEADY_SHARE = 0.5;
+const STEADY_LINES = 3_000;
+/** Purchases per second of what is sold out, and of what has not started. */
+const BESIDE_PER_SECOND = 200;
+const BESIDE_LINES = 100;
+/** At the start of a span, until connections are warm and batches have their size. */
+const SETTLE_MS = 1_000;
+/** The rate is back when it is this share of what it was, for as long as this. */
+const BACK_SHARE = 0.9;
+const BACK_FOR_MS = 500;
+const MEMORY_EVERY_MS = 250;
+const PAGE_BYTES = 4_096;
+
+export const SPANS = ['before', 'during', 'after'] as const;
+export type SpanName = (typeof SPANS)[number];
+
+export interface SpanFigures {
+  readonly offeredPerSecond: number;
+  readonly unasked: number;
+  readonly acceptedPerSecond: number;
+  readonly busyPerSecond: number;
+  /** Batches whose reply was too late for the deadline of those in it: on a machine that has other work. */
+  readonly unknownPerSecond: number;
+  readonly accepted: Percentiles;
+  readonly busy: Percentiles;
+  readonly soldOut: Percentiles;
+  readonly notStarted: Percentiles;
+  readonly peakResidentMb: number;
+}
+
+export interface Percentiles {
+  readonly p50Ms: number | undefined;
+  readonly p99Ms: number | undefined;
+}
+
+export interface Overload {
+  readonly capacityPerSecond: number;
+  readonly spans: Readonly<Record<SpanName, SpanFigures>>;
+  /** From the end of the overload until the rate is back; `undefined`: it never was. */
+  readonly backMs: number | undefined;
+  readonly busyWithoutRetryAfter: number;
+  readonly generatorCores: number;
+}
+
+/** @throws BenchFailure if an answer is not one of those that are right, or verify finds a fault */
+export async function measureOverload(
+  stores: StoreServers,
+  parameters: OverloadParameters,
+  releasers: Releasers,
+): Promise<Overload> {
+  const link = await SlowLink.start(stores.redis.port, parameters.delayMs);
+  releasers.add(() => link[Symbol.asyncDispose]());
+  const node = await StockadeNode.start(stores, {
+    workers: ONE_LANE.workers,
+    eventsStreamMax: 0,
+    eventsYieldMs: 0,
+    redisUrl: link.url,
+  });
+  releasers.add(() => node[Symbol.asyncDispose]());
+  try {
+    return await measure(node, parameters);
+  } catch (error) {
+    note(`The node: ${await node.lastWords()}`);
+    throw error;
+  }
+}
+
+async function measure(node: StockadeNode, parameters: OverloadParameters): Promise<Overload> {
+  const { segments } = ONE_LANE;
+  for (const id of ['capacity', 'rush']) await node.createSale({ id, stock: STOCK, segments });
+  await node.createSale({ id: 'gone', stock: 1, segments });
+  await node.sellOut('gone');
+  const startsAt = new Date(Date.now() + 24 * 3_600_000).toISOString();
+  await node.createSale({ id: 'later', stock: 1, segments, startsAt });
+
+  const capacityPerSecond = await capacityOf(node, parameters);
+  note(
+    `capacity: ${count(capacityPerSecond)} accepted orders/s; now ${parameters.times} times as many are asked for`,
+  );
+  const memory = new Map<number, number>();
+  let beginMs = 0;
+  const watch = setInterval(() => memory.set(Date.now() - beginMs, residentMb(node.pid)), MEMORY_EVERY_MS);
+  const spans = spansOf(parameters);
+  try {
+    const { results, cpuSeconds } = await runCrowd(
+      node.publicUrl,
+      plansOf(capacityPerSecond, parameters, spans),
+      (at) => {
+        beginMs = at;
+      },
+    );
+    checkAnswers(results);
+    const settled = await node.settled();
+    if (settled.underWay > 0) throw new BenchFailure('purchases are under way after the end');
+    for (const saleId of ['capacity', 'rush', 'gone']) {
+      const report = await node.verify(saleId);
+      if (!report.ok)
+        throw new BenchFailure(`verify of ${saleId} found a difference: ${JSON.stringify(report)}`);
+    }
+    return {
+      capacityPerSecond,
+      spans: Object.fromEntries(
+        SPANS.map((name) => [name, figuresOf(results, spans[name], memory)]),
+      ) as Overload['spans'],
+      backMs: backAfter(results, spans),
+      busyWithoutRetryAfter: Object.values(results).reduce((sum, r) => sum + r.withoutRetryAfter, 0),
+      generatorCores: cpuSeconds / (spans.after.toMs / 1_000),
+    };
+  } finally {
+    clearInterval(watch);
+  }
+}
+
+async function capacityOf(node: StockadeNode, { calmSeconds }: OverloadParameters): Promise<number> {
+  const toMs = SETTLE_MS + calmSeconds * 1_000;
+  const plan = { name: 'capacity', saleId: 'capacity', lines: CAPACITY_LINES, perSecond: undefined };
+  const { results } = await runCrowd(node.publicUrl, [[{ ...plan, fromMs: 0, toMs }]]);
+  return new Summary(results.capacity!.tally, { fromMs: SETTLE_MS, toMs }).perSecond('accepted');
+}
+
+function spansOf({ calmSeconds, seconds }: OverloadParameters): Record<SpanName, Span> {
+  const before = { fromMs: SETTLE_MS, toMs: SETTLE_MS + calmSeconds * 1_000 };
+  const during = { fromMs: before.toMs, toMs: before.toMs + seconds * 1_000 };
+  return { before, during, after: { fromMs: during.toMs, toMs: during.toMs + calmSeconds * 1_000 } };
+}
+
+/** Those who are too many have a process of their own: what they wait for it must not be in the figures of the others. */
+function plansOf(
+  capacity: number,
+  { times, lines }: OverloadParameters,
+  { during, after }: Record<SpanName, Span>,
+): StreamPlan[][] {
+  const whole = { fromMs: 0, toMs: after.toMs };
+  const steady = capacity * STEADY_SHARE;
+  const beside = { lines: BESIDE_LINES, perSecond: BESIDE_PER_SECOND, ...whole };
+  return [
+    [{ name: 'flood', saleId: 'rush', lines, perSecond: capacity * times - steady, ...during }],
+    [
+      { name: 'steady', saleId: 'rush', lines: STEADY_LINES, perSecond: steady, ...whole },
+      { name: 'soldOut', saleId: 'gone', ...beside },
+      { name: 'notStarted', saleId: 'later', ...beside },
+    ],
+  ];
+}
+
+const RIGHT: Readonly<Record<string, readonly string[]>> = {
+  flood: ['accepted', 'busy', 'unknown'],
+  steady: ['accepted', 'busy', 'unknown'],
+  soldOut: ['sold_out'],
+  notStarted: ['not_started'],
+};
+
+function checkAnswers(results: Readonly<Record<string, StreamResult>>): void {
+  for (const [name, { tally }] of Object.entries(results)) {
+    const all = new Summary(tally, { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER });
+    const wrong = all.codes.filter((code) => !RIGHT[name]!.includes(code));
+    if (wrong.length === 0) continue;
+    const said = wrong.map((code) => `${code} ${all.answers(code)} times`).join(', ');
+    throw new BenchFailure(`${name} was answered ${said}`);
+  }
+}
+
+function figuresOf(
+  results: Readonly<Record<string, StreamResult>>,
+  span: Span,
+  memory: ReadonlyMap<number, number>,
+): SpanFigures {
+  const of = (name: string) => new Summary(results[name]!.tally, span);
+  const [flood, steady] = [of('flood'), of('steady')];
+  const both = (figure: (summary: Summary) => number) => figure(flood) + figure(steady);
+  const percentiles = (name: string, code: string) => ({
+    p50Ms: of(name).percentileMs(code, 0.5),
+    p99Ms: of(name).percentileMs(code, 0.99),
+  });
+  return {
+    offeredPerSecond: both((s) => s.askedPerSecond),
+    unasked: both((s) => s.unasked),
+    acceptedPerSecond: both((s) => s.perSecond('accepted')),
+    busyPerSecond: both((s) => s.perSecond('busy')),
+    unknownPerSecond: both((s) => s.perSecond('unknown')),
+    accepted: percentiles('steady', 'accepted'),
+    busy: percentiles('steady', 'busy'),
+    soldOut: percentiles('soldOut', 'sold_out'),
+    notStarted: percentiles('notStarted', 'not_started'),
+    peakResidentMb: peakIn(memory, span),
+  };
+}
+
+/** The first moment from which on the steady crowd has been served as before. */
+function backAfter(
+  results: Readonly<Record<string, StreamResult>>,
+  { before, after }: Record<SpanName, Span>,
+): number | undefined {
+  const { tally } = results.steady!;
+  const wanted = new Summary(tally, before).perSecond('accepted') * BACK_SHARE;
+  for (let fromMs = after.fromMs; fromMs + BACK_FOR_MS <= after.toMs; fromMs += WINDOW_MS) {
+    const rate = new Summary(tally, { fromMs, toMs: fromMs + BACK_FOR_MS }).perSecond('accepted');
+    if (rate >= wanted) return fromMs - after.fromMs;
+  }
+  return undefined;
+}
+
+function peakIn(memory: ReadonlyMap<number, number>, { fromMs, toMs }: Span): number {
+  const within = [...memory].filter(([at]) => at >= fromMs && at < toMs);
+  return Math.max(...within.map(([, mb]) => mb));
+}
+
+/** Without a process of its own for each look. */
+function residentMb(pid: number): number {
+  const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
+  return (pages * PAGE_BYTES) / 1024 ** 2;
+}

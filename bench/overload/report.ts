@@ -1,0 +1,83 @@
+/** What a run has shown, as tables and as one object. */
+import { columns } from '../../src/cli/output.ts';
+import { count, decimals } from '../support/figures.ts';
+import { type Machine, machineText } from '../support/machine.ts';
+import { parametersText } from '../support/options.ts';
+import type { BenchResult } from '../support/run.ts';
+import type { BesideSilent } from './beside-silent.ts';
+import { OPTIONS, type OverloadParameters } from './options.ts';
+import { type Overload, type Percentiles, SPANS } from './overload.ts';
+
+/** What the product promises of the time from the end of the load to the rate of before. */
+const BACK_BAR_MS = 1_000;
+
+export function report(
+  overload: Overload,
+  silent: BesideSilent,
+  parameters: OverloadParameters,
+  machine: Machine,
+): BenchResult {
+  const { capacityPerSecond, backMs, busyWithoutRetryAfter, generatorCores } = overload;
+  const isBack = backMs !== undefined && backMs <= BACK_BAR_MS;
+  const text = [
+    machineText(machine),
+    parametersText(OPTIONS, parameters),
+    '',
+    `capacity: ${count(capacityPerSecond)} accepted orders/s (one lane, Redis ${parameters.delayMs} ms late)`,
+    ...overloadTable(overload),
+    '',
+    `Back at 90 % of the rate of before: ${backMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${BACK_BAR_MS} ms ${isBack ? 'met' : 'not met'})`,
+    `busy without Retry-After: ${busyWithoutRetryAfter}; the buyers took ${generatorCores.toFixed(2)} cores`,
+    '',
+    ...silentTable(silent),
+    '',
+    'All else was answered as it should be, and verify found every sale in order.',
+  ];
+  return { text: text.join('\n'), json: { overload, silent, parameters, machine } };
+}
+
+function overloadTable({ spans, capacityPerSecond }: Overload): string[] {
+  const row = (title: string, of: (name: (typeof SPANS)[number]) => string | undefined) => [
+    title,
+    ...SPANS.map(of),
+  ];
+  const times = ({ p50Ms, p99Ms }: Percentiles) =>
+    p50Ms === undefined ? undefined : `${decimals(p50Ms, 1)} / ${decimals(p99Ms, 1)}`;
+  return [
+    columns(
+      [
+        row('asked/s', (name) => count(spans[name].offeredPerSecond)),
+        row('times the capacity', (name) => decimals(spans[name].offeredPerSecond / capacityPerSecond, 1)),
+        row('accepted/s', (name) => count(spans[name].acceptedPerSecond)),
+        row('503 busy/s', (name) => count(spans[name].busyPerSecond)),
+        row('503 unknown/s', (name) => count(spans[name].unknownPerSecond)),
+        row('not asked, for want of a connection', (name) => count(spans[name].unasked)),
+        row('accepted, p50 / p99 ms', (name) => times(spans[name].accepted)),
+        row('busy, p50 / p99 ms', (name) => times(spans[name].busy)),
+        row('sold out, p50 / p99 ms', (name) => times(spans[name].soldOut)),
+        row('not started, p50 / p99 ms', (name) => times(spans[name].notStarted)),
+        row('resident memory, peak MB', (name) => count(spans[name].peakResidentMb)),
+      ],
+      { head: ['', ...SPANS], align: ['left', 'right', 'right', 'right'] },
+    ),
+  ];
+}
+
+function silentTable(silent: BesideSilent): string[] {
+  const { idle, slow, held, rateRatio, p99Ratio, residentMb } = silent;
+  const row = (title: string, way: 'without' | 'with') => [
+    title,
+    count(silent[way].perSecond),
+    decimals(silent[way].p50Ms, 2),
+    decimals(silent[way].p99Ms, 2),
+    residentMb[way],
+  ];
+  return [
+    `a normal crowd beside ${count(idle)} idle and ${count(slow)} slow connections (${count(held)} open, at least)`,
+    columns([row('without', 'without'), row('with', 'with')], {
+      head: ['', 'committed/s', 'p50 ms', 'p99 ms', 'resident MB'],
+      align: ['left', 'right', 'right', 'right', 'right'],
+    }),
+    `with over without: ${rateRatio.toFixed(2)} of the rate, ${p99Ratio.toFixed(2)} of the p99`,
+  ];
+}

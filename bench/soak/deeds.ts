@@ -1,0 +1,179 @@
+/** What buyers do in a soak: everything that the port lets them do, and what a network does to them. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Agent, request } from 'undici';
+import { type Random, random } from '../../test/support/random.ts';
+import { BenchFailure } from '../support/failure.ts';
+
+export interface Sales {
+  /** Sells. */
+  readonly open: string;
+  readonly soldOut: string;
+  readonly notStarted: string;
+}
+
+interface Bought {
+  readonly buyerId: string;
+  readonly saleId: string;
+  readonly key: string;
+  readonly orderId: string;
+}
+
+/** Connections that the buyers share. */
+const CONNECTIONS = 32;
+/** Orders that are remembered, to be repeated, paid or cancelled. */
+const REMEMBERED = 500;
+const ANSWER_LIMIT_MS = 35_000;
+
+/** Of 100 deeds. What is missing to 100 are purchases that wait for their commit. */
+const SHARES = [
+  [8, 'async'],
+  [10, 'repeat'],
+  [8, 'cancel'],
+  [8, 'pay'],
+  [8, 'soldOut'],
+  [4, 'notStarted'],
+  [4, 'readSale'],
+  [4, 'readOrder'],
+  [3, 'unknownSale'],
+  [4, 'abort'],
+] as const;
+
+type Deed = (typeof SHARES)[number][1] | 'buy';
+
+/** Answers that a sound node may give to any of these. What else comes is counted, and fails the soak. */
+const EXPECTED = new Set([200, 201, 202, 403, 404, 409]);
+
+export class Deeds implements AsyncDisposable {
+  readonly answers = new Map<string, number>();
+  /** Orders that buyers were told of. */
+  orders = 0;
+  readonly #url: string;
+  readonly #random: Random;
+  readonly #agent = new Agent({ connections: CONNECTIONS });
+  readonly #bought: Bought[] = [];
+  #buyers = 0;
+  #wrong: string | undefined;
+
+  constructor(url: string, seed: number) {
+    this.#url = url;
+    this.#random = random(seed);
+  }
+
+  /** One deed of somebody. @throws BenchFailure if the answer is none that a sound node gives */
+  async next(sales: Sales): Promise<void> {
+    const deed = this.#draw();
+    const status = await this.#do(deed, sales);
+    const name = `${deed} ${status}`;
+    this.answers.set(name, (this.answers.get(name) ?? 0) + 1);
+    if (status !== 0 && !EXPECTED.has(status)) this.#wrong ??= name;
+  }
+
+  assertSound(): void {
+    if (this.#wrong !== undefined) throw new BenchFailure(`an answer was wrong: ${this.#wrong}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.close();
+  }
+
+  #draw(): Deed {
+    let drawn = this.#random.whole(0, 99);
+    for (const [share, deed] of SHARES) {
+      if (drawn < share) return deed;
+      drawn -= share;
+    }
+    return 'buy';
+  }
+
+  async #do(deed: Deed, sales: Sales): Promise<number> {
+    const old = this.#bought.length > 0 ? this.#random.pick(this.#bought) : undefined;
+    switch (deed) {
+      case 'buy':
+        return this.#buy(sales.open);
+      case 'async':
+        return this.#buy(sales.open, { prefer: 'respond-async' });
+      case 'soldOut':
+        return this.#order(sales.soldOut, this.#newBuyer(), {});
+      case 'notStarted':
+        return this.#order(sales.notStarted, this.#newBuyer(), {});
+      case 'unknownSale':
+        return this.#order(`none-${this.#random.whole(1, 1_000_000)}`, this.#newBuyer(), {});
+      case 'readSale':
+        return this.#ask('GET', `/v1/sales/${sales.open}`);
+      case 'abort':
+        return this.#abort(sales.open);
+      default:
+        return old ? this.#again(deed, old) : this.#buy(sales.open);
+    }
+  }
+
+  #again(deed: 'repeat' | 'cancel' | 'pay' | 'readOrder', old: Bought): Promise<number> {
+    const path = `/v1/orders/${old.orderId}`;
+    const headers = { 'x-buyer-id': old.buyerId };
+    switch (deed) {
+      case 'repeat':
+        return this.#order(old.saleId, old.buyerId, { 'idempotency-key': old.key });
+      case 'readOrder':
+        return this.#ask('GET', path, headers);
+      case 'cancel':
+        return this.#ask('POST', `${path}/cancel`, headers);
+      case 'pay':
+        return this.#ask('POST', `${path}/pay`, headers, '{"payType":"card"}');
+    }
+  }
+
+  async #buy(saleId: string, headers: Record<string, string> = {}): Promise<number> {
+    const buyerId = this.#newBuyer();
+    const key = `key-${buyerId}`;
+    return this.#order(saleId, buyerId, { ...headers, 'idempotency-key': key }, (orderId) => {
+      this.orders++;
+      this.#bought.push({ buyerId, saleId, key, orderId });
+      if (this.#bought.length > REMEMBERED) this.#bought.shift();
+    });
+  }
+
+  async #order(
+    saleId: string,
+    buyerId: string,
+    headers: Record<string, string>,
+    taken?: (orderId: string) => void,
+  ): Promise<number> {
+    const all = { 'x-buyer-id': buyerId, ...headers };
+    return this.#ask('POST', `/v1/sales/${saleId}/orders`, all, '{"quantity":1}', (body) => {
+      const { orderId } = JSON.parse(body) as { orderId?: string };
+      if (orderId !== undefined) taken?.(orderId);
+    });
+  }
+
+  async #ask(
+    method: 'GET' | 'POST',
+    path: string,
+    headers: Record<string, string> = {},
+    body: string | null = null,
+    told: (body: string) => void = () => {},
+  ): Promise<number> {
+    const timeouts = { headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS };
+    const options = { dispatcher: this.#agent, method, headers, body, ...timeouts };
+    const answer = await request(`${this.#url}${path}`, options);
+    const text = await answer.body.text();
+    if (answer.statusCode === 201 || answer.statusCode === 202) told(text);
+    return answer.statusCode;
+  }
+
+  /** A purchase whose buyer is cut off before he has his answer. @returns 0, for none */
+  async #abort(saleId: string): Promise<number> {
+    const { hostname, port } = new URL(this.#url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    await once(socket, 'connect');
+    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: soak\r\nX-Buyer-Id: ${this.#newBuyer()}\r\n`;
+    await new Promise((resolve) => socket.write(`${head}Content-Length: 14\r\n\r\n{"quantity":1}`, resolve));
+    socket.resetAndDestroy();
+    return 0;
+  }
+
+  #newBuyer(): string {
+    return `buyer-${this.#buyers++}`;
+  }
+}

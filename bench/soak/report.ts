@@ -1,0 +1,121 @@
+/** What a soak has shown, as a table and as one object, with a verdict on each figure. */
+import { columns } from '../../src/cli/output.ts';
+import { count, rounded } from '../support/figures.ts';
+import { type Machine, machineText } from '../support/machine.ts';
+import { parametersText } from '../support/options.ts';
+import type { BenchResult } from '../support/run.ts';
+import { OPTIONS, type SoakParameters } from './options.ts';
+import type { Soak } from './run-all.ts';
+import type { Sample } from './samples.ts';
+import { type Trend, trendOf } from './trend.ts';
+
+const MB = 1024 * 1024;
+/** Fewer samples say nothing of a trend. */
+const LEAST_JUDGED = 30;
+
+interface Figure {
+  readonly title: string;
+  readonly of: (sample: Sample) => number;
+  readonly unit: number;
+  /** A growth up to this is flat, in the unit. */
+  readonly least: number;
+}
+
+const FIGURES: Readonly<Record<string, Figure>> = {
+  resident: { title: 'resident memory, MB', of: (s) => s.residentBytes, unit: MB, least: 16 },
+  workerHeaps: { title: 'heaps of the workers, MB', of: (s) => s.workerHeapBytes, unit: MB, least: 8 },
+  mainHeap: { title: 'heap of the main thread, MB', of: (s) => s.mainHeapBytes, unit: MB, least: 8 },
+  handles: { title: 'handles', of: (s) => s.handles, unit: 1, least: 4 },
+  connections: { title: "buyers' connections", of: (s) => s.connections, unit: 1, least: 4 },
+  redisClients: { title: 'clients of Redis', of: (s) => s.redisClients, unit: 1, least: 1 },
+  postgres: { title: 'connections to Postgres', of: (s) => s.postgresConnections, unit: 1, least: 1 },
+  waiting: {
+    title: 'rows that wait (events, pages, returns)',
+    of: (s) => s.waitingRows,
+    unit: 1,
+    least: 100,
+  },
+  underWay: { title: 'purchases under way', of: (s) => s.underWay, unit: 1, least: 8 },
+};
+
+export interface Judged {
+  readonly trends: Readonly<Record<string, Trend>>;
+  /** `undefined`: the soak was too short to say. */
+  readonly isFlat: boolean | undefined;
+}
+
+export function judge({ samples }: Soak, { warmupSeconds }: SoakParameters): Judged {
+  const judged = samples.filter(({ seconds }) => seconds >= warmupSeconds);
+  const kept = judged.length > 0 ? judged : samples;
+  const trends = Object.fromEntries(
+    Object.entries(FIGURES).map(([name, { of, unit, least }]) => [
+      name,
+      trendOf(
+        kept.map((sample) => ({ seconds: sample.seconds, value: of(sample) / unit })),
+        least,
+      ),
+    ]),
+  );
+  const isFlat = Object.values(trends).every((trend) => trend.isFlat);
+  return { trends, isFlat: kept.length < LEAST_JUDGED ? undefined : isFlat };
+}
+
+export function report(
+  soak: Soak,
+  { trends, isFlat }: Judged,
+  parameters: SoakParameters,
+  machine: Machine,
+): BenchResult {
+  const { before, after, orders, deeds, sales, answers, tables, seconds } = soak;
+  const trendRows = Object.entries(FIGURES).map(([name, { title, of, unit }]) => {
+    const { median, growth, allowed, isFlat: flat } = trends[name]!;
+    const shown = (value: number) => (unit === 1 ? rounded(value, 1) : value.toFixed(1));
+    const ends = [of(before) / unit, of(after) / unit].map(shown);
+    return [title, ...ends, shown(median), shown(growth), shown(allowed), flat ? 'flat' : 'grows'];
+  });
+  const redisPerOrder = (after.redisBytes - before.redisBytes) / orders;
+  const verdict =
+    isFlat === undefined
+      ? 'Too short to judge a trend.'
+      : isFlat
+        ? 'Flat: nothing grows with time.'
+        : 'NOT FLAT.';
+  const text = [
+    machineText(machine),
+    parametersText(OPTIONS, parameters),
+    '',
+    `${count(deeds)} deeds in ${count(seconds)} s: ${count(orders)} orders in ${sales} sales`,
+    columns(
+      [...answers].sort(([a], [b]) => a.localeCompare(b)).map(([name, n]) => [name, count(n)]),
+      { head: ['deed and answer', 'times'], align: ['left', 'right'] },
+    ),
+    '',
+    columns(trendRows, {
+      head: ['figure', 'before', 'after', 'median', 'growth', 'allowed', ''],
+      align: ['left', 'right', 'right', 'right', 'right', 'right', 'left'],
+    }),
+    '',
+    `Redis holds ${count(redisPerOrder)} bytes more per order: its buyers' records stay with the sale.`,
+    columns(
+      tables.map(({ name, rows, bytes }) => [name, count(rows), (bytes / MB).toFixed(1)]),
+      { head: ['table', 'rows', 'MB'], align: ['left', 'right', 'right'] },
+    ),
+    '',
+    verdict,
+  ];
+  const json = {
+    isFlat,
+    trends,
+    before,
+    after,
+    orders,
+    deeds,
+    sales,
+    answers: Object.fromEntries(answers),
+    redisBytesPerOrder: rounded(redisPerOrder, 1),
+    tables,
+    parameters,
+    machine,
+  };
+  return { text: text.join('\n'), json };
+}

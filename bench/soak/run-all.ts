@@ -1,0 +1,240 @@
+/** The run: servers up, a node, the load, samples beside it, and what is left when it is over. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { note } from '../../src/cli/output.ts';
+import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { Releasers } from '../../src/node/releasers.ts';
+import { openDatabase } from '../../src/sync/database.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { answered } from '../support/metrics-text.ts';
+import { StockadeNode } from '../support/stockade-node.ts';
+import { startStoreServers } from '../support/stores.ts';
+import { Deeds, type Sales } from './deeds.ts';
+import type { SoakParameters } from './options.ts';
+import { type Sample, type Sampled, tablesOf, takeSample } from './samples.ts';
+
+const TICK_MS = 10;
+const STOCK = 1_000_000;
+const SEGMENTS = 8;
+/** Unpaid orders expire, so that a part of the load is expiries. */
+const PAY_WITHIN_SECONDS = 20;
+/** So that the stream of events is full, and trimmed, soon after the start. */
+const EVENTS_STREAM_MAX = 5_000;
+/** Deeds that may be under way. More means that the node does not keep up, and the load would be no steady one. */
+const MOST_UNDER_WAY = 2_000;
+/** For what the load has left behind to be gone: connections that are idle, pools, returns, events. */
+const LIMIT_MS = 120_000;
+const POLL_MS = 200;
+const WEEK_MS = 7 * 24 * 3_600_000;
+
+export interface Soak {
+  readonly samples: readonly Sample[];
+  /** Before the load, and when all that it has left was gone. */
+  readonly before: Sample;
+  readonly after: Sample;
+  readonly orders: number;
+  readonly deeds: number;
+  readonly sales: number;
+  readonly answers: ReadonlyMap<string, number>;
+  readonly tables: Awaited<ReturnType<typeof tablesOf>>;
+  readonly seconds: number;
+}
+
+/** @throws BenchFailure if an answer was wrong, something stays behind, or verify finds a fault */
+export async function soak(parameters: SoakParameters): Promise<Soak> {
+  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  try {
+    const sampled = await start(parameters, releasers);
+    try {
+      return await underLoad(sampled, parameters);
+    } catch (error) {
+      note(`The node: ${await sampled.node.lastWords()}`);
+      throw error;
+    }
+  } finally {
+    await releasers.release();
+  }
+}
+
+async function start({ workers }: SoakParameters, releasers: Releasers): Promise<Sampled> {
+  note('Starting Redis, Postgres, a webhook and the node');
+  const stores = await startStoreServers(releasers);
+  const databaseUrl = await stores.postgres.createDatabase('soak');
+  const webhook = await startWebhook(releasers);
+  const node = await StockadeNode.start(stores, {
+    workers,
+    eventsStreamMax: EVENTS_STREAM_MAX,
+    eventsYieldMs: 1_000,
+    databaseUrl,
+    flags: { 'webhook-url': webhook },
+    env: { WEBHOOK_SECRET: 'a secret of the soak' },
+  });
+  releasers.add(() => node[Symbol.asyncDispose]());
+  const redis = new Redis(stores.redis.url);
+  releasers.add(() => redis.quit());
+  const db = openDatabase({ url: databaseUrl, maxConnections: 1 });
+  releasers.add(() => db.destroy());
+  return { node, redis, db };
+}
+
+/** Takes every event and keeps none. */
+async function startWebhook(releasers: Releasers): Promise<string> {
+  const server: Server = createServer((request, response) => {
+    request.resume();
+    request.on('end', () => response.writeHead(204).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  releasers.add(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`;
+}
+
+async function underLoad(sampled: Sampled, parameters: SoakParameters): Promise<Soak> {
+  const { node, db } = sampled;
+  const shop = await Shop.open(node);
+  await node.settled();
+  const before = await takeSample(sampled, 0);
+  const deeds = new Deeds(node.publicUrl, parameters.seed);
+  const began = monotonicMs();
+  const elapsed = () => (monotonicMs() - began) / 1_000;
+  const endS = parameters.minutes * 60 + parameters.seconds;
+  note(`${endS} s of ${parameters.rate} deeds/s, seed ${parameters.seed}`);
+  const [samples, count] = await Promise.all([
+    sampleUntil(endS, elapsed, sampled, parameters),
+    load(endS, elapsed, { deeds, shop, parameters }),
+    shop.renewUntil(endS, elapsed, parameters.saleSeconds),
+  ]);
+  await deeds[Symbol.asyncDispose]();
+  deeds.assertSound();
+  const after = await untilGone(before, sampled, elapsed);
+  await verifyAll(node, shop.saleIds);
+  return {
+    samples,
+    before,
+    after,
+    orders: deeds.orders,
+    deeds: count,
+    sales: shop.saleIds.length,
+    answers: deeds.answers,
+    tables: await tablesOf(db),
+    seconds: endS,
+  };
+}
+
+interface LoadParts {
+  readonly deeds: Deeds;
+  readonly shop: Shop;
+  readonly parameters: SoakParameters;
+}
+
+/** An open loop: a deed begins when its time has come, whatever has become of those before. @returns how many */
+async function load(endS: number, elapsed: () => number, parts: LoadParts): Promise<number> {
+  const { deeds, shop, parameters } = parts;
+  const underWay = new Set<Promise<void>>();
+  let begun = 0;
+  for (let now = 0; now < endS; now = elapsed()) {
+    for (; begun < now * parameters.rate; begun++) {
+      if (underWay.size >= MOST_UNDER_WAY)
+        throw new BenchFailure(`the node does not keep up with ${parameters.rate} deeds/s`);
+      const deed: Promise<void> = deeds.next(shop.sales).finally(() => underWay.delete(deed));
+      underWay.add(deed);
+    }
+    await delay(TICK_MS);
+  }
+  await Promise.all(underWay);
+  return begun;
+}
+
+async function sampleUntil(
+  endS: number,
+  elapsed: () => number,
+  sampled: Sampled,
+  { sampleSeconds }: SoakParameters,
+): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  for (let next = sampleSeconds; next <= endS; next += sampleSeconds) {
+    await delay(Math.max(0, next - elapsed()) * 1_000);
+    const sample = await takeSample(sampled, elapsed());
+    samples.push(sample);
+    if (samples.length % 12 === 0) note(`${Math.round(sample.seconds)} s: ${JSON.stringify(sample)}`);
+  }
+  return samples;
+}
+
+/** The sales of the soak: one that is sold out, one that has not started, and one after the other that sells. */
+class Shop {
+  readonly saleIds: string[] = ['sold-out', 'not-started'];
+  readonly #node: StockadeNode;
+  #open = 0;
+
+  private constructor(node: StockadeNode) {
+    this.#node = node;
+  }
+
+  static async open(node: StockadeNode): Promise<Shop> {
+    const shop = new Shop(node);
+    await node.createSale({ id: 'sold-out', stock: 1, segments: SEGMENTS });
+    await node.sellOut('sold-out');
+    const startsAt = new Date(Date.now() + WEEK_MS).toISOString();
+    await node.createSale({ id: 'not-started', stock: 1, segments: SEGMENTS, startsAt });
+    await shop.#next();
+    return shop;
+  }
+
+  get sales(): Sales {
+    return { open: `sale-${this.#open}`, soldOut: 'sold-out', notStarted: 'not-started' };
+  }
+
+  async renewUntil(endS: number, elapsed: () => number, saleSeconds: number): Promise<void> {
+    for (let next = saleSeconds; next < endS; next += saleSeconds) {
+      await delay(Math.max(0, next - elapsed()) * 1_000);
+      await this.#next();
+      // Its orders may still be paid, cancelled and repeated.
+      if (this.#open > 2) await this.#node.closeSale(`sale-${this.#open - 2}`);
+    }
+  }
+
+  async #next(): Promise<void> {
+    const id = `sale-${this.#open + 1}`;
+    const payWithinSeconds = PAY_WITHIN_SECONDS;
+    await this.#node.createSale({ id, stock: STOCK, segments: SEGMENTS, payWithinSeconds });
+    this.saleIds.push(id);
+    this.#open++;
+  }
+}
+
+/**
+ * Waits until the buyers' connections are gone, nothing waits anywhere, and the node has as many handles as before. Its
+ * connections to the stores do not count: pools open and close them as they need.
+ */
+async function untilGone(before: Sample, sampled: Sampled, elapsed: () => number): Promise<Sample> {
+  const own = ({ handles, redisClients, postgresConnections }: Sample) =>
+    handles - redisClients - postgresConnections;
+  const deadline = monotonicMs() + LIMIT_MS;
+  let silent = -1;
+  for (;;) {
+    const total = answered(await sampled.node.figures());
+    const now = await takeSample(sampled, elapsed());
+    const isGone = now.connections === 0 && now.waitingRows === 0 && now.underWay === 0;
+    if (isGone && total === silent && own(now) <= own(before)) return now;
+    silent = total;
+    if (monotonicMs() > deadline)
+      throw new BenchFailure(
+        `not gone within ${LIMIT_MS} ms of the end of the load: ${JSON.stringify({ before, now })}`,
+      );
+    await delay(POLL_MS);
+  }
+}
+
+async function verifyAll(node: StockadeNode, saleIds: readonly string[]): Promise<void> {
+  note(`Verifying ${saleIds.length} sales`);
+  for (const saleId of saleIds) {
+    const report = await node.verify(saleId);
+    if (!report.ok || report.rejectedOrders > 0)
+      throw new BenchFailure(`verify of sale ${saleId} found a difference: ${JSON.stringify(report)}`);
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * How many connections a port holds. Each has one request under way at most (uWebSockets.js closes one that sends the next
+ * before it was answered), so that this bounds all that requests may hold: bodies, queued purchases, answers on their way.
+ *
+ *   up to the limit ──> served ──above──> the next request, whoever sends it, is answered `busy` and its connection closed
+ *                                 ──above by an eighth──> a new connection is closed at once, without an answer
+ *
+ * The next request and not the newest connection: those who are silent are closed by uWebSockets.js after some ten
+ * seconds, and an answer says more than a connection that breaks. The last resort keeps file handles free, without which a
+ * process can neither accept nor reach its stores.
+ */
+import type { HttpResponse, TemplatedApp } from 'uWebSockets.js';
+
+/** Of the limit: connections above it whose next request is still answered. */
+export const ANSWERED_ABOVE_SHARE = 1 / 8;
+
+export interface ConnectionCounts {
+  /** Open now. */
+  readonly open: number;
+  /** Requests answered `busy` because of too many connections. */
+  readonly shed: number;
+  /** Connections closed without an answer. */
+  readonly dropped: number;
+}
+
+export class Connections {
+  readonly #most: number;
+  readonly #mostOpen: number;
+  #open = 0;
+  #shed = 0;
+  #dropped = 0;
+
+  /** @param most that are served at a time; without a limit on a port that only operators reach */
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.#most = most;
+    this.#mostOpen = most + Math.ceil(most * ANSWERED_ABOVE_SHARE);
+  }
+
+  /** Begins to count those of an app that does not listen yet. */
+  watch(app: TemplatedApp): void {
+    const changed = (response: HttpResponse, change: number) => this.#changed(response, change);
+    app.filter(changed);
+  }
+
+  #changed(response: HttpResponse, change: number): void {
+    this.#open += change;
+    if (change < 0 || this.#open <= this.#mostOpen) return;
+    this.#dropped++;
+    response.close();
+  }
+
+  /** @returns whether there are too many: the request that has come is to be refused, with its connection */
+  shed(): boolean {
+    if (this.#open <= this.#most) return false;
+    this.#shed++;
+    return true;
+  }
+
+  counts(): ConnectionCounts {
+    return { open: this.#open, shed: this.#shed, dropped: this.#dropped };
+  }
+}
