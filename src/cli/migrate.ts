@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { describeConfig } from '../config/config.ts';
 import { type CommandSpec, QUIET, settingsOf } from './command.ts';
 import { EXIT_OK } from './explain.ts';
@@ -7,19 +8,32 @@ export const migrate: CommandSpec = {
   name: 'migrate',
   summary: "bring the database's tables up to this version",
   details:
-    'A node does the same when it starts. All pending files are applied in one transaction, or none is.',
+    'A node does the same when it starts, if its user in Postgres may create tables; if not, run this as the owner before ' +
+    'it starts. All pending files are applied in one transaction, or none is.',
+  options: [
+    new Option(
+      '--grant-to <role>',
+      'also give this role of Postgres the rights that serving needs on the tables, and take all others there away',
+    ),
+  ],
   settings: [...settingsOf('Stores'), 'logLevel'],
   defaults: QUIET,
-  examples: ['DATABASE_URL=postgres://localhost/shop stockade migrate', 'stockade migrate --json'],
-  async run({ config, log, json }) {
+  examples: [
+    'DATABASE_URL=postgres://localhost/shop stockade migrate',
+    'stockade migrate --grant-to stockade_app',
+    'stockade migrate --json',
+  ],
+  async run({ config, log, json, options }) {
     const { openServices } = await import('../node/services.ts');
     const services = await openServices(config, log);
     try {
-      const applied = await services.migrate();
+      const grantee = options.grantTo as string | undefined;
+      const applied = await services.migrate({ grantee });
       const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
-      if (json) printJson({ database, applied });
+      if (json) printJson({ database, applied, ...(grantee !== undefined && { grantedTo: grantee }) });
       else if (applied.length === 0) print(`${database} is up to date.`);
       else print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
+      if (!json && grantee !== undefined) print(`${grantee} has the rights that serving needs.`);
       return EXIT_OK;
     } finally {
       await services.close();

@@ -9,7 +9,6 @@
 import type { Config } from '../config/config.ts';
 import { httpUrl } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
-import { migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { readSale } from '../sync/sale-rows.ts';
@@ -29,6 +28,7 @@ import { NodeMetrics } from './node-metrics.ts';
 import { connectionsWithin, openFilesLimit } from './open-files.ts';
 import { openOpsPort } from './ops-port.ts';
 import { claimPort } from './ports.ts';
+import { prepareDatabase } from './prepare-database.ts';
 import { whyNotSelling } from './readiness.ts';
 import { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
@@ -80,7 +80,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
   await keepFromEviction({ config, log, registry: metrics.registry }, releasers);
-  for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
+  await prepareDatabase(stores.db, log);
 
   const ports: Port[] = [];
   if (config.sync) {

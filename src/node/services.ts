@@ -1,7 +1,7 @@
 /** Stores with what works on them, for commands that need no buyers' port. */
 import type { Config } from '../config/config.ts';
 import type { EventOperations } from '../sync/events/event-operations.ts';
-import { migrate } from '../sync/migrate.ts';
+import { type MigrateOptions, migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import type { OrderOperations } from '../sync/orders/order-operations.ts';
 import { boundedEvents } from './bounded-events.ts';
@@ -16,7 +16,7 @@ export interface Services {
   readonly operations: SaleOperations;
   readonly orders: OrderOperations;
   readonly events: EventOperations;
-  migrate(): Promise<string[]>;
+  migrate(options?: MigrateOptions): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
       operations: boundedOperations(stores),
       orders: boundedOrders(stores, engineOnDemand(stores, config, releasers)),
       events: boundedEvents(stores),
-      migrate: () => migrate(stores.db),
+      migrate: (options) => migrate(stores.db, options),
       close: () => releasers.release(),
     };
   } catch (error) {

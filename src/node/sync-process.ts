@@ -1,7 +1,6 @@
 /** `stockade sync`: what carries the order logs in a node, by itself, with an ops port that tells how it does. */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { migrate } from '../sync/migrate.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
 import { startEventRelay } from './event-relay.ts';
@@ -9,6 +8,7 @@ import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
 import type { Log } from './log.ts';
 import { openOpsPort } from './ops-port.ts';
+import { prepareDatabase } from './prepare-database.ts';
 import { watchProcess } from './process-metrics.ts';
 import { whyNotSyncing } from './readiness.ts';
 import { Releasers } from './releasers.ts';
@@ -31,7 +31,7 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
     const metrics = new Registry();
     watchProcess(metrics);
     await keepFromEviction({ config, log, registry: metrics }, releasers);
-    for (const name of await migrate(stores.db)) log.info({ migration: name }, 'applied a migration');
+    await prepareDatabase(stores.db, log);
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics);
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;

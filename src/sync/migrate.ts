@@ -1,34 +1,79 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { type Database, rows } from './database.ts';
+import type { Knex } from 'knex';
+import { StockadeError } from '../engine/errors.ts';
+import { grantTo } from './app-role.ts';
+import { type Database, rows, sqlState } from './database.ts';
 
 const FOLDER = new URL('./migrations/', import.meta.url);
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+export interface MigrateOptions {
+  /** A role that gets the rights which serving needs, and no more, on all that there is then. */
+  readonly grantee?: string | undefined;
+}
 
 /**
  * Applies the numbered SQL files that this database has not seen, all in one transaction under a transaction lock: any
- * number of nodes may start at once, and a crash leaves nothing half done.
+ * number of nodes may start at once, and a crash leaves nothing half done. Who finds nothing to do needs no more rights than
+ * to read the names of the files that were applied.
  *
  * knex has a migrator; its lock is a row that outlives a crash and then blocks every later start until somebody frees it.
  *
  * @returns the names of the files that were applied
+ * @throws MigrationsPending if there are some, and this user may not apply them
  */
-export async function migrate(db: Database): Promise<string[]> {
-  return db.transaction(async (trx) => {
-    await trx.raw("SELECT pg_advisory_xact_lock(hashtextextended('stockade:migrate', 0))");
-    await trx.raw(
-      'CREATE TABLE IF NOT EXISTS stockade_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL)',
+export async function migrate(db: Database, { grantee }: MigrateOptions = {}): Promise<string[]> {
+  const pending = await pendingMigrations(db);
+  if (pending.length === 0 && grantee === undefined) return [];
+  try {
+    return await db.transaction(async (trx) => {
+      const applied = await applyPending(trx);
+      if (grantee !== undefined) await grantTo(trx, grantee);
+      return applied;
+    });
+  } catch (error) {
+    if (sqlState(error) === INSUFFICIENT_PRIVILEGE) throw new MigrationsPending(pending, error);
+    throw error;
+  }
+}
+
+/** The user of this session may not create tables, and some are missing; or may not grant rights on them. */
+export class MigrationsPending extends StockadeError {
+  constructor(pending: readonly string[], cause: unknown) {
+    const what = pending.length > 0 ? `apply ${pending.join(', ')}` : 'grant rights on its tables';
+    super(
+      'migrations_pending',
+      `the user of DATABASE_URL may not ${what}: run \`stockade migrate\` as the owner of the tables`,
+      { cause },
     );
-    const seen = new Set(
-      (await rows<{ name: string }>(trx, 'SELECT name FROM stockade_migrations')).map((r) => r.name),
-    );
-    const pending = readdirSync(FOLDER)
-      .filter((name) => name.endsWith('.sql') && !seen.has(name))
-      .sort();
-    for (const name of pending) {
-      await trx.raw(escapeBindings(readFileSync(new URL(name, FOLDER), 'utf8')));
-      await trx.raw('INSERT INTO stockade_migrations VALUES (?, now())', [name]);
-    }
-    return pending;
-  });
+  }
+}
+
+async function applyPending(trx: Knex): Promise<string[]> {
+  await trx.raw("SELECT pg_advisory_xact_lock(hashtextextended('stockade:migrate', 0))");
+  await trx.raw(
+    'CREATE TABLE IF NOT EXISTS stockade_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL)',
+  );
+  const pending = await pendingMigrations(trx);
+  for (const name of pending) {
+    await trx.raw(escapeBindings(readFileSync(new URL(name, FOLDER), 'utf8')));
+    await trx.raw('INSERT INTO stockade_migrations VALUES (?, now())', [name]);
+  }
+  return pending;
+}
+
+async function pendingMigrations(db: Knex): Promise<string[]> {
+  const [found] = await rows<{ begun: boolean }>(
+    db,
+    "SELECT to_regclass('stockade_migrations') IS NOT NULL AS begun",
+  );
+  const applied = found!.begun
+    ? await rows<{ name: string }>(db, 'SELECT name FROM stockade_migrations')
+    : [];
+  const seen = new Set(applied.map(({ name }) => name));
+  return readdirSync(FOLDER)
+    .filter((name) => name.endsWith('.sql') && !seen.has(name))
+    .sort();
 }
 
 /** knex takes `?` for a binding, in comments too. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CATALOGUE, SELLING_ROWS } from '../../src/catalogue/catalogue.ts';
 import type { SellingRow, StoreName, Stores } from '../../src/catalogue/contract.ts';
-import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { emptyDatabase, freshPrefix, redisAdminUrl } from '../support/fixtures.ts';
 import { ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.ts';
 import { buyers } from './interleavings.ts';
 import { byId, tally } from './lab.ts';
@@ -51,9 +51,9 @@ describe('each row by itself, with the stores that it names, in real time', () =
 
   async function storesOf(row: SellingRow): Promise<Stores> {
     const all: Record<StoreName, () => Promise<string | string[]>> = {
-      postgres: freshDatabase,
-      redis: async () => redisUrl(),
-      lockRedis: async () => [redisUrl()],
+      postgres: emptyDatabase,
+      redis: async () => redisAdminUrl(),
+      lockRedis: async () => [redisAdminUrl()],
       zookeeper: () => zookeeper.servers(),
     };
     const given = await Promise.all(row.stores.map(async (name) => [name, await all[name]()]));

@@ -17,7 +17,7 @@ import type {
   Stores,
   Strategy,
 } from '../../src/catalogue/contract.ts';
-import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../support/fixtures.ts';
 import { turn } from '../support/frozen-time.ts';
 import { Abandoned, Call, callFallsAsleep, HOLDING_STEPS } from './call.ts';
 import { type NodeClock, TestTime } from './test-time.ts';
@@ -58,8 +58,8 @@ export class Lab implements AsyncDisposable {
     const { lockRedis, zookeeper, ...spec } = options;
     const stores: Stores = {
       keyPrefix: freshPrefix(),
-      redis: redisUrl(),
-      ...(row.stores.includes('postgres') && { postgres: await freshDatabase() }),
+      redis: redisAdminUrl(),
+      ...(row.stores.includes('postgres') && { postgres: await emptyDatabase() }),
       ...(lockRedis && { lockRedis }),
       ...(zookeeper && { zookeeper }),
     };

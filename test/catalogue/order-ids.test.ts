@@ -4,7 +4,7 @@ import type { NamingRow, OrderNames } from '../../src/catalogue/contract.ts';
 import { counterKey, EPOCH_MS, e1 } from '../../src/catalogue/e1-counter-ids.ts';
 import { e2 } from '../../src/catalogue/e2-stockade-ids.ts';
 import { takenAtMs } from '../../src/engine/order-id.ts';
-import { freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { freshPrefix, redisAdminUrl } from '../support/fixtures.ts';
 
 const MIDNIGHT = Date.UTC(2026, 10, 28);
 const OVERFLOW = 2 ** 32;
@@ -17,7 +17,7 @@ let open: OrderNames[];
 const time = { ms: MIDNIGHT };
 
 beforeEach(() => {
-  redis = new Redis(redisUrl());
+  redis = new Redis(redisAdminUrl());
   keyPrefix = freshPrefix();
   open = [];
   time.ms = MIDNIGHT;
@@ -28,7 +28,9 @@ afterEach(async () => {
 });
 
 async function node(row: NamingRow, number = 1, skewMs = 0): Promise<OrderNames> {
-  const names = await row.open({ keyPrefix, redis: redisUrl() }, number, { now: () => time.ms + skewMs });
+  const names = await row.open({ keyPrefix, redis: redisAdminUrl() }, number, {
+    now: () => time.ms + skewMs,
+  });
   open.push(names);
   return names;
 }

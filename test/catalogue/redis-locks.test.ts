@@ -9,7 +9,7 @@ import { b7, WATCHDOG_TTL_MS, WatchdogLocks } from '../../src/catalogue/b7-watch
 import { b8 } from '../../src/catalogue/b8-fencing-token.ts';
 import type { Point, SellingRow } from '../../src/catalogue/contract.ts';
 import { LOCK_TTL_MS } from '../../src/catalogue/parts/lock.ts';
-import { redisUrl } from '../support/fixtures.ts';
+import { redisAdminUrl } from '../support/fixtures.ts';
 import { allAtOnce, buyers, frozenHolder, lastUnit, slowHolder } from './interleavings.ts';
 import { byId, Lab, tally } from './lab.ts';
 
@@ -166,7 +166,7 @@ describe('B7', () => {
   test('gives a holder the lock again, and frees it when he has let go as often', async () => {
     await using lab = await Lab.open(b7);
     const setting = { steps: { at: () => undefined }, clock: lab.time.clock(), checkBuyer: async () => {} };
-    const locks = await WatchdogLocks.open(redisUrl(), setting);
+    const locks = await WatchdogLocks.open(redisAdminUrl(), setting);
     const lock = lockOf(lab);
     try {
       const outer = await locks.acquire(lock)('ann');

@@ -7,6 +7,7 @@ import { DRAFT_KEPT_MS } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import { asUser } from '../support/least-rights.ts';
 import {
   aSale,
   kinds,
@@ -59,7 +60,7 @@ async function load(
 
 /** Direct access to the same server, to do what others might. */
 function outsider(url: string): Redis {
-  const client = new Redis(url);
+  const client = new Redis(asUser(url, ''));
   releasers.push(() => client.disconnect());
   return client;
 }

@@ -7,8 +7,10 @@ import { type Batch, batchOf, type Slice } from '../../src/sync/apply/batch.ts';
 import { rows } from '../../src/sync/database.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
 import { seed } from '../support/fixtures.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { type Random, random } from '../support/random.ts';
 import { Shop } from '../support/shop.ts';
+import { query } from '../support/truth.ts';
 
 let shop: Shop;
 let nextOrder: number;
@@ -20,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => shop[Symbol.asyncDispose]());
 
 beforeEach(async () => {
-  await shop.db.raw('TRUNCATE sales, orders CASCADE');
+  await query(asAdmin(shop.databaseUrl), 'TRUNCATE sales, orders CASCADE');
   nextOrder = 1;
 });
 

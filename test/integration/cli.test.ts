@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { type CliOptions, runCli } from '../support/cli.ts';
-import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { emptyDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
 import { freePort } from '../support/servers/free-port.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 
@@ -143,7 +143,7 @@ describe('doctor', () => {
   test('against real servers', async () => {
     const { exitCode, diagnosis } = await diagnose({
       REDIS_URL: redisUrl(),
-      DATABASE_URL: await freshDatabase(),
+      DATABASE_URL: await emptyDatabase(),
     });
     expect(diagnosis.checks.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(exitCode).toBe(0);
@@ -168,7 +168,7 @@ describe('doctor', () => {
   test('a Redis that would lose stock', async () => {
     const extraArgs = ['--maxmemory', '256mb', '--maxmemory-policy', 'allkeys-lru'];
     await using redis = await RedisServer.start({ extraArgs });
-    const { exitCode, diagnosis } = await diagnose({ REDIS_URL: redis.url });
+    const { exitCode, diagnosis } = await diagnose({ REDIS_URL: redis.productUrl });
     expect(exitCode).toBe(1);
     expect(find(diagnosis, 'redis', 'maxmemory-policy')).toMatchObject({
       status: 'fail',
@@ -179,7 +179,7 @@ describe('doctor', () => {
   test('a Redis that is frozen is not waited for', async () => {
     await using redis = await RedisServer.start();
     await redis.pause();
-    const { exitCode, diagnosis } = await diagnose({ REDIS_URL: redis.url });
+    const { exitCode, diagnosis } = await diagnose({ REDIS_URL: redis.productUrl });
     redis.resume();
     expect(exitCode).toBe(1);
     expect(find(diagnosis, 'redis', 'reachable')?.status).toBe('fail');
@@ -216,7 +216,7 @@ describe('sales without a node', () => {
   });
 
   test('with both stores: create, show, pause, resume, close, verify', async () => {
-    const env = { REDIS_URL: redisUrl(), DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
+    const env = { REDIS_URL: redisUrl(), DATABASE_URL: await emptyDatabase(), KEY_PREFIX: freshPrefix() };
     const json = async (args: string, exitCode = 0) => {
       const result = await run(`${args} --json`, { env });
       expect(result).toMatchObject({ exitCode });

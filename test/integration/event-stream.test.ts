@@ -241,7 +241,7 @@ test('the in-process backend keeps no stream, and its outbox does not grow eithe
 
 test('while Redis is away events wait; then they are told in order', async () => {
   await using redis = await RedisServer.start({ appendonly: true });
-  await using desk = await Desk.open({ redis: redis.url });
+  await using desk = await Desk.open({ redis: redis.productUrl });
   const { seen } = desk.startRelay();
   const orderIds = await desk.orders(3);
   await desk.event('committed', orderIds);

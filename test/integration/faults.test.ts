@@ -41,7 +41,7 @@ interface Stores {
 
 async function freshStores(): Promise<Stores> {
   const databaseUrl = await postgres.createDatabase();
-  return { redisUrl: redis.url, databaseUrl, keyPrefix: freshPrefix() };
+  return { redisUrl: redis.productUrl, databaseUrl, keyPrefix: freshPrefix() };
 }
 
 function startNode(stores: Stores, env: Record<string, string> = {}): Promise<TestNode> {

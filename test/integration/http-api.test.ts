@@ -5,6 +5,7 @@ import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { BY } from '../support/author.ts';
 import { freshDatabase, until } from '../support/fixtures.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { type Answer, startTestNode, type TestNode } from '../support/node.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
@@ -571,7 +572,11 @@ describe('an accepted order', () => {
   // An error of the backend is taken for "no such order".
   test('is not called unknown while Redis is away', async () => {
     await using redis = await RedisServer.start();
-    await using node = await startTestNode({ databaseUrl: await freshDatabase(), redisUrl: redis.url, env });
+    await using node = await startTestNode({
+      databaseUrl: await freshDatabase(),
+      redisUrl: redis.productUrl,
+      env,
+    });
     const { orderId } = (await node.buy(await makeSale(node), 'ann', { prefer: 'respond-async' })).body;
     await redis.kill();
     expect(await readOrder(node, orderId, 'ann')).toMatchObject({ status: 503, code: 'unavailable' });
@@ -582,7 +587,11 @@ describe('without Redis', () => {
   test('every purchase is refused at once, and the node serves again when Redis is back', async () => {
     await using redis = await RedisServer.start({ appendonly: true });
     const env = { WORKERS: '1' };
-    await using node = await startTestNode({ databaseUrl: await freshDatabase(), redisUrl: redis.url, env });
+    await using node = await startTestNode({
+      databaseUrl: await freshDatabase(),
+      redisUrl: redis.productUrl,
+      env,
+    });
     const id = await makeSale(node);
     const first = await node.buy(id, 'ann', { key: 'k' });
     const reported = (await readSale(node, id)).body;
@@ -662,7 +671,7 @@ describe('the log', () => {
     await ask(node.opsRequest('/v1/sales', { headers: { authorization: `Bearer ${node.opsToken}x` } }));
     await ask(node.opsRequest('/metrics'));
     // Trouble of every kind: what comes up in errors is the danger.
-    const client = new pg.Client({ connectionString: databaseUrl.href });
+    const client = new pg.Client({ connectionString: asAdmin(databaseUrl.href) });
     await client.connect();
     await client.query('ALTER TABLE orders RENAME TO elsewhere');
     await ask(node.opsRequest(`/v1/sales/${id}`));

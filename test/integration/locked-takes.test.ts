@@ -66,7 +66,7 @@ async function open({ proxied = false, beside = false, ...options }: Spec = {}):
 
 /** The same installation without locks: what a holder sends that has lost its own. */
 async function openUnlocked(): Promise<RedisBackend> {
-  const options = { url: server.url, keyPrefix, takeTimeoutMs: 500, maxLogOrders: 10_000 };
+  const options = { url: server.productUrl, keyPrefix, takeTimeoutMs: 500, maxLogOrders: 10_000 };
   const backend = await RedisBackend.open(options);
   releasers.push(() => backend.close());
   return backend;
@@ -428,7 +428,11 @@ describe('an engine under locks', () => {
 });
 
 test('a node with STRATEGY=lock and two workers sells what there is, and verify agrees', async () => {
-  const stores = { redisUrl: server.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+  const stores = {
+    redisUrl: server.productUrl,
+    databaseUrl: await freshDatabase(),
+    keyPrefix: freshPrefix(),
+  };
   await using node = await startTestNode({ ...stores, env: { STRATEGY: 'lock', WORKERS: '2' } });
   await node.ops.create({ id: 'tickets', stock: 20, segments: 4 });
   const answers = await Promise.all(

@@ -498,7 +498,7 @@ describe('all of Redis is lost', () => {
 
   beforeEach(async () => {
     redis = await RedisServer.start();
-    own = await Shop.open({ redis: redis.url });
+    own = await Shop.open({ redis: redis.productUrl });
   });
 
   afterEach(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
-import { freshDatabase } from '../support/fixtures.ts';
+import { emptyDatabase } from '../support/fixtures.ts';
 
 const ALL = ['001-initial.sql', '002-apply-batch.sql'];
 
@@ -16,7 +16,7 @@ function connect(url: string): Database {
 afterEach(() => Promise.all(open.splice(0).map((db) => db.destroy())));
 
 test('an empty database gets every migration, in the order of their numbers, and a second run finds nothing to do', async () => {
-  const db = connect(await freshDatabase());
+  const db = connect(await emptyDatabase());
   const applied = await migrate(db);
   expect(applied.slice(0, ALL.length)).toEqual(ALL);
   expect(applied).toEqual([...applied].sort());
@@ -24,7 +24,7 @@ test('an empty database gets every migration, in the order of their numbers, and
 });
 
 test('of several nodes that start at once, one migrates and the others find it done', async () => {
-  const url = await freshDatabase();
+  const url = await emptyDatabase();
   const applied = await Promise.all(Array.from({ length: 4 }, () => migrate(connect(url))));
   const [most, ...others] = applied.sort((a, b) => b.length - a.length);
   expect(most!.length).toBeGreaterThanOrEqual(ALL.length);
@@ -32,7 +32,7 @@ test('of several nodes that start at once, one migrates and the others find it d
 });
 
 test('a migration that fails leaves nothing behind, and the next start does it all', async () => {
-  const url = await freshDatabase();
+  const url = await emptyDatabase();
   const db = connect(url);
   await db.raw('CREATE TABLE orders (it int)');
   await expect(migrate(db)).rejects.toThrow(/"orders" already exists/);

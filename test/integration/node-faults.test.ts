@@ -184,7 +184,7 @@ describe('Postgres', () => {
 describe('Redis', () => {
   test('is emptied in the middle of the sale: it is built again, exactly its stock is sold, commits stand', async () => {
     await using redis = await RedisServer.start();
-    await using market = await Market.open({ redis: redis.url, stock: 4_000 });
+    await using market = await Market.open({ redis: redis.productUrl, stock: 4_000 });
     await using keys = new RedisKeys(market);
     await using running = market.load(50, PERSISTENT);
     for (const sold of [1_000, 2_500]) {
@@ -267,7 +267,7 @@ describe('Redis', () => {
 
   test('stands still: a buyer of a sale that the worker does not know yet is answered by his deadline', async () => {
     await using redis = await RedisServer.start();
-    await using market = await Market.open({ redis: redis.url, env: IMPATIENT });
+    await using market = await Market.open({ redis: redis.productUrl, env: IMPATIENT });
     await redis.pause();
     const began = performance.now();
     const answers = await Promise.all(['anna', 'ben'].map((buyer) => market.node.buy(SALE, buyer)));

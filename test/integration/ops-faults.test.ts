@@ -63,7 +63,7 @@ function expectAway(answers: readonly Answer[], title: string): void {
 
 test('Redis stands still: every operation is given up and says so, and all goes on afterwards', async () => {
   await using redis = await RedisServer.start();
-  const stores = { redisUrl: redis.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+  const stores = { redisUrl: redis.productUrl, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
   await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
   await node.ops.create({ id: SALE, stock: 5 });
   const { orderId } = (await node.buy(SALE, 'anna')).body;
@@ -133,7 +133,7 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
 
 test('a command that works on the stores themselves does not wait for a Redis that stands still', async () => {
   await using redis = await RedisServer.start();
-  const env = { REDIS_URL: redis.url, DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
+  const env = { REDIS_URL: redis.productUrl, DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
   expect((await runCli(['migrate'], { env })).exitCode).toBe(0);
   await redis.pause();
   const { exitCode, stdout, stderr } = await runCli(['sale', 'list'], { env });

@@ -14,7 +14,7 @@ import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { readSale } from '../../src/sync/sale-rows.ts';
 import { afterStatement } from '../support/after-statement.ts';
 import { BY } from '../support/author.ts';
-import { until } from '../support/fixtures.ts';
+import { redisAdminUrl, until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
 import { buyers, Shop, type Till } from '../support/shop.ts';
@@ -264,7 +264,7 @@ describe('what the logs still hold', () => {
 
 async function deleteKey(name: string): Promise<void> {
   const { Redis } = await import('ioredis');
-  const redis = new Redis(shop.redisUrl);
+  const redis = new Redis(redisAdminUrl());
   expect(await redis.del(shop.keyPrefix + name)).toBe(1);
   await redis.quit();
 }

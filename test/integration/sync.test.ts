@@ -4,14 +4,15 @@ import type { Watermark } from '../../src/engine/contract.ts';
 import { rows } from '../../src/sync/database.ts';
 import { LocalLocks } from '../../src/sync/sale-locks.ts';
 import { BY } from '../support/author.ts';
-import { seed, until } from '../support/fixtures.ts';
+import { redisAdminUrl, seed, until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { Load } from '../support/load.ts';
 import { random } from '../support/random.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { buyers, Shop } from '../support/shop.ts';
-import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, query, unitsSold } from '../support/truth.ts';
 
 let shop: Shop;
 
@@ -239,7 +240,7 @@ describe('watermarks that the backend did not take', () => {
 
 async function redisIncrement(saleId: string, units: number): Promise<void> {
   const { Redis } = await import('ioredis');
-  const redis = new Redis(shop.redisUrl);
+  const redis = new Redis(redisAdminUrl());
   await redis.hincrby(`${shop.keyPrefix}{${saleId}:0}:segment`, 'left', units);
   await redis.quit();
 }
@@ -277,7 +278,7 @@ describe('a sync whose loop fails', () => {
     const sync = await shop.startSync();
     await sync.ready;
     const till = await shop.startEngine({ requestDeadlineMs: 100 });
-    await shop.db.raw('ALTER TABLE sales RENAME TO sales_away');
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
     await using running = new Load(till, sale.id, { lines: 4 });
     await until(() => sync.seen.crashes.length >= 4, { what: 'four failures' });
     const { crashes } = sync.seen;
@@ -285,7 +286,7 @@ describe('a sync whose loop fails', () => {
       expect(crashes[i]!.atMs - crashes[i - 1]!.atMs).toBeGreaterThanOrEqual(crashes[i - 1]!.retryMs);
     }
     expect(crashes.slice(0, 4).map(({ retryMs }) => retryMs)).toEqual([100, 200, 400, 800]);
-    await shop.db.raw('ALTER TABLE sales_away RENAME TO sales');
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales_away RENAME TO sales');
     await until(async () => running.codes.has('committed'), { what: 'orders are committed again' });
     const promised = await running.stop();
     expect(await drained(sale.id)).toMatchObject({ ok: true });
@@ -311,11 +312,11 @@ describe('a sync whose loop fails', () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const sync = await shop.startSync();
     await sync.ready;
-    await shop.db.raw('ALTER TABLE segment_cursors RENAME TO cursors_away');
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE segment_cursors RENAME TO cursors_away');
     const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
     const bought = till.buy(sale.id, 'anna');
     await until(() => sync.seen.crashes.length >= 2, { what: 'two failures' });
-    await shop.db.raw('ALTER TABLE cursors_away RENAME TO segment_cursors');
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE cursors_away RENAME TO segment_cursors');
     expect((await bought).code).toBe('committed');
   });
 
@@ -323,7 +324,7 @@ describe('a sync whose loop fails', () => {
     await shop.sell({ stock: 10 });
     const sync = await shop.startSync();
     await sync.ready;
-    await shop.db.raw('ALTER TABLE sales RENAME TO sales_away');
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
     await until(() => (sync.seen.crashes.at(-1)?.retryMs ?? 0) >= 800, { what: 'a long pause' });
     const began = performance.now();
     await sync.stop();

@@ -7,8 +7,10 @@ import { SaleService } from '../../src/sync/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
 import { buyers, Shop } from '../support/shop.ts';
+import { query } from '../support/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;
@@ -422,7 +424,7 @@ describe('a foreign write in Postgres is named, and never mended', () => {
   test('DELETE of an order: its record knows its name', async () => {
     const id = await soldSix();
     const [order] = await orders(id);
-    await shop.db.raw('DELETE FROM orders WHERE order_id = ?', [order!.id]);
+    await query(asAdmin(shop.databaseUrl), 'DELETE FROM orders WHERE order_id = $1', [order!.id]);
     await untouched(id, new RegExp(`order ${order!.id} of buyer ${order!.buyer} .* deleted or changed`));
   });
 

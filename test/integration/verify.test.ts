@@ -5,10 +5,12 @@ import { verifySale } from '../../src/sync/verify/verify.ts';
 import { everNewBuyers, startCrowd } from '../support/crowd.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { Load } from '../support/load.ts';
 import { startTestNode } from '../support/node.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
 import { buyers, Shop, type WatchedSync } from '../support/shop.ts';
+import { query } from '../support/truth.ts';
 
 let shop: Shop;
 let keys: RedisKeys;
@@ -117,7 +119,10 @@ describe('a sale that somebody has tampered with', () => {
 
   test('an order that was deleted', async () => {
     const id = await soldSix();
-    await shop.db.raw('DELETE FROM orders WHERE order_id = (SELECT min(order_id) FROM orders)');
+    await query(
+      asAdmin(shop.databaseUrl),
+      'DELETE FROM orders WHERE order_id = (SELECT min(order_id) FROM orders)',
+    );
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
     expect(differences(report)).toEqual([1, 0]);

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
 import {
   assertLeased,
   isLeased,
@@ -10,16 +9,19 @@ import {
   WorkerLeases,
 } from '../../src/sync/worker-leases.ts';
 import { freshDatabase, until } from '../support/fixtures.ts';
+import { asAdmin } from '../support/least-rights.ts';
+import { query } from '../support/truth.ts';
 
 const HOUR_MS = 3_600_000;
 const RENEWAL_MS = 300_000;
 
+let url: string;
 let db: Database;
 let taken: WorkerLeases[];
 
 beforeEach(async () => {
-  db = openDatabase({ url: await freshDatabase(), maxConnections: 4 });
-  await migrate(db);
+  url = await freshDatabase();
+  db = openDatabase({ url, maxConnections: 4 });
   taken = [];
 });
 
@@ -37,7 +39,8 @@ async function take(count: number): Promise<WorkerLeases> {
 }
 
 /** Only these numbers exist from now on. */
-const leaveNumbers = (count: number) => db.raw('DELETE FROM worker_leases WHERE worker >= ?', [count]);
+const leaveNumbers = (count: number) =>
+  query(asAdmin(url), 'DELETE FROM worker_leases WHERE worker >= $1', [count]);
 
 /** As if that much time had passed for all leases. */
 const age = (seconds: number) =>

@@ -1,24 +1,40 @@
 /** What tests share: a database and a key prefix of their own, waiting for a condition, a seed. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { inject } from 'vitest';
+import { APP_ROLE, asUser } from './least-rights.ts';
 import { createDatabase } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';
 
 const seedLimit = 2 ** 31;
 
-/** The url of a new, empty database on the run's Postgres. */
-export function freshDatabase(): Promise<string> {
+/**
+ * The url of a new database on the run's Postgres, with all tables, as the role with the least rights that serving needs. For
+ * what else a test does there: `asAdmin`.
+ */
+export async function freshDatabase(): Promise<string> {
+  const template = inject('migratedDatabase');
+  return asUser(await createDatabase(inject('postgresUrl'), { template }), APP_ROLE);
+}
+
+/** The url of a new, empty database on the run's Postgres, as its administrator. */
+export function emptyDatabase(): Promise<string> {
   return createDatabase(inject('postgresUrl'));
 }
 
-/** The url of the run's Redis; every key must begin with a `freshPrefix`. */
+/** The url of the run's Redis, as the user with the least rights; every key must begin with a `freshPrefix`. */
 export function redisUrl(): string {
   return inject('redisUrl');
 }
 
+/** The same as the administrator, for what only tests do. */
+export function redisAdminUrl(): string {
+  return asUser(redisUrl(), '');
+}
+
+/** Within what the product's user in Redis may touch. */
 export function freshPrefix(): string {
-  return `t${randomBytes(6).toString('hex')}:`;
+  return `stockade:t${randomBytes(6).toString('hex')}:`;
 }
 
 /** The seed for a random test: the environment's SEED, or a new one. It is printed, so that a failure can be run again. */

@@ -1,12 +1,17 @@
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
+import { createMigratedDatabase } from './least-rights.ts';
 import { PostgresServer } from './servers/postgres-server.ts';
 import { RedisServer } from './servers/redis-server.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
+    /** As the product's user. */
     redisUrl: string;
+    /** As the administrator. */
     postgresUrl: string;
+    /** Name of a database with all tables, to be copied. */
+    migratedDatabase: string;
   }
 }
 
@@ -27,8 +32,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await stopAll();
     throw redis.status === 'rejected' ? redis.reason : (postgres as PromiseRejectedResult).reason;
   }
-  project.provide('redisUrl', redis.value.url);
+  project.provide('redisUrl', redis.value.productUrl);
   project.provide('postgresUrl', postgres.value.url);
+  project.provide('migratedDatabase', await createMigratedDatabase(postgres.value.url));
   return stopAll;
 }
 

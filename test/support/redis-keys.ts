@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { homeSegment } from '../../src/engine/home-segment.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
+import { asUser } from './least-rights.ts';
 
 type Dump = ReadonlyMap<string, Buffer>;
 
@@ -10,7 +11,7 @@ export class RedisKeys implements AsyncDisposable {
   readonly #keys: Keys;
 
   constructor({ redisUrl, keyPrefix }: { redisUrl: string; keyPrefix: string }) {
-    this.redis = new Redis(redisUrl);
+    this.redis = new Redis(asUser(redisUrl, ''));
     this.#keys = new Keys(keyPrefix);
   }
 

@@ -1,13 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
-/** A new, empty database on the server at `serverUrl`; its url. The label only makes its name readable. */
-export async function createDatabase(serverUrl: string, label = 'test'): Promise<string> {
+export interface DatabaseOptions {
+  /** Only makes its name readable. */
+  readonly label?: string;
+  /** A database on the same server that it is a copy of; nobody may be connected to that. Default: an empty one. */
+  readonly template?: string;
+}
+
+/** A new database on the server at `serverUrl`; its url. */
+export async function createDatabase(
+  serverUrl: string,
+  { label = 'test', template = 'template1' }: DatabaseOptions = {},
+): Promise<string> {
   const name = `${label}_${randomBytes(6).toString('hex')}`;
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
-    await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+    const [quoted, from] = [name, template].map((word) => client.escapeIdentifier(word));
+    await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from}`);
   } finally {
     await client.end();
   }

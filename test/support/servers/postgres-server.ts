@@ -75,7 +75,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** A new, empty database; its url. */
   createDatabase(label?: string): Promise<string> {
-    return createDatabase(this.url, label);
+    return createDatabase(this.url, label === undefined ? {} : { label });
   }
 
   /** fast: open transactions are rolled back, then a checkpoint. immediate: no checkpoint, the next start recovers. */

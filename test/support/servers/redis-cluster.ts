@@ -3,6 +3,7 @@
  * be put behind proxies: they then name the proxies' ports to clients, so that every command goes through one.
  */
 import { Redis } from 'ioredis';
+import { REDIS_PASSWORD, REDIS_USER } from '../least-rights.ts';
 import { freePort } from './free-port.ts';
 import { RedisServer } from './redis-server.ts';
 import { TcpProxy } from './tcp-proxy.ts';
@@ -49,15 +50,15 @@ export class RedisCluster implements AsyncDisposable {
     }
   }
 
-  /** Of all primaries, by way of the proxies if there are any. */
+  /** Of all primaries, by way of the proxies if there are any; as the product's user, who may do what is in deploy/. */
   get urls(): string[] {
     const ports = this.proxies.length > 0 ? this.proxies : this.primaries;
-    return ports.map(({ port }) => `redis://127.0.0.1:${port}`);
+    return ports.map(({ port }) => `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${port}`);
   }
 
   /** As REDIS_URL names them. */
   get url(): string {
-    return `redis://${this.urls.map((url) => new URL(url).host).join(',')}`;
+    return `redis://${REDIS_USER}:${REDIS_PASSWORD}@${this.urls.map((url) => new URL(url).host).join(',')}`;
   }
 
   /** The primary that has this key, by its number. */

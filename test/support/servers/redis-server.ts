@@ -1,12 +1,15 @@
+import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { findServer } from '../../../scripts/servers.mjs';
+import { REDIS_PASSWORD, REDIS_USER, usersOfRedis } from '../least-rights.ts';
 import { freePort } from './free-port.ts';
 import { cpuSecondsOf } from './process-table.ts';
 import { ServerProcess, ServerStartError } from './server-process.ts';
 
 const portAttempts = 5;
 const answerLimitMs = 1_000;
+const USERS = 'users.acl';
 
 export interface RedisServerOptions {
   /** Keep an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
@@ -34,6 +37,7 @@ export class RedisServer implements AsyncDisposable {
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const { appendonly = false, extraArgs = [], launcher = [] } = options;
     const process = await ServerProcess.create({ name: 'redis', lastSignal: 'KILL' });
+    await writeFile(join(process.directory, USERS), usersOfRedis());
     for (let attempt = 1; ; attempt++) {
       const port = await freePort();
       const args = [...redisArguments(process.directory, port, appendonly), ...extraArgs];
@@ -49,8 +53,14 @@ export class RedisServer implements AsyncDisposable {
     }
   }
 
+  /** As the administrator. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** As the product's user, who may do what deploy/redis-users.acl says. */
+  get productUrl(): string {
+    return `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${this.port}`;
   }
 
   get pid(): number {
@@ -107,6 +117,7 @@ function redisArguments(directory: string, port: number, appendonly: boolean): s
     port: String(port),
     bind: '127.0.0.1',
     dir: directory,
+    aclfile: join(directory, USERS),
     save: '',
     appendonly: appendonly ? 'yes' : 'no',
     // The default, and yet said aloud: evicted keys would be lost stock.

@@ -1,0 +1,87 @@
+/**
+ * The rights that serving needs in Postgres, and no more: a role that has them can neither create, change nor drop a table,
+ * and can remove nothing but what was delivered (deploy/postgres-roles.sql makes such a role). A migration that adds a table
+ * or a function adds it here as well: test/unit/app-role.test.ts compares the two.
+ */
+import type { Knex } from 'knex';
+import { InvalidInput, StockadeError } from '../engine/errors.ts';
+import { rows } from './database.ts';
+
+type Right = 'SELECT' | 'INSERT' | 'UPDATE' | 'DELETE';
+
+export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
+  stockade_migrations: ['SELECT'],
+  sales: ['SELECT', 'INSERT', 'UPDATE'],
+  orders: ['SELECT', 'INSERT', 'UPDATE'],
+  // A rebuild begins the cursors of its generation anew.
+  segment_cursors: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  stock_movements: ['SELECT', 'INSERT', 'UPDATE'],
+  stock_returns: ['SELECT', 'INSERT', 'UPDATE'],
+  worker_leases: ['SELECT', 'UPDATE'],
+  settings: ['SELECT', 'INSERT'],
+  // An outbox and a queue: what was delivered is removed.
+  order_events: ['SELECT', 'INSERT', 'DELETE'],
+  webhook_pages: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
+  sale_losses: ['SELECT', 'INSERT'],
+  lost_orders: ['SELECT', 'INSERT'],
+};
+
+/** They run with the rights of who calls them. */
+export const FUNCTIONS: readonly string[] = [
+  'stockade_apply_batch',
+  'stockade_give_back',
+  'stockade_expire_orders',
+  'stockade_change_order',
+  'stockade_settle_late_payment',
+];
+
+/** What Postgres takes for a name without quotes. */
+const ROLE_PATTERN = /^[A-Za-z_][A-Za-z0-9_$]{0,62}$/;
+
+/**
+ * Gives the role exactly these rights on what the migrations have made: others that it had there are taken away.
+ * @throws InvalidInput for what is no plain name, Postgres' error if there is no such role
+ */
+export async function grantTo(trx: Knex, role: string): Promise<void> {
+  if (!ROLE_PATTERN.test(role)) {
+    const problem = `is ${JSON.stringify(role)}: must be the plain name of a role`;
+    throw new InvalidInput('the rights can’t be granted', [{ field: '--grant-to', problem }]);
+  }
+  for (const [table, rights] of Object.entries(TABLE_RIGHTS)) {
+    await trx.raw(`REVOKE ALL ON TABLE ${table} FROM ??`, [role]);
+    await trx.raw(`GRANT ${rights.join(', ')} ON TABLE ${table} TO ??`, [role]);
+  }
+  for (const name of FUNCTIONS) {
+    await trx.raw(`REVOKE ALL ON FUNCTION ${name} FROM PUBLIC`);
+    await trx.raw(`GRANT EXECUTE ON FUNCTION ${name} TO ??`, [role]);
+  }
+}
+
+/**
+ * Whether this session may do all that serving asks for.
+ * @throws StockadeError `missing_rights` with all that it lacks
+ */
+export async function assertRights(db: Knex): Promise<void> {
+  const wanted = Object.entries(TABLE_RIGHTS).flatMap(([table, rights]) =>
+    rights.map((right) => [table, right] as const),
+  );
+  const lacking = await rows<{ what: string }>(
+    db,
+    `SELECT w.right || ' on ' || w.name AS what
+       FROM unnest(string_to_array(?, ','), string_to_array(?, ',')) AS w (name, "right")
+       WHERE NOT has_table_privilege(w.name, w.right)
+     UNION ALL SELECT 'EXECUTE on ' || p.proname FROM pg_proc p
+       WHERE p.proname = ANY (string_to_array(?, ',')) AND NOT has_function_privilege(p.oid, 'EXECUTE')`,
+    [wanted.map(([table]) => table).join(), wanted.map(([, right]) => right).join(), FUNCTIONS.join()],
+  );
+  if (lacking.length > 0) throw new MissingRights(lacking.map(({ what }) => what));
+}
+
+export class MissingRights extends StockadeError {
+  constructor(lacking: readonly string[]) {
+    super(
+      'missing_rights',
+      `the user of DATABASE_URL lacks ${lacking.join(', ')}: run \`stockade migrate --grant-to <that user>\` as the owner of the tables`,
+    );
+  }
+}
