@@ -1,4 +1,4 @@
-export type ServerName = 'redis' | 'postgres' | 'wrk' | 'zookeeper';
+export type ServerName = 'redis' | 'postgres' | 'wrk' | 'openssl' | 'zookeeper';
 
 export interface ServerPackage {
   programs: string[];

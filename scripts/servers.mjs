@@ -21,6 +21,12 @@ export const servers = {
     debianPackage: 'wrk',
     brewFormula: 'wrk',
   },
+  openssl: {
+    programs: ['openssl'],
+    why: 'the tests of TLS make their certificates with it',
+    debianPackage: 'openssl',
+    brewFormula: 'openssl',
+  },
   zookeeper: {
     programs: ['zkServer.sh'],
     why: "the catalogue's tests hold locks in a ZooKeeper of their own",

@@ -102,24 +102,44 @@ const ADVICE: Readonly<Record<string, string>> = {
   ECONNREFUSED: `Nothing listens there: start the server, or correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   ENOTFOUND: `That host name is not known: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   EAI_AGAIN: `That host name can't be looked up now: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
-  ETIMEDOUT: `No answer: is the host right, and does a firewall stand in between? ${doctor}.`,
+  ECONNRESET: `What listens there hung up: if it asks for TLS, begin REDIS_URL with rediss://; ${doctor}.`,
+  ETIMEDOUT: `No answer: is the host right, does it speak TLS if that was asked for, and does a firewall stand in between? ${doctor}.`,
   EADDRINUSE:
     'Something listens on that port already: set PORT or OPS_PORT to another, or to 0 for any free one.',
   EACCES: 'This user may not do that: choose a port from 1024 on, or a DATA_DIR that it may write to.',
   '28P01': 'Correct the user or password in DATABASE_URL.',
-  '28000': 'Postgres does not let this user in: correct DATABASE_URL, or pg_hba.conf.',
+  '28000':
+    'Postgres does not let this user in so: correct DATABASE_URL (with ?sslmode=verify-full if it asks for encryption), or pg_hba.conf.',
   '3D000': 'Create that database, or correct DATABASE_URL.',
   '42P01': `The database lacks a table: run \`${program} migrate\`.`,
+  EPROTO: 'What listens there does not speak TLS: correct the port, or begin REDIS_URL with redis://.',
+  ERR_SSL_WRONG_VERSION_NUMBER:
+    'What listens there does not speak TLS: correct the port, or begin REDIS_URL with redis://.',
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    'The certificate is for another name: reach the server by a name that its certificate has.',
+  CERT_HAS_EXPIRED: 'Give the server a new certificate; and see that the clock of this machine is right.',
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
 /** Redis and its client give no codes: these are their words. */
 const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   [/NOAUTH|WRONGPASS/, 'Correct the user or password in REDIS_URL.'],
-  [/^Connection is closed/, `Redis can't be reached: start it, or correct REDIS_URL; ${doctor}.`],
+  [
+    /Connection is closed/,
+    `Redis can't be reached: start it, or correct REDIS_URL (rediss:// if it asks for TLS); ${doctor}.`,
+  ],
+  [
+    /does not support SSL/,
+    'Set ssl on in that Postgres, or take sslmode out of DATABASE_URL if nobody can listen on the way.',
+  ],
+  [
+    /self-signed certificate|unable to (verify|get)|certificate signature/,
+    'No authority that this program trusts has signed the certificate: name the one that has, as sslrootcert=<file> in REDIS_URL (rediss://…?sslrootcert=…) or DATABASE_URL (…?sslmode=verify-full&sslrootcert=…).',
+  ],
 ];
 
-function adviceFor(error: unknown): string | undefined {
+/** What to do about it, where that is known. */
+export function adviceFor(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return undefined;
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
   const known = code === undefined ? undefined : ADVICE[code];

@@ -1,24 +1,36 @@
-/** REDIS_URL: one server, or several of a cluster behind one protocol and one user: `redis://user:password@a:6379,b:6379`. */
+/**
+ * REDIS_URL: one server, or several of a cluster behind one protocol and one user, with parameters that hold for all:
+ * `rediss://user:password@a:6379,b:6379?sslrootcert=ca.pem`.
+ */
 import { z } from 'zod';
+import { TLS_FILES } from '../engine/redis-address.ts';
 import { SecretUrl, withoutPassword } from './secret.ts';
+import { unreadable } from './url-files.ts';
 
 const MUST_BE = 'must be a URL that begins with redis:// or rediss://';
+const PARAMETERS = `may have the parameters ${TLS_FILES.join(', ')}, with rediss://, and no others`;
 const PROTOCOL = /^rediss?:\/\//;
 
 /** @returns the URL of each server. A comma in a password is no separator: the servers come behind the last `@`. */
 export function redisUrls(text: string): string[] {
   const protocol = PROTOCOL.exec(text)?.[0] ?? '';
-  const serversAt = Math.max(text.lastIndexOf('@') + 1, protocol.length);
-  const before = text.slice(0, serversAt);
+  const serversAt = Math.max(text.split('?')[0]!.lastIndexOf('@') + 1, protocol.length);
+  const queryAt = text.indexOf('?', serversAt);
+  const [before, query] = [text.slice(0, serversAt), queryAt < 0 ? '' : text.slice(queryAt)];
   return text
-    .slice(serversAt)
+    .slice(serversAt, queryAt < 0 ? undefined : queryAt)
     .split(',')
-    .map((server) => `${before}${server.trim()}`);
+    .map((server) => `${before}${server.trim()}${query}`);
 }
 
 export const redisUrl = z
   .string({ error: MUST_BE })
-  .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE })
+  .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE, abort: true })
+  .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
+  .refine((text) => unreadable(redisUrls(text)[0]!, TLS_FILES) === undefined, {
+    error: ({ input }) => unreadable(redisUrls(String(input))[0]!, TLS_FILES) ?? '',
+    abort: true,
+  })
   .transform((text) => new SecretUrl(text, shown(text)));
 
 function isServer(url: string): boolean {
@@ -28,6 +40,17 @@ function isServer(url: string): boolean {
 /** A protocol before each server: the first of them would be taken for a password. */
 function isTwo(url: string): boolean {
   return url.split('://').length > 2;
+}
+
+/** The client would take any other for an option of its own, and one that has it send a take twice is among them. */
+function hasKnownParameters(text: string): boolean {
+  const { protocol, searchParams } = new URL(redisUrls(text)[0]!);
+  const names = [...searchParams.keys()];
+  return names.length === 0 || (protocol === 'rediss:' && names.every((name) => isTlsFile(name)));
+}
+
+function isTlsFile(name: string): boolean {
+  return (TLS_FILES as readonly string[]).includes(name);
 }
 
 function shown(text: string): string {

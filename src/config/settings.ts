@@ -9,6 +9,7 @@ import { MAX_WORK_BITS } from '../admission/proof-of-work.ts';
 import { parseRatePolicy, RATE_POLICY_FORM } from '../admission/rate-policy.ts';
 import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
+import { postgresUrl } from './postgres-url.ts';
 import { redisUrl } from './redis-urls.ts';
 import { either, host, matching, oneOf, readable, secret, text, url, whole } from './schemas.ts';
 
@@ -51,16 +52,16 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     fallbackText: 'the in-process backend',
     description:
-      'Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`). Needed for more than one worker or node.',
+      'Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`); `rediss://` for TLS. Needed for more than one worker or node.',
   },
   databaseUrl: {
     env: 'DATABASE_URL',
     flag: '--database-url <url>',
     group: 'Stores',
-    schema: url('postgres:', 'postgresql:'),
+    schema: postgresUrl,
     fallback: undefined,
     fallbackText: 'PGlite in `DATA_DIR`',
-    description: 'Postgres that holds sales and orders: the truth.',
+    description: 'Postgres that holds sales and orders: the truth. With `?sslmode=verify-full` for TLS.',
   },
   keyPrefix: {
     env: 'KEY_PREFIX',

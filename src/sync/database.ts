@@ -66,6 +66,8 @@ const SERVER_ENDS = '57P';
 
 /** Errors that waiting does not mend: no such database, wrong password, no such role. */
 const PERMANENT = new Set(['3D000', '28P01', '28000']);
+/** Nor these, of a certificate that is refused, or a server that has none. */
+const NO_TLS = /certificate|does not support SSL/;
 
 /** Waits until the database answers, at most `timeoutMs`. @throws the last connection error */
 export async function awaitDatabase(db: Database, timeoutMs: number): Promise<void> {
@@ -75,10 +77,14 @@ export async function awaitDatabase(db: Database, timeoutMs: number): Promise<vo
       await db.raw('select 1');
       return;
     } catch (error) {
-      if (Date.now() >= deadline || PERMANENT.has(sqlState(error) ?? '')) throw error;
+      if (Date.now() >= deadline || isPermanent(error)) throw error;
       await delay(100);
     }
   }
+}
+
+function isPermanent(error: unknown): boolean {
+  return PERMANENT.has(sqlState(error) ?? '') || (error instanceof Error && NO_TLS.test(error.message));
 }
 
 /** SQLSTATE of a Postgres error; `undefined` for anything else, such as a connection that broke. */

@@ -31,11 +31,15 @@ export function asAdmin(databaseUrl: string): string {
 /**
  * A database with all tables, owned by one role and granted to the other, on the server of this administrator's url; its
  * name. Nobody is connected to it: others are made as its copies.
+ * @param encrypted makes of a url one over TLS, where the server lets others than its administrator in by that only
  */
-export async function createMigratedDatabase(serverUrl: string): Promise<string> {
+export async function createMigratedDatabase(
+  serverUrl: string,
+  { encrypted = (url: string) => url } = {},
+): Promise<string> {
   const url = await createDatabase(serverUrl, { label: 'migrated' });
   await onDatabase(url, (db) => db.raw(readFileSync(join(deploy, 'postgres-roles.sql'), 'utf8')));
-  await onDatabase(asUser(url, OWNER_ROLE), (db) => migrate(db, { grantee: APP_ROLE }));
+  await onDatabase(encrypted(asUser(url, OWNER_ROLE)), (db) => migrate(db, { grantee: APP_ROLE }));
   return new URL(url).pathname.slice(1);
 }
 

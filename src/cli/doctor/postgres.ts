@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
-import { describe } from '../explain.ts';
+import { isLoopback } from '../../config/hosts.ts';
+import { adviceFor, describe } from '../explain.ts';
 import { invokedAs } from '../invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
@@ -37,13 +38,31 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
       const { rows } = await client.query('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms');
       return Number(rows[0].ms);
     });
-    return { checks: [ok('reachable', `${url}`), ...judgePostgres(facts, shippedMigrations())], clock };
+    const checks = [
+      ok('reachable', `${url}`),
+      encryption(url.reveal()),
+      ...judgePostgres(facts, shippedMigrations()),
+    ];
+    return { checks, clock };
   } catch (error) {
     const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
-    return { checks: [fail('reachable', `${url}: ${describe(error)}`, advice)] };
+    return { checks: [fail('reachable', `${url}: ${describe(error)}`, adviceFor(error) ?? advice)] };
   } finally {
     await client.end().catch(() => {});
   }
+}
+
+/** Who listens on the way to Postgres reads the password, and can do all that the node can. */
+export function encryption(url: string): Check {
+  const { hostname, searchParams } = new URL(url);
+  const mode = searchParams.get('sslmode');
+  const advice = 'Set sslmode=verify-full in DATABASE_URL, or keep the network between to yourself.';
+  if (mode === 'verify-full') return ok('encryption', 'TLS, and the certificate is checked');
+  if (hostname === '' || isLoopback(hostname))
+    return ok('encryption', 'none, and the connection does not leave this machine');
+  return mode === 'no-verify'
+    ? warn('encryption', 'TLS, with whoever answers: the certificate is not checked', advice)
+    : warn('encryption', 'none', advice);
 }
 
 function embedded(dataDir: string): Check {

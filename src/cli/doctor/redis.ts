@@ -1,8 +1,10 @@
 import { Redis } from 'ioredis';
 import type { Config } from '../../config/config.ts';
+import { isLoopback } from '../../config/hosts.ts';
 import { redisUrls } from '../../config/redis-urls.ts';
 import { type SecretUrl, withoutPassword } from '../../config/secret.ts';
-import { describe } from '../explain.ts';
+import { redisAddress } from '../../engine/redis-address.ts';
+import { adviceFor, describe } from '../explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
 const { ok, warn, fail } = checksOf('redis');
@@ -41,7 +43,9 @@ export interface RedisPlan {
 }
 
 async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings> {
-  const client = new Redis(url, {
+  const { url: address, tls } = redisAddress(url);
+  const client = new Redis(address, {
+    ...(tls && { tls }),
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
@@ -61,11 +65,12 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
       const [seconds, microseconds] = await client.time();
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     });
-    return { checks: [ok('reachable', shown), ...judgeRedis(facts, plan)], clock };
+    return { checks: [ok('reachable', shown), encryption(url), ...judgeRedis(facts, plan)], clock };
   } catch (error) {
     const advice =
       'Start Redis, or correct REDIS_URL (host, port, user, password, database, redis:// or rediss://).';
-    return { checks: [fail('reachable', `${shown}: ${describe(reason ?? error)}`, advice)] };
+    const cause = reason ?? error;
+    return { checks: [fail('reachable', `${shown}: ${describe(cause)}`, adviceFor(cause) ?? advice)] };
   } finally {
     client.disconnect();
   }
@@ -97,6 +102,15 @@ export function judgeRedis(facts: RedisFacts, plan: RedisPlan): Check[] {
     eviction(facts),
     memory(facts),
   ];
+}
+
+/** Who listens on the way to Redis reads the password, and can do all that the node can. */
+export function encryption(url: string): Check {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'rediss:') return ok('encryption', 'TLS, and the certificate is checked');
+  return isLoopback(hostname)
+    ? ok('encryption', 'none, and the connection does not leave this machine')
+    : warn('encryption', 'none', 'Begin REDIS_URL with rediss://, or keep the network between to yourself.');
 }
 
 function version({ redis_version: found = 'unknown' }: RedisFacts): Check {

@@ -12,7 +12,7 @@ export class Primaries {
   readonly #url: string;
   #refreshedAt = 0;
 
-  /** @param url of any server: user, password and protocol are those of all */
+  /** @param url of any server: user, password, protocol and parameters are those of all */
   constructor(cluster: Cluster, url: string) {
     this.#cluster = cluster;
     this.#url = url;

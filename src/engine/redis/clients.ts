@@ -5,8 +5,9 @@
  * and a decrement then happens twice. So it fails a command when its connection breaks, queues nothing while it is
  * down, and leaves the asking again to the lane, which does it with the same order ids and a newer ticket.
  */
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { NotExecuted } from '../errors.ts';
+import { redisAddress } from '../redis-address.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A connection that owes a reply for so long is taken for dead. A take has its own, shorter deadline. */
@@ -30,10 +31,14 @@ const common = {
   retryStrategy: (attempt: number) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_MAX_MS),
 };
 
+function clientOf(text: string, options: Omit<RedisOptions, 'replyMapping'>): Redis {
+  const { url, tls } = redisAddress(text);
+  return new Redis(url, { ...common, ...options, ...(tls && { tls }) });
+}
+
 /** For takes: a command is sent at most once. A connection that is given up is not kept for a polite goodbye. */
 export function takeClient(url: string): Redis {
-  return new Redis(url, {
-    ...common,
+  return clientOf(url, {
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     disconnectTimeout: 0,
@@ -43,16 +48,19 @@ export function takeClient(url: string): Redis {
 /** For work that is idempotent and may wait: logs, cursors, sale records. Commands are tried again a few times. */
 export function workClient(url: string): Redis {
   const reconnectOnError = (error: Error) => (DEMOTED.test(error.message) ? RECONNECT_AND_RESEND : false);
-  return new Redis(url, { ...common, maxRetriesPerRequest: 3, reconnectOnError });
+  return clientOf(url, { maxRetriesPerRequest: 3, reconnectOnError });
 }
 
 /**
  * For such work on a cluster. Each command goes where its key is, and again if its server goes; never use it for takes.
- * @param urls of servers of the cluster, one at least; user, password and protocol of the first are those of all
+ * @param urls of servers of the cluster, one at least; user, password, protocol and parameters of the first are those of all
  */
 export function clusterClient(urls: readonly string[]): Cluster {
   const nodes = urls.map((url) => new URL(url));
-  const { username, password, protocol } = nodes[0]!;
+  const { username, password } = nodes[0]!;
+  const { tls } = redisAddress(urls[0]!);
+  // Each server has a name of its own; its certificate is compared with the address that it is reached at.
+  if (tls) delete tls.servername;
   return new Cluster(
     nodes.map(({ hostname, port }) => ({
       host: hostname.replace(/^\[|\]$/g, ''),
@@ -67,7 +75,7 @@ export function clusterClient(urls: readonly string[]): Cluster {
         socketTimeout: SILENCE_TIMEOUT_MS,
         ...(username && { username: decodeURIComponent(username) }),
         ...(password && { password: decodeURIComponent(password) }),
-        ...(protocol === 'rediss:' && { tls: {} }),
+        ...(tls && { tls }),
       },
     },
   );
@@ -75,12 +83,12 @@ export function clusterClient(urls: readonly string[]): Cluster {
 
 /** For one subscription to one of several servers: ends when its connection does. */
 export function singleUseClient(url: string): Redis {
-  return new Redis(url, { ...common, retryStrategy: () => null });
+  return clientOf(url, { retryStrategy: () => null });
 }
 
 /** For subscriptions: waits for as long as it takes. */
 export function subscriberClient(url: string): Redis {
-  return new Redis(url, { ...common, maxRetriesPerRequest: null });
+  return clientOf(url, { maxRetriesPerRequest: null });
 }
 
 /**

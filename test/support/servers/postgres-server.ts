@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
+import { chmod, chown, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
+import type { Certificate } from '../certificates.ts';
 import { createDatabase } from './create-database.ts';
 import { freePort } from './free-port.ts';
 import { childrenOf, familyCpuSecondsOf, isAlive } from './process-table.ts';
@@ -12,6 +14,8 @@ const portAttempts = 5;
 const answerLimitMs = 1_000;
 
 export interface PostgresServerOptions {
+  /** It then speaks TLS, and lets nobody but its administrator in without. */
+  certificate?: Certificate;
   /** Settings as in postgresql.conf; they win over the ones given here. */
   settings?: Record<string, string>;
 }
@@ -35,7 +39,7 @@ export class PostgresServer implements AsyncDisposable {
     this.port = port;
   }
 
-  static async start({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
+  static async start({ settings = {}, certificate }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const folder = findServer('postgres');
     if (!folder) throw new Error('Postgres not found: run `node scripts/ensure-servers.mjs postgres`');
     const process = await ServerProcess.create({ name: 'postgres', account: account(), lastSignal: 'QUIT' });
@@ -45,7 +49,8 @@ export class PostgresServer implements AsyncDisposable {
         // Only the creation goes unsynced: the server itself runs with fsync, as it does in earnest.
         ...['--no-locale', '--encoding', 'UTF8', '--no-sync'],
       ]);
-      return await PostgresServer.#startOnFreePort(process, folder, settings);
+      const forTls = certificate ? await tlsSettings(process.directory, certificate) : {};
+      return await PostgresServer.#startOnFreePort(process, folder, { ...forTls, ...settings });
     } catch (error) {
       await process.remove();
       throw error;
@@ -153,6 +158,21 @@ export class PostgresServer implements AsyncDisposable {
       await client.end().catch(() => {});
     }
   }
+}
+
+/** The server reads its key only if nobody else can. */
+async function tlsSettings(directory: string, { cert, key }: Certificate): Promise<Record<string, string>> {
+  const [ownCert, ownKey, rules] = ['tls.crt', 'tls.key', 'pg_hba.conf'].map((name) => join(directory, name));
+  await copyFile(cert, ownCert!);
+  await copyFile(key, ownKey!);
+  await writeFile(
+    rules!,
+    ['host all postgres 127.0.0.1/32 trust', 'hostssl all all 127.0.0.1/32 trust', ''].join('\n'),
+  );
+  await chmod(ownKey!, 0o600);
+  const owner = account();
+  for (const file of owner ? [ownCert!, ownKey!, rules!] : []) await chown(file, owner!.uid, owner!.gid);
+  return { ssl: 'on', ssl_cert_file: ownCert!, ssl_key_file: ownKey!, hba_file: rules! };
 }
 
 function dataOf(process: ServerProcess): string {

@@ -3,6 +3,7 @@
  * be put behind proxies: they then name the proxies' ports to clients, so that every command goes through one.
  */
 import { Redis } from 'ioredis';
+import type { Certificate } from '../certificates.ts';
 import { REDIS_PASSWORD, REDIS_USER } from '../least-rights.ts';
 import { freePort } from './free-port.ts';
 import { RedisServer } from './redis-server.ts';
@@ -21,6 +22,8 @@ export interface RedisClusterOptions {
   readonly proxied?: boolean;
   /** Milliseconds until a server that does not answer counts as failed. Default 2,000. */
   readonly nodeTimeoutMs?: number;
+  /** They then speak TLS, with each other too. */
+  readonly certificate?: Certificate;
 }
 
 export class RedisCluster implements AsyncDisposable {
@@ -59,6 +62,13 @@ export class RedisCluster implements AsyncDisposable {
   /** As REDIS_URL names them. */
   get url(): string {
     return `redis://${REDIS_USER}:${REDIS_PASSWORD}@${this.urls.map((url) => new URL(url).host).join(',')}`;
+  }
+
+  /** As REDIS_URL names them over TLS. */
+  get tlsUrl(): string {
+    const [first, ...others] = this.primaries.map(({ tlsUrl }) => new URL(tlsUrl));
+    const servers = [first!, ...others].map(({ host }) => host).join(',');
+    return first!.href.replace(first!.host, servers);
   }
 
   /** The primary that has this key, by its number. */
@@ -166,7 +176,7 @@ function busOf(server: RedisServer): number {
 
 async function startAll(
   count: number,
-  { nodeTimeoutMs = 2_000 }: RedisClusterOptions,
+  { nodeTimeoutMs = 2_000, certificate }: RedisClusterOptions,
 ): Promise<RedisServer[]> {
   const starts = await Promise.allSettled(
     Array.from({ length: count }, async () => {
@@ -180,7 +190,11 @@ async function startAll(
         'repl-diskless-sync-delay': 0,
       };
       const extraArgs = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-      const server = await RedisServer.start({ appendonly: true, extraArgs });
+      const server = await RedisServer.start({
+        appendonly: true,
+        extraArgs,
+        ...(certificate && { certificate }),
+      });
       busPorts.set(server, busPort);
       return server;
     }),

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { findServer } from '../../../scripts/servers.mjs';
+import type { Certificate } from '../certificates.ts';
 import { REDIS_PASSWORD, REDIS_USER, usersOfRedis } from '../least-rights.ts';
 import { freePort } from './free-port.ts';
 import { cpuSecondsOf } from './process-table.ts';
@@ -12,6 +13,8 @@ const answerLimitMs = 1_000;
 const USERS = 'users.acl';
 
 export interface RedisServerOptions {
+  /** It then speaks TLS at a port of its own. */
+  certificate?: Certificate;
   /** Keep an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
   appendonly?: boolean;
   /** More arguments for redis-server; they win over the ones given here. */
@@ -26,22 +29,29 @@ export class RedisServer implements AsyncDisposable {
   readonly #args: string[];
   readonly #launcher: readonly string[];
   readonly port: number;
+  readonly #tls: Tls | undefined;
 
-  private constructor(process: ServerProcess, args: string[], port: number, launcher: readonly string[]) {
+  private constructor(process: ServerProcess, args: string[], { port, tls, launcher }: Start) {
     this.#process = process;
     this.#args = args;
     this.#launcher = launcher;
     this.port = port;
+    this.#tls = tls;
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
-    const { appendonly = false, extraArgs = [], launcher = [] } = options;
+    const { appendonly = false, extraArgs = [], launcher = [], certificate } = options;
     const process = await ServerProcess.create({ name: 'redis', lastSignal: 'KILL' });
     await writeFile(join(process.directory, USERS), usersOfRedis());
     for (let attempt = 1; ; attempt++) {
       const port = await freePort();
-      const args = [...redisArguments(process.directory, port, appendonly), ...extraArgs];
-      const server = new RedisServer(process, args, port, launcher);
+      const tls = certificate && { certificate, port: await freePort() };
+      const args = [
+        ...redisArguments(process.directory, port, appendonly),
+        ...(tls ? tlsArguments(tls) : []),
+        ...extraArgs,
+      ];
+      const server = new RedisServer(process, args, { port, tls, launcher });
       try {
         await server.restart();
         return server;
@@ -61,6 +71,13 @@ export class RedisServer implements AsyncDisposable {
   /** As the product's user, who may do what deploy/redis-users.acl says. */
   get productUrl(): string {
     return `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${this.port}`;
+  }
+
+  /** As the product's user, over TLS. */
+  get tlsUrl(): string {
+    if (!this.#tls) throw new Error('this server has no certificate');
+    const { port, certificate } = this.#tls;
+    return `rediss://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${port}?sslrootcert=${certificate.authority}`;
   }
 
   get pid(): number {
@@ -110,6 +127,28 @@ export class RedisServer implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#process.remove();
   }
+}
+
+interface Tls {
+  readonly port: number;
+  readonly certificate: Certificate;
+}
+
+interface Start {
+  readonly port: number;
+  readonly tls: Tls | undefined;
+  readonly launcher: readonly string[];
+}
+
+function tlsArguments({ port, certificate: { cert, key, authority } }: Tls): string[] {
+  return Object.entries({
+    'tls-port': String(port),
+    'tls-cert-file': cert,
+    'tls-key-file': key,
+    'tls-ca-cert-file': authority,
+    'tls-auth-clients': 'no',
+    'tls-cluster': 'yes',
+  }).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
 function redisArguments(directory: string, port: number, appendonly: boolean): string[] {

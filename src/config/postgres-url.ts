@@ -1,0 +1,58 @@
+/**
+ * DATABASE_URL. Who asks for TLS gets a server whose certificate and name are checked: `sslmode=require` means that to the
+ * driver of today and something weaker to the next, so that it is said here once and for all. To have nothing checked has to
+ * be asked for by that name, `no-verify`.
+ */
+import { url } from './schemas.ts';
+import { SecretUrl } from './secret.ts';
+import { unreadable } from './url-files.ts';
+
+const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
+/** As other programs have them, and what they are here. */
+const MODES: ReadonlyMap<string, string> = new Map([
+  ['disable', 'disable'],
+  ['no-verify', 'no-verify'],
+  ['prefer', 'verify-full'],
+  ['require', 'verify-full'],
+  ['verify-ca', 'verify-full'],
+  ['verify-full', 'verify-full'],
+]);
+/** The driver's own parameter `ssl`, in the words of the other. */
+const OF_SSL: Readonly<Record<string, string>> = {
+  true: 'verify-full',
+  1: 'verify-full',
+  false: 'disable',
+  0: 'disable',
+};
+
+export const postgresUrl = url('postgres:', 'postgresql:')
+  .refine((secret) => problemOf(secret.reveal()) === undefined, {
+    error: ({ input }) => problemOf((input as SecretUrl).reveal()) ?? '',
+    abort: true,
+  })
+  .transform((secret) => strict(secret.reveal()));
+
+function problemOf(text: string): string | undefined {
+  const { searchParams } = new URL(text);
+  const mode = modeOf(searchParams);
+  if (mode !== undefined && !MODES.has(mode))
+    return 'must have an sslmode of verify-full, no-verify or disable';
+  if (searchParams.has('uselibpqcompat'))
+    return 'must not have uselibpqcompat: set sslmode to verify-full, or to no-verify if the server is not to be checked';
+  return unreadable(text, FILES);
+}
+
+function strict(text: string): SecretUrl {
+  const parsed = new URL(text);
+  const mode = modeOf(parsed.searchParams);
+  if (mode === undefined) return new SecretUrl(text);
+  parsed.searchParams.delete('ssl');
+  parsed.searchParams.set('sslmode', MODES.get(mode)!);
+  return new SecretUrl(parsed.href);
+}
+
+function modeOf(parameters: URLSearchParams): string | undefined {
+  const ssl = parameters.get('ssl');
+  const byFiles = FILES.some((name) => parameters.has(name)) ? 'verify-full' : undefined;
+  return parameters.get('sslmode') ?? (ssl === null ? byFiles : (OF_SSL[ssl] ?? ssl));
+}

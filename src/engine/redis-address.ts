@@ -1,0 +1,38 @@
+/**
+ * What a Redis URL says of TLS. `rediss://` asks for it; certificate and host name of the server are always checked. As in a
+ * Postgres URL, `sslrootcert` names the file with the authorities to trust instead of the public ones, `sslcert` and `sslkey`
+ * the files of this client's own certificate, where the server asks for one.
+ */
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
+
+export const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'] as const;
+
+const MEANT: Readonly<Record<(typeof TLS_FILES)[number], 'ca' | 'cert' | 'key'>> = {
+  sslrootcert: 'ca',
+  sslcert: 'cert',
+  sslkey: 'key',
+};
+
+export interface RedisAddress {
+  /** Without what is no business of the client's: it takes every parameter of a URL for an option of its own. */
+  readonly url: string;
+  /** `undefined`: without TLS. */
+  readonly tls: ConnectionOptions | undefined;
+}
+
+/** @throws the file system's error if a file that is named can't be read */
+export function redisAddress(text: string): RedisAddress {
+  const url = new URL(text);
+  const tls: ConnectionOptions = {};
+  for (const name of TLS_FILES) {
+    const file = url.searchParams.get(name);
+    if (file !== null) tls[MEANT[name]] = readFileSync(file);
+  }
+  url.search = '';
+  const isSecure = url.protocol === 'rediss:';
+  // Who shares an address with others is told which of them is meant; an IP address must not be said.
+  if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) tls.servername = url.hostname;
+  return { url: url.href, tls: isSecure ? tls : undefined };
+}
