@@ -125,6 +125,10 @@ const ADVICE: Readonly<Record<string, string>> = {
 const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   [/NOAUTH|WRONGPASS/, 'Correct the user or password in REDIS_URL.'],
   [
+    /NOPERM/,
+    'The user of REDIS_URL may not do that: give it the rights in deploy/redis-users.acl, and choose a KEY_PREFIX within the keys and channels that are its own.',
+  ],
+  [
     /Connection is closed/,
     `Redis can't be reached: start it, or correct REDIS_URL (rediss:// if it asks for TLS); ${doctor}.`,
   ],

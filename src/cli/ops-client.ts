@@ -113,7 +113,7 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
   }
 
   async resendDeadLetter(id: string): Promise<void> {
-    const path = `/v1/events/dead/${encodeURIComponent(id)}/resend`;
+    const path = `/v1/events/dead/${segmentOf(id)}/resend`;
     await this.#connection.call({ method: 'POST', path });
   }
 
@@ -146,11 +146,19 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
 }
 
 function pathOf(saleId: string): string {
-  return `/v1/sales/${encodeURIComponent(saleId)}`;
+  return `/v1/sales/${segmentOf(saleId)}`;
 }
 
 function orderPathOf(orderId: string): string {
-  return `/v1/orders/${encodeURIComponent(orderId)}`;
+  return `/v1/orders/${segmentOf(orderId)}`;
+}
+
+/**
+ * An id as one segment of a path. `.` and `..` would be folded into the path, also if they were escaped: another route would
+ * be asked. Escaped twice they are an id that nothing has.
+ */
+function segmentOf(id: string): string {
+  return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);
 }
 
 type DoneOrder = Order & { readonly retaken?: true; readonly replaces?: string };

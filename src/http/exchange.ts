@@ -244,6 +244,11 @@ export class Router {
     this.#gate = gate;
   }
 
+  /** All that were put on it, by their patterns. */
+  get routes(): ReadonlyMap<string, readonly Method[]> {
+    return this.#methods;
+  }
+
   route(method: Method, pattern: string, handler: Handler): this {
     this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
     this.#app[method](pattern, this.#wrapped(handler));

@@ -42,10 +42,18 @@ type Action = (id: string, body: unknown, operator: string, query: string) => Pr
 export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
 export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
-  const guarded = guard(host);
   const app = uWS.App();
   const traffic = new Traffic();
-  const router = new Router(app, host, traffic)
+  const router = new Router(app, host, traffic);
+  addOpsRoutes(router, host);
+  router.end();
+  return listen(app, address, port, traffic);
+}
+
+/** Health is for everybody who reaches the port; all else is behind the token. */
+export function addOpsRoutes(router: Router, host: OpsHost): void {
+  const guarded = guard(host);
+  router
     .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
     .route('get', '/readyz', async (exchange) => exchange.reply(readiness(await host.notReady())))
     .route(
@@ -61,8 +69,6 @@ export function serveOps(host: OpsHost, address: string, port: number): Promise<
   }
   if (host.orders) addOrderRoutes(router, host.orders, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);
-  router.end();
-  return listen(app, address, port, traffic);
 }
 
 function addSaleRoutes(router: Router, operations: SaleOperations, guarded: Guarded): void {
