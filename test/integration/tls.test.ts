@@ -160,7 +160,9 @@ describe('a connection that is not what was asked for is refused, and the comman
   ];
 
   test.each(cases)('%s', async (_, env, said, advice) => {
-    const { exitCode, stdout, stderr } = await runCli(['migrate'], { env: env() });
+    // With a database that is there: without, one of the program's own is started.
+    const stores = { DATABASE_URL: secure(plainDatabase), ...env() };
+    const { exitCode, stdout, stderr } = await runCli(['migrate'], { env: stores });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     const [error, ...more] = stderr.trimEnd().split('\n');
     expect(error).toMatch(/^error: /);

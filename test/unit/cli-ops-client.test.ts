@@ -36,6 +36,18 @@ const answer = (status: number, body: unknown) => {
   reply = { status, body: typeof body === 'string' ? body : JSON.stringify(body) };
 };
 
+describe('ids that a path would fold away', () => {
+  test.each(['.', '..'])('ask for nothing else: %s', async (id) => {
+    answer(404, { title: 'No such dead letter', status: 404, code: 'unknown_dead_letter' });
+    await expect(client.resendDeadLetter(id)).rejects.toThrow();
+    expect(seen.url).toBe(`/v1/events/dead/${id.replaceAll('.', '%252E')}/resend`);
+    answer(404, { title: 'No such sale', status: 404, code: 'unknown_sale' });
+    await expect(client.show(id)).rejects.toBeInstanceOf(UnknownSale);
+    await expect(client.recovery(id)).rejects.toBeInstanceOf(UnknownSale);
+    expect(seen.url).toBe(`/v1/sales/${id.replaceAll('.', '%252E')}/recover`);
+  });
+});
+
 describe('calls', () => {
   test.each([
     ['create', () => client.create({ id: 'x', stock: 1 }), 'POST', '/v1/sales', '{"id":"x","stock":1}'],
