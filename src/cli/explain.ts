@@ -125,7 +125,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   [/NOAUTH|WRONGPASS/, 'Correct the user or password in REDIS_URL.'],
   [
-    /NOPERM/,
+    /NOPERM|user executing the script can't/,
     'The user of REDIS_URL may not do that: give it the rights in deploy/redis-users.acl, and choose a KEY_PREFIX within the keys and channels that are its own.',
   ],
   [
