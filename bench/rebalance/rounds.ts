@@ -96,7 +96,7 @@ async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: Roun
     releasers.add(() => db.destroy());
     await migrate(db);
     const options = { takeTimeoutMs: TAKE_TIMEOUT_MS, maxLogOrders: MAX_LOG_ORDERS };
-    const keyPrefix = `${randomBytes(6).toString('hex')}:`;
+    const keyPrefix = `stockade:${randomBytes(6).toString('hex')}:`;
     const { backend } = await openRedis({ urls, keyPrefix, ...options });
     releasers.add(() => backend.close());
     const service = new SaleService(db, backend, new LocalLocks());

@@ -8,13 +8,14 @@ import { batchOf } from '../../src/sync/apply/batch.ts';
 import { rows } from '../../src/sync/database.ts';
 import { changeOrder, expireOrders } from '../../src/sync/orders/order-changes.ts';
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
-import { until } from '../support/fixtures.ts';
+import { emptyDatabase, until } from '../support/fixtures.ts';
 import { buyers, Shop } from '../support/shop.ts';
 
 let shop: Shop;
 
 beforeEach(async () => {
-  shop = await Shop.open();
+  // Only an administrator can have a transaction wait for longer than the others.
+  shop = await Shop.open({ database: await emptyDatabase() });
 });
 
 afterEach(() => shop[Symbol.asyncDispose]());

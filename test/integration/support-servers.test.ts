@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { describe, expect, inject, test } from 'vitest';
-import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../support/fixtures.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { isAlive } from '../support/servers/process-table.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
@@ -34,9 +34,9 @@ const isCommand = (name: string, key: string) => (request: Buffer) =>
   );
 
 async function proxied() {
-  const proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
-  const direct = bluntRedis(redisUrl());
-  const client = bluntRedis(proxy.through(redisUrl()));
+  const proxy = await TcpProxy.start(Number(new URL(redisAdminUrl()).port));
+  const direct = bluntRedis(redisAdminUrl());
+  const client = bluntRedis(proxy.through(redisAdminUrl()));
   await client.ping();
   return {
     proxy,
@@ -61,7 +61,7 @@ describe('proxy in front of Redis', () => {
 
     expect(await direct.get(`${prefix}n`)).toBe('1');
     expect(proxy.counts).toMatchObject({ lostReplies: 1, lostRequests: 0 });
-    await using again = bluntRedis(proxy.through(redisUrl()));
+    await using again = bluntRedis(proxy.through(redisAdminUrl()));
     expect(await again.incr(`${prefix}n`)).toBe(2);
   });
 
@@ -92,8 +92,8 @@ describe('proxy in front of Redis', () => {
   test('as many replies are lost as asked for, on any connection', async () => {
     await using setting = await proxied();
     const { proxy, direct, client, prefix } = setting;
-    await using other = bluntRedis(proxy.through(redisUrl()));
-    await using third = bluntRedis(proxy.through(redisUrl()));
+    await using other = bluntRedis(proxy.through(redisAdminUrl()));
+    await using third = bluntRedis(proxy.through(redisAdminUrl()));
     const loss = proxy.loseReplies(isCommand('incr', `${prefix}n`), { times: 2 });
 
     await expect(client.incr(`${prefix}n`)).rejects.toThrow();
@@ -172,18 +172,18 @@ describe('proxy in front of Redis', () => {
     proxy.refuse(true);
     proxy.cutAll();
     await closed;
-    await using refused = bluntRedis(proxy.through(redisUrl()));
+    await using refused = bluntRedis(proxy.through(redisAdminUrl()));
     await expect(refused.ping()).rejects.toThrow();
     expect(proxy.counts).toMatchObject({ cut: 1, refused: 1 });
 
     proxy.refuse(false);
-    await using welcome = bluntRedis(proxy.through(redisUrl()));
+    await using welcome = bluntRedis(proxy.through(redisAdminUrl()));
     expect(await welcome.ping()).toBe('PONG');
   });
 });
 
 test('proxy in front of Postgres: a COMMIT whose reply is lost has been executed', async () => {
-  const url = await freshDatabase();
+  const url = await emptyDatabase();
   await using proxy = await TcpProxy.start(Number(new URL(url).port));
   await using direct = await postgresClient(url);
   await direct.query('CREATE TABLE letters (body text)');

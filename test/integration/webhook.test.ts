@@ -16,6 +16,8 @@ import { Desk } from '../support/event-desk.ts';
 import { expectStories, firstDeliveries, SeenRelayEvents } from '../support/event-log.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, part } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
+import { query } from '../support/truth.ts';
 import { WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const SECRET = 'a-secret-between-two-programs';
@@ -282,8 +284,8 @@ test('two processes at once: repeated, never wrong, and nothing is queued twice'
   await Promise.all(relays.map((relay) => relay.stop()));
   expect(relays.flatMap(({ seen }) => seen.crashes)).toEqual([]);
   expectStories(line.receiver.taken, orderIds, kinds);
-  const [pages] = await rows<{ pages: string }>(
-    line.desk.db,
+  const [pages] = await query<{ pages: string }>(
+    asAdmin(line.desk.shop.databaseUrl),
     'SELECT last_value::text AS pages FROM webhook_pages_id_seq',
   );
   const least =

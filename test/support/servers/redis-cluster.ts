@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import type { Certificate } from '../certificates.ts';
-import { REDIS_PASSWORD, REDIS_USER } from '../least-rights.ts';
+import { asUser, REDIS_PASSWORD, REDIS_USER } from '../least-rights.ts';
 import { freePort } from './free-port.ts';
 import { RedisServer } from './redis-server.ts';
 import { TcpProxy } from './tcp-proxy.ts';
@@ -57,6 +57,11 @@ export class RedisCluster implements AsyncDisposable {
   get urls(): string[] {
     const ports = this.proxies.length > 0 ? this.proxies : this.primaries;
     return ports.map(({ port }) => `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${port}`);
+  }
+
+  /** The same as their administrator. */
+  get adminUrls(): string[] {
+    return this.urls.map((url) => asUser(url, ''));
   }
 
   /** As REDIS_URL names them. */
