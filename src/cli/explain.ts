@@ -112,12 +112,6 @@ const ADVICE: Readonly<Record<string, string>> = {
     'Postgres does not let this user in so: correct DATABASE_URL (with ?sslmode=verify-full if it asks for encryption), or pg_hba.conf.',
   '3D000': 'Create that database, or correct DATABASE_URL.',
   '42P01': `The database lacks a table: run \`${program} migrate\`.`,
-  EPROTO: 'What listens there does not speak TLS: correct the port, or begin REDIS_URL with redis://.',
-  ERR_SSL_WRONG_VERSION_NUMBER:
-    'What listens there does not speak TLS: correct the port, or begin REDIS_URL with redis://.',
-  ERR_TLS_CERT_ALTNAME_INVALID:
-    'The certificate is for another name: reach the server by a name that its certificate has.',
-  CERT_HAS_EXPIRED: 'Give the server a new certificate; and see that the clock of this machine is right.',
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
@@ -132,6 +126,19 @@ const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
     /Connection is closed/,
     `Redis can't be reached: start it, or correct REDIS_URL (rediss:// if it asks for TLS); ${doctor}.`,
   ],
+];
+
+/** Of a connection over TLS that failed, by the code of the error or by its words. */
+const TLS_ADVICE: readonly (readonly [RegExp, string])[] = [
+  [
+    /EPROTO|ERR_SSL_WRONG_VERSION_NUMBER/,
+    'What listens there does not speak TLS: correct the port, or begin REDIS_URL with redis://.',
+  ],
+  [
+    /ERR_TLS_CERT_ALTNAME_INVALID/,
+    'The certificate is for another name: reach the server by a name that its certificate has.',
+  ],
+  [/CERT_HAS_EXPIRED/, 'Give the server a new certificate; and see that the clock of this machine is right.'],
   [
     /does not support SSL/,
     'Set ssl on in that Postgres, or take sslmode out of DATABASE_URL if nobody can listen on the way.',
@@ -142,11 +149,18 @@ const ADVICE_BY_WORDS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** What to do about it, where that is known. */
-export function adviceFor(error: unknown): string | undefined {
+/** What to do about a connection over TLS that failed; `undefined` if it failed for another reason. */
+export function tlsAdviceFor(error: unknown): string | undefined {
+  const said = `${codeOf(error) ?? ''} ${describe(error)}`;
+  return TLS_ADVICE.find(([words]) => words.test(said))?.[1];
+}
+
+function adviceFor(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return undefined;
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
   const known = code === undefined ? undefined : ADVICE[code];
   if (known) return known;
+  const ofTls = tlsAdviceFor(error);
+  if (ofTls) return ofTls;
   return ADVICE_BY_WORDS.find(([words]) => words.test(describe(error)))?.[1];
 }

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/hosts.ts';
-import { adviceFor, describe } from '../explain.ts';
+import { describe, tlsAdviceFor } from '../explain.ts';
 import { invokedAs } from '../invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
@@ -46,7 +46,7 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
     return { checks, clock };
   } catch (error) {
     const advice = 'Start Postgres, or correct DATABASE_URL (host, port, user, password, database).';
-    return { checks: [fail('reachable', `${url}: ${describe(error)}`, adviceFor(error) ?? advice)] };
+    return { checks: [fail('reachable', `${url}: ${describe(error)}`, tlsAdviceFor(error) ?? advice)] };
   } finally {
     await client.end().catch(() => {});
   }

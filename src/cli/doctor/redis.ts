@@ -4,7 +4,7 @@ import { isLoopback } from '../../config/hosts.ts';
 import { redisUrls } from '../../config/redis-urls.ts';
 import { type SecretUrl, withoutPassword } from '../../config/secret.ts';
 import { redisAddress } from '../../engine/redis-address.ts';
-import { adviceFor, describe } from '../explain.ts';
+import { describe, tlsAdviceFor } from '../explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
 const { ok, warn, fail } = checksOf('redis');
@@ -70,7 +70,7 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
     const advice =
       'Start Redis, or correct REDIS_URL (host, port, user, password, database, redis:// or rediss://).';
     const cause = reason ?? error;
-    return { checks: [fail('reachable', `${shown}: ${describe(cause)}`, adviceFor(cause) ?? advice)] };
+    return { checks: [fail('reachable', `${shown}: ${describe(cause)}`, tlsAdviceFor(cause) ?? advice)] };
   } finally {
     client.disconnect();
   }
