@@ -86,6 +86,7 @@ export interface BodyReader {
   refused(body: RefusedBody): void;
 }
 
+const NO_BYTES = new Uint8Array(0);
 const NOT_UTF8 = refusedAs('invalid_request', 'the body is not valid UTF-8');
 const tooLarge = (maxBytes: number) => refusedAs('payload_too_large', `the body may have ${maxBytes} bytes`);
 
@@ -130,16 +131,26 @@ export class Exchange {
     this.#withinCallback = false;
   }
 
-  /** Hands over the whole body or why it is refused. What is too long is not kept. */
-  readBytes(reader: BodyReader, maxBytes = MAX_BODY_BYTES): void {
+  /**
+   * Hands over the whole body or why it is refused. What is too long is not kept.
+   *
+   * uWS never says of a body of no bytes that this was its end, if the head came in two pieces: who waited for that would
+   * wait until the connection is closed.
+   */
+  readBytes(request: HttpRequest, reader: BodyReader, maxBytes = MAX_BODY_BYTES): void {
     this.#reader = reader;
+    if (isZero(request.getHeader('content-length'))) return this.#read(NO_BYTES);
     this.#maxBytes = maxBytes;
     this.#response.onData((chunk, isLast) => this.#received(chunk, isLast));
   }
 
   /** As `readBytes`, for callers who want text and can afford a callback. */
-  readBody(done: (body: Body) => void | Promise<void>, maxBytes = MAX_BODY_BYTES): void {
-    this.readBytes({ body: (bytes) => done(decode(bytes)), refused: done }, maxBytes);
+  readBody(
+    request: HttpRequest,
+    done: (body: Body) => void | Promise<void>,
+    maxBytes = MAX_BODY_BYTES,
+  ): void {
+    this.readBytes(request, { body: (bytes) => done(decode(bytes)), refused: done }, maxBytes);
   }
 
   #received(chunk: ArrayBuffer, isLast: boolean): void {
@@ -219,6 +230,10 @@ export class Exchange {
 
 function refusedAs(code: ProblemCode, detail: string): RefusedBody {
   return { refused: problem(code, { detail }), code };
+}
+
+function isZero(length: string): boolean {
+  return length !== '' && Number(length) === 0;
 }
 
 export function decode(bytes: Uint8Array): Body {

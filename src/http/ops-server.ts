@@ -116,12 +116,16 @@ function guard(host: OpsHost): Guarded {
       }
       const operator = request.getHeader('x-operator') || UNNAMED_OPERATOR;
       if (!hasBody) return answer(host, exchange, () => action(id, undefined, operator, query));
-      exchange.readBody((body) => {
-        if ('refused' in body) return exchange.reply(body.refused);
-        const isMissing = hasBody === 'optional' && body.text === '';
-        const parsed = () => (isMissing ? undefined : parse(body.text));
-        void answer(host, exchange, () => action(id, parsed(), parseActor(operator), query));
-      }, MAX_OPS_BODY_BYTES);
+      exchange.readBody(
+        request,
+        (body) => {
+          if ('refused' in body) return exchange.reply(body.refused);
+          const isMissing = hasBody === 'optional' && body.text === '';
+          const parsed = () => (isMissing ? undefined : parse(body.text));
+          void answer(host, exchange, () => action(id, parsed(), parseActor(operator), query));
+        },
+        MAX_OPS_BODY_BYTES,
+      );
     };
 }
 

@@ -19,7 +19,7 @@ export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind'
   return (exchange, request) => {
     const orderId = request.getParameter(0) ?? '';
     const identity = host.authenticate(request);
-    exchange.readBody(async (body) => {
+    exchange.readBody(request, async (body) => {
       if ('refused' in body) return exchange.reply(body.refused);
       const who = await identity;
       if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);

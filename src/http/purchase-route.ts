@@ -30,7 +30,7 @@ export function purchaseRoute(host: PurchaseHost): Handler {
     if (host.isShedding(request.getParameter(0) ?? '')) {
       exchange.reply(BUSY);
       host.answered('busy', 0);
-    } else exchange.readBytes(new PurchaseRequest(host, exchange, request));
+    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request));
   };
 }
 

@@ -1,0 +1,107 @@
+/** The node that is fuzzed: its sales and orders, what it logs, and whether it is still in order. */
+import type { TestNode } from '../support/node.ts';
+import { residentBytesOf } from '../support/servers/process-table.ts';
+import { ApiDescription, type PortName } from './description.ts';
+import { SALES } from './requests.ts';
+import type { Names } from './wire.ts';
+
+/** pino's number for "error". */
+const ERROR_LEVEL = 50;
+/** A flood of requests fills caches and metrics; what grows beyond that is kept of each request. */
+const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
+const KNOWN_ORDERS = 10;
+const VERIFY_LIMIT_MS = 60_000;
+
+export class Target {
+  readonly apis: Readonly<Record<PortName, ApiDescription>> = {
+    public: ApiDescription.read('public'),
+    ops: ApiDescription.read('ops'),
+  };
+  readonly #node: TestNode;
+  readonly #residentBytes: number;
+  #sales: string[] = [];
+  #orders: string[] = [];
+  #logRead = 0;
+  #round = 0;
+
+  constructor(node: TestNode) {
+    this.#node = node;
+    this.#residentBytes = residentBytesOf(node.pid);
+  }
+
+  portOf(name: PortName): number {
+    return Number(new URL(name === 'public' ? this.#node.publicUrl : this.#node.opsUrl).port);
+  }
+
+  get names(): Names {
+    const sales = this.#sales;
+    const orders = this.#orders;
+    return {
+      sale: (n) => sales[n % sales.length] ?? 'none',
+      order: (n) => orders[n % Math.max(1, orders.length)] ?? '1',
+      token: this.#node.opsToken,
+    };
+  }
+
+  /** Sales anew: what was done to the ones before, their closing above all, is over. */
+  async newSales(): Promise<void> {
+    const round = this.#round++;
+    this.#orders = [];
+    this.#sales = Array.from({ length: SALES }, (_, i) => `fuzz-${round}-${i}`);
+    for (const [i, id] of this.#sales.entries()) {
+      await this.#node.ops.create({
+        ...{ id, stock: i === 0 ? 3 : 500, segments: (i % 4) + 1, perBuyerLimit: i % 2 === 0 ? 1 : 5 },
+        ...(i === 5 && { startsAt: '2098-01-01T00:00:00Z' }),
+        ...(i === 6 && { payWithinSeconds: 1 }),
+      });
+    }
+  }
+
+  /** Orders that answers name are what later requests are about. */
+  learn(orderId: string): void {
+    this.#orders = [orderId, ...this.#orders.filter((id) => id !== orderId)].slice(0, KNOWN_ORDERS);
+  }
+
+  /** Why the node is not as it should be; `undefined` if it is. */
+  async complaint(): Promise<string | undefined> {
+    if (!this.#node.isUp) return `the node has ended with ${this.#node.lastEnd}`;
+    const log = await this.#node.log();
+    const lines = log.slice(this.#logRead).split('\n');
+    this.#logRead = log.length - lines.pop()!.length;
+    return lines.find(isFault)?.slice(0, 2_000);
+  }
+
+  /** That a purchase still works, nothing was oversold, and nothing is kept of what has been. @throws if not */
+  async assertSound(): Promise<void> {
+    const complaint = await this.complaint();
+    if (complaint !== undefined) throw new Error(complaint);
+    const id = `after-${this.#round++}`;
+    await this.#node.ops.create({ id, stock: 1, segments: 4 });
+    const bought = await this.#node.buy(id, 'somebody');
+    if (bought.status !== 201) throw new Error(`a purchase was answered ${bought.status} ${bought.code}`);
+    for (const sale of await this.#node.ops.list()) await this.#assertVerified(sale.id);
+    const growth = residentBytesOf(this.#node.pid) - this.#residentBytes;
+    if (growth > MAX_GROWTH_BYTES)
+      throw new Error(`the node has grown by ${Math.round(growth / 2 ** 20)} MB`);
+  }
+
+  /** A recovery or a resize may be under way. */
+  async #assertVerified(saleId: string): Promise<void> {
+    const deadline = Date.now() + VERIFY_LIMIT_MS;
+    for (;;) {
+      const report = await this.#node.ops.verify(saleId);
+      if (report.ok) {
+        if (report.rejectedOrders > 0) throw new Error(`Postgres has refused orders of ${saleId}`);
+        return;
+      }
+      if (Date.now() > deadline) throw new Error(`verify of ${saleId}: ${report.findings.join('; ')}`);
+    }
+  }
+}
+
+function isFault(line: string): boolean {
+  // What is not the log's own is said by Node, of an exception that nobody has caught.
+  if (!line.startsWith('{')) return line.trim() !== '';
+  const { level } = JSON.parse(line) as { level?: number };
+  return level !== undefined && level >= ERROR_LEVEL;
+}
