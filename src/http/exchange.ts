@@ -139,7 +139,10 @@ export class Exchange {
    */
   readBytes(request: HttpRequest, reader: BodyReader, maxBytes = MAX_BODY_BYTES): void {
     this.#reader = reader;
-    if (isZero(request.getHeader('content-length'))) return this.#read(NO_BYTES);
+    if (isZero(request.getHeader('content-length'))) {
+      this.#read(NO_BYTES);
+      return;
+    }
     this.#maxBytes = maxBytes;
     this.#response.onData((chunk, isLast) => this.#received(chunk, isLast));
   }

@@ -38,11 +38,15 @@ export function tokenRoute(host: TokenHost): Handler {
   return (exchange, request) => {
     const saleId = request.getParameter(0) ?? '';
     const identity = host.authenticate(request);
-    exchange.readBody(async (body) => {
-      const { outcome, reply } = await answerTo(host, saleId, await identity, body);
-      exchange.reply(reply);
-      host.tokenAnswered(outcome);
-    }, MAX_ANSWER_BYTES);
+    exchange.readBody(
+      request,
+      async (body) => {
+        const { outcome, reply } = await answerTo(host, saleId, await identity, body);
+        exchange.reply(reply);
+        host.tokenAnswered(outcome);
+      },
+      MAX_ANSWER_BYTES,
+    );
   };
 }
 

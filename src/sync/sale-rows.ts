@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { Sale, SaleState } from '../engine/contract.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { rows } from './database.ts';
 import { UnknownSale } from './operations.ts';
 
@@ -67,7 +68,9 @@ export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> 
   return row;
 }
 
+/** An id that no sale can have is not asked for: it may hold what Postgres refuses, such as a NUL. */
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
+  if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
   return row && decode(row);
 }

@@ -171,11 +171,16 @@ export interface ReadAnswer {
   readonly body: string;
 }
 
+/** What the library says to `Expect: 100-continue`: no answer yet. */
+const CONTINUE = /^HTTP\/1\.1 100 .*?\r\n\r\n/;
+
 /** The first whole answer in what was received, and what follows it. @throws if it is no HTTP */
 export function takeAnswer(
   received: Buffer,
   toHead: boolean,
 ): { answer: ReadAnswer; rest: Buffer } | undefined {
+  const interim = CONTINUE.exec(received.toString('latin1', 0, 100))?.[0];
+  if (interim !== undefined) return takeAnswer(received.subarray(interim.length), toHead);
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   const [statusLine = '', ...lines] = received.toString('latin1', 0, end).split('\r\n');

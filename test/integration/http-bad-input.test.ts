@@ -159,6 +159,22 @@ onEachStore((stage) => {
       await expectSold(stage.node, id, 3);
     });
 
+    test('a body of no bytes is none, also if the head comes in two pieces', async () => {
+      const id = await stage.sale();
+      const whole = rawHead(id, { 'Content-Length': '0' });
+      // Between two headers, and within the end of the head.
+      for (const [i, cut] of [whole.indexOf('X-Buyer-Id'), whole.length - 1].entries()) {
+        const text = whole.replace('ann', `an${i}`);
+        using connection = await RawConnection.open(stage.node.publicUrl);
+        await connection.send(text.slice(0, cut));
+        // Whoever comes later is served: the first piece is read by then.
+        for (let n = 0; n < 10; n++) await ask(stage.node, rawRequest('GET', '/nowhere'));
+        await connection.send(text.slice(cut));
+        expect(await connection.answer()).toMatchObject({ status: 201, body: { quantity: 1 } });
+      }
+      await expectSold(stage.node, id, 2);
+    });
+
     test('no body, and an empty object, ask for one unit', async () => {
       const id = await stage.sale();
       expect(await stage.node.buy(id, 'ann')).toMatchObject({ status: 201, body: { quantity: 1 } });
@@ -419,13 +435,36 @@ onEachStore((stage) => {
     );
 
     test('does not know sales that are not there', async () => {
-      for (const id of ['no-such-sale', '%73ale-1', 'x'.repeat(1_000)]) {
+      for (const id of ['no-such-sale', '%73ale-1', '%00', 'x'.repeat(1_000)]) {
         const path = `/v1/sales/${id}`;
         const pause: RequestSpec = { method: 'PATCH', body: '{"action":"pause"}' };
         expectProblem(await stage.node.opsRequest(path), 404, 'unknown_sale');
         expectProblem(await stage.node.opsRequest(path, pause), 404, 'unknown_sale');
         expectProblem(await stage.node.opsRequest(`${path}/verify`, { method: 'POST' }), 404, 'unknown_sale');
       }
+    });
+
+    test('does not ask Postgres for what it can’t hold', async () => {
+      const { node } = stage;
+      const authorization = `Bearer ${node.opsToken}`;
+      const ask = async (method: string, path: string, body?: string) => {
+        using connection = await RawConnection.open(node.opsUrl);
+        await connection.send(rawRequest(method, path, { Authorization: authorization }, body));
+        return connection.answer();
+      };
+      const [pause, withdraw] = ['{"action":"pause"}', '{"action":"withdraw","units":1}'];
+      for (const answer of [
+        await ask('GET', '/v1/refunds-due?saleId=%00'),
+        await ask('GET', '/v1/sales/a\0b'),
+        await ask('GET', '/v1/sales/a\0b/ledger'),
+        await ask('PATCH', '/v1/sales/a\0b', pause),
+        await ask('PATCH', '/v1/sales/a\0b', withdraw),
+        await ask('POST', '/v1/sales/a\0b/verify', '{}'),
+        await ask('POST', '/v1/sales/a\0b/verify', '{"repair":true}'),
+        await ask('POST', '/v1/sales/a\0b/rebalance', '{}'),
+        await ask('POST', '/v1/sales/a\0b/recover'),
+      ])
+        expectProblem(answer, 404, 'unknown_sale');
     });
 
     test('says in which state a sale is that can’t be changed', async () => {
