@@ -445,26 +445,10 @@ onEachStore((stage) => {
     });
 
     test('does not ask Postgres for what it can’t hold', async () => {
-      const { node } = stage;
-      const authorization = `Bearer ${node.opsToken}`;
-      const ask = async (method: string, path: string, body?: string) => {
-        using connection = await RawConnection.open(node.opsUrl);
-        await connection.send(rawRequest(method, path, { Authorization: authorization }, body));
-        return connection.answer();
-      };
-      const [pause, withdraw] = ['{"action":"pause"}', '{"action":"withdraw","units":1}'];
-      for (const answer of [
-        await ask('GET', '/v1/refunds-due?saleId=%00'),
-        await ask('GET', '/v1/sales/a\0b'),
-        await ask('GET', '/v1/sales/a\0b/ledger'),
-        await ask('PATCH', '/v1/sales/a\0b', pause),
-        await ask('PATCH', '/v1/sales/a\0b', withdraw),
-        await ask('POST', '/v1/sales/a\0b/verify', '{}'),
-        await ask('POST', '/v1/sales/a\0b/verify', '{"repair":true}'),
-        await ask('POST', '/v1/sales/a\0b/rebalance', '{}'),
-        await ask('POST', '/v1/sales/a\0b/recover'),
-      ])
+      for (const id of ['%00', 'a%00b', '%C3%28', 'x'.repeat(1_000)]) {
+        const answer = await stage.node.opsRequest(`/v1/refunds-due?saleId=${id}`);
         expectProblem(answer, 404, 'unknown_sale');
+      }
     });
 
     test('says in which state a sale is that can’t be changed', async () => {
