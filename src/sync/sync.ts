@@ -25,7 +25,7 @@ import type { SyncStores } from './sync-stores.ts';
 import { Yielding, type YieldingOptions } from './yielding.ts';
 
 const RETRY_FIRST_MS = 100;
-const RETRY_MAX_MS = 5_000;
+const RETRY_MAX_MS = 1_000;
 const MAX_READ_ENTRIES = 1_000;
 /** While it yields to the crowd, sync looks this often whether it still may. */
 const YIELD_STEP_MS = 50;

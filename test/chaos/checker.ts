@@ -7,7 +7,7 @@
  */
 import pg from 'pg';
 import type { History, Purchase } from './history.ts';
-import { SALE, type World } from './world.ts';
+import { SALE } from './world.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 
@@ -38,7 +38,7 @@ export interface Verdict {
   readonly rejected: number;
 }
 
-interface Order {
+export interface Order {
   readonly orderId: string;
   readonly buyerId: string;
   readonly quantity: number;
@@ -46,44 +46,56 @@ interface Order {
   readonly key: string;
 }
 
-/** @param soldOut whether the customers have been told so */
-export async function check(world: World, history: History, soldOut: boolean): Promise<Verdict> {
-  const { orders, named, countedLost } = await read(world.databaseUrl);
+/** What Postgres holds of a sale. */
+export interface Truth {
+  readonly orders: readonly Order[];
+  /** Ids of orders that are known by name to be lost. */
+  readonly named: ReadonlySet<string>;
+  /** Orders that are counted as lost, at least. */
+  readonly countedLost: number;
+}
+
+export interface JudgedSale {
+  readonly stock: number;
+  readonly limit: number;
+  /** Whether the customers were told so. */
+  readonly soldOut: boolean;
+}
+
+export function judge(history: History, { orders, named, countedLost }: Truth, sale: JudgedSale): Verdict {
   const live = orders.filter(({ status }) => LIVE.has(status));
   const byId = new Map(orders.map((order) => [order.orderId, order]));
-  const byKey = new Map(live.map((order) => [order.key, order]));
+  const byKey = new Set(live.map(({ key }) => key));
   const isKept = ({ buyerId, quantity, answer }: Purchase) => {
     const order = answer.kind === 'ok' ? byId.get(answer.orderId) : undefined;
     return order && LIVE.has(order.status) && order.buyerId === buyerId && order.quantity === quantity;
   };
-  const promised = (status: number) =>
-    history.purchases.filter(({ answer }) => answer.kind === 'ok' && answer.status === status);
-  const lostAccepted = promised(202).filter((purchase) => !isKept(purchase));
+  const isReported = ({ answer }: Purchase) =>
+    answer.kind === 'ok' && (named.has(answer.orderId) || byId.get(answer.orderId)?.status === 'rejected');
+  const lost = (status: number) =>
+    history.purchases.filter(
+      (purchase) => purchase.answer.kind === 'ok' && purchase.answer.status === status && !isKept(purchase),
+    );
+  const lostAccepted = lost(202);
   const refused = history.purchases.filter(({ answer }) => answer.kind === 'refused');
   const refusedWithOrder = refused.filter(({ key }) => byKey.has(key));
   const asked = new Set(history.purchases.map(({ key }) => key));
   const sold = unitsOf(live);
-  const { stock, limit } = world.sale;
   return {
     sold,
-    oversold: Math.max(0, sold - stock),
-    unsold: soldOut ? Math.max(0, stock - sold) : 0,
-    lostCommitted: promised(201).filter((purchase) => !isKept(purchase)).length,
+    oversold: Math.max(0, sold - sale.stock),
+    unsold: sale.soldOut ? Math.max(0, sale.stock - sold) : 0,
+    lostCommitted: lost(201).length,
     lostAccepted: lostAccepted.length,
-    unreported: lostAccepted.filter(({ answer }) => !isReported(answer)).length,
+    unreported: lostAccepted.filter((purchase) => !isReported(purchase)).length,
     countedLost,
-    limitBroken: [...perBuyer(live).values()].filter((units) => units > limit).length,
+    limitBroken: [...perBuyer(live).values()].filter((units) => units > sale.limit).length,
     unsettled: history.open.length + refusedWithOrder.filter(({ unknowns }) => unknowns > 0).length,
     falseRefusals: refusedWithOrder.filter(({ unknowns }) => unknowns === 0).length,
     invented: live.filter(({ key }) => !asked.has(key)).length,
     changed: history.changed.length,
     rejected: orders.filter(({ status }) => status === 'rejected').length,
   };
-
-  function isReported(answer: Purchase['answer']): boolean {
-    if (answer.kind !== 'ok') return false;
-    return named.has(answer.orderId) || byId.get(answer.orderId)?.status === 'rejected';
-  }
 }
 
 function unitsOf(orders: readonly Order[]): number {
@@ -96,7 +108,7 @@ function perBuyer(orders: readonly Order[]): Map<string, number> {
   return units;
 }
 
-async function read(databaseUrl: string) {
+export async function readTruth(databaseUrl: string): Promise<Truth> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {

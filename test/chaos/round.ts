@@ -6,9 +6,10 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { VerifyReport } from '../../src/sync/operations.ts';
+import { random } from '../support/random.ts';
 import type { PostgresServer } from '../support/servers/postgres-server.ts';
 import { until } from '../support/until.ts';
-import { check, type Verdict } from './checker.ts';
+import { judge, readTruth, type Verdict } from './checker.ts';
 import { Customers } from './customers.ts';
 import type { History } from './history.ts';
 import { type Scene, type Schedule, untilServed } from './schedule.ts';
@@ -58,9 +59,10 @@ export async function runRound(
     seed: options.seed,
   });
   const { history } = customers;
+  const dice = random(options.seed);
   let recoveryMs = 0;
   for (const schedule of schedules) {
-    recoveryMs = Math.max(recoveryMs, await strikeAll(schedule, { world, history }, options));
+    recoveryMs = Math.max(recoveryMs, await strikeAll(schedule, { world, history, random: dice }, options));
   }
   const soldOut = await customers.rush(RUSH_LIMIT_MS);
   await customers.stop();
@@ -68,7 +70,7 @@ export async function runRound(
   await customers.settle(SETTLE_LIMIT_MS);
   if (schedules.some(({ needsRecovery }) => needsRecovery)) await recover(world);
   const complaints = await verified(world);
-  const verdict = await check(world, history, soldOut);
+  const verdict = judge(history, await readTruth(world.databaseUrl), { ...options, soldOut });
   const unknown = history.onceUnknown.length;
   return {
     ...verdict,
@@ -88,7 +90,7 @@ export async function runRound(
 /** @returns how long it took at most until somebody was answered 201 again, in milliseconds */
 async function strikeAll(
   schedule: Schedule,
-  place: Pick<Scene, 'world' | 'history'>,
+  place: Omit<Scene, 'hold'>,
   { holdMs, servedBetween }: RoundOptions,
 ): Promise<number> {
   let longestMs = 0;

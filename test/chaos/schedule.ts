@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Random } from '../support/random.ts';
 import type { History } from './history.ts';
 import type { World } from './world.ts';
 
@@ -6,6 +7,8 @@ import type { World } from './world.ts';
 export interface Scene {
   readonly world: World;
   readonly history: History;
+  /** For what is left to chance. */
+  readonly random: Random;
   /** Lets the fault last. When it returns, the fault is over: what comes behind it is part of the recovery. */
   hold(): Promise<void>;
 }

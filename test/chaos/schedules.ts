@@ -5,15 +5,11 @@ import { NETWORK } from './schedules/network.ts';
 import { POSTGRES } from './schedules/postgres.ts';
 import { PROCESSES } from './schedules/processes.ts';
 import { REDIS } from './schedules/redis.ts';
+import { storm } from './schedules/storm.ts';
 
-export const SCHEDULES: readonly Schedule[] = [
-  ...PROCESSES,
-  ...NETWORK,
-  ...REDIS,
-  ...EVICTION,
-  ...POSTGRES,
-  ...CLOCKS,
-];
+const SINGLE: readonly Schedule[] = [...PROCESSES, ...NETWORK, ...REDIS, ...EVICTION, ...POSTGRES, ...CLOCKS];
+
+export const SCHEDULES: readonly Schedule[] = [...SINGLE, storm(SINGLE)];
 
 /** @throws if there is none of this name */
 export function scheduleNamed(name: string): Schedule {

@@ -1,0 +1,31 @@
+/** Several faults at once, of different kinds: one of each line or none, drawn anew each time. */
+import type { Schedule } from '../schedule.ts';
+
+const TIMES = 6;
+const LIKELY = 0.7;
+
+/** What is in one line gets in its own way. None of them makes Redis lose writes, nor kills all who know of an order. */
+const LINES: readonly (readonly string[])[] = [
+  ['kill-serve', 'stop-serve', 'refuse-redis', 'clock-serve'],
+  ['kill-sync', 'stop-sync'],
+  ['cut-customers', 'cut-redis', 'cut-postgres'],
+  ['kill-redis', 'stop-redis', 'failover', 'full-disk', 'full-memory', 'kill-replica', 'stop-replica'],
+  ['kill-postgres', 'stop-postgres', 'restart-postgres', 'crash-postgres'],
+];
+
+export function storm(all: readonly Schedule[]): Schedule {
+  const lines = LINES.map((names) => all.filter(({ name }) => names.includes(name)));
+  return {
+    name: 'storm',
+    what: 'several of the others at once, drawn by lot',
+    times: TIMES,
+    async missing() {
+      const reasons = await Promise.all(lines.flat().map(({ missing }) => missing?.()));
+      return reasons.find((reason) => reason !== undefined);
+    },
+    async strike(scene, time) {
+      const drawn = lines.filter(() => scene.random.chance(LIKELY)).map((line) => scene.random.pick(line));
+      await Promise.all(drawn.map((schedule) => schedule.strike(scene, time)));
+    },
+  };
+}
