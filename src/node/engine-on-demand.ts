@@ -4,7 +4,7 @@ import { Engine } from '../engine/engine.ts';
 import { OrderIds } from '../engine/order-id.ts';
 import type { Buy } from '../sync/orders/late-payment.ts';
 import { readSale } from '../sync/sale-rows.ts';
-import { assertLeased, orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
+import { assertLeased, namingTimeMs, orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
 import { openEngineBackend } from './open-engine-backend.ts';
 import type { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
@@ -36,7 +36,7 @@ async function startEngine(stores: Stores, config: Config, releasers: Releasers)
   await directory.start();
   releasers.add(() => directory.stop());
   const worker = leases.numbers[0]!;
-  const ids = new OrderIds({ key: await orderIdKey(db), worker });
+  const ids = new OrderIds({ key: await orderIdKey(db), worker, now: () => namingTimeMs(leases.end) });
   const engine = await Engine.start({
     backend,
     directory,

@@ -23,7 +23,7 @@ import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
 import { readOrder, readRecentSaleIds } from '../sync/orders/order-reader.ts';
 import { OrderService } from '../sync/orders/order-service.ts';
-import { assertLeased, isLeased, type LeaseEnd } from '../sync/worker-leases.ts';
+import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../sync/worker-leases.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
@@ -104,13 +104,14 @@ export async function startWorker({
   log,
   outlived,
 }: WorkerParts): Promise<RunningWorker> {
-  const ids = new OrderIds({ key: settings.orderIdKey, worker: settings.worker });
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
   const { limits, tokens, challenge } = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'buyers get no purchase tokens'),
   );
   let { leaseEnd } = settings;
+  const { orderIdKey: key, worker } = settings;
+  const ids = new OrderIds({ key, worker, now: () => namingTimeMs(leaseEnd) });
   const counted = countRefills(backend);
   const engine = await Engine.start({
     backend: counted.backend,

@@ -21,15 +21,27 @@ const LOOK_EVERY_MS = 1_000;
 const REUSE_MARGIN_S = 60;
 const SHARED_KEY_BYTES = 32;
 
-/** When a lease is over, on two clocks of this machine: by whichever comes first. All threads have the same ones. */
+/**
+ * When a lease is over, on two clocks of this machine, by whichever comes first; and the same moment by that of Postgres.
+ * All threads have the same clocks.
+ */
 export interface LeaseEnd {
   /** Milliseconds since the Unix epoch. */
   readonly wallMs: number;
   /** As `monotonicMs` counts. */
   readonly monotonicMs: number;
+  /** Milliseconds since the Unix epoch, by Postgres. */
+  readonly postgresMs: number;
 }
 
-const OVER: LeaseEnd = { wallMs: 0, monotonicMs: 0 };
+const OVER: LeaseEnd = { wallMs: 0, monotonicMs: 0, postgresMs: 0 };
+
+interface LeasedRow {
+  readonly worker: number;
+  readonly ends: number;
+}
+
+const LEASED_COLUMNS = 'worker, extract(epoch FROM expires_at)::float8 * 1000 AS ends';
 
 export class WorkerLeases {
   readonly numbers: readonly number[];
@@ -54,16 +66,16 @@ export class WorkerLeases {
   /** @throws StockadeError `no_worker_numbers` if all are leased */
   static async take(db: Database, count: number): Promise<WorkerLeases> {
     const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
-    const end = leaseFromNow();
+    const end = endFromNow();
     // In a transaction: who gets too few must not keep the few.
     const taken = await db.transaction(async (trx) => {
-      const free = await rows<{ worker: number }>(
+      const free = await rows<LeasedRow>(
         trx,
         `UPDATE worker_leases SET holder = ?, expires_at = now() + ? * interval '1 second'
          WHERE worker IN (
            SELECT worker FROM worker_leases WHERE expires_at < now() - ? * interval '1 second'
            ORDER BY expires_at, worker LIMIT ? FOR UPDATE SKIP LOCKED)
-         RETURNING worker`,
+         RETURNING ${LEASED_COLUMNS}`,
         [holder, LEASE_S, REUSE_MARGIN_S, count],
       );
       if (free.length === count) return free;
@@ -73,7 +85,7 @@ export class WorkerLeases {
       );
     });
     const numbers = taken.map((row) => row.worker).sort((a, b) => a - b);
-    return new WorkerLeases(db, holder, numbers, end);
+    return new WorkerLeases(db, holder, numbers, { ...end, postgresMs: taken[0]!.ends });
   }
 
   /** Until when the numbers may be used. */
@@ -120,27 +132,35 @@ export class WorkerLeases {
    * @returns whether all numbers are this node's
    */
   async #renew(): Promise<boolean> {
-    const end = leaseFromNow();
-    const renewed = await rows(
+    const end = endFromNow();
+    const renewed = await rows<LeasedRow>(
       this.#db,
       `UPDATE worker_leases SET expires_at = now() + ? * interval '1 second'
-       WHERE holder = ? RETURNING worker`,
+       WHERE holder = ? RETURNING ${LEASED_COLUMNS}`,
       [LEASE_S, this.#holder],
     );
     // Another holder on one of the rows: the numbers are not this node's any more, whatever the old lease says.
     const isOurs = renewed.length === this.numbers.length;
-    this.#end = isOurs ? end : OVER;
+    this.#end = isOurs ? { ...end, postgresMs: renewed[0]!.ends } : OVER;
     return isOurs;
   }
 }
 
 /** To be asked for before Postgres is: then the lease ends here no later than there. */
-function leaseFromNow(): LeaseEnd {
+function endFromNow(): Omit<LeaseEnd, 'postgresMs'> {
   return { wallMs: Date.now() + LEASE_S * 1_000, monotonicMs: monotonicMs() + LEASE_S * 1_000 };
 }
 
 export function isLeased(end: LeaseEnd): boolean {
   return Date.now() < end.wallMs && monotonicMs() < end.monotonicMs;
+}
+
+/**
+ * The time by which order ids are named, in milliseconds since the Unix epoch: that of Postgres, counted on since the lease
+ * was given. By a clock of the holder's, which can be set, the next holder of the number could come to the same second.
+ */
+export function namingTimeMs({ postgresMs, monotonicMs: endMs }: LeaseEnd): number {
+  return postgresMs - (endMs - monotonicMs());
 }
 
 /** @throws NotExecuted when the lease is over: another worker may have the number by now */

@@ -1,15 +1,22 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { takenAtMs } from '../../src/engine/order-id.ts';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import {
   assertLeased,
   isLeased,
   type LeaseEnd,
+  namingTimeMs,
   orderIdKey,
   WorkerLeases,
 } from '../../src/sync/worker-leases.ts';
-import { freshDatabase, until } from '../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { asAdmin } from '../support/least-rights.ts';
+import { startTestNode } from '../support/node.ts';
 import { query } from '../support/truth.ts';
 
 const HOUR_MS = 3_600_000;
@@ -145,9 +152,15 @@ describe('a lease', () => {
   test('that is over forbids the use of its number', () => {
     const [wallMs, steadyMs] = [Date.now(), monotonicMs()];
     const refused = expect.objectContaining({ code: 'not_executed' });
-    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs + 60_000 })).not.toThrow();
-    expect(() => assertLeased({ wallMs: wallMs - 1, monotonicMs: steadyMs + 60_000 })).toThrow(refused);
-    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs - 1 })).toThrow(refused);
+    expect(() =>
+      assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs + 60_000, postgresMs: 0 }),
+    ).not.toThrow();
+    expect(() => assertLeased({ wallMs: wallMs - 1, monotonicMs: steadyMs + 60_000, postgresMs: 0 })).toThrow(
+      refused,
+    );
+    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs - 1, postgresMs: 0 })).toThrow(
+      refused,
+    );
   });
 
   test('that a clock set ahead has ended is renewed at once, as nobody else has the number', async () => {
@@ -158,12 +171,49 @@ describe('a lease', () => {
     expect(leases.end.wallMs).toBeGreaterThanOrEqual(Date.now() + HOUR_MS - 60_000);
   });
 
+  test('tells the time by which order ids are named: that of Postgres, however the clock here is set', async () => {
+    const leases = await take(1);
+    const ask = async () => {
+      const [row] = await rows<{ ms: number }>(
+        db,
+        'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms',
+      );
+      return row!.ms;
+    };
+    stepClock(24 * HOUR_MS);
+    const before = await ask();
+    const time = namingTimeMs(leases.end);
+    // It may be ahead by what the question for the lease took.
+    expect(time).toBeGreaterThanOrEqual(before - 1_000);
+    expect(time).toBeLessThan(before + 60_000);
+  });
+
   test('is not prolonged by a clock that is set back', async () => {
     const { end } = await take(1);
     stepClock(-2 * HOUR_MS);
     expect(isLeased(end)).toBe(true);
     expect(isLeased({ ...end, monotonicMs: monotonicMs() })).toBe(false);
   });
+});
+
+test('a node whose clock is a day ahead names its orders by the time of Postgres', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-clock-'));
+  try {
+    const clock = join(folder, 'clock');
+    writeFileSync(clock, String(24 * HOUR_MS));
+    const preload = fileURLToPath(new URL('../chaos/clock.mjs', import.meta.url));
+    await using node = await startTestNode({
+      ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
+      env: { WORKERS: '1', NODE_OPTIONS: `--import=${preload}`, CHAOS_CLOCK: clock },
+    });
+    const { startsAt } = await node.ops.create({ id: 'tickets', stock: 1 });
+    expect(Date.parse(startsAt), 'the clock of the node').toBeGreaterThan(Date.now() + 23 * HOUR_MS);
+    const { status, body } = await node.buy('tickets', 'anna');
+    expect(status).toBe(201);
+    expect(Math.abs(takenAtMs(body.orderId) - Date.now())).toBeLessThan(HOUR_MS);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('the key of the order ids is the same for all who ask, at once and later', async () => {
