@@ -20,7 +20,7 @@ import { until } from '../support/until.ts';
 
 const NODES = 2;
 const CLOCK = fileURLToPath(new URL('./clock.mjs', import.meta.url));
-const KEY_PREFIX = 'chaos:';
+const KEY_PREFIX = 'stockade:chaos:';
 /** Started by a shell that ignores what else ends a process whose file may not grow: it is told of it instead. */
 const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
 const OPS_TOKEN = 'the-token-of-a-world-that-ends-soon';
@@ -83,7 +83,7 @@ export class World implements AsyncDisposable {
   /** The settings of one more process in this world, which goes straight to the stores. */
   get settings(): Record<string, string> {
     const { primary, databaseUrl } = this;
-    return { REDIS_URL: primary.url, DATABASE_URL: databaseUrl, KEY_PREFIX, OPS_TOKEN };
+    return { REDIS_URL: primary.productUrl, DATABASE_URL: databaseUrl, KEY_PREFIX, OPS_TOKEN };
   }
 
   /** All three processes. */
@@ -185,7 +185,7 @@ export class World implements AsyncDisposable {
     await stepClock(0);
     const settings = {
       ...this.settings,
-      REDIS_URL: redis.through(this.primary.url),
+      REDIS_URL: redis.through(this.primary.productUrl),
       DATABASE_URL: postgres.through(this.databaseUrl),
       NODE_OPTIONS: `--import=${CLOCK}`,
       CHAOS_CLOCK: clock,
