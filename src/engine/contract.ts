@@ -18,6 +18,7 @@
  *   seen from that lane, so that a batch which was given up cannot execute late.
  * - fencing token: the number that a lock hands out, growing with each holder, which a write under the lock must carry.
  * - board: the sold-out board of a node. epoch: a sale's counter of "stock came back" events.
+ * - purchase token: leave to buy, for one buyer in one sale and generation, for a short time, where the sale asks for it.
  * - retake: a take of the units of an order that was paid after it had expired.
  * From the backend to Postgres
  * - order log: the append-only log of a segment's takes. entry: one batch in it; its sequence number counts from 1.

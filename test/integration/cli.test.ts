@@ -40,6 +40,7 @@ describe('help', () => {
     'sale withdraw',
     'sale window',
     'sale resize',
+    'sale require-token',
     'sale ledger',
     'order show',
     'order pay',
@@ -256,9 +257,14 @@ describe('sales without a node', () => {
     expect((await json('sale top-up tickets 0', 2)).error.message).toBe(
       'the change is not valid: <units> must be at least 1',
     );
+    expect((await json('sale require-token tickets yes', 2)).error.message).toBe(
+      'the change is not valid: <on|off> must be on or off',
+    );
+    expect(await json('sale require-token tickets on')).toMatchObject({ requireToken: true });
     expect((await json('sale ledger tickets')).ledger).toMatchObject([
       { action: 'pause' },
       { action: 'resume' },
+      { action: 'require-token' },
     ]);
     expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
     expect((await json('sale resume tickets', 1)).error.code).toBe('wrong_state');

@@ -21,6 +21,7 @@ describe('sale create', () => {
       startsAt: '2026-11-27T20:00:00+01:00',
       priceMinor: '1999',
       currency: 'EUR',
+      requireToken: true,
       metadata: '{"hall":"A"}',
       opsUrl: 'http://elsewhere',
       json: true,
@@ -32,6 +33,7 @@ describe('sale create', () => {
       startsAt: '2026-11-27T20:00:00+01:00',
       priceMinor: 1999,
       currency: 'EUR',
+      requireToken: true,
       metadata: { hall: 'A' },
     });
   });
@@ -69,6 +71,11 @@ test('a sale in words', () => {
   );
 });
 
+test('the sheet says that a purchase token is required, and nothing where none is', () => {
+  expect(saleSheet({ ...sale, requireToken: true })).toMatch(/^purchase token +required$/m);
+  expect(saleSheet(sale)).not.toContain('purchase token');
+});
+
 test('what operators have added since stands beside what the sale began with', () => {
   expect(saleTable([{ ...sale, movedUnits: 20 }])).toMatch(/^tickets +open, sold out +100 \+ 20 /m);
   expect(saleTable([{ ...sale, movedUnits: -1 }])).toMatch(/ 100 - 1 /);
@@ -81,6 +88,8 @@ test.each<[SaleAction, number, Record<string, unknown>, string]>([
   ['window', 0, { from: ['A', null], to: ['A', 'B'] }, 'ends B, was never'],
   ['window', 0, { from: ['A', 'B'], to: ['C', null] }, 'starts C, was A; ends never, was B'],
   ['pause', 0, { from: 'open' }, 'was open'],
+  ['require-token', 0, { from: false, to: true }, 'required now'],
+  ['require-token', 0, { from: true, to: false }, 'no longer required'],
   ['top-up', 5, {}, ''],
   ['withdraw', -3, { wanted: 3 }, ''],
   ['withdraw', 0, { wanted: 3 }, 'wanted 3'],

@@ -51,7 +51,9 @@ async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
     if (!(error instanceof InvalidInput)) throw error;
     const faults = error.faults.map(({ field, problem }) => ({
       field: FLAGS[field] ?? field,
-      problem: problem.replaceAll(/\b(startsAt|endsAt)\b/g, (name) => FLAGS[name]!),
+      problem: problem
+        .replaceAll(/\b(startsAt|endsAt)\b/g, (name) => FLAGS[name]!)
+        .replace('true or false', 'on or off'),
     }));
     throw new InvalidInput('the change is not valid', faults);
   }
