@@ -189,7 +189,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: whole(1_024, 67_108_864),
     fallback: 1_048_576,
     description:
-      'Buyers, and as many addresses, that a node remembers at a time, 8 bytes each; those who have waited longest are forgotten first.',
+      'Buyers, and as many addresses, that a node remembers at a time, 8 bytes each, rounded up to a power of two; those who have waited longest are forgotten first.',
   },
   trustedProxies: {
     env: 'TRUSTED_PROXIES',

@@ -265,8 +265,15 @@ describe('rate limits', () => {
     // Without TRUSTED_PROXIES nobody can say that he is somebody else.
     const headers = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
     expect(await node.buy('tickets', 'bob', { headers })).toMatchObject(limited);
+    // He is answered before his body is there; the connection goes on with his next request.
+    using connection = await RawConnection.open(node.publicUrl);
+    const long = rawRequest('POST', '/v1/sales/tickets/orders', {}, 'x'.repeat(100_000));
+    await connection.send(long.slice(0, 1_000));
+    expect(await connection.answer()).toMatchObject(limited);
+    await connection.send(long.slice(1_000) + rawRequest('GET', '/v1/sales/tickets'));
+    expect(await connection.answer()).toMatchObject(limited);
     expect((await node.ops.show('tickets')).committedOrders).toBe(1);
-    expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(5);
+    expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(7);
   });
 
   test('behind a proxy an address is what the proxy has written last', async () => {
