@@ -9,7 +9,7 @@
 import type { ChallengeDesk, ChallengeReply } from '../admission/challenge.ts';
 import type { PurchaseTokens } from '../admission/purchase-token.ts';
 import type { SaleRecord } from '../engine/contract.ts';
-import { StockadeError } from '../engine/errors.ts';
+import { Busy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
 import type { Body, Handler, Observer } from './exchange.ts';
@@ -21,7 +21,7 @@ export interface TokenHost extends Observer {
   readonly tokens: PurchaseTokens;
   /** Missing: whoever asks gets a token. */
   readonly challenge: ChallengeDesk | undefined;
-  /** As this node knows it. */
+  /** As this node knows it. @throws Busy */
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
   readonly readDeadlineMs: number;
   /** Called with how each request for a token has ended. */
@@ -33,6 +33,7 @@ export type TokenOutcome = ProblemCode | 'issued';
 /** Answers of captchas are longer than orders. */
 const MAX_ANSWER_BYTES = 16_384;
 const UNREADABLE = { detail: 'The sale can’t be read now. Ask again.' };
+const UNREAD = { detail: 'The sale was not looked for. Ask again.' };
 
 export function tokenRoute(host: TokenHost): Handler {
   return (exchange, request) => {
@@ -69,7 +70,8 @@ async function answerTo(
   const asked = parseAnswer(body.text);
   if (typeof asked === 'string') return problemOf('invalid_request', { detail: asked });
   const record = await read(host, saleId);
-  if (record === 'unreadable') return problemOf('unavailable', UNREADABLE);
+  if (record === 'unavailable') return problemOf(record, UNREADABLE);
+  if (record === 'busy') return problemOf(record, UNREAD);
   if (!record) return problemOf('unknown_sale');
   const { startsAt } = record.sale;
   if (Date.now() < startsAt) {
@@ -83,13 +85,16 @@ async function answerTo(
   return { outcome: 'issued', reply: json(201, { token, saleId, expiresAt }) };
 }
 
-async function read(host: TokenHost, saleId: string): Promise<SaleRecord | undefined | 'unreadable'> {
+async function read(
+  host: TokenHost,
+  saleId: string,
+): Promise<SaleRecord | undefined | 'busy' | 'unavailable'> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   try {
     return await within(host.readDeadlineMs, host.readRecord(saleId));
   } catch (error) {
     if (!(error instanceof StockadeError)) host.fault(error);
-    return 'unreadable';
+    return error instanceof Busy ? 'busy' : 'unavailable';
   }
 }
 
