@@ -115,7 +115,7 @@ describe('a token', () => {
   });
 
   test('larger than headers may be ends the request, not the node', async () => {
-    expect((await buy('x'.repeat(20_000))).status).toBe(431);
+    for (const characters of [4_100, 20_000]) expect((await buy('x'.repeat(characters))).status).toBe(431);
     expect(node.isUp).toBe(true);
   });
 
