@@ -151,7 +151,8 @@ const TLS_ADVICE: readonly (readonly [RegExp, string])[] = [
 
 /** What to do about a connection over TLS that failed; `undefined` if it failed for another reason. */
 export function tlsAdviceFor(error: unknown): string | undefined {
-  const said = `${codeOf(error) ?? ''} ${describe(error)}`;
+  const code = codeOf(error instanceof StockadeError ? error.cause : error);
+  const said = `${code ?? ''} ${describe(error)}`;
   return TLS_ADVICE.find(([words]) => words.test(said))?.[1];
 }
 

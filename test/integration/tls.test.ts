@@ -43,6 +43,8 @@ function withAuthority({ certificate }: Authority) {
 const secure = (url: string, authority = ours) => withAuthority(authority)(url);
 const trusting = (url: string, { certificate }: Authority) =>
   url.replace(/sslrootcert=.*/, `sslrootcert=${certificate}`);
+/** `localhost` is the one address that the servers listen on, and no attempt at another one costs time. */
+const NODE_OPTIONS = '--dns-result-order=ipv4first --no-network-family-autoselection';
 const atName = (url: string, name: string) => url.replace('127.0.0.1', name);
 
 describe('a node', () => {
@@ -161,7 +163,7 @@ describe('a connection that is not what was asked for is refused, and the comman
 
   test.each(cases)('%s', async (_, env, said, advice) => {
     // With a database that is there: without, one of the program's own is started.
-    const stores = { DATABASE_URL: secure(plainDatabase), ...env() };
+    const stores = { NODE_OPTIONS, DATABASE_URL: secure(plainDatabase), ...env() };
     const { exitCode, stdout, stderr } = await runCli(['migrate'], { env: stores });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     const [error, ...more] = stderr.trimEnd().split('\n');

@@ -2,7 +2,7 @@ import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { explain, Interrupted, UsageError } from '../../src/cli/explain.ts';
 import { ConfigError } from '../../src/config/config.ts';
-import { InvalidInput, StockadeError } from '../../src/engine/errors.ts';
+import { InvalidInput, NotExecuted, StockadeError } from '../../src/engine/errors.ts';
 import { UnknownSale } from '../../src/sync/operations.ts';
 
 describe('errors in words', () => {
@@ -63,5 +63,21 @@ describe('errors in words', () => {
       lines: [],
       json: { error: { code: 'usage', message: "unknown option '--x'" } },
     });
+  });
+});
+
+describe('a connection that was refused over TLS or by rights', () => {
+  test.each([
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'Hostname/IP does not match', /another name/],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'self-signed certificate in certificate chain', /sslrootcert/],
+    ['EPROTO', 'wrong version number', /does not speak TLS/],
+    [undefined, 'The server does not support SSL connections', /Set ssl on/],
+    [undefined, "NOPERM this user has no permissions to run the 'x' command", /redis-users\.acl/],
+    [undefined, "ERR The user executing the script can't access at least one of the keys", /KEY_PREFIX/],
+  ])('%s: %s', (code, message, advice) => {
+    const cause = Object.assign(new Error(message), code && { code });
+    for (const error of [cause, new NotExecuted(`Redis can't be reached: ${message}`, cause)]) {
+      expect(explain(error).lines[1], error.message).toMatch(advice);
+    }
   });
 });
