@@ -13,10 +13,18 @@ export const OPTIONS = {
   delayMs: {
     flags: '--delay-ms <n>',
     description:
-      "how late Redis' answers are, so that one lane with batches of 256 has a capacity that can be exceeded so many times",
+      "how late Redis' answers are, so that the capacity of one lane can be exceeded so many times",
     least: 1,
     most: 400,
     fallback: 100,
+  },
+  laneCapacity: {
+    flags: '--lane-capacity <n>',
+    description:
+      "the node's LANE_CAPACITY in the overload: so many orders at most are in a batch, so that a machine with few cores can offer many times the capacity. From some 2,000 on the queue is bounded by its wait instead",
+    least: 1,
+    most: 1_000_000,
+    fallback: 64,
   },
   seconds: {
     flags: '--seconds <n>',
@@ -24,7 +32,7 @@ export const OPTIONS = {
     least: 1,
     most: 3_600,
     fallback: 15,
-    tiny: 2,
+    tiny: 1,
   },
   calmSeconds: {
     flags: '--calm-seconds <n>',
@@ -32,14 +40,14 @@ export const OPTIONS = {
     least: 1,
     most: 3_600,
     fallback: 8,
-    tiny: 2,
+    tiny: 1,
   },
   lines: {
     flags: '--lines <n>',
     description: 'connections of those who are too many',
     least: 1,
     most: 15_000,
-    fallback: 6_000,
+    fallback: 8_000,
     tiny: 1_500,
   },
   connections: {

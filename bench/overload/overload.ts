@@ -1,6 +1,7 @@
 /** The first part: the capacity is measured, then many times as much is asked for. */
 import { readFileSync } from 'node:fs';
 import { note } from '../../src/cli/output.ts';
+import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import type { Releasers } from '../../src/node/releasers.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
@@ -12,11 +13,9 @@ import { SlowLink } from './slow-link.ts';
 import type { StreamPlan, StreamResult } from './stream.ts';
 import { type Span, Summary, WINDOW_MS } from './tally.ts';
 
-/** One lane, so that the capacity is a batch of 256 per answer of Redis. */
+/** One lane, so that the capacity is a batch per answer of Redis. */
 const ONE_LANE = { workers: 1, segments: 1 };
 const STOCK = 100_000_000;
-/** More than two batches: the lane is never empty. */
-const CAPACITY_LINES = 1_024;
 /** Of the capacity: what the node carries well, before, during and after. */
 const STEADY_SHARE = 0.5;
 const STEADY_LINES = 3_000;
@@ -44,6 +43,8 @@ export interface SpanFigures {
   readonly accepted: Percentiles;
   readonly busy: Percentiles;
   readonly soldOut: Percentiles;
+  /** Of those who asked for what is sold out, the share that was told so. */
+  readonly soldOutShare: number;
   readonly notStarted: Percentiles;
   readonly peakResidentMb: number;
 }
@@ -75,6 +76,7 @@ export async function measureOverload(
     eventsStreamMax: 0,
     eventsYieldMs: 0,
     redisUrl: link.url,
+    flags: { 'lane-capacity': String(parameters.laneCapacity) },
   });
   releasers.add(() => node[Symbol.asyncDispose]());
   try {
@@ -131,9 +133,14 @@ async function measure(node: StockadeNode, parameters: OverloadParameters): Prom
   }
 }
 
-async function capacityOf(node: StockadeNode, { calmSeconds }: OverloadParameters): Promise<number> {
+/** As many buyers as fill a batch that is under way and the one behind it: the lane is never empty, and refuses nobody. */
+async function capacityOf(
+  node: StockadeNode,
+  { calmSeconds, laneCapacity }: OverloadParameters,
+): Promise<number> {
+  const lines = 2 * Math.min(MAX_BATCH_ORDERS, laneCapacity);
   const toMs = SETTLE_MS + calmSeconds * 1_000;
-  const plan = { name: 'capacity', saleId: 'capacity', lines: CAPACITY_LINES, perSecond: undefined };
+  const plan = { name: 'capacity', saleId: 'capacity', lines, perSecond: undefined };
   const { results } = await runCrowd(node.publicUrl, [[{ ...plan, fromMs: 0, toMs }]]);
   return new Summary(results.capacity!.tally, { fromMs: SETTLE_MS, toMs }).perSecond('accepted');
 }
@@ -166,7 +173,8 @@ function plansOf(
 const RIGHT: Readonly<Record<string, readonly string[]>> = {
   flood: ['accepted', 'busy', 'unknown'],
   steady: ['accepted', 'busy', 'unknown'],
-  soldOut: ['sold_out'],
+  // A board that could not be confirmed for 250 ms sends buyers to the lane.
+  soldOut: ['sold_out', 'busy'],
   notStarted: ['not_started'],
 };
 
@@ -201,6 +209,7 @@ function figuresOf(
     accepted: percentiles('steady', 'accepted'),
     busy: percentiles('steady', 'busy'),
     soldOut: percentiles('soldOut', 'sold_out'),
+    soldOutShare: of('soldOut').perSecond('sold_out') / of('soldOut').askedPerSecond,
     notStarted: percentiles('notStarted', 'not_started'),
     peakResidentMb: peakIn(memory, span),
   };

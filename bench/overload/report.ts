@@ -55,6 +55,7 @@ function overloadTable({ spans, capacityPerSecond }: Overload): string[] {
         row('accepted, p50 / p99 ms', (name) => times(spans[name].accepted)),
         row('busy, p50 / p99 ms', (name) => times(spans[name].busy)),
         row('sold out, p50 / p99 ms', (name) => times(spans[name].soldOut)),
+        row('  told so, of those who asked', (name) => decimals(spans[name].soldOutShare, 3)),
         row('not started, p50 / p99 ms', (name) => times(spans[name].notStarted)),
         row('resident memory, peak MB', (name) => count(spans[name].peakResidentMb)),
       ],

@@ -7,7 +7,7 @@ import type { BenchResult } from '../support/run.ts';
 import { OPTIONS, type SoakParameters } from './options.ts';
 import type { Soak } from './run-all.ts';
 import type { Sample } from './samples.ts';
-import { type Trend, trendOf } from './trend.ts';
+import { type Sampled, type Trend, trendOf } from './trend.ts';
 
 const MB = 1024 * 1024;
 /** Fewer samples say nothing of a trend. */
@@ -19,12 +19,17 @@ interface Figure {
   readonly unit: number;
   /** A growth up to this is flat, in the unit. */
   readonly least: number;
+  /** Garbage is in it: of each minute the least counts, which is nearest to what is in use. */
+  readonly isMemory?: true;
 }
 
+const MEMORY = { unit: MB, isMemory: true } as const;
+const LOW_OF_SECONDS = 60;
+
 const FIGURES: Readonly<Record<string, Figure>> = {
-  resident: { title: 'resident memory, MB', of: (s) => s.residentBytes, unit: MB, least: 16 },
-  workerHeaps: { title: 'heaps of the workers, MB', of: (s) => s.workerHeapBytes, unit: MB, least: 8 },
-  mainHeap: { title: 'heap of the main thread, MB', of: (s) => s.mainHeapBytes, unit: MB, least: 8 },
+  resident: { title: 'resident memory, MB', of: (s) => s.residentBytes, least: 16, ...MEMORY },
+  workerHeaps: { title: 'heaps of the workers, MB', of: (s) => s.workerHeapBytes, least: 8, ...MEMORY },
+  mainHeap: { title: 'heap of the main thread, MB', of: (s) => s.mainHeapBytes, least: 8, ...MEMORY },
   handles: { title: 'handles', of: (s) => s.handles, unit: 1, least: 4 },
   connections: { title: "buyers' connections", of: (s) => s.connections, unit: 1, least: 4 },
   redisClients: { title: 'clients of Redis', of: (s) => s.redisClients, unit: 1, least: 1 },
@@ -48,16 +53,24 @@ export function judge({ samples }: Soak, { warmupSeconds }: SoakParameters): Jud
   const judged = samples.filter(({ seconds }) => seconds >= warmupSeconds);
   const kept = judged.length > 0 ? judged : samples;
   const trends = Object.fromEntries(
-    Object.entries(FIGURES).map(([name, { of, unit, least }]) => [
-      name,
-      trendOf(
-        kept.map((sample) => ({ seconds: sample.seconds, value: of(sample) / unit })),
-        least,
-      ),
-    ]),
+    Object.entries(FIGURES).map(([name, { of, unit, least, isMemory }]) => {
+      const values = kept.map((sample) => ({ seconds: sample.seconds, value: of(sample) / unit }));
+      return [name, trendOf(isMemory ? lowsOf(values) : values, least)];
+    }),
   );
   const isFlat = Object.values(trends).every((trend) => trend.isFlat);
   return { trends, isFlat: kept.length < LEAST_JUDGED ? undefined : isFlat };
+}
+
+/** The least sample of each minute. */
+function lowsOf(samples: readonly Sampled[]): Sampled[] {
+  const lows = new Map<number, Sampled>();
+  for (const sample of samples) {
+    const minute = Math.floor(sample.seconds / LOW_OF_SECONDS);
+    const low = lows.get(minute);
+    if (!low || sample.value < low.value) lows.set(minute, sample);
+  }
+  return [...lows.values()];
 }
 
 export function report(
