@@ -36,10 +36,10 @@ export const REDIS: readonly Schedule[] = [
     async strike(scene) {
       const { world } = scene;
       await world.ask(world.replica, (redis) => redis.replicaof('NO', 'ONE'));
-      await untilServed(scene, 50);
+      await untilServed(scene, 20);
       // What is in Postgres is not lost: let there be something that is not.
       world.sync.program.signal('SIGSTOP');
-      await untilServed(scene, 100);
+      await untilServed(scene, 30);
       await world.primary.kill();
       await world.exchange();
       world.sync.program.signal('SIGCONT');
