@@ -15,7 +15,7 @@ export interface UntilOptions {
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeoutMs = 10_000, what }: UntilOptions,
+  { timeoutMs = 30_000, what }: UntilOptions,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   let last: Answer<T> = {};

@@ -17,8 +17,8 @@ import { promisify } from 'node:util';
 import { DeadMansSwitch } from './dead-mans-switch.ts';
 import { isAtRest } from './process-table.ts';
 
-const startLimitMs = 30_000;
-const endLimitMs = 20_000;
+const startLimitMs = 90_000;
+const endLimitMs = 60_000;
 const pollMs = 10;
 const logTailBytes = 16 * 1024;
 
