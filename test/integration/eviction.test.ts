@@ -49,13 +49,19 @@ test('a node that runs goes on, and tells of it in its metrics and its log until
   await until(async () => (await node.log()).includes('Redis keeps all keys again'), { what: 'the log' });
 });
 
-test('one server of a cluster is found by any address of it', async () => {
+test('one server of a cluster is found by any address of it, also while another does not answer', async () => {
   await using servers = await RedisCluster.start();
   expect(await evictingServers(servers.urls)).toEqual([]);
-  const [first, second] = servers.primaries;
+  const [first, second, third] = servers.primaries;
   await setPolicy(second!, 'allkeys-lfu');
   const found = [{ server: `127.0.0.1:${second!.port}`, policy: 'allkeys-lfu' }];
   expect(await evictingServers([first!.url])).toEqual(found);
+  await third!.pause();
+  try {
+    expect(await evictingServers([first!.url])).toEqual(found);
+  } finally {
+    third!.resume();
+  }
 });
 
 test('a Redis that can not be reached is no answer', async () => {

@@ -3,9 +3,12 @@
  * a log that is forgotten. INFO tells the policy to everybody; CONFIG is often forbidden.
  */
 import type { Redis } from 'ioredis';
-import { clusterClient, connect, singleUseClient } from '../redis/clients.ts';
+import { connect, singleUseClient } from '../redis/clients.ts';
+import { within } from '../within.ts';
 
 const KEEPS_ALL = 'noeviction';
+/** For one server, from connecting to its last answer. */
+const ANSWER_MS = 5_000;
 
 export interface EvictingServer {
   /** `host:port`. */
@@ -16,45 +19,68 @@ export interface EvictingServer {
 
 /**
  * The primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a limit now: one may be set at
- * any time. A server that does not tell its policy is not among them.
+ * any time. One that does not tell its policy is not among them, nor is a server of a cluster that does not answer: it stops its
+ * own segments, and nobody's start.
  * @param urls as REDIS_URL names them
- * @throws NotExecuted if none can be reached
+ * @throws NotExecuted, or another error of the connection, if none answers
  */
 export async function evictingServers(urls: readonly string[]): Promise<EvictingServer[]> {
-  const first = await firstThatAnswers(urls);
-  try {
-    if (!(await first.info('cluster')).includes('cluster_enabled:1')) return await evicting([first]);
-  } finally {
-    first.disconnect();
-  }
-  const cluster = await connect(clusterClient(urls));
-  try {
-    return await evicting(cluster.nodes('master'));
-  } finally {
-    cluster.disconnect();
-  }
+  const { first, primaries } = await firstLook(urls);
+  const others = primaries.map((url) => policyOf(url).catch(() => undefined));
+  const found = first === undefined ? await Promise.all(others) : [first];
+  return found.filter((one) => one !== undefined).filter(({ policy }) => policy !== KEEPS_ALL);
 }
 
-async function firstThatAnswers(urls: readonly string[]): Promise<Redis> {
+interface Look {
+  /** Of a single Redis. */
+  readonly first?: EvictingServer;
+  /** Of a cluster: where its primaries are. */
+  readonly primaries: readonly string[];
+}
+
+async function firstLook(urls: readonly string[]): Promise<Look> {
   let fault: unknown;
   for (const url of urls) {
-    const client = singleUseClient(url);
     try {
-      return await connect(client);
+      return await ask(url, async (redis) => {
+        const isCluster = (await redis.info('cluster')).includes('cluster_enabled:1');
+        return isCluster
+          ? { primaries: primariesOf(await redis.cluster('SLOTS'), url) }
+          : { first: await evictingServer(redis), primaries: [] };
+      });
     } catch (error) {
-      client.disconnect();
       fault = error;
     }
   }
   throw fault;
 }
 
-async function evicting(servers: readonly Redis[]): Promise<EvictingServer[]> {
-  const found = await Promise.all(
-    servers.map(async (redis) => {
-      const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? KEEPS_ALL;
-      return { server: `${redis.options.host}:${redis.options.port}`, policy };
-    }),
-  );
-  return found.filter(({ policy }) => policy !== KEEPS_ALL);
+/** @param slots as CLUSTER SLOTS answers: from, to, the primary with address and port, its replicas */
+function primariesOf(slots: unknown, asked: string): string[] {
+  const primaries = (slots as [unknown, unknown, [string | null, number]][]).map(([, , [host, port]]) => {
+    const url = new URL(asked);
+    // A server that does not know its own address leaves it out: it is the one that was asked.
+    if (host) url.hostname = host.includes(':') ? `[${host}]` : host;
+    url.port = String(port);
+    return url.href;
+  });
+  return [...new Set(primaries)];
+}
+
+function policyOf(url: string): Promise<EvictingServer> {
+  return ask(url, evictingServer);
+}
+
+async function evictingServer(redis: Redis): Promise<EvictingServer> {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? KEEPS_ALL;
+  return { server: `${redis.options.host}:${redis.options.port}`, policy };
+}
+
+async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = singleUseClient(url);
+  try {
+    return await within(ANSWER_MS, connect(redis).then(question));
+  } finally {
+    redis.disconnect();
+  }
 }
