@@ -154,9 +154,17 @@ export class HeldSales {
     if (fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${fault}`);
     const cursors = await readCursors(this.#stores.db, saleId);
     if (!isAt(cursors[segment], position)) return this.forget([saleId]);
-    // A rebuild that was not finished is no loss.
-    if (!head?.frozen) this.#stores.events.logBroken({ saleId, segment, problem });
+    if (!(await this.#isUnfinished(position, head))) {
+      this.#stores.events.logBroken({ saleId, segment, problem });
+    }
     this.rebuild(saleId, problem);
+  }
+
+  /** A rebuild that was not finished is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
+  async #isUnfinished({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
+    if (head) return head.frozen;
+    const [pulse] = await this.#stores.backend.sales.pulse([saleId]);
+    return pulse !== undefined && pulse.generation < generation;
   }
 
   /** Takes the sale out of the loop until it is rebuilt. @param draft see `Rebuilds.begin` */

@@ -8,8 +8,11 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { NotExecuted } from '../errors.ts';
 import { redisAddress } from '../redis-address.ts';
+import { within } from '../within.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
+/** A cluster that is not ready by then is as good as away. Longer than a failover takes. */
+const CLUSTER_READY_MS = 15_000;
 /** A connection that owes a reply for so long is taken for dead. A take has its own, shorter deadline. */
 const SILENCE_TIMEOUT_MS = 5_000;
 const RECONNECT_STEP_MS = 50;
@@ -101,7 +104,7 @@ export async function connect<Client extends RedisClient>(client: Client): Promi
     first ??= error;
   });
   try {
-    await client.connect();
+    await (client instanceof Redis ? client.connect() : connectCluster(client));
     return client;
   } catch (error) {
     const where =
@@ -111,6 +114,18 @@ export async function connect<Client extends RedisClient>(client: Client): Promi
       cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause);
     throw new NotExecuted(`Redis at ${where} can't be reached: ${why}`, cause);
   }
+}
+
+/**
+ * The promise of ioredis' `connect` never settles if a server was found and then failed the check whether the cluster is
+ * ready: its client connects again, by itself, and nobody tells who waited for the first time.
+ */
+async function connectCluster(cluster: Cluster): Promise<void> {
+  const ready = new Promise<void>((resolve, reject) => {
+    cluster.once('ready', resolve);
+    cluster.connect().catch(reject);
+  });
+  await within(CLUSTER_READY_MS, ready);
 }
 
 /**

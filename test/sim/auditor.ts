@@ -1,0 +1,187 @@
+/**
+ * The auditor sees everything at every instant, and says which promise is broken (ARCHITECTURE.md, "Simulation"): after
+ * each event P1, P3, P4 and P7, with each answer P4 and P6, and when all has calmed down the rest (finale.ts).
+ *
+ * Until Redis loses writes, the units that the segments could still sell or have in their logs are never more than Postgres
+ * has. From a loss to the next generation they may be: the guard of the truth and the rebuild are for that, and what
+ * Postgres holds has to be right all the same.
+ */
+import type { Outcome } from '../../src/engine/contract.ts';
+import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from './books.ts';
+import { time } from './virtual-time.ts';
+import type { World } from './world.ts';
+
+const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
+/** A board may be so old when it says "sold out", and a poll and its reply late. */
+const BOARD_MS = 250;
+const SLACK_MS = 50;
+
+/** An answer that promises an order. */
+export interface Promised {
+  readonly orderId: string;
+  readonly buyerId: string;
+  readonly units: number;
+  readonly code: 'committed' | 'accepted';
+}
+
+export class Violation extends Error {}
+
+export class Auditor {
+  readonly promises: Promised[] = [];
+  /** Orders that somebody has asked to be cancelled or refunded. */
+  readonly askedBack = new Set<string>();
+  /** Redis has lost writes at some time. */
+  everLost = false;
+  nodesDied = 0;
+  /** What has happened, for whoever replays it. */
+  trace: (line: string) => void = () => {};
+  truth: Truth | undefined;
+  /** The first that was found. */
+  violation: Violation | undefined;
+  readonly #world: World;
+  readonly #unchecked: Promised[] = [];
+  /** The generation in which Redis has lost writes, until a later one is there. */
+  #lossIn: number | undefined;
+  #seenPostgres = -1;
+  #seenRedis = -1;
+  /** Since when there were units for sale without a break, and the epoch was raised after that. */
+  #openSince: number | undefined;
+  #epochAtZero = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get isLossOpen(): boolean {
+    return this.#lossIn !== undefined;
+  }
+
+  /** Redis has lost writes. */
+  lost(): void {
+    this.everLost = true;
+    this.#lossIn = this.truth?.generation ?? 0;
+  }
+
+  /** The product may catch what is thrown here: it is kept as well. */
+  fail(what: string): never {
+    this.note(what);
+    throw this.violation!;
+  }
+
+  note(what: string): void {
+    this.violation ??= new Violation(what);
+  }
+
+  /** To be called after each event. @throws Violation */
+  check(): void {
+    const { postgres, redis } = this.#world;
+    const writes = redis.reduce((sum, server) => sum + server.writes, 0);
+    if (writes === this.#seenRedis && postgres.writes === this.#seenPostgres) return;
+    if (postgres.isInTransaction) return;
+    if (postgres.writes !== this.#seenPostgres) {
+      this.truth = readTruth(this.#world);
+      this.#checkTruth();
+    }
+    this.#seenPostgres = postgres.writes;
+    this.#seenRedis = writes;
+    if (this.truth) this.#checkBooks(this.truth, readBooks(this.#world, this.truth.segments));
+  }
+
+  #checkTruth(): void {
+    const { truth } = this;
+    if (!truth) return;
+    if (this.#lossIn !== undefined && truth.generation > this.#lossIn) this.#lossIn = undefined;
+    const live = truth.orders.filter(({ status }) => LIVE.has(status));
+    const sold = live.reduce((sum, { units }) => sum + units, 0);
+    const total = truth.initial + truth.moved;
+    if (sold > total) this.fail(`P1: ${sold} units are sold of ${total}`);
+    if (sold + truth.stock !== total)
+      this.fail(`P7: ${truth.initial} + ${truth.moved} units are not ${truth.stock} in stock + ${sold} sold`);
+    const held = new Map<string, number>();
+    for (const { buyer, units } of live) held.set(buyer, (held.get(buyer) ?? 0) + units);
+    for (const [buyer, units] of held)
+      if (units > truth.limit) this.fail(`P3: ${buyer} holds ${units} units, ${truth.limit} are allowed`);
+    for (const promised of this.#unchecked.splice(0)) this.#checkKept(promised);
+  }
+
+  #checkKept({ orderId, buyerId, units }: Promised): void {
+    const order = this.truth?.orders.find(({ id }) => id === orderId);
+    if (!order) this.fail(`P4: ${buyerId} was told 201 for order ${orderId}, which Postgres does not have`);
+    if (order.buyer !== buyerId || order.units !== units || order.status === 'rejected')
+      this.fail(`P4: ${buyerId} was told 201 for ${units} of order ${orderId}: ${JSON.stringify(order)}`);
+    const isOver = order.status === 'cancelled' || order.status === 'refunded';
+    if (isOver && !this.askedBack.has(orderId))
+      this.fail(`P4: order ${orderId} of ${buyerId} is ${order.status}, which nobody has asked for`);
+  }
+
+  #checkBooks(truth: Truth, books: SaleBooks): void {
+    const { generation, stock } = truth;
+    for (const [i, segment] of books.segments.entries()) {
+      if (!segment) continue;
+      if (segment.left < 0) this.fail(`P1: segment ${i} has ${segment.left} units left`);
+      if (segment.left + segment.taken !== segment.supplied)
+        this.fail(
+          `P7: segment ${i} was supplied ${segment.supplied}: ${segment.left} left, ${segment.taken} taken`,
+        );
+    }
+    const published = books.segments.filter((segment) => isPublished(segment, generation));
+    if (this.isLossOpen || published.length < truth.segments) {
+      this.#openSince = undefined;
+      return;
+    }
+    const left = published.reduce((sum, segment) => sum + segment.left + segment.inTransit, 0);
+    const logged = published.reduce(
+      (sum, segment, i) => sum + segment.taken - (truth.cursors[i]?.units ?? 0),
+      0,
+    );
+    if (left + logged > stock)
+      this.fail(`P1: ${left} units are for sale, ${logged} in the logs, ${stock} in Postgres`);
+    const isOpen = books.state === 'open' && books.generation === generation;
+    const sells = isOpen && published.every(({ state }) => state === 'open') && left > 0;
+    if (!sells) [this.#openSince, this.#epochAtZero] = [undefined, books.epoch];
+    else if (books.epoch > this.#epochAtZero) this.#openSince ??= time.now;
+  }
+
+  /** A purchase was answered. @param begun when it came to the node */
+  answered(buyerId: string, outcome: Outcome, begun: number): void {
+    this.check();
+    if (outcome.code === 'committed' || outcome.code === 'accepted') {
+      const { orderId, quantity: units, code } = outcome;
+      const promised = { orderId, buyerId, units, code } as const;
+      this.promises.push(promised);
+      if (code === 'accepted') return;
+      if (this.#world.postgres.isInTransaction) this.#unchecked.push(promised);
+      else this.#checkKept(promised);
+    }
+    if (outcome.code !== 'sold_out' || this.everLost) return;
+    const since = this.#openSince;
+    if (since !== undefined && since < begun - BOARD_MS - SLACK_MS)
+      this.fail(
+        `P2: ${buyerId} was told "sold out", but units were for sale since ${(time.now - since).toFixed(0)} ms`,
+      );
+  }
+
+  /** What a sync says of itself. */
+  sync(node: string): SyncEvents {
+    const tell = (what: string, info: object) => this.trace(`${node} sync ${what} ${JSON.stringify(info)}`);
+    const onlyAfterLoss = (what: string, info: object) => {
+      tell(what, info);
+      if (!this.everLost) this.fail(`P1: Redis has lost nothing, but ${what}: ${JSON.stringify(info)}`);
+    };
+    return {
+      applied: (info) => tell('applied', info),
+      rejected: (info) => {
+        if (info.reason === 'duplicate') tell('rejected', info);
+        else onlyAfterLoss('an order was rejected', info);
+      },
+      logBroken: (info) => onlyAfterLoss('a log is broken', info),
+      ordersLost: (info) => onlyAfterLoss('orders are lost', info),
+      rebuilt: (info) => tell('rebuilt', info),
+      transferred: (info) => tell('transferred', info),
+      backlog: () => {},
+      saleFailed: ({ error }) => tell('sale failed', { error: String(error) }),
+      crashed: ({ error }) => tell('crashed', { error: String(error) }),
+    };
+  }
+}

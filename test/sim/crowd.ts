@@ -1,0 +1,198 @@
+/** Buyers and operators: what they ask for, and what they do when they get no answer. */
+import type { Outcome, Purchase } from '../../src/engine/contract.ts';
+import type { SaleChange } from '../../src/engine/sale-change.ts';
+import type { Auditor } from './auditor.ts';
+import { SALE_ID } from './books.ts';
+import type { Scenario } from './scenario.ts';
+import { isOfTheStores, type SimNode } from './sim-node.ts';
+import { time, WORLD } from './virtual-time.ts';
+
+/** An answer may be so much later than the deadline: the sweep of the deadlines, and timers that are late. */
+const DEADLINE_SLACK_MS = 40;
+const RETRY_MS = 60;
+const MAX_ATTEMPTS = 6;
+/** With these it is not known whether there is an order. */
+const OPEN = new Set(['unknown', 'gone']);
+/** Nothing was taken: ask again. */
+const TRY_AGAIN = new Set(['busy', 'unavailable', 'unknown_sale']);
+
+export interface Request {
+  readonly purchase: Purchase;
+  /** Of the newest attempt; gone: its node died. `undefined`: it waits. */
+  code: Outcome['code'] | 'gone' | undefined;
+  outcome: Outcome | undefined;
+  attempts: number;
+}
+
+export class Crowd {
+  readonly requests: Request[] = [];
+  readonly #scenario: Scenario;
+  readonly #nodes: readonly SimNode[];
+  readonly #auditor: Auditor;
+  #keys = 0;
+
+  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor) {
+    this.#scenario = scenario;
+    this.#nodes = nodes;
+    this.#auditor = auditor;
+  }
+
+  /** Spreads what is asked over the run. */
+  begin(): void {
+    const { requests, lastsMs, buyers, weather } = this.#scenario;
+    const { random } = time;
+    for (let i = 0; i < requests; i++) {
+      // Half of them come in a rush.
+      const at = random.chance(0.5) ? random.unit() * 40 : random.unit() * lastsMs;
+      time.after(at, () => this.ask(this.#wish(`b${random.whole(1, buyers)}`)), WORLD);
+    }
+    for (let i = 0; i < weather.changes; i++)
+      time.after(random.unit() * lastsMs, () => this.#operate(), WORLD);
+  }
+
+  #wish(buyerId: string): Request {
+    const { random } = time;
+    const known = this.requests.filter(({ purchase }) => purchase.buyerId === buyerId && purchase.key !== '');
+    // The same key again, as clients do that are in doubt.
+    if (known.length > 0 && random.chance(0.25)) return request(random.pick(known).purchase);
+    return request({
+      saleId: SALE_ID,
+      buyerId,
+      quantity: random.whole(1, this.#scenario.limit),
+      key: random.chance(0.6) ? `k${++this.#keys}` : '',
+      awaitCommit: random.chance(0.7),
+    });
+  }
+
+  ask(request: Request): void {
+    const node = this.#anyNode();
+    if (!node) return void time.after(RETRY_MS, () => this.ask(request), WORLD);
+    this.requests.push(request);
+    this.#attempt(request, node);
+  }
+
+  /** Of a node that runs now. */
+  #anyNode(): SimNode | undefined {
+    const up = this.#nodes.filter((node) => node.running);
+    return up.length > 0 ? time.random.pick(up) : undefined;
+  }
+
+  #attempt(request: Request, node: SimNode): void {
+    const { purchase } = request;
+    const { machine } = node;
+    const begun = time.now;
+    const attempt = ++request.attempts;
+    request.code = undefined;
+    const isOpen = () => request.attempts === attempt && request.code === undefined;
+    const worker = time.random.whole(0, 1);
+    this.#auditor.trace(`${purchase.buyerId} asks ${node.name} for ${purchase.quantity} ${purchase.key}`);
+    time.after(
+      0,
+      () =>
+        node.buy(purchase, worker, (outcome) => {
+          if (!isOpen()) this.#auditor.fail(`P6: ${purchase.buyerId} was answered twice`);
+          request.code = outcome.code;
+          request.outcome = outcome;
+          this.#auditor.trace(`${purchase.buyerId} is told ${JSON.stringify(outcome)}`);
+          this.#auditor.answered(purchase.buyerId, outcome, begun);
+          time.after(time.random.unit() * RETRY_MS, () => this.#goOn(request), WORLD);
+        }),
+      machine,
+    );
+    time.after(
+      this.#scenario.node.requestDeadlineMs + DEADLINE_SLACK_MS,
+      () => {
+        if (!isOpen()) return;
+        if (machine.isAlive) this.#auditor.fail(`P6: ${purchase.buyerId} got no answer by his deadline`);
+        request.code = 'gone';
+        this.#goOn(request);
+      },
+      WORLD,
+    );
+  }
+
+  /** What a client does with his answer. */
+  #goOn(request: Request): void {
+    const { purchase, outcome, code } = request;
+    const isOpen = OPEN.has(code!) && purchase.key !== '';
+    if ((isOpen || TRY_AGAIN.has(code!)) && request.attempts < MAX_ATTEMPTS) {
+      const node = this.#anyNode();
+      if (node) this.#attempt(request, node);
+      else time.after(RETRY_MS, () => this.#goOn(request), WORLD);
+    } else if (outcome?.code === 'committed') this.#changeOrder(outcome.orderId);
+  }
+
+  #changeOrder(orderId: string): void {
+    const { random } = time;
+    if (random.chance(0.5)) return;
+    const kinds = random.chance(0.5) ? (['cancel'] as const) : (['pay', 'refund'] as const);
+    const later = random.chance(0.3) ? random.unit() * 2_500 : random.unit() * 100;
+    time.after(later, () => this.#change(orderId, kinds), WORLD);
+  }
+
+  #change(orderId: string, [kind, ...others]: readonly ('cancel' | 'pay' | 'refund')[]): void {
+    const node = this.#anyNode();
+    if (!node || !kind) return;
+    if (kind !== 'pay') this.#auditor.askedBack.add(orderId);
+    const change = kind === 'pay' ? ({ kind, payType: 'card' } as const) : { kind };
+    this.#atNode(node, `${kind} ${orderId}`, async ({ orders }) => {
+      const { code } = await orders.changeOrder(orderId, change);
+      time.after(time.random.unit() * 200, () => this.#change(orderId, others), WORLD);
+      return code;
+    });
+  }
+
+  #operate(): void {
+    const { random } = time;
+    const node = this.#anyNode();
+    if (!node) return;
+    const pick = random.whole(0, 8);
+    if (pick === 0) {
+      this.change(node, { action: 'pause' });
+      time.after(random.unit() * 400, () => this.change(this.#anyNode() ?? node, { action: 'resume' }), WORLD);
+    } else if (pick <= 2) this.change(node, { action: 'top-up', units: random.whole(1, 6) });
+    else if (pick <= 4) this.change(node, { action: 'withdraw', units: random.whole(1, 4) });
+    else if (pick <= 6) this.change(node, { action: 'resize', segments: random.whole(1, 5) });
+    else if (pick === 7)
+      this.#atNode(node, 'rebalance', ({ service }) => service.rebalance(SALE_ID, { dryRun: false }));
+    else this.#atNode(node, 'recover', ({ service }) => service.recover(SALE_ID));
+  }
+
+  change(node: SimNode, change: SaleChange): void {
+    const by = { actor: 'sim', reason: '' };
+    this.#atNode(node, JSON.stringify(change), ({ service }) => service.change(SALE_ID, change, by));
+  }
+
+  /** What fails because of the weather is not asked again: sync has to see to what was begun. */
+  #atNode(
+    node: SimNode,
+    what: string,
+    work: (running: NonNullable<SimNode['running']>) => Promise<unknown>,
+  ): void {
+    this.#auditor.trace(`${node.name} is to ${what}`);
+    time.after(
+      0,
+      () => {
+        const { running } = node;
+        if (!running) return;
+        work(running).then(
+          (end) => this.#auditor.trace(`${node.name} did ${what}: ${JSON.stringify(end)}`),
+          (error) => {
+            this.#auditor.trace(`${node.name} could not ${what}: ${error}`);
+            if (!isOfTheStores(error)) this.#auditor.fail(`${node.name} failed to ${what}: ${error.stack}`);
+          },
+        );
+      },
+      node.machine,
+    );
+  }
+}
+
+export function request(purchase: Purchase): Request {
+  return { purchase, code: undefined, outcome: undefined, attempts: 0 };
+}
+
+/** Of somebody who asks again by himself. */
+export function onceOnly(purchase: Purchase): Request {
+  return { ...request(purchase), attempts: MAX_ATTEMPTS };
+}

@@ -1,0 +1,175 @@
+/** What must hold when the weather has cleared: everything settles, all that is left is sold, and the books agree. */
+import type { Purchase } from '../../src/engine/contract.ts';
+import type { Auditor } from './auditor.ts';
+import { isPublished, readBooks, SALE_ID } from './books.ts';
+import { type Crowd, onceOnly } from './crowd.ts';
+import type { SimNode } from './sim-node.ts';
+import { time, WORLD } from './virtual-time.ts';
+import { runToEnd, type World } from './world.ts';
+
+/** Whatever was begun has ended by then: reconnections, retries, sweeps, rebuilds. */
+const SETTLE_MS = 60_000;
+const LOOK_EVERY_MS = 40;
+/** Who asks a moment after a rebuild or a pause may have to ask again. */
+const ASK_AGAIN_MS = 20_000;
+const MAX_ASKED = 5;
+/** A board is never older than that when it says "sold out", with some slack. */
+const BOARD_MS = 350;
+
+export interface FinaleParts {
+  readonly world: World;
+  readonly nodes: readonly SimNode[];
+  readonly auditor: Auditor;
+  readonly crowd: Crowd;
+  /** Lets happen what happens in this time, with the auditor looking. */
+  readonly pass: (ms: number) => Promise<void>;
+}
+
+export async function finale(parts: FinaleParts): Promise<void> {
+  const { auditor, crowd } = parts;
+  await settle(parts, 'the sale settles');
+  if (auditor.truth!.state === 'paused') {
+    crowd.change(parts.nodes[0]!, { action: 'resume' });
+    await settle(parts, 'the sale is resumed', () => auditor.truth!.state === 'open');
+  }
+  await mendKnownGaps(parts);
+  await settleDoubts(parts);
+  await sellOut(parts);
+  await settle(parts, 'the last orders are in Postgres');
+  checkPromises(parts);
+  await verify(parts);
+}
+
+async function settle(
+  { world, nodes, auditor, crowd, pass }: FinaleParts,
+  what: string,
+  also: () => boolean = () => true,
+): Promise<void> {
+  const why = () => unsettled(world, nodes, auditor) ?? (also() ? undefined : what);
+  for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
+    if (time.now > end) auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
+    await pass(LOOK_EVERY_MS);
+  }
+}
+
+/** Why the stores are not at rest yet; `undefined`: they are. */
+function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): string | undefined {
+  const { truth } = auditor;
+  if (!truth || world.postgres.isInTransaction) return 'a transaction is open';
+  const down = nodes.find(({ running }) => !running);
+  if (down) return `${down.name} has not started`;
+  const books = readBooks(world, truth.segments);
+  if (books.generation !== truth.generation || books.state !== truth.state)
+    return `Redis has generation ${books.generation}, ${books.state}; Postgres ${truth.generation}, ${truth.state}`;
+  const wrong = books.segments.findIndex((segment) => !isPublished(segment, truth.generation));
+  if (wrong >= 0) return `segment ${wrong} is ${JSON.stringify(books.segments[wrong])}`;
+  const behind = truth.cursors.findIndex((cursor, i) => cursor.units !== books.segments[i]?.taken);
+  if (behind >= 0) return `the log of segment ${behind} is not drained`;
+  if (truth.pendingReturns > 0) return `${truth.pendingReturns} returns are pending`;
+  if (truth.openMovements > 0) return `${truth.openMovements} changes are open`;
+  return undefined;
+}
+
+/** Units that came back, and that Redis has lost again, are a known gap: `verify` finds them, and `recover` mends it. */
+async function mendKnownGaps(parts: FinaleParts): Promise<void> {
+  if (!parts.auditor.everLost) return;
+  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
+  if (report.ok) return;
+  parts.auditor.trace(`verify: ${report.findings.join('; ')}`);
+  const { generation } = parts.auditor.truth!;
+  await ask(parts, ({ service }) => service.recover(SALE_ID));
+  await settle(parts, 'the sale is recovered', () => parts.auditor.truth!.generation > generation);
+}
+
+/** P6: who does not know what became of his purchase asks again with the same key, and is told. */
+async function settleDoubts(parts: FinaleParts): Promise<void> {
+  const { crowd, auditor, pass } = parts;
+  const open = crowd.requests.filter(
+    ({ code, purchase }) => (code === 'unknown' || code === 'gone') && purchase.key !== '',
+  );
+  for (const { purchase } of open) {
+    const again = await insist(parts, purchase);
+    if (again === 'unknown') auditor.fail(`P6: ${purchase.buyerId} asked again with his key, and is told unknown`);
+  }
+  await pass(LOOK_EVERY_MS);
+}
+
+/** Until he is told something that is final. */
+async function insist(
+  { crowd, auditor, pass }: FinaleParts,
+  purchase: Purchase,
+): Promise<string> {
+  for (const end = time.now + ASK_AGAIN_MS; ; ) {
+    const asked = onceOnly({ ...purchase, awaitCommit: true });
+    time.after(0, () => crowd.ask(asked), WORLD);
+    while (asked.code === undefined) await pass(1);
+    const { code } = asked;
+    if (code !== 'unavailable' && code !== 'busy' && code !== 'gone') return code;
+    if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is told ${code} in calm weather`);
+    await pass(LOOK_EVERY_MS);
+  }
+}
+
+/**
+ * P2: one buyer after the other asks for a unit, until one is told that the sale is sold out; then nothing is left. Units that
+ * came back a moment ago (an order has expired) may not be known to his node's board yet.
+ */
+async function sellOut(parts: FinaleParts): Promise<void> {
+  const { auditor, pass } = parts;
+  let refused = 0;
+  for (let nth = 0; ; nth++) {
+    const before = auditor.truth!.stock;
+    const purchase = { saleId: SALE_ID, buyerId: `late${nth}`, quantity: 1, key: '', awaitCommit: true };
+    const code = await insist(parts, purchase);
+    if (code === 'committed' || code === 'accepted') {
+      refused = 0;
+      continue;
+    }
+    if (code !== 'sold_out') auditor.fail(`P2: a late buyer is told ${code}`);
+    await settle(parts, 'the sale is at rest before it is counted');
+    const { stock } = auditor.truth!;
+    if (stock === 0) return;
+    if (refused++ > 0 && before === stock)
+      auditor.fail(`P2: ${stock} units are left, and a buyer is told sold_out`);
+    await pass(BOARD_MS);
+  }
+}
+
+/** P4 and P5: what was promised is in Postgres; of what Redis has lost it was said so. */
+function checkPromises({ auditor }: FinaleParts): void {
+  const { truth, promises, everLost, nodesDied } = auditor;
+  const orders = new Map(truth!.orders.map((order) => [order.id, order]));
+  let missing = 0;
+  for (const { orderId, buyerId, code } of promises) {
+    const order = orders.get(orderId);
+    if (code === 'committed' && (!order || order.status === 'rejected'))
+      auditor.fail(`P4: order ${orderId} of ${buyerId} was told 201, and is ${order?.status ?? 'gone'}`);
+    if (order && order.status !== 'rejected') continue;
+    if (!everLost) auditor.fail(`P5: order ${orderId} of ${buyerId} was told 202, and is ${order?.status ?? 'gone'}`);
+    if (!order) missing++;
+  }
+  // Who knew of them may have died with them: a known gap.
+  if (missing > 0 && truth!.lostOrders === 0 && nodesDied === 0)
+    auditor.fail(`P5: ${missing} accepted orders are lost, and nobody says so`);
+}
+
+/** P7 */
+async function verify(parts: FinaleParts): Promise<void> {
+  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
+  if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
+}
+
+/** A connection that broke in the storm may be noticed only now. */
+async function ask<T>(
+  { nodes, auditor }: FinaleParts,
+  work: (running: NonNullable<SimNode['running']>) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const node = nodes.find(({ running }) => running)!;
+    try {
+      return await runToEnd(() => work(node.running!), node.machine);
+    } catch (error) {
+      if (attempt === MAX_ASKED) auditor.fail(`P7: asked ${attempt} times in calm weather: ${error}`);
+    }
+  }
+}

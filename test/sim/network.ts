@@ -1,0 +1,249 @@
+/**
+ * The network: sockets as `net` has them, for clients that know nothing of the simulation, and connections between
+ * machines that are slow, fall silent, and break. What was sent arrives in order or not at all, as TCP has it; a
+ * connection that breaks may lose what is on its way in either direction, so that a request is executed and its reply cut.
+ */
+import net from 'node:net';
+import { Duplex } from 'node:stream';
+import { type Machine, time, WORLD } from './virtual-time.ts';
+
+/** One end of a connection, at a server. */
+export interface Session {
+  /** What the client has sent. */
+  receive(data: Buffer): void;
+  closed(): void;
+}
+
+export interface Listener {
+  readonly machine: Machine;
+  /** @param link where the server answers */
+  accept(link: Link): Session;
+}
+
+export interface NetworkFaults {
+  /** Chance that a packet takes long, and how long at most, in milliseconds. */
+  slow: number;
+  slowMs: number;
+  /** Chance that a connection breaks at a packet. */
+  cut: number;
+}
+
+const FAST_MS = 0.6;
+const LEAST_MS = 0.1;
+
+export class Link {
+  readonly client: Machine;
+  readonly server: Machine;
+  readonly number: number;
+  isOpen = true;
+  readonly #socket: SimSocket;
+  readonly #network: Network;
+  #session: Session | undefined;
+  #toServerAt = 0;
+  #toClientAt = 0;
+
+  constructor(network: Network, socket: SimSocket, client: Machine, listener: Listener) {
+    this.#network = network;
+    this.#socket = socket;
+    this.client = client;
+    this.server = listener.machine;
+    this.number = network.nextNumber++;
+    this.#toClientAt = this.#toServerAt = time.now + this.#latency();
+    time.at(
+      this.#toServerAt,
+      () => {
+        if (this.isOpen) this.#session = listener.accept(this);
+      },
+      this.server,
+    );
+    this.#toClientAt = this.#toServerAt + this.#latency();
+    time.at(this.#toClientAt, () => this.isOpen && socket.emit('connect'), client);
+  }
+
+  /** From the client. */
+  send(data: Buffer): void {
+    if (!this.isOpen) return;
+    this.#toServerAt = Math.max(this.#toServerAt, time.now + this.#latency());
+    const session = () => this.#session;
+    this.#network.note('>', this, data);
+    // It may arrive although the connection is broken by then: it lies in the server's buffer.
+    const arrives = time.random.chance(0.5);
+    time.at(
+      this.#toServerAt,
+      () => {
+        if (this.isOpen || arrives) session()?.receive(data);
+      },
+      this.server,
+    );
+    this.#mayBreak();
+  }
+
+  /** From the server. */
+  reply(data: Buffer): void {
+    if (!this.isOpen) return;
+    this.#toClientAt = Math.max(this.#toClientAt, time.now + this.#latency());
+    time.at(
+      this.#toClientAt,
+      () => {
+        if (!this.isOpen) return;
+        this.#network.note('<', this, data);
+        this.#socket.push(data);
+      },
+      this.client,
+    );
+    this.#mayBreak();
+  }
+
+  /** @param error what the client sees; missing: an orderly end */
+  break(error?: string): void {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    this.#network.links.delete(this);
+    const session = this.#session;
+    // Behind all that was sent: it may lie in the server's buffer.
+    time.at(Math.max(this.#toServerAt, time.now + this.#latency()), () => session?.closed(), this.server);
+    time.after(
+      this.#latency(),
+      () => this.#socket.broken(error && Object.assign(new Error(error), { code: 'ECONNRESET' })),
+      this.client,
+    );
+  }
+
+  /** Nothing passes until it breaks: the other end does not answer any more. */
+  hang(ms: number): void {
+    this.#toClientAt = Math.max(this.#toClientAt, time.now + ms);
+    this.#toServerAt = Math.max(this.#toServerAt, time.now + ms);
+  }
+
+  #mayBreak(): void {
+    if (!time.random.chance(this.#network.faults.cut)) return;
+    time.after(time.random.unit() * 2, () => this.break('read ECONNRESET'), WORLD);
+  }
+
+  #latency(): number {
+    const { slow, slowMs } = this.#network.faults;
+    if (time.random.chance(slow)) return time.random.unit() * slowMs;
+    return LEAST_MS + time.random.unit() * FAST_MS;
+  }
+}
+
+export class Network {
+  readonly links = new Set<Link>();
+  readonly faults: NetworkFaults = { slow: 0, slowMs: 0, cut: 0 };
+  nextNumber = 0;
+  readonly #listeners = new Map<number, Listener>();
+  /** Told of each packet, for the trace. */
+  note: (way: '<' | '>', link: Link, data: Buffer) => void = () => {};
+
+  begin(): void {
+    this.links.clear();
+    this.#listeners.clear();
+    this.nextNumber = 0;
+    Object.assign(this.faults, { slow: 0, slowMs: 0, cut: 0 });
+  }
+
+  listen(port: number, listener: Listener): void {
+    this.#listeners.set(port, listener);
+  }
+
+  connect(socket: SimSocket, port: number): Link | undefined {
+    const listener = this.#listeners.get(port);
+    if (!listener?.machine.isAlive) {
+      const refused = Object.assign(new Error(`connect ECONNREFUSED :${port}`), { code: 'ECONNREFUSED' });
+      time.after(LEAST_MS, () => socket.broken(refused));
+      return undefined;
+    }
+    const link = new Link(this, socket, time.here, listener);
+    this.links.add(link);
+    return link;
+  }
+
+  /** All connections of a machine. */
+  breakAll(machine: Machine): void {
+    for (const link of [...this.links])
+      if (link.client === machine || link.server === machine) link.break('read ECONNRESET');
+  }
+}
+
+export const network = new Network();
+
+/** As much of `net.Socket` as clients of Redis and Postgres use. */
+export class SimSocket extends Duplex {
+  #link: Link | undefined;
+  #corked = 0;
+  #parts: Buffer[] = [];
+  connecting = false;
+
+  constructor() {
+    super({ allowHalfOpen: false });
+  }
+
+  connect(...args: unknown[]): this {
+    const [first] = args;
+    const port = typeof first === 'object' ? (first as { port: number }).port : first;
+    this.connecting = true;
+    this.once('connect', () => {
+      this.connecting = false;
+    });
+    this.#link = network.connect(this, Number(port));
+    return this;
+  }
+
+  /** What one turn writes goes out as one packet. */
+  override _write(data: Buffer, _: string, done: () => void): void {
+    this.#parts.push(data);
+    if (this.#corked++ === 0)
+      process.nextTick(() => {
+        this.#corked = 0;
+        this.#link?.send(Buffer.concat(this.#parts.splice(0)));
+      });
+    done();
+  }
+
+  override _read(): void {}
+
+  override _final(done: () => void): void {
+    process.nextTick(() => this.#link?.break());
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#link?.break();
+    done(error);
+  }
+
+  broken(error: Error | undefined): void {
+    if (this.destroyed) return;
+    if (error) this.destroy(error);
+    else this.push(null);
+  }
+
+  readonly #silence = { timer: undefined as NodeJS.Timeout | undefined };
+  setTimeout(ms: number, told?: () => void): this {
+    clearTimeout(this.#silence.timer);
+    if (told) this.once('timeout', told);
+    if (ms > 0) this.#silence.timer = setTimeout(() => this.emit('timeout'), ms);
+    return this;
+  }
+  setNoDelay(): this {
+    return this;
+  }
+  setKeepAlive(): this {
+    return this;
+  }
+  ref(): this {
+    return this;
+  }
+  unref(): this {
+    return this;
+  }
+}
+
+/** For good, as the virtual time. */
+export function installNetwork(): void {
+  Object.assign(net, {
+    Socket: SimSocket,
+    createConnection: (options: { port: number }) => new SimSocket().connect(options),
+    connect: (options: { port: number }) => new SimSocket().connect(options),
+  });
+}

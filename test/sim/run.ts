@@ -1,0 +1,130 @@
+/** One seed, from empty stores to the finale. */
+import { BackendCorrupt } from '../../src/engine/errors.ts';
+import { Auditor, Violation } from './auditor.ts';
+import { SALE_ID } from './books.ts';
+import { Crowd } from './crowd.ts';
+import { finale } from './finale.ts';
+import { network } from './network.ts';
+import { type Scenario, scenarioOf } from './scenario.ts';
+import { SimNode } from './sim-node.ts';
+import { Storm } from './storm.ts';
+import { time, WORLD } from './virtual-time.ts';
+import { runToEnd, type World } from './world.ts';
+
+export interface SeedReport {
+  readonly seed: number;
+  readonly violation: string | undefined;
+  readonly events: number;
+  /** Of all that went over the network, and when: two runs of a seed have the same. */
+  readonly hash: string;
+  readonly scenario: Scenario;
+}
+
+const START_MS = 20_000;
+
+export async function runSeed(
+  world: World,
+  seed: number,
+  trace?: (line: string) => void,
+): Promise<SeedReport> {
+  time.begin(seed);
+  const scenario = scenarioOf(time.random);
+  world.begin(scenario.redisServers);
+  const auditor = new Auditor(world);
+  let events = 0;
+  let hash = 0;
+  const mix = (value: number) => {
+    hash = Math.imul(hash ^ value, 0x01000193) >>> 0;
+  };
+  network.note = (way, link, data) => {
+    mix(Math.floor(time.now * 1e3));
+    mix(link.number);
+    mix(data.length);
+    trace?.(`${at()} ${link.client.name} ${way} ${link.server.name} ${printable(data)}`);
+  };
+  const at = () => time.now.toFixed(3).padStart(10);
+  if (trace) auditor.trace = (line) => trace(`${at()} ${line}`);
+  trace?.(JSON.stringify(scenario));
+
+  const step = async (until: number): Promise<boolean> => {
+    const went = await time.step(until);
+    events++;
+    if (!auditor.violation) auditor.check();
+    if (auditor.violation) throw auditor.violation;
+    return went;
+  };
+  const pass = async (ms: number) => {
+    for (const until = time.now + ms; await step(until); );
+  };
+  unhandled = (error) =>
+    auditor.note(`nobody handles ${error instanceof Error ? (error.stack ?? error) : String(error)}`);
+  let violation: string | undefined;
+  try {
+    await play(world, scenario, auditor, pass);
+  } catch (error) {
+    if (!(error instanceof Violation)) throw error;
+    violation = error.message;
+  }
+  return { seed, violation, events, hash: hash.toString(16).padStart(8, '0'), scenario };
+}
+
+async function play(
+  world: World,
+  scenario: Scenario,
+  auditor: Auditor,
+  pass: (ms: number) => Promise<void>,
+): Promise<void> {
+  let workers = 0;
+  const watch = {
+    sync: (node: string) => auditor.sync(node),
+    fault: (node: string, what: string, error: unknown) => {
+      // How an engine tells of an order that Redis has lost.
+      if (auditor.everLost && error instanceof BackendCorrupt) return;
+      auditor.fail(`${node}: ${what}: ${error instanceof Error ? error.stack : error}`);
+    },
+    nextWorker: () => ++workers,
+  };
+  const nodes = Array.from(
+    { length: scenario.nodes },
+    (_, i) => new SimNode(`node${i}`, world, scenario.node, watch),
+  );
+  for (const node of nodes) node.start();
+  while (!nodes.every(({ running }) => running)) {
+    if (time.now > START_MS) auditor.fail('the nodes do not start');
+    await pass(1);
+  }
+  const { stock, segments, limit: perBuyerLimit, payWithinSeconds } = scenario;
+  const sale = { id: SALE_ID, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
+  await runToEnd(
+    () => nodes[0]!.running!.service.create(payWithinSeconds ? { ...sale, payWithinSeconds } : sale),
+    nodes[0]!.machine,
+  );
+  const crowd = new Crowd(scenario, nodes, auditor);
+  const storm = new Storm(scenario, world, nodes, auditor);
+  crowd.begin();
+  storm.begin();
+  await pass(scenario.lastsMs);
+  storm.end();
+  await finale({ world, nodes, auditor, crowd, pass });
+}
+
+let unhandled: (error: unknown) => void = () => {};
+
+/** What nobody handles would end a node's process. */
+export function watchUnhandled(): void {
+  const told = (error: unknown) => {
+    if (error instanceof Violation) return;
+    if (time.here === WORLD) throw error;
+    unhandled(error);
+  };
+  time.failed = told;
+  process.on('unhandledRejection', told);
+  process.on('uncaughtException', told);
+}
+
+const SHOWN_CHARACTERS = 160;
+
+function printable(data: Buffer): string {
+  const text = data.toString('latin1').replace(/--\[\[.*?\$\d/gs, '…');
+  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, SHOWN_CHARACTERS);
+}

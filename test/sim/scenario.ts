@@ -1,0 +1,73 @@
+/** What a seed makes of a run: the sale, the nodes, how many buyers come, and the weather. */
+import type { Random } from '../support/random.ts';
+import type { NodeOptions } from './sim-node.ts';
+
+export interface Scenario {
+  readonly redisServers: number;
+  readonly nodes: number;
+  readonly node: NodeOptions;
+  readonly stock: number;
+  readonly segments: number;
+  readonly limit: number;
+  readonly payWithinSeconds: number | undefined;
+  readonly buyers: number;
+  readonly requests: number;
+  /** How long buyers come and the weather lasts, in virtual milliseconds. */
+  readonly lastsMs: number;
+  /** Which things may happen, and how often each. */
+  readonly weather: Weather;
+}
+
+export interface Weather {
+  readonly cut: number;
+  readonly slow: number;
+  readonly slowMs: number;
+  readonly nodeDeaths: number;
+  readonly redisDeaths: number;
+  readonly isLossy: boolean;
+  readonly isEmptied: boolean;
+  readonly postgresDeaths: number;
+  readonly hangs: number;
+  readonly jumps: number;
+  readonly changes: number;
+}
+
+const CLUSTER = 3;
+
+export function scenarioOf(random: Random): Scenario {
+  const { whole, chance, pick } = random;
+  const isLossy = chance(0.35);
+  const rarely = (most: number) => (chance(0.5) ? whole(1, most) : 0);
+  return {
+    redisServers: chance(0.35) ? CLUSTER : 1,
+    nodes: whole(1, 2),
+    node: {
+      workers: whole(1, 2),
+      requestDeadlineMs: pick([800, 1_500]),
+      takeTimeoutMs: pick([100, 300]),
+      maxLogOrders: pick([4, 1_000]),
+      batchRows: pick([1, 4, 100]),
+      rebalanceEveryMs: pick([0, 300]),
+    },
+    stock: pick([1, 2, 4, 8, 16]),
+    segments: pick([1, 2, 3, 5]),
+    limit: pick([1, 1, 2, 3]),
+    payWithinSeconds: chance(0.35) ? 1 : undefined,
+    buyers: whole(4, 12),
+    requests: whole(10, 40),
+    lastsMs: pick([600, 1_500, 2_500]),
+    weather: {
+      cut: chance(0.6) ? pick([0.003, 0.01, 0.03]) : 0,
+      slow: chance(0.6) ? pick([0.01, 0.05]) : 0,
+      slowMs: pick([20, 150, 600]),
+      nodeDeaths: rarely(3),
+      redisDeaths: isLossy ? whole(1, 3) : rarely(2),
+      isLossy,
+      isEmptied: isLossy && chance(0.25),
+      postgresDeaths: rarely(2),
+      hangs: rarely(4),
+      jumps: rarely(4),
+      changes: rarely(5),
+    },
+  };
+}

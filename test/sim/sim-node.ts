@@ -1,0 +1,164 @@
+/** A node, put together as src/node/node.ts does it, without HTTP: what it runs is the product's own. */
+import { Board } from '../../src/engine/board.ts';
+import { openRedis } from '../../src/engine/cluster/open-redis.ts';
+import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import { OrderIds } from '../../src/engine/order-id.ts';
+import type { Log } from '../../src/node/log.ts';
+import { lostOrderNames } from '../../src/node/lost-order-names.ts';
+import { SaleDirectory } from '../../src/node/sale-directory.ts';
+import { type Database, openDatabase } from '../../src/sync/database.ts';
+import { Expiry } from '../../src/sync/orders/expiry.ts';
+import { OrderService } from '../../src/sync/orders/order-service.ts';
+import { PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { readSale } from '../../src/sync/sale-rows.ts';
+import { SaleService } from '../../src/sync/sale-service.ts';
+import { Sync } from '../../src/sync/sync.ts';
+import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import { network } from './network.ts';
+import { Machine, time, WORLD } from './virtual-time.ts';
+import { POSTGRES_PORT, type World } from './world.ts';
+
+export const DATABASE_URL = `postgres://sim@127.0.0.1:${POSTGRES_PORT}/sim`;
+export const KEY_PREFIX = 'sim:';
+const CONNECTIONS = 4;
+const BOARD_SALES = 8;
+const RESTART_MS = 200;
+const KEY = new Uint8Array(32).fill(7);
+
+export interface NodeOptions {
+  readonly workers: number;
+  readonly requestDeadlineMs: number;
+  readonly takeTimeoutMs: number;
+  readonly maxLogOrders: number;
+  readonly batchRows: number;
+  readonly rebalanceEveryMs: number;
+}
+
+/** What a node tells those who watch it. */
+export interface NodeWatch {
+  readonly sync: (node: string) => SyncEvents;
+  fault(node: string, what: string, error: unknown): void;
+  nextWorker(): number;
+}
+
+interface Running {
+  readonly backend: Backend;
+  readonly db: Database;
+  readonly engines: readonly Engine[];
+  readonly service: SaleService;
+  readonly orders: OrderService;
+}
+
+const SILENT = { error() {}, warn() {}, info() {} } as unknown as Log;
+
+export class SimNode {
+  readonly name: string;
+  machine: Machine;
+  readonly #world: World;
+  readonly #options: NodeOptions;
+  readonly #watch: NodeWatch;
+  #running: Running | undefined;
+
+  constructor(name: string, world: World, options: NodeOptions, watch: NodeWatch) {
+    this.name = name;
+    this.machine = new Machine(name);
+    this.machine.isAlive = false;
+    this.#world = world;
+    this.#options = options;
+    this.#watch = watch;
+  }
+
+  get isAlive(): boolean {
+    return this.machine.isAlive;
+  }
+
+  /** `undefined` while it starts, or is dead. */
+  get running(): Running | undefined {
+    return this.isAlive ? this.#running : undefined;
+  }
+
+  /** One that can't start ends, and is started again by whoever looks after it. */
+  start(): void {
+    const machine = new Machine(this.name);
+    machine.skewMs = this.machine.skewMs;
+    this.machine = machine;
+    this.#running = undefined;
+    time.after(
+      0,
+      () =>
+        void this.#start().then(
+          (running) => {
+            if (this.machine === machine) this.#running = running;
+          },
+          (error) => {
+            if (!isOfTheStores(error)) this.#watch.fault(this.name, 'could not start', error);
+            this.crash();
+            time.after(RESTART_MS, () => this.isAlive || this.start(), WORLD);
+          },
+        ),
+      machine,
+    );
+  }
+
+  crash(): void {
+    this.machine.isAlive = false;
+    this.#running = undefined;
+    network.breakAll(this.machine);
+  }
+
+  /** @param done told when there is an outcome; never if the node dies before */
+  buy(purchase: Purchase, worker: number, done: (outcome: Outcome) => void): void {
+    const engines = this.running?.engines ?? [];
+    engines[worker % engines.length]?.buy(purchase, done);
+  }
+
+  async #start(): Promise<Running> {
+    const { requestDeadlineMs, batchRows, rebalanceEveryMs, workers } = this.#options;
+    const db = openDatabase({ url: DATABASE_URL, maxConnections: CONNECTIONS });
+    const locks = new PostgresLocks(DATABASE_URL);
+    const backend = await this.#openBackend();
+    const events = this.#watch.sync(this.name);
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs });
+    await sync.start();
+    await sync.ready;
+    new Expiry({ db, backend, events: { expired() {}, failed() {} } }).start();
+    const board = new Board(BOARD_SALES);
+    const directory = new SaleDirectory(backend, board, async (id) => (await readSale(db, id)) !== undefined);
+    await directory.start();
+    const engines: Engine[] = [];
+    for (let i = 0; i < workers; i++) {
+      const worker = this.#watch.nextWorker();
+      const ids = new OrderIds({ key: KEY, worker });
+      engines.push(
+        await Engine.start({
+          backend: await this.#openBackend(),
+          directory,
+          board,
+          worker,
+          nextOrderId: () => ids.next(),
+          requestDeadlineMs,
+          laneCapacity: 1_000,
+          onFault: (error) => this.#watch.fault(this.name, 'a batch has failed', error),
+          onOutlived: lostOrderNames(db, SILENT),
+        }),
+      );
+    }
+    const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
+    const service = new SaleService(db, backend, locks);
+    return { backend, db, engines, service, orders: new OrderService({ db, backend, buy }) };
+  }
+
+  async #openBackend(): Promise<Backend> {
+    const { takeTimeoutMs, maxLogOrders } = this.#options;
+    const options = { keyPrefix: KEY_PREFIX, takeTimeoutMs, maxLogOrders };
+    return (await openRedis({ urls: this.#world.redisUrls, ...options })).backend;
+  }
+}
+
+/** Connections that fail are what the weather is for; all else is a fault of the product. */
+export function isOfTheStores(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const named = ['TypeError', 'RangeError', 'ReferenceError', 'AssertionError'].includes(error.name);
+  return !named || error.name === 'AggregateError';
+}

@@ -1,0 +1,35 @@
+import { World, runToEnd } from './world.ts';
+import { install, time, WORLD, realMs } from './virtual-time.ts';
+import { installNetwork } from './network.ts';
+const world = await World.open();
+install(); installNetwork();
+const { SimNode, DATABASE_URL } = await import('./sim-node.ts');
+const { openDatabase } = await import('../../src/sync/database.ts');
+const { migrate } = await import('../../src/sync/migrate.ts');
+process.on('unhandledRejection', (e) => { console.log('UNHANDLED', e); });
+time.begin(1);
+let t = (process.cpuUsage().user+process.cpuUsage().system)/1000;
+console.log(await runToEnd(async () => { const db = openDatabase({url: DATABASE_URL, maxConnections: 2}); const r = await migrate(db); await db.destroy(); return r; }));
+console.log('migrate', realMs() - t);
+for (const servers of [1, 3]) for (let k=0;k<5;k++) {
+  time.begin(5); t = (process.cpuUsage().user+process.cpuUsage().system)/1000; world.begin(servers); console.log('truncate', (process.cpuUsage().user+process.cpuUsage().system)/1000-t);
+  t = (process.cpuUsage().user+process.cpuUsage().system)/1000;
+  const events = new Proxy({}, {get: (_, name) => (info: any) => { if (name!=='backlog') console.log(name, JSON.stringify(info, (k,v)=> v instanceof Error ? v.stack : v).slice(0,400)); }}) as any;
+  let w = 0;
+  const node = new SimNode('a', world, {workers: 1, requestDeadlineMs: 1500, takeTimeoutMs: 400, maxLogOrders: 1000, batchRows: 100, rebalanceEveryMs: 0}, {sync: () => events, fault: (...a) => console.log(a), nextWorker: () => ++w});
+  node.start();
+  while (!node.running) if (!(await time.step(1e5))) break;
+  console.log('up at', time.now, (process.cpuUsage().user+process.cpuUsage().system)/1000-t);
+  const s = await runToEnd(() => node.running!.service.create({id: 's', stock: 10, segments: 4}), node.machine);
+  console.log(time.now, JSON.stringify(s));
+  const outs: any[] = [];
+  for (let i=0;i<12;i++) time.after(0, () => node.buy({saleId:'s', buyerId: 'b'+i, quantity:1, key:'', awaitCommit: true}, 0, (o) => outs.push(o)), node.machine);
+  while (outs.length<12) await time.step(1e5);
+  console.log(time.now, JSON.stringify(outs).slice(0,900), (process.cpuUsage().user+process.cpuUsage().system)/1000-t);
+  const v = await runToEnd(() => node.running!.service.verify('s'), node.machine);
+  console.log(JSON.stringify(v).slice(0,600));
+  const until = time.now + 5000; let n=0; t = (process.cpuUsage().user+process.cpuUsage().system)/1000;
+  while (await time.step(until)) n++;
+  console.log('5 s idle', n, (process.cpuUsage().user+process.cpuUsage().system)/1000-t);
+}
+process.exit(0);

@@ -1,0 +1,136 @@
+/** The weather of a run: who dies when, what is lost, which connections hang, whose clock jumps; and the calm after it. */
+import type { Auditor } from './auditor.ts';
+import { type Link, network } from './network.ts';
+import type { Scenario } from './scenario.ts';
+import type { SimNode } from './sim-node.ts';
+import { type Machine, time, WORLD } from './virtual-time.ts';
+import type { World } from './world.ts';
+
+const SYNC_EVERY_MS = 150;
+const DOWN_MS = 500;
+const HANG_MS = 700;
+const JUMP_MS = 3_000;
+
+export class Storm {
+  readonly #scenario: Scenario;
+  readonly #world: World;
+  readonly #nodes: readonly SimNode[];
+  readonly #auditor: Auditor;
+  readonly #hanging = new Set<Link>();
+  #isOver = false;
+
+  constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor) {
+    this.#scenario = scenario;
+    this.#world = world;
+    this.#nodes = nodes;
+    this.#auditor = auditor;
+  }
+
+  begin(): void {
+    const { weather } = this.#scenario;
+    Object.assign(network.faults, { cut: weather.cut, slow: weather.slow, slowMs: weather.slowMs });
+    this.#sync();
+    this.#sometime(weather.nodeDeaths, () => this.#killNode());
+    this.#sometime(weather.redisDeaths, () => this.#killRedis());
+    this.#sometime(weather.isEmptied ? 1 : 0, () => this.#empty());
+    this.#sometime(weather.postgresDeaths, () => this.#killPostgres());
+    this.#sometime(weather.hangs, () => this.#hang());
+    this.#sometime(weather.jumps, () => this.#jump());
+  }
+
+  /** Nothing fails any more, and all who are dead come back. */
+  end(): void {
+    this.#isOver = true;
+    Object.assign(network.faults, { cut: 0, slow: 0, slowMs: 0 });
+    for (const link of this.#hanging) link.break('read ECONNRESET');
+    const { redis, postgres } = this.#world;
+    for (const server of redis) if (!server.machine.isAlive) server.start();
+    if (!postgres.machine.isAlive) postgres.start();
+    for (const node of this.#nodes) if (!node.isAlive) node.start();
+  }
+
+  #sometime(times: number, happens: () => void): void {
+    for (let i = 0; i < times; i++) {
+      const at = time.random.unit() * this.#scenario.lastsMs;
+      time.after(at, () => this.#isOver || happens(), WORLD);
+    }
+  }
+
+  /** What Redis has by now is on its disk; by the seed, that happens at different times on different servers. */
+  #sync(): void {
+    for (const server of this.#world.redis) {
+      server.sync();
+      const again = () => {
+        server.sync();
+        time.after(time.random.unit() * SYNC_EVERY_MS * 2, again, WORLD);
+      };
+      time.after(time.random.unit() * SYNC_EVERY_MS, again, WORLD);
+    }
+  }
+
+  #note(what: string): void {
+    this.#auditor.trace(`* ${what}`);
+  }
+
+  #killNode(): void {
+    const node = time.random.pick(this.#nodes);
+    if (!node.isAlive) return;
+    this.#note(`${node.name} dies`);
+    this.#auditor.nodesDied++;
+    node.crash();
+    this.#later(() => node.isAlive || node.start());
+  }
+
+  #killRedis(): void {
+    const server = time.random.pick(this.#world.redis);
+    if (!server.machine.isAlive) return;
+    const hasLost = server.die({ losing: this.#scenario.weather.isLossy });
+    this.#note(`${server.machine.name} dies${hasLost ? ', and loses what was not synced' : ''}`);
+    if (hasLost) this.#auditor.lost();
+    this.#later(() => server.machine.isAlive || server.start());
+  }
+
+  #empty(): void {
+    const server = time.random.pick(this.#world.redis);
+    this.#note(`${server.machine.name} is emptied`);
+    server.empty();
+    this.#auditor.lost();
+  }
+
+  #killPostgres(): void {
+    const { postgres } = this.#world;
+    if (!postgres.machine.isAlive) return;
+    this.#note('postgres dies');
+    postgres.die();
+    this.#later(() => postgres.machine.isAlive || postgres.start());
+  }
+
+  #hang(): void {
+    const links = [...network.links];
+    if (links.length === 0) return;
+    const node = time.random.pick(links).client;
+    const ofNode = links.filter(({ client }) => client === node);
+    const hanging = time.random.chance(0.5) ? ofNode : [time.random.pick(ofNode)];
+    this.#note(`${hanging.length} connections of ${node.name} hang`);
+    for (const link of hanging) {
+      link.hang(time.random.unit() * HANG_MS);
+      this.#hanging.add(link);
+    }
+  }
+
+  #jump(): void {
+    const machines: Machine[] = [
+      ...this.#nodes.map(({ machine }) => machine),
+      ...this.#world.redis.map(({ machine }) => machine),
+      this.#world.postgres.machine,
+    ];
+    const machine = time.random.pick(machines);
+    const by = (time.random.unit() * 2 - 1) * JUMP_MS;
+    this.#note(`the clock of ${machine.name} jumps by ${by.toFixed(0)} ms`);
+    machine.skewMs += by;
+  }
+
+  #later(happens: () => void): void {
+    time.after(10 + time.random.unit() * DOWN_MS, happens, WORLD);
+  }
+}
