@@ -13,28 +13,22 @@ export interface Truth {
   readonly segments: number;
   readonly state: string;
   readonly limit: number;
-  readonly orders: readonly { id: string; buyer: string; units: number; status: string; key: string | null }[];
+  readonly orders: readonly {
+    id: string;
+    buyer: string;
+    units: number;
+    status: string;
+    key: string | null;
+  }[];
   readonly cursors: readonly { segment: number; generation: number; units: number; position: number }[];
   readonly pendingReturns: number;
   readonly openMovements: number;
   readonly lostOrders: number;
 }
 
-const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock, 'generation', generation,
-  'segments', segments, 'state', state, 'limit', per_buyer_limit,
-  'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements),
-  'orders', (SELECT coalesce(json_agg(json_build_object('id', order_id::text, 'buyer', buyer_id, 'units', quantity,
-     'status', status, 'key', idempotency_key) ORDER BY order_id), '[]') FROM orders),
-  'cursors', (SELECT coalesce(json_agg(json_build_object('segment', segment, 'generation', generation, 'units', units,
-     'position', position) ORDER BY segment), '[]') FROM segment_cursors),
-  'pendingReturns', (SELECT count(*) FROM stock_returns WHERE applied_at IS NULL),
-  'openMovements', (SELECT count(*) FROM stock_movements WHERE applied_at IS NULL),
-  'lostOrders', (SELECT coalesce(sum(orders), 0) FROM sale_losses) + (SELECT count(*) FROM lost_orders))
-  FROM sales`;
-
 /** `undefined`: there is no sale yet. Not while a transaction is open. */
 export function readTruth(world: World): Truth | undefined {
-  return world.sql<Truth>(TRUTH);
+  return world.sql<Truth>('EXECUTE truth');
 }
 
 export interface SegmentBooks {

@@ -26,6 +26,8 @@ export interface Request {
 
 export class Crowd {
   readonly requests: Request[] = [];
+  /** By buyer: attempts of which it is not known whether anything was taken. */
+  readonly openAttempts = new Map<string, number>();
   readonly #scenario: Scenario;
   readonly #nodes: readonly SimNode[];
   readonly #auditor: Auditor;
@@ -114,12 +116,16 @@ export class Crowd {
   /** What a client does with his answer. */
   #goOn(request: Request): void {
     const { purchase, outcome, code } = request;
+    if (OPEN.has(code!)) {
+      const { buyerId } = purchase;
+      this.openAttempts.set(buyerId, (this.openAttempts.get(buyerId) ?? 0) + 1);
+    }
     const isOpen = OPEN.has(code!) && purchase.key !== '';
     if ((isOpen || TRY_AGAIN.has(code!)) && request.attempts < MAX_ATTEMPTS) {
       const node = this.#anyNode();
       if (node) this.#attempt(request, node);
       else time.after(RETRY_MS, () => this.#goOn(request), WORLD);
-    } else if (outcome?.code === 'committed') this.#changeOrder(outcome.orderId);
+    } else if (code === 'committed' && outcome?.code === code) this.#changeOrder(outcome.orderId);
   }
 
   #changeOrder(orderId: string): void {
@@ -149,7 +155,11 @@ export class Crowd {
     const pick = random.whole(0, 8);
     if (pick === 0) {
       this.change(node, { action: 'pause' });
-      time.after(random.unit() * 400, () => this.change(this.#anyNode() ?? node, { action: 'resume' }), WORLD);
+      time.after(
+        random.unit() * 400,
+        () => this.change(this.#anyNode() ?? node, { action: 'resume' }),
+        WORLD,
+      );
     } else if (pick <= 2) this.change(node, { action: 'top-up', units: random.whole(1, 6) });
     else if (pick <= 4) this.change(node, { action: 'withdraw', units: random.whole(1, 4) });
     else if (pick <= 6) this.change(node, { action: 'resize', segments: random.whole(1, 5) });

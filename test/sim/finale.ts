@@ -37,6 +37,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
   await sellOut(parts);
   await settle(parts, 'the last orders are in Postgres');
   checkPromises(parts);
+  checkHidden(parts);
   await verify(parts);
 }
 
@@ -47,7 +48,8 @@ async function settle(
 ): Promise<void> {
   const why = () => unsettled(world, nodes, auditor) ?? (also() ? undefined : what);
   for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
-    if (time.now > end) auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
+    if (time.now > end)
+      auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
     await pass(LOOK_EVERY_MS);
   }
 }
@@ -89,16 +91,14 @@ async function settleDoubts(parts: FinaleParts): Promise<void> {
   );
   for (const { purchase } of open) {
     const again = await insist(parts, purchase);
-    if (again === 'unknown') auditor.fail(`P6: ${purchase.buyerId} asked again with his key, and is told unknown`);
+    if (again === 'unknown')
+      auditor.fail(`P6: ${purchase.buyerId} asked again with his key, and is told unknown`);
   }
   await pass(LOOK_EVERY_MS);
 }
 
 /** Until he is told something that is final. */
-async function insist(
-  { crowd, auditor, pass }: FinaleParts,
-  purchase: Purchase,
-): Promise<string> {
+async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
   for (const end = time.now + ASK_AGAIN_MS; ; ) {
     const asked = onceOnly({ ...purchase, awaitCommit: true });
     time.after(0, () => crowd.ask(asked), WORLD);
@@ -145,12 +145,30 @@ function checkPromises({ auditor }: FinaleParts): void {
     if (code === 'committed' && (!order || order.status === 'rejected'))
       auditor.fail(`P4: order ${orderId} of ${buyerId} was told 201, and is ${order?.status ?? 'gone'}`);
     if (order && order.status !== 'rejected') continue;
-    if (!everLost) auditor.fail(`P5: order ${orderId} of ${buyerId} was told 202, and is ${order?.status ?? 'gone'}`);
+    if (!everLost)
+      auditor.fail(`P5: order ${orderId} of ${buyerId} was told 202, and is ${order?.status ?? 'gone'}`);
     if (!order) missing++;
   }
   // Who knew of them may have died with them: a known gap.
   if (missing > 0 && truth!.lostOrders === 0 && nodesDied === 0)
     auditor.fail(`P5: ${missing} accepted orders are lost, and nobody says so`);
+}
+
+/**
+ * P6: who was told that nothing was taken has taken nothing. An order that nobody was told of belongs to an attempt whose
+ * end is not known, one each at most.
+ */
+function checkHidden({ auditor, crowd }: FinaleParts): void {
+  const named = new Set(auditor.promises.map(({ orderId }) => orderId));
+  const hidden = auditor.truth!.orders.filter(({ id, key }) => !named.has(id) && !key?.startsWith('retake:'));
+  for (const buyer of new Set(hidden.map((order) => order.buyer))) {
+    const orders = hidden.filter((order) => order.buyer === buyer);
+    const open = crowd.openAttempts.get(buyer) ?? 0;
+    if (orders.length > open)
+      auditor.fail(
+        `P6: ${buyer} has ${orders.length} orders that he was not told of, and ${open} attempts whose end he does not know`,
+      );
+  }
 }
 
 /** P7 */

@@ -7,6 +7,10 @@ import net from 'node:net';
 import { Duplex } from 'node:stream';
 import { type Machine, time, WORLD } from './virtual-time.ts';
 
+function fault(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
 /** One end of a connection, at a server. */
 export interface Session {
   /** What the client has sent. */
@@ -104,7 +108,7 @@ export class Link {
     time.at(Math.max(this.#toServerAt, time.now + this.#latency()), () => session?.closed(), this.server);
     time.after(
       this.#latency(),
-      () => this.#socket.broken(error && Object.assign(new Error(error), { code: 'ECONNRESET' })),
+      () => this.#socket.broken(error === undefined ? undefined : fault(error, 'ECONNRESET')),
       this.client,
     );
   }
@@ -149,7 +153,7 @@ export class Network {
   connect(socket: SimSocket, port: number): Link | undefined {
     const listener = this.#listeners.get(port);
     if (!listener?.machine.isAlive) {
-      const refused = Object.assign(new Error(`connect ECONNREFUSED :${port}`), { code: 'ECONNREFUSED' });
+      const refused = fault(`connect ECONNREFUSED :${port}`, 'ECONNREFUSED');
       time.after(LEAST_MS, () => socket.broken(refused));
       return undefined;
     }

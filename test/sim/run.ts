@@ -117,6 +117,9 @@ export function watchUnhandled(): void {
     if (time.here === WORLD) throw error;
     unhandled(error);
   };
+  // Those of a copy that ran before look at its time.
+  process.removeAllListeners('unhandledRejection');
+  process.removeAllListeners('uncaughtException');
   time.failed = told;
   process.on('unhandledRejection', told);
   process.on('uncaughtException', told);

@@ -39,7 +39,7 @@ export function scenarioOf(random: Random): Scenario {
   const isLossy = chance(0.35);
   const rarely = (most: number) => (chance(0.5) ? whole(1, most) : 0);
   return {
-    redisServers: chance(0.35) ? CLUSTER : 1,
+    redisServers: chance(0.3) ? CLUSTER : 1,
     nodes: whole(1, 2),
     node: {
       workers: whole(1, 2),
@@ -54,8 +54,8 @@ export function scenarioOf(random: Random): Scenario {
     limit: pick([1, 1, 2, 3]),
     payWithinSeconds: chance(0.35) ? 1 : undefined,
     buyers: whole(4, 12),
-    requests: whole(10, 40),
-    lastsMs: pick([600, 1_500, 2_500]),
+    requests: whole(8, 32),
+    lastsMs: pick([400, 1_000, 2_000]),
     weather: {
       cut: chance(0.6) ? pick([0.003, 0.01, 0.03]) : 0,
       slow: chance(0.6) ? pick([0.01, 0.05]) : 0,

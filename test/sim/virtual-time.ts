@@ -34,14 +34,15 @@ interface Event {
 const EPOCH_MS = Date.UTC(2026, 5, 1);
 /** Timers fire up to this much late, as on a busy machine. */
 const TIMER_LATE_MS = 1;
-const real = {
-  setImmediate: globalThis.setImmediate,
-  Date: globalThis.Date,
-  now: performance.now.bind(performance),
-};
-
-/** Milliseconds of the real clock: what a run has cost. */
-export const realMs = real.now;
+/** What another copy of this module has replaced already (session.ts) is not the real thing any more. */
+const REAL = Symbol.for('stockade.sim.real');
+const globals = globalThis as unknown as Record<symbol, Real>;
+interface Real {
+  readonly setImmediate: typeof setImmediate;
+  readonly Date: DateConstructor;
+}
+globals[REAL] ??= { setImmediate: globalThis.setImmediate, Date: globalThis.Date };
+const real = globals[REAL];
 
 export const WORLD = new Machine('world');
 
@@ -239,7 +240,10 @@ export function install(): void {
     setInterval: timer(true),
     setImmediate: (run: Callback, ...args: unknown[]) => {
       const event = time.after(time.random.unit() * 0.01, () => run(...args));
-      return { ...NO_TIMER, close: () => void (event.cancelled = true) };
+      const close = () => {
+        event.cancelled = true;
+      };
+      return { ...NO_TIMER, close };
     },
     clearTimeout: clear,
     clearInterval: clear,

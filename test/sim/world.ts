@@ -1,5 +1,5 @@
 /** The machines of one run: stores, nodes, and what is between them. One Postgres per process; its rows last for a run. */
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { network } from './network.ts';
 import { PostgresServer, query } from './postgres/pg-server.ts';
 import { firstValue } from './postgres/reply.ts';
@@ -13,19 +13,33 @@ const TABLES = [
   ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders'],
 ];
 
+/** See `Truth` in books.ts. */
+const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock, 'generation', generation,
+  'segments', segments, 'state', state, 'limit', per_buyer_limit,
+  'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements),
+  'orders', (SELECT coalesce(json_agg(json_build_object('id', order_id::text, 'buyer', buyer_id, 'units', quantity,
+     'status', status, 'key', idempotency_key) ORDER BY order_id), '[]') FROM orders),
+  'cursors', (SELECT coalesce(json_agg(json_build_object('segment', segment, 'generation', generation, 'units', units,
+     'position', position) ORDER BY segment), '[]') FROM segment_cursors),
+  'pendingReturns', (SELECT count(*) FROM stock_returns WHERE applied_at IS NULL),
+  'openMovements', (SELECT count(*) FROM stock_movements WHERE applied_at IS NULL),
+  'lostOrders', (SELECT coalesce(sum(orders), 0) FROM sale_losses) + (SELECT count(*) FROM lost_orders))
+  FROM sales`;
+
 export class World {
   readonly db: PGlite;
   postgres: PostgresServer;
   redis: RedisServer[] = [];
 
-  private constructor(db: PGlite) {
+  constructor(db: PGlite) {
     this.db = db;
     this.postgres = new PostgresServer(db, network, POSTGRES_PORT);
   }
 
-  /** Before the virtual time is installed: PGlite starts in real time. */
-  static async open(): Promise<World> {
-    return new World(await PGlite.create({}));
+  /** What the auditor asks after each event, planned once. */
+  prepare(): void {
+    this.sql('DEALLOCATE ALL');
+    this.sql(`PREPARE truth AS ${TRUTH}`);
   }
 
   /** Empty stores, and nobody who uses them. */

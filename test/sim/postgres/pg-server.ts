@@ -127,7 +127,7 @@ export function query(sql: string): Buffer {
 class PgSession implements Session {
   readonly #server: PostgresServer;
   readonly #link: Link;
-  #rest = Buffer.alloc(0);
+  #rest: Buffer = Buffer.alloc(0);
   #begun = false;
   #requests: Buffer[] = [];
   #parts: Buffer[] = [];
@@ -157,7 +157,10 @@ class PgSession implements Session {
   /** Messages up to a Sync are one request. */
   #take(message: Buffer): void {
     const kind = String.fromCharCode(message[0]!);
-    if (kind === 'X') return this.closed();
+    if (kind === 'X') {
+      this.closed();
+      return;
+    }
     this.#parts.push(message);
     if (kind === 'S' || kind === 'Q') this.#requests.push(Buffer.concat(this.#parts.splice(0)));
   }

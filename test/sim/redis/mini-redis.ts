@@ -125,7 +125,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   XADD: (r, [key, id, ...fields]) => {
     const stream = r.of(key!, 'stream');
     if (compare(idOf(id!, 0), idOf(stream?.last ?? '0-0', 0)) <= 0)
-      throw new ReplyFault('ERR The ID specified in XADD is equal or smaller than the target stream top item');
+      throw new ReplyFault(
+        'ERR The ID specified in XADD is equal or smaller than the target stream top item',
+      );
     const entries = [...(stream?.entries ?? []), [id!, fields] as StreamEntry];
     r.data.set(key!, { type: 'stream', entries, last: id! });
     return id!;

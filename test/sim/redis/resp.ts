@@ -3,7 +3,7 @@ import type { Reply } from './mini-redis.ts';
 
 /** Cuts what comes in into commands. */
 export class CommandReader {
-  #rest = Buffer.alloc(0);
+  #rest: Buffer = Buffer.alloc(0);
 
   read(data: Buffer): string[][] {
     this.#rest = this.#rest.length === 0 ? data : Buffer.concat([this.#rest, data]);

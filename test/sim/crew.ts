@@ -1,0 +1,58 @@
+/** Child processes that run seeds side by side. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { SeedReport } from './run.ts';
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+export interface Task {
+  /** See `Workshop.seedsOf`. */
+  readonly root: string;
+  readonly seed: number;
+}
+
+/** A child that runs one seed at a time. */
+export class Runner {
+  readonly #child: ChildProcess;
+  #complaint = '';
+  #waiting: { resolve(report: SeedReport): void; reject(error: Error): void } | undefined;
+
+  constructor() {
+    this.#child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), ['--child'], {
+      execArgv: ['--import', 'tsx'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    });
+    this.#child.stderr!.on('data', (data) => {
+      this.#complaint = `${this.#complaint}${data}`.slice(-4_000);
+    });
+    this.#child.on('message', (report: SeedReport) => this.#waiting?.resolve(report));
+    this.#child.on('exit', (code) =>
+      this.#waiting?.reject(
+        new Error(`a process of the simulation ended with code ${code}: ${this.#complaint}`),
+      ),
+    );
+  }
+
+  /** @throws if the child dies */
+  run(task: Task): Promise<SeedReport> {
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#child.send(task);
+    });
+  }
+
+  end(): void {
+    this.#waiting = undefined;
+    this.#child.kill();
+  }
+}
+
+/** Each of so many children works until there is nothing left to do. */
+export async function withRunners(count: number, work: (runner: Runner) => Promise<void>): Promise<void> {
+  const runners = Array.from({ length: count }, () => new Runner());
+  try {
+    await Promise.all(runners.map(work));
+  } finally {
+    for (const runner of runners) runner.end();
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * The simulation: a whole installation in one process, on a virtual clock, with seeded randomness, in any weather.
+ *
+ *   npm run sim -- --seeds 1000              many seeds, in two processes; exit code 1 if a promise is broken
+ *   npm run sim -- --seed 42 --trace         one seed, step by step
+ *   npm run sim -- --mutations               plants bugs in copies of the source, and looks for each
+ *
+ * Real are the product's own engine, lanes, board, directory, sync, expiry, services, SQL and Lua, and the clients of
+ * both stores (ioredis, pg, knex): all that is above the sockets. Simulated are the clocks and timers (virtual-time.ts),
+ * the network (network.ts), the servers behind it, and when who dies. Redis is a few commands on plain values, in
+ * which the product's scripts are run by a Lua machine (redis/). Postgres is PGlite behind simulated sessions, which executes
+ * transactions one after another (postgres/).
+ *
+ *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts), weather (storm.ts)
+ *        -> after each event the auditor looks at both stores (auditor.ts) -> calm -> the finale (finale.ts)
+ *
+ * A seed gives the same events in the same order, always: nothing here may depend on the real clock or on chance. What the
+ * simulation can't find is in ARCHITECTURE.md.
+ */
+import { parseArgs } from 'node:util';
+import { ROOT, type Task, withRunners } from './crew.ts';
+import { MUTATIONS } from './mutations.ts';
+import { plantAll } from './planting.ts';
+import type { SeedReport } from './run.ts';
+import { Workshop } from './seeds.ts';
+
+const HELP = `npm run sim -- [options]
+  --seeds <n>      how many seeds to run (default 100)
+  --first <n>      the first of them (default 1)
+  --processes <n>  side by side (default 2)
+  --seed <n>       this seed alone; with --trace, step by step
+  --mutations      plant bugs in copies of the source, and look for each among the seeds
+  --only <text>    only mutations whose names hold this text
+  --json           one object on stdout: seeds, violations, mutationsPlanted, mutationsFound, failures, hashes`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    first: { type: 'string', default: '1' },
+    processes: { type: 'string', default: '2' },
+    seed: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    mutations: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    json: { type: 'boolean', default: false },
+    child: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+function whole(name: 'seeds' | 'first' | 'processes' | 'seed', text: string | undefined): number {
+  if (/^\d{1,9}$/.test(text ?? '')) return Number(text);
+  console.error(`--${name} must be a whole number, not ${JSON.stringify(text)}\n\n${HELP}`);
+  process.exit(2);
+}
+
+/** To be shared: a loop that has ended does not end it for the others. */
+function range(first: number, count: number): Iterable<number> {
+  let seed = first;
+  const next = () => (seed < first + count ? { value: seed++, done: false } : { value: seed, done: true });
+  return { [Symbol.iterator]: () => ({ next }) };
+}
+
+/** Seeds for whoever has forked this. */
+async function serveSeeds(): Promise<void> {
+  const workshop = Workshop.open();
+  process.on('message', async ({ root, seed }: Task) => {
+    const seeds = await (await workshop).seedsOf(root);
+    process.send!(await seeds.run(seed));
+  });
+}
+
+async function runOne(seed: number): Promise<boolean> {
+  const seeds = await (await Workshop.open()).seedsOf(ROOT);
+  const report = await seeds.run(seed, values.trace ? (line) => console.log(line) : undefined);
+  if (values.json) console.log(JSON.stringify({ seeds: 1, violations: report.violation ? 1 : 0, ...report }));
+  else if (report.violation) console.log(told(report));
+  else console.log(`seed ${seed}: all promises held, ${report.events} events, trace ${report.hash}`);
+  return report.violation === undefined;
+}
+
+function told({ seed, violation }: SeedReport): string {
+  return `seed ${seed}: ${violation}\n  npm run sim -- --seed ${seed} --trace`;
+}
+
+async function runMany(first: number, count: number, processes: number): Promise<boolean> {
+  const began = performance.now();
+  const failures: { seed: number; violation: string; replay: string }[] = [];
+  const hashes: Record<number, string> = {};
+  let done = 0;
+  const note = (report: SeedReport) => {
+    const { seed, violation, hash } = report;
+    done++;
+    hashes[seed] = hash;
+    if (violation !== undefined) {
+      failures.push({ seed, violation, replay: `npm run sim -- --seed ${seed} --trace` });
+      if (!values.json) console.log(told(report));
+    }
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r${done} of ${count} seeds, ${failures.length} violations `);
+  };
+  const queue = range(first, count);
+  await withRunners(processes, async (runner) => {
+    for (const seed of queue) note(await runner.run({ root: ROOT, seed }));
+  });
+  const seconds = (performance.now() - began) / 1e3;
+  if (process.stderr.isTTY) process.stderr.write('\n');
+  const summary = { seeds: done, violations: failures.length, mutationsPlanted: 0, mutationsFound: 0 };
+  if (values.json) console.log(JSON.stringify({ ...summary, seconds, failures, hashes }));
+  else console.log(`${done} seeds in ${seconds.toFixed(1)} s: ${failures.length} violations`);
+  return failures.length === 0 && done === count;
+}
+
+async function runMutations(first: number, count: number, processes: number): Promise<boolean> {
+  const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
+  const found = await plantAll({ mutations: chosen, first, count, processes }, (mutation, end) => {
+    if (values.json) return;
+    const where = end ? `seed ${end.seed}, number ${end.tried}: ${end.violation.slice(0, 120)}` : 'NOT FOUND';
+    console.log(`${mutation.name}: ${where}`);
+  });
+  const notFound = chosen.filter(({ name }) => !found.has(name)).map(({ name }) => name);
+  const summary = {
+    seeds: count,
+    violations: 0,
+    mutationsPlanted: chosen.length,
+    mutationsFound: found.size,
+  };
+  if (values.json) console.log(JSON.stringify({ ...summary, found: Object.fromEntries(found), notFound }));
+  else console.log(`${found.size} of ${chosen.length} planted bugs were found`);
+  return notFound.length === 0;
+}
+
+async function main(): Promise<boolean> {
+  if (values.help) {
+    console.log(HELP);
+    return true;
+  }
+  if (values.seed !== undefined) return runOne(whole('seed', values.seed));
+  const first = whole('first', values.first);
+  const processes = Math.max(1, whole('processes', values.processes));
+  if (values.mutations) return runMutations(first, whole('seeds', values.seeds ?? '1000'), processes);
+  return runMany(first, whole('seeds', values.seeds ?? '100'), processes);
+}
+
+if (values.child) await serveSeeds();
+else process.exit((await main()) ? 0 : 1);

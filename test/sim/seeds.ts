@@ -1,0 +1,28 @@
+/** What runs seeds in this process, for whatever source. */
+import { pathToFileURL } from 'node:url';
+import { PGlite } from '@electric-sql/pglite';
+import type { Seeds } from './session.ts';
+
+export class Workshop {
+  readonly #db: PGlite;
+  #root = '';
+  #seeds: Seeds | undefined;
+
+  private constructor(db: PGlite) {
+    this.#db = db;
+  }
+
+  /** PGlite starts in real time, and once: it is what takes longest. */
+  static async open(): Promise<Workshop> {
+    return new Workshop(await PGlite.create({}));
+  }
+
+  /** @param root of the repository, or of a copy, with a slash at its end */
+  async seedsOf(root: string): Promise<Seeds> {
+    if (this.#seeds && this.#root === root) return this.#seeds;
+    const session = await import(pathToFileURL(`${root}test/sim/session.ts`).href);
+    this.#root = root;
+    this.#seeds = (await session.openSeeds(this.#db)) as Seeds;
+    return this.#seeds;
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Seeds on the source beside this file: the repository's own, or a copy in which a bug is planted. What was loaded before is
+ * left behind; Postgres is built anew by this source's migrations.
+ */
+import type { PGlite } from '@electric-sql/pglite';
+import { installNetwork } from './network.ts';
+import type { SeedReport } from './run.ts';
+import { install, time } from './virtual-time.ts';
+import { runToEnd, World } from './world.ts';
+
+export interface Seeds {
+  run(seed: number, trace?: (line: string) => void): Promise<SeedReport>;
+}
+
+/** From here on the process has virtual time only. */
+export async function openSeeds(db: PGlite): Promise<Seeds> {
+  install();
+  installNetwork();
+  // Not before: some modules read a clock when they are loaded.
+  const { runSeed, watchUnhandled } = await import('./run.ts');
+  const { DATABASE_URL } = await import('./sim-node.ts');
+  const { openDatabase } = await import('../../src/sync/database.ts');
+  const { migrate } = await import('../../src/sync/migrate.ts');
+  watchUnhandled();
+  time.begin(0);
+  const world = new World(db);
+  world.sql('DROP SCHEMA public CASCADE');
+  world.sql('CREATE SCHEMA public');
+  await runToEnd(async () => {
+    const database = openDatabase({ url: DATABASE_URL, maxConnections: 1 });
+    await migrate(database);
+    await database.destroy();
+  });
+  world.prepare();
+  return { run: (seed, trace) => runSeed(world, seed, trace) };
+}
