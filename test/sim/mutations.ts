@@ -232,4 +232,23 @@ export const MUTATIONS: readonly Mutation[] = [
     [],
     edit('engine/parking.ts', 'this.#leave(this.#waiting.drain());', 'this.#waiting.drain();'),
   ),
+  // Two that the simulation has found in the program itself.
+  mutation(
+    'sync: a rebuild under way is taken for a loss',
+    [],
+    edit(
+      'sync/held-sales.ts',
+      'return pulse !== undefined && pulse.generation < generation;',
+      'return pulse === null;',
+    ),
+  ),
+  mutation(
+    'cluster: who waited for the first connection is not told of the second',
+    [],
+    edit(
+      'engine/redis/clients.ts',
+      '(client instanceof Redis ? client.connect() : connectCluster(client))',
+      'client.connect()',
+    ),
+  ),
 ];
