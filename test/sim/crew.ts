@@ -26,6 +26,7 @@ export class Runner {
       this.#complaint = `${this.#complaint}${data}`.slice(-4_000);
     });
     this.#child.on('message', (report: SeedReport) => this.#waiting?.resolve(report));
+    this.#child.on('error', (error) => this.#waiting?.reject(error));
     this.#child.on('exit', (code) =>
       this.#waiting?.reject(
         new Error(`a process of the simulation ended with code ${code}: ${this.#complaint}`),

@@ -26,10 +26,11 @@ export interface FinaleParts {
 }
 
 export async function finale(parts: FinaleParts): Promise<void> {
-  const { auditor, crowd } = parts;
+  const { auditor } = parts;
   await settle(parts, 'the sale settles');
   if (auditor.truth!.state === 'paused') {
-    crowd.change(parts.nodes[0]!, { action: 'resume' });
+    const by = { actor: 'sim', reason: '' };
+    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'resume' }, by));
     await settle(parts, 'the sale is resumed', () => auditor.truth!.state === 'open');
   }
   await mendKnownGaps(parts);

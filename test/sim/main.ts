@@ -17,7 +17,7 @@
  * A seed gives the same events in the same order, always: nothing here may depend on the real clock or on chance. What the
  * simulation can't find is in ARCHITECTURE.md.
  */
-import { parseArgs } from 'node:util';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { ROOT, type Task, withRunners } from './crew.ts';
 import { MUTATIONS } from './mutations.ts';
 import { plantAll } from './planting.ts';
@@ -33,7 +33,7 @@ const HELP = `npm run sim -- [options]
   --only <text>    only mutations whose names hold this text
   --json           one object on stdout: seeds, violations, mutationsPlanted, mutationsFound, failures, hashes`;
 
-const { values } = parseArgs({
+const { values } = parsed({
   options: {
     seeds: { type: 'string' },
     first: { type: 'string', default: '1' },
@@ -47,6 +47,15 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
+
+function parsed<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${HELP}`);
+    process.exit(2);
+  }
+}
 
 function whole(name: 'seeds' | 'first' | 'processes' | 'seed', text: string | undefined): number {
   if (/^\d{1,9}$/.test(text ?? '')) return Number(text);
