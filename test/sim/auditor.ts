@@ -180,6 +180,7 @@ export class Auditor {
       rebuilt: (info) => tell('rebuilt', info),
       transferred: (info) => tell('transferred', info),
       backlog: () => {},
+      foreign: (info) => onlyAfterLoss('somebody else has written', info),
       saleFailed: ({ error }) => tell('sale failed', { error: String(error) }),
       crashed: ({ error }) => tell('crashed', { error: String(error) }),
     };

@@ -27,32 +27,32 @@ const LUA = 'engine/redis/lua';
 export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'take: the guard of the stock is left out',
-    [],
+    [1],
     edit(`${LUA}/take.lua`, 'if settled or quantity > left then', 'if settled then'),
   ),
   mutation(
     'take: the limit per buyer is not checked',
-    [],
+    [1],
     edit(`${LUA}/buyers-record.lua`, 'record.units + quantity > limit', 'false'),
   ),
   mutation(
     'take: a repeated order id is taken again',
-    [],
+    [9, 40],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
     'take: a repeated key is taken again',
-    [],
+    [5, 11],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byId[orderId]'),
   ),
   mutation(
     'take: lost writes are not noticed',
-    [],
+    [79],
     edit(`${LUA}/take.lua`, 'if remembered < answered or last < knownSeq', 'if false and last < knownSeq'),
   ),
   mutation(
     'take: sent again by the connection, whose tickets and ids nobody checks',
-    [],
+    [3],
     edit(
       'engine/redis/clients.ts',
       'maxRetriesPerRequest: 0,\n    enableOfflineQueue: false,',
@@ -63,12 +63,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: a reply that was lost counts as a refusal',
-    [],
+    [9],
     edit('engine/lane.ts', 'if (error instanceof OutcomeUnknown) pending.inDoubt = true;', ''),
   ),
   mutation(
     'lane: a purchase in doubt is asked again under a new id',
-    [],
+    [9, 40],
     edit(
       'engine/lane.ts',
       'pending.orderId ||= this.#host.nextOrderId();',
@@ -82,7 +82,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'waiters: a watermark settles by number alone',
-    [],
+    [35],
     edit('engine/commit-waiters.ts', 'const certain = !this.#named ||', 'const certain = true ||'),
   ),
   mutation(
@@ -101,17 +101,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'returns: the epoch is not raised',
-    [],
+    [6],
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
     'returns: given back as often as asked',
-    [],
+    [12],
     edit(`${LUA}/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
-    [],
+    [8],
     edit(
       'sync/orders/returns.ts',
       '  const ends = await Promise.allSettled(',
@@ -120,7 +120,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: the watermark is told before the commit',
-    [],
+    [1],
     edit(
       'sync/apply/applier.ts',
       '    let rejected: Map<string, Rejection>;\n',
@@ -129,7 +129,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: the cursor is not checked',
-    [],
+    [1],
     edit(
       'sync/migrations/004-order-life.sql',
       'AND c.generation = n.generation AND c.position = n.since;',
@@ -143,7 +143,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: a log that was trimmed too far is not noticed',
-    [],
+    [1],
     edit(
       'sync/apply/watermark-teller.ts',
       'await this.#log.advance(untold);',
@@ -152,7 +152,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: the segments are not frozen',
-    [],
+    [3],
     edit(
       'sync/rebuild/rebuild.ts',
       'await backend.sales.freeze(saleId, logs.segments, logs.generation);',
@@ -161,7 +161,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: what the logs hold is not salvaged',
-    [],
+    [3],
     edit(
       'sync/rebuild/rebuild.ts',
       'for (const logs of await logsOf(backend, before)) {',
@@ -185,7 +185,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: credit before debit',
-    [],
+    [1],
     edit(`${LUA}/transfer-debit.lua`, 'supply(donor, -moved)\n', ''),
     edit(
       `${LUA}/transfer-settle.lua`,
@@ -195,7 +195,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: credited as often as asked',
-    [],
+    [23],
     edit(`${LUA}/transfer-credit.lua`, 'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n', ''),
   ),
   mutation(
