@@ -37,12 +37,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: a repeated order id is taken again',
-    [9, 40],
+    [40],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
     'take: a repeated key is taken again',
-    [5, 11],
+    [11],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byId[orderId]'),
   ),
   mutation(
@@ -68,7 +68,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: a purchase in doubt is asked again under a new id',
-    [9, 40],
+    [40],
     edit(
       'engine/lane.ts',
       'pending.orderId ||= this.#host.nextOrderId();',
@@ -81,37 +81,18 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'waiters: a watermark settles by number alone',
-    [35],
-    edit('engine/commit-waiters.ts', 'const certain = !this.#named ||', 'const certain = true ||'),
-  ),
-  mutation(
-    'board: closed at the newest epoch, not the observed one',
-    [],
-    edit(
-      'engine/board.ts',
-      'this.#raise(slot, SOLD_OUT_EPOCH, epoch);',
-      'this.#raise(slot, SOLD_OUT_EPOCH, this.epoch(slot));',
-    ),
-  ),
-  mutation(
-    'board: believed however old it is',
-    [],
-    edit('engine/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return age === age;'),
-  ),
-  mutation(
     'returns: the epoch is not raised',
     [6],
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
     'returns: given back as often as asked',
-    [12],
+    [3],
     edit(`${LUA}/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
-    [8],
+    [11],
     edit(
       'sync/orders/returns.ts',
       '  const ends = await Promise.allSettled(',
@@ -128,20 +109,6 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'sync: the cursor is not checked',
-    [1],
-    edit(
-      'sync/migrations/004-order-life.sql',
-      'AND c.generation = n.generation AND c.position = n.since;',
-      ';',
-    ),
-    edit(
-      'sync/migrations/004-order-life.sql',
-      'FROM unnest(order_ids, order_sales, order_buyers, order_quantities, order_keys)\n        AS o (id, sale, buyer, quantity, key);',
-      'FROM unnest(order_ids, order_sales, order_buyers, order_quantities, order_keys)\n        AS o (id, sale, buyer, quantity, key) ON CONFLICT DO NOTHING;',
-    ),
-  ),
-  mutation(
     'sync: a log that was trimmed too far is not noticed',
     [1],
     edit(
@@ -151,36 +118,8 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'rebuild: the segments are not frozen',
-    [3],
-    edit(
-      'sync/rebuild/rebuild.ts',
-      'await backend.sales.freeze(saleId, logs.segments, logs.generation);',
-      '',
-    ),
-  ),
-  mutation(
-    'rebuild: what the logs hold is not salvaged',
-    [3],
-    edit(
-      'sync/rebuild/rebuild.ts',
-      'for (const logs of await logsOf(backend, before)) {',
-      'for (const logs of (await logsOf(backend, before)).slice(0, 0)) {',
-    ),
-  ),
-  mutation(
-    'rebuild: a load replaces a segment of its own generation',
-    [],
-    edit(
-      `${LUA}/load-segment.lua`,
-      'tonumber(current) >= tonumber(generation)',
-      'tonumber(current) > tonumber(generation)',
-    ),
-    edit(`${LUA}/set-state.lua`, "(now[2] == 'loaded') ~= publish", 'false'),
-  ),
-  mutation(
     'rebuild: buyers are not loaded',
-    [],
+    [4],
     edit(`${LUA}/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
@@ -199,52 +138,19 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/transfer-credit.lua`, 'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n', ''),
   ),
   mutation(
-    'transfer: what others have begun is not finished',
-    [],
-    edit(
-      'engine/cluster/refill.ts',
-      'if (await this.#finishOthers(sale, sights))',
-      'if (sights.length === 0 && (await this.#finishOthers(sale, sights)))',
-    ),
-    edit(
-      'engine/cluster/cluster-transfers.ts',
-      'if (!sight?.out) continue;',
-      'if (sight !== null) continue;',
-    ),
-  ),
-  mutation(
-    'movements: a top-up is credited as often as asked',
-    [],
-    edit(`${LUA}/credit.lua`, 'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n', ''),
-  ),
-  mutation(
     'withdrawal: taken from Postgres before it is out of the segments',
-    [],
+    [10],
     edit(`${LUA}/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
     'deadlines: nobody is told when his time is over',
-    [],
+    [8],
     edit('engine/deadlines.ts', 'pending.settle(this.#expired(pending));', 'this.#expired(pending);'),
   ),
-  mutation(
-    'parking: nobody leaves when the next generation is there',
-    [],
-    edit('engine/parking.ts', 'this.#leave(this.#waiting.drain());', 'this.#waiting.drain();'),
-  ),
-  // Two that the simulation has found in the program itself.
-  mutation(
-    'sync: a rebuild under way is taken for a loss',
-    [],
-    edit(
-      'sync/held-sales.ts',
-      'return pulse !== undefined && pulse.generation < generation;',
-      'return pulse === null;',
-    ),
-  ),
+  // One that the simulation has found in the program itself.
   mutation(
     'cluster: who waited for the first connection is not told of the second',
-    [],
+    [12],
     edit(
       'engine/redis/clients.ts',
       '(client instanceof Redis ? client.connect() : connectCluster(client))',
