@@ -45,6 +45,11 @@ export interface RebuildReport {
 }
 
 export interface Witness {
+  /**
+   * In which the entries were seen. If another one has begun by now, its rebuild has counted what was lost, and this one is
+   * not needed any more. Missing: nothing was seen.
+   */
+  readonly generation?: number;
   /** The newest entry of each segment's log that was seen. */
   readonly newest: readonly KnownEntry[];
   /** Told of each salvaged order that Postgres has refused, as soon as that is committed. */
@@ -73,11 +78,14 @@ export async function rebuildSale(
   db: Database,
   backend: Backend,
   saleId: string,
-  witness = NO_WITNESS,
+  witness: Witness = NO_WITNESS,
   { draft, progress = () => {} }: RebuildOptions = {},
 ): Promise<RebuildReport | undefined> {
   const before = await readSale(db, saleId);
   if (!before) return undefined;
+  if ((witness.generation ?? before.generation) !== before.generation) {
+    throw new StaleGeneration(saleId, before.generation);
+  }
   const begun = await brokenOff(backend, before);
   if (begun !== undefined) {
     const loadedBuyers = await loadAndPublish(db, backend, before, begun, progress);

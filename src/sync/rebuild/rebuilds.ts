@@ -92,6 +92,7 @@ export class Rebuilds {
     const { db, backend, events } = this.#stores;
     if ((await readSale(db, saleId))?.generation !== generation) return;
     const witness = {
+      generation,
       newest,
       rejected: (rejection: Rejection) => events.rejected({ saleId, ...rejection }),
       ordersLost: (loss: Loss) => events.ordersLost({ saleId, ...loss }),
