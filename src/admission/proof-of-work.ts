@@ -24,13 +24,17 @@ export const MAX_WORK_BITS = 30;
 type Holder = Pick<ChallengeContext, 'saleId' | 'buyerId'>;
 
 export class ProofOfWork implements Challenge {
-  readonly #key: Uint8Array;
+  readonly #keys: readonly Uint8Array[];
   readonly #bits: number;
   readonly #now: () => number;
 
-  /** @param bits a solution takes 2^bits hashes on average @param now milliseconds since the Unix epoch */
-  constructor(key: Uint8Array, bits: number, now: () => number = Date.now) {
-    this.#key = key;
+  /**
+   * @param keys signs with the first, accepts all: while keys are changed, another node may have asked
+   * @param bits a solution takes 2^bits hashes on average
+   * @param now milliseconds since the Unix epoch
+   */
+  constructor(keys: readonly Uint8Array[], bits: number, now: () => number = Date.now) {
+    this.#keys = keys;
     this.#bits = bits;
     this.#now = now;
   }
@@ -42,7 +46,7 @@ export class ProofOfWork implements Challenge {
       type: 'proof-of-work',
       algorithm: 'SHA-256',
       bits: this.#bits,
-      seed: `${VERSION}.${expiry}.${nonce}.${this.#mac(holder, expiry, nonce)}`,
+      seed: `${VERSION}.${expiry}.${nonce}.${this.#mac(this.#keys[0]!, holder, expiry, nonce)}`,
       expiresAt: new Date(expiry * 1_000).toISOString(),
     };
   }
@@ -55,12 +59,15 @@ export class ProofOfWork implements Challenge {
     if (typeof seed !== 'string' || typeof solution !== 'string' || !SOLUTION.test(solution)) return false;
     const parts = SEED.exec(seed);
     if (!parts || this.#now() >= Number(parts[1]) * 1_000) return false;
-    const mac = Buffer.from(this.#mac(holder, Number(parts[1]), parts[2]!));
-    return timingSafeEqual(mac, Buffer.from(parts[3]!)) && isSolved(seed, solution, this.#bits);
+    const mac = Buffer.from(parts[3]!);
+    const isOurs = this.#keys.some((key) =>
+      timingSafeEqual(mac, Buffer.from(this.#mac(key, holder, Number(parts[1]), parts[2]!))),
+    );
+    return isOurs && isSolved(seed, solution, this.#bits);
   }
 
-  #mac({ saleId, buyerId }: Holder, expiry: number, nonce: string): string {
-    return createHmac('sha256', this.#key)
+  #mac(key: Uint8Array, { saleId, buyerId }: Holder, expiry: number, nonce: string): string {
+    return createHmac('sha256', key)
       .update(`${VERSION} ${expiry} ${nonce} ${this.#bits} ${saleId} ${buyerId}`)
       .digest('base64url');
   }

@@ -68,7 +68,7 @@ export async function openAdmission(
   fault: (error: unknown) => void,
 ): Promise<Admission> {
   const { trustedProxies, forwardedHeader, tokens, challenge, challengeDeadlineMs } = settings;
-  const loaded = challenge && (await loadChallenge(challenge, tokens.keys[0]!));
+  const loaded = challenge && (await loadChallenge(challenge, tokens.keys));
   return {
     limits: new RateLimits({
       buyer: limit(settings.buyer),

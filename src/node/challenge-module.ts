@@ -13,15 +13,16 @@ export interface ChallengeSettings {
 
 /**
  * The challenge that CHALLENGE names.
- * @param key the shop's own, from which that of the built-in one is made
+ * @param keys the shop's own, from which those of the built-in one are made
  * @throws StockadeError if the module can't be loaded, or does not export what it must
  */
 export async function loadChallenge(
   { challenge, challengeBits }: ChallengeSettings,
-  key: Uint8Array,
+  keys: readonly Uint8Array[],
 ): Promise<Challenge> {
   if (challenge === 'pow') {
-    return new ProofOfWork(createHmac('sha256', key).update('proof of work').digest(), challengeBits);
+    const ofWork = keys.map((key) => createHmac('sha256', key).update('proof of work').digest());
+    return new ProofOfWork(ofWork, challengeBits);
   }
   const path = resolve(challenge);
   const module = await import(pathToFileURL(path).href).catch((cause: unknown) => {

@@ -85,7 +85,7 @@ function solve(seed: string, bits: number): string {
 
 describe('proof of work', () => {
   const BITS = 8;
-  const work = new ProofOfWork(KEY, BITS, clock);
+  const work = new ProofOfWork([KEY], BITS, clock);
   const { seed, expiresAt } = work.issue(ANN);
   const solution = solve(seed, BITS);
 
@@ -103,10 +103,16 @@ describe('proof of work', () => {
       (text) => createHash('sha256').update(`${seed}.${text}`).digest()[0] !== 0,
     );
     expect(work.verify({ seed, solution: wrong }, ANN)).toBe(false);
-    const others = new ProofOfWork(NEXT_KEY, BITS, clock).issue(ANN).seed;
+    const others = new ProofOfWork([NEXT_KEY], BITS, clock).issue(ANN).seed;
     expect(work.verify({ seed: others, solution: solve(others, BITS) }, ANN)).toBe(false);
-    const easier = new ProofOfWork(KEY, 1, clock).issue(ANN).seed;
+    const easier = new ProofOfWork([KEY], 1, clock).issue(ANN).seed;
     expect(work.verify({ seed: easier, solution: solve(easier, BITS) }, ANN)).toBe(false);
+  });
+
+  test('is right at a node that signs with another key, and knows the one of who has asked', () => {
+    const answer = { seed, solution };
+    expect(new ProofOfWork([NEXT_KEY, KEY], BITS, clock).verify(answer, ANN)).toBe(true);
+    expect(new ProofOfWork([NEXT_KEY], BITS, clock).verify(answer, ANN)).toBe(false);
   });
 
   test.each([
