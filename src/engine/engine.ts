@@ -11,7 +11,7 @@ import type { Board } from './board.ts';
 import type { Backend, LogHint, Outcome, Purchase, Sale, TokenFault, Watermark } from './contract.ts';
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
-import { StockadeError } from './errors.ts';
+import { isBusy } from './errors.ts';
 import { QUEUE_SHARE } from './limits.ts';
 import { LiveSale, type LiveSaleHost } from './live-sale.ts';
 import { LogHints } from './log-hints.ts';
@@ -243,9 +243,7 @@ export class Engine {
       else if (pending.barred && isFinal(pending.barred, pending)) pending.settle(pending.barred);
       else this.#enter(sale, pending, refusal ?? pending.barred);
     } catch (error) {
-      pending.settle({
-        code: error instanceof StockadeError && error.code === 'busy' ? 'busy' : 'unavailable',
-      });
+      pending.settle({ code: isBusy(error) ? 'busy' : 'unavailable' });
     }
   }
 

@@ -23,6 +23,11 @@ export class Busy extends StockadeError {
   }
 }
 
+/** An error keeps its code on the way from another thread, and loses its class. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof StockadeError && error.code === 'busy';
+}
+
 /** The command was sent and its reply is lost: it may or may not have been executed. Ask again with the same order ids. */
 export class OutcomeUnknown extends StockadeError {
   constructor(message: string, cause?: unknown) {

@@ -1,5 +1,5 @@
 /** `POST /v1/orders/{orderId}/pay`, `/cancel` and `/redeem`: what a buyer does with his order. */
-import { Busy, InvalidInput, StockadeError } from '../engine/errors.ts';
+import { InvalidInput, isBusy, StockadeError } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
 import type { OrderChange, OrderOutcome } from '../sync/orders/order-operations.ts';
 import { isOrderId } from '../sync/orders/order-reader.ts';
@@ -41,7 +41,7 @@ async function replyTo(
     return await within(host.readDeadlineMs, changed(host, orderId, change, buyerId));
   } catch (error) {
     if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
-    if (error instanceof Busy) return orderReply({ code: 'busy' });
+    if (isBusy(error)) return orderReply({ code: 'busy' });
     if (!(error instanceof StockadeError)) host.fault(error);
     return MAY_BE_DONE;
   }

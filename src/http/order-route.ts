@@ -1,6 +1,6 @@
 /** `GET /v1/orders/{orderId}`: an order, for its owner. */
 
-import { Busy, StockadeError } from '../engine/errors.ts';
+import { isBusy, StockadeError } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
 import type { Order } from '../sync/orders/order-operations.ts';
 import { isOrderId } from '../sync/orders/order-reader.ts';
@@ -32,7 +32,7 @@ export function orderRoute(host: OrderHost): Handler {
       exchange.reply(await within(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
     } catch (error) {
       if (!(error instanceof StockadeError)) host.fault(error);
-      exchange.reply(error instanceof Busy ? BUSY : UNREADABLE);
+      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
     }
   };
 }

@@ -9,7 +9,7 @@
 import type { ChallengeDesk, ChallengeReply } from '../admission/challenge.ts';
 import type { PurchaseTokens } from '../admission/purchase-token.ts';
 import type { SaleRecord } from '../engine/contract.ts';
-import { Busy, StockadeError } from '../engine/errors.ts';
+import { isBusy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
 import type { Body, Handler, Observer } from './exchange.ts';
@@ -94,7 +94,7 @@ async function read(
     return await within(host.readDeadlineMs, host.readRecord(saleId));
   } catch (error) {
     if (!(error instanceof StockadeError)) host.fault(error);
-    return error instanceof Busy ? 'busy' : 'unavailable';
+    return isBusy(error) ? 'busy' : 'unavailable';
   }
 }
 

@@ -1,6 +1,6 @@
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { StockadeError } from '../../src/engine/errors.ts';
+import { Busy, isBusy, StockadeError } from '../../src/engine/errors.ts';
 import { PortCalls } from '../../src/node/port-calls.ts';
 
 describe('calls over a port', () => {
@@ -14,6 +14,9 @@ describe('calls over a port', () => {
       double: (n: number) => n * 2,
       refuse: () => {
         throw new StockadeError('port_in_use', 'somebody listens there');
+      },
+      crowd: () => {
+        throw new Busy('too many wait');
       },
       fail: async () => {
         throw new RangeError('out of range');
@@ -34,6 +37,13 @@ describe('calls over a port', () => {
     await expect(refused).rejects.toMatchObject({ code: 'port_in_use', message: 'somebody listens there' });
     await expect(here.call('fail')).rejects.toThrow('out of range');
     await expect(here.call('unheard-of')).rejects.toThrow();
+  });
+
+  test('bring back that there was no room, as who has thrown it would know it', async () => {
+    const error = await here.call('crowd').catch((thrown: unknown) => thrown);
+    expect(isBusy(error)).toBe(true);
+    expect(isBusy(new Busy('too many wait'))).toBe(true);
+    expect(isBusy(await here.call('refuse').catch((thrown: unknown) => thrown))).toBe(false);
   });
 
   test('end when the other end is gone, those under way and those that come later', async () => {
