@@ -71,7 +71,8 @@ export async function assertRights(db: Knex): Promise<void> {
        FROM unnest(string_to_array(?, ','), string_to_array(?, ',')) AS w (name, "right")
        WHERE NOT has_table_privilege(w.name, w.right)
      UNION ALL SELECT 'EXECUTE on ' || p.proname FROM pg_proc p
-       WHERE p.proname = ANY (string_to_array(?, ',')) AND NOT has_function_privilege(p.oid, 'EXECUTE')`,
+       WHERE p.proname = ANY (string_to_array(?, ',')) AND pg_function_is_visible(p.oid)
+         AND NOT has_function_privilege(p.oid, 'EXECUTE')`,
     [wanted.map(([table]) => table).join(), wanted.map(([, right]) => right).join(), FUNCTIONS.join()],
   );
   if (lacking.length > 0) throw new MissingRights(lacking.map(({ what }) => what));

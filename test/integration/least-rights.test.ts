@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
-import { TABLE_RIGHTS } from '../../src/sync/app-role.ts';
+import { assertRights, TABLE_RIGHTS } from '../../src/sync/app-role.ts';
 import { openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
 import { runCli } from '../support/cli.ts';
@@ -171,6 +171,22 @@ describe('the role of Postgres', () => {
       stdout: expect.stringContaining(`${APP_ROLE} has the rights that serving needs.`),
     });
     expect(await granted(url)).toEqual(listed());
+  });
+
+  test('needs no rights on another shop’s functions in the same database', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), 'CREATE SCHEMA another');
+    await query(
+      asAdmin(url),
+      'CREATE FUNCTION another.stockade_apply_batch() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
+    );
+    await query(asAdmin(url), 'REVOKE ALL ON FUNCTION another.stockade_apply_batch FROM PUBLIC');
+    const db = openDatabase({ url, maxConnections: 1 });
+    try {
+      await assertRights(db);
+    } finally {
+      await db.destroy();
+    }
   });
 
   test('gets no more by being granted its rights again', async () => {
