@@ -37,13 +37,13 @@ export class Webhook implements Receiver {
 
   /** @throws NotDelivered, unless it answers 2xx in time. Redirects are not followed: nobody has said that events may go there. */
   async deliver(events: readonly OrderEvent[], signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(this.#timeoutMs);
-    const status = await this.#post(JSON.stringify({ events }), AbortSignal.any([signal, late])).catch(
-      (error: unknown) => {
-        if (late.aborted) throw new NotDelivered(`did not answer within ${this.#timeoutMs} ms`, error);
+    const within = new Deadline(this.#timeoutMs, signal);
+    const status = await this.#post(JSON.stringify({ events }), within.signal)
+      .catch((error: unknown) => {
+        if (within.isOver) throw new NotDelivered(`did not answer within ${this.#timeoutMs} ms`, error);
         throw new NotDelivered(`can't be reached: ${reasonOf(error)}`, error);
-      },
-    );
+      })
+      .finally(() => within.letGo());
     if (status < 200 || status > 299) throw new NotDelivered(`answered ${status}`);
   }
 
@@ -70,6 +70,39 @@ export class Webhook implements Receiver {
     await answer.body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => {});
     return answer.statusCode;
   }
+}
+
+/**
+ * Aborts what it is given to when the time is over or `outer` aborts, whichever is first. Not `AbortSignal.any`: with it,
+ * Node keeps something of every request at `outer`, which lives as long as the node does.
+ */
+class Deadline {
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal;
+  readonly #timer: NodeJS.Timeout;
+  isOver = false;
+
+  constructor(ms: number, outer: AbortSignal) {
+    this.#outer = outer;
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      this.#controller.abort();
+    }, ms);
+    outer.addEventListener('abort', this.#abort, { once: true });
+    if (outer.aborted) this.#abort();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** To be called at the end, whatever it was. */
+  letGo(): void {
+    clearTimeout(this.#timer);
+    this.#outer.removeEventListener('abort', this.#abort);
+  }
+
+  readonly #abort = (): void => this.#controller.abort(this.#outer.reason);
 }
 
 /** HMAC-SHA256 of `<timestamp>.<body>`, in hexadecimal. */

@@ -2,6 +2,7 @@
  * Order events at the shop's webhook: signed, in order for each order, tried again until they are taken, laid aside when
  * they are not, and sent again on demand.
  */
+import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { NotDelivered, Webhook } from '../../src/node/webhook.ts';
@@ -311,6 +312,29 @@ test('an orderly end breaks the request off and counts no attempt', async () => 
   await line.desk.delivered();
   expectStories(line.receiver.taken, orderIds, ['committed']);
 });
+
+test('requests that are over leave nothing at the signal that ends the loop', async () => {
+  await using receiver = await WebhookReceiver.start();
+  const webhook = new Webhook({ url: receiver.url, secret: SECRET, timeoutMs: TIMEOUT_MS });
+  const end = new AbortController();
+  const answers = [204, 500, 'cut', 'silent', 204] as const;
+  for (const answer of answers) {
+    receiver.behave = () => answer;
+    await webhook.deliver([], end.signal).catch(() => {});
+  }
+  expect(receiver.requests.map(({ answer }) => answer)).toEqual(answers);
+  expect(getEventListeners(end.signal, 'abort')).toEqual([]);
+  expect(dependantsOf(end.signal)).toBe(0);
+  await webhook.close();
+});
+
+/** Signals made of this one by `AbortSignal.any`, which Node keeps in a set of its own. */
+function dependantsOf(signal: AbortSignal): number {
+  const symbol = Object.getOwnPropertySymbols(signal).find(
+    ({ description }) => description === 'kDependantSignals',
+  );
+  return symbol ? (((signal as never)[symbol] as Set<unknown> | null)?.size ?? 0) : 0;
+}
 
 test('what waits is counted: rows, pages, dead letters, and how old they are', async () => {
   await using line = await Line.open();
