@@ -161,7 +161,10 @@ function checkPromises({ auditor }: FinaleParts): void {
  */
 function checkHidden({ auditor, crowd }: FinaleParts): void {
   const named = new Set(auditor.promises.map(({ orderId }) => orderId));
-  const hidden = auditor.truth!.orders.filter(({ id, key }) => !named.has(id) && !key?.startsWith('retake:'));
+  // One that Postgres has refused, because Redis had lost writes, is none: its buyer is told so.
+  const hidden = auditor.truth!.orders.filter(
+    ({ id, key, status }) => status !== 'rejected' && !named.has(id) && !key?.startsWith('retake:'),
+  );
   for (const buyer of new Set(hidden.map((order) => order.buyer))) {
     const orders = hidden.filter((order) => order.buyer === buyer);
     const open = crowd.openAttempts.get(buyer) ?? 0;

@@ -46,11 +46,6 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byId[orderId]'),
   ),
   mutation(
-    'take: lost writes are not noticed',
-    [79],
-    edit(`${LUA}/take.lua`, 'if remembered < answered or last < knownSeq', 'if false and last < knownSeq'),
-  ),
-  mutation(
     'take: sent again by the connection, whose tickets and ids nobody checks',
     [3],
     edit(
