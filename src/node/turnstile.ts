@@ -42,6 +42,19 @@ export class Turnstile {
     }
   }
 
+  /**
+   * Within `run`: waits for something that keeps nothing busy which the turnstile guards, and leaves the place to others so
+   * long. Back from there nobody queues again: for a moment there may be more under way than `parallel`.
+   */
+  async aside<T>(wait: () => Promise<T>): Promise<T> {
+    this.#letNextIn();
+    try {
+      return await wait();
+    } finally {
+      this.#underWay++;
+    }
+  }
+
   /** Resolves when somebody has left his place. */
   #turn(): Promise<void> {
     const { maxWaiting } = this.#options;
@@ -54,6 +67,10 @@ export class Turnstile {
   }
 
   #letNextIn(): void {
+    if (this.#underWay > this.#options.parallel) {
+      this.#underWay--;
+      return;
+    }
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       if (!this.#isLate(next)) {
         next.letIn();

@@ -135,12 +135,17 @@ export async function startWorker({
     onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
-  const orders = new OrderService({ db, backend, buy });
   const connections = new Connections(settings.maxConnections);
   const turnstile = new Turnstile({
     parallel: PARALLEL_ORDER_WORK,
     maxWaiting: WAITING_ORDER_WORK_MAX,
     maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
+  });
+  const orders = new OrderService({
+    db,
+    backend,
+    // A late payment waits here for its commit: that must not stand in the way of other orders.
+    buy: (purchase) => turnstile.aside(() => buy(purchase)),
   });
   const listener = await servePublic(
     {

@@ -53,6 +53,31 @@ describe('a turnstile', () => {
     expect(begun.slice(4)).toEqual(['e', 'f']);
   });
 
+  it('lets others in while somebody waits aside, and comes back to as many as it may', async () => {
+    let comeBack = () => {};
+    const away = new Promise<void>((resolve) => {
+      comeBack = resolve;
+    });
+    void turnstile.run(() =>
+      turnstile
+        .aside(() => away)
+        .then(() => new Promise<void>((resolve) => ends.set('aside', () => resolve()))),
+    );
+    for (const name of ['a', 'b', 'c', 'd']) ask(name);
+    expect(begun).toEqual(['a', 'b']);
+    comeBack();
+    await settledTurns();
+    // Three are under way now: the first who leaves makes room for nobody.
+    await end('a');
+    expect(begun).toEqual(['a', 'b']);
+    await end('aside');
+    expect(begun).toEqual(['a', 'b', 'c']);
+    await end('b');
+    await end('c');
+    expect(begun).toEqual(['a', 'b', 'c', 'd']);
+    expect(outcomes).toEqual({ a: 'done', b: 'done', c: 'done' });
+  });
+
   it('refuses at once what is one too many', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) ask(name);
     await settledTurns();
