@@ -19,7 +19,7 @@ interface Figure {
   readonly unit: number;
   /** A growth up to this is flat, in the unit. */
   readonly least: number;
-  /** Garbage is in it: of each minute the least counts, which is nearest to what is in use. */
+  /** Garbage is in it: of each minute the least counts, which is that behind a collection. */
   readonly isMemory?: true;
 }
 

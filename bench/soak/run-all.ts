@@ -27,6 +27,11 @@ const MOST_UNDER_WAY = 2_000;
 /** For what the load has left behind to be gone: connections that are idle, pools, returns, events. */
 const LIMIT_MS = 120_000;
 const POLL_MS = 200;
+/** Between two samples before which garbage is collected. */
+const COLLECT_EVERY_S = 60;
+/** For every thread of the node to collect its garbage. */
+const COLLECTING_MS = 1_000;
+const COLLECT = new URL('./collect.mjs', import.meta.url).href;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
 export interface Soak {
@@ -69,7 +74,7 @@ async function start({ workers }: SoakParameters, releasers: Releasers): Promise
     eventsYieldMs: 1_000,
     databaseUrl,
     flags: { 'webhook-url': webhook },
-    env: { WEBHOOK_SECRET: 'a secret of the soak' },
+    env: { WEBHOOK_SECRET: 'a secret of the soak', NODE_OPTIONS: `--import=${COLLECT}` },
   });
   releasers.add(() => node[Symbol.asyncDispose]());
   const redis = new Redis(stores.redis.url);
@@ -97,6 +102,7 @@ async function underLoad(sampled: Sampled, parameters: SoakParameters): Promise<
   const { node, db } = sampled;
   const shop = await Shop.open(node);
   await node.settled();
+  await collect(node);
   const before = await takeSample(sampled, 0);
   const deeds = new Deeds(node.publicUrl, parameters.seed);
   const began = monotonicMs();
@@ -156,13 +162,24 @@ async function sampleUntil(
   { sampleSeconds }: SoakParameters,
 ): Promise<Sample[]> {
   const samples: Sample[] = [];
+  let collectAt = COLLECT_EVERY_S;
   for (let next = sampleSeconds; next <= endS; next += sampleSeconds) {
     await delay(Math.max(0, next - elapsed()) * 1_000);
+    if (elapsed() >= collectAt) {
+      await collect(sampled.node);
+      collectAt += COLLECT_EVERY_S;
+    }
     const sample = await takeSample(sampled, elapsed());
     samples.push(sample);
     if (samples.length % 12 === 0) note(`${Math.round(sample.seconds)} s: ${JSON.stringify(sample)}`);
   }
   return samples;
+}
+
+/** What the heaps hold beside garbage is what a sample shows then. */
+async function collect(node: StockadeNode): Promise<void> {
+  process.kill(node.pid, 'SIGUSR2');
+  await delay(COLLECTING_MS);
 }
 
 /** The sales of the soak: one that is sold out, one that has not started, and one after the other that sells. */
@@ -216,11 +233,16 @@ async function untilGone(before: Sample, sampled: Sampled, elapsed: () => number
     handles - redisClients - postgresConnections;
   const deadline = monotonicMs() + LIMIT_MS;
   let silent = -1;
+  let isCollected = false;
   for (;;) {
     const total = answered(await sampled.node.figures());
     const now = await takeSample(sampled, elapsed());
     const isGone = now.connections === 0 && now.waitingRows === 0 && now.underWay === 0;
-    if (isGone && total === silent && own(now) <= own(before)) return now;
+    if (isGone && total === silent && own(now) <= own(before)) {
+      if (isCollected) return now;
+      await collect(sampled.node);
+      isCollected = true;
+    }
     silent = total;
     if (monotonicMs() > deadline)
       throw new BenchFailure(

@@ -101,6 +101,7 @@ export class NodeClock implements Clock {
       const wake = () => {
         this.timers.delete(timer);
         this.#sleepers.delete(reject);
+        signal?.removeEventListener('abort', wake);
         awake();
         resolve();
       };
