@@ -1,3 +1,6 @@
+/** Places of an empty queue that it keeps for what comes next. There are queues in every lane of every sale. */
+const KEPT_PLACES = 32;
+
 /** A queue on an array: shift is amortised O(1), where Array.shift moves every element. */
 export class Fifo<T extends object> {
   #items: (T | undefined)[] = [];
@@ -5,6 +8,11 @@ export class Fifo<T extends object> {
 
   get length(): number {
     return this.#items.length - this.#head;
+  }
+
+  /** In the array, with those of what has left. */
+  get places(): number {
+    return this.#items.length;
   }
 
   push(item: T): void {
@@ -26,7 +34,8 @@ export class Fifo<T extends object> {
     const item = this.#items[this.#head];
     // What has left must not be kept alive from here.
     this.#items[this.#head++] = undefined;
-    if (this.#head > 1_024 && this.#head * 2 > this.#items.length) {
+    const isEmpty = this.#head === this.#items.length;
+    if (isEmpty ? this.#head > KEPT_PLACES : this.#head > 1_024 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }

@@ -72,6 +72,16 @@ describe('a queue', () => {
     expect(gone.map((reference) => reference.deref())).toEqual([undefined, undefined, undefined]);
     expect(fifo.length).toBe(0);
   });
+
+  it.each([40, 900, 3_000])('holds few places when %i have come and left', (count) => {
+    const fifo = new Fifo<Item>();
+    for (const n of range(count)) fifo.push({ n });
+    expect(fifo.places).toBe(count);
+    expect(drain(fifo)).toEqual(range(count));
+    expect(fifo.places).toBeLessThanOrEqual(32);
+    fifo.push({ n: 7 });
+    expect(drain(fifo)).toEqual([7]);
+  });
 });
 
 /** In a function of its own, so that no variable keeps the items. */
