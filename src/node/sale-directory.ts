@@ -39,6 +39,8 @@ export class SaleDirectory implements Directory {
   readonly #readEpochs = new Map<string, number>();
   readonly #reading = new Map<string, Promise<SaleView | undefined>>();
   readonly #lookups = pLimit(PARALLEL_LOOKUPS);
+  /** By sale: a crowd that comes at once to a sale which this node has not seen yet waits for one lookup. */
+  readonly #lookingUp = new Map<string, Promise<SaleView | undefined>>();
   readonly #listeners: ((view: SaleView) => void)[] = [];
   #nextSlot = 0;
   #changesHeard = 0;
@@ -86,9 +88,13 @@ export class SaleDirectory implements Directory {
   async lookup(saleId: string): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
     if (known || this.#unknown.has(saleId) || !SALE_ID_PATTERN.test(saleId)) return known;
+    const underWay = this.#lookingUp.get(saleId);
+    if (underWay) return underWay;
     if (this.#lookups.pendingCount >= WAITING_LOOKUPS_MAX)
       throw new Busy(`${WAITING_LOOKUPS_MAX} lookups of sales wait`);
-    return this.#lookups(() => this.#read(saleId));
+    const begun = this.#lookups(() => this.#read(saleId)).finally(() => this.#lookingUp.delete(saleId));
+    this.#lookingUp.set(saleId, begun);
+    return begun;
   }
 
   async refresh(saleId: string, generation: number): Promise<SaleView | undefined> {

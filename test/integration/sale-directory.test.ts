@@ -35,3 +35,29 @@ test('changes whose messages are lost are learned of; sales that do not change a
     await directory.stop();
   }
 });
+
+test('a crowd at a sale that the node has not seen waits for one lookup; made-up ids are busy when too many wait', async () => {
+  await using shop = await Shop.open();
+  const { id } = await shop.sell({ stock: 10 });
+  let reads = 0;
+  let free = () => {};
+  const held = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const watched = intercept(shop.backend, (call, [saleId]) => {
+    if (call !== 'sales.read') return;
+    if (saleId === id) reads++;
+    return held;
+  });
+  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  const crowd = Array.from({ length: 3_000 }, () => directory.lookup(id));
+  // 16 are asked for, with that of the crowd; 1,000 wait.
+  const madeUp = Array.from({ length: 1_016 }, (_, i) => directory.lookup(`made-up-${i}`));
+  const last = madeUp.pop()!;
+  await expect(last).rejects.toThrow('1000 lookups of sales wait');
+  free();
+  const found = await Promise.all(crowd);
+  expect(new Set(found.map((view) => view?.record.sale.id))).toEqual(new Set([id]));
+  expect(reads).toBe(1);
+  expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
+});
