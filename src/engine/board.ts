@@ -8,6 +8,8 @@
  *   there is no flag to clear, and a late "sold out" of an older epoch can't shut a newer one.
  * - Both epochs only ever rise (compare-and-swap), so writers need no order among themselves. A reader loads
  *   `soldOutEpoch` first: if the two are equal then, the epoch was still that one when it was read.
+ * - A backend that has gone back may have its old epoch and units again. So whoever has lost a connection to it opens all
+ *   sales (`reopenAll`): the next buyer asks the backend, whose segments notice what they have lost.
  * - `confirmed` is when the epoch was last known to be current. A board that can't be confirmed (the poll is late, the
  *   backend away) stops answering: a "sold out" is never older than BOARD_REPAIR_MS.
  */
@@ -68,6 +70,13 @@ export class Board {
     if (slot === NO_SLOT) return;
     this.learn(slot, epoch, asked);
     this.#raise(slot, SOLD_OUT_EPOCH, epoch);
+  }
+
+  /** Nothing that was seen empty is known to be so any more. Epochs stay: what is seen from now on closes a sale again. */
+  reopenAll(): void {
+    for (let slot = 0; slot < this.capacity; slot++) {
+      Atomics.store(this.#slots, slot * SLOTS_PER_SALE + SOLD_OUT_EPOCH, 0);
+    }
   }
 
   #load(slot: number, which: number): number {

@@ -67,6 +67,8 @@ export interface BackendEvents {
   hint?(hint: LogHint): void;
   /** The sale was created, changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
+  /** A connection for takes is there again, to a backend that may have gone back meanwhile: nobody's word of before counts. */
+  reconnected?(): void;
   /** A message that this version does not send was passed over; not every one of them is told. */
   foreign?(error: BackendCorrupt): void;
 }

@@ -7,10 +7,13 @@ import { BackendCorrupt, StaleGeneration } from './errors.ts';
 import type { LiveSale } from './live-sale.ts';
 import type { Pending } from './pending.ts';
 import { Recaller } from './recaller.ts';
+import type { TakenOrder } from './taken-orders.ts';
 
 export interface RepeatsHost {
   readonly takes: Pick<TakeStore, 'ready'>;
   fault(error: unknown, saleId: string, segment: number): void;
+  /** Whether these orders are committed or lost is not known here: Postgres is to be asked. */
+  outlived(saleId: string, orders: readonly TakenOrder[]): void;
 }
 
 export class Repeats {
@@ -54,6 +57,9 @@ export class Repeats {
       pending.settle({ code: 'unavailable' });
       // The order of a repeated purchase may have been given back meanwhile. Of a loss, he is told who took it.
       if (pending.entry === '') return;
+      // So may an order whose buyer has missed its commit: Postgres knows whether it is that, or was lost.
+      if (committed >= pending.seq)
+        return this.#host.outlived(pending.saleId, [takenOrder(pending, segment)]);
       const lost = new BackendCorrupt(`order ${pending.orderId} was taken, and the backend has lost it`);
       this.#host.fault(lost, pending.saleId, segment);
     } catch {
@@ -67,6 +73,10 @@ export class Repeats {
     const { orders } = await this.#recaller.ask(sale.laneOf(buyerId).place, buyerId);
     return orders.find((order) => order.orderId === orderId);
   }
+}
+
+function takenOrder({ orderId, buyerId, quantity }: Pending, segment: number): TakenOrder {
+  return { segment, orderId, buyerId, quantity };
 }
 
 function mismatch({ orderId, quantity }: HeldOrder): Outcome {

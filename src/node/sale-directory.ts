@@ -70,6 +70,7 @@ export class SaleDirectory implements Directory {
         this.#reading.delete(saleId);
         if (this.#views.has(saleId)) void this.#read(saleId).catch(() => {});
       },
+      reconnected: () => this.#board.reopenAll(),
     });
     this.#schedule();
   }

@@ -1,10 +1,12 @@
 /** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
 import { expect, test } from 'vitest';
 import { Board } from '../../src/engine/board.ts';
+import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { BY } from '../support/author.ts';
-import { until } from '../support/fixtures.ts';
+import { redisUrl, until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 import { Shop } from '../support/shop.ts';
 
 test('changes whose messages are lost are learned of; sales that do not change are not asked for', async () => {
@@ -60,4 +62,25 @@ test('a crowd at a sale that the node has not seen waits for one lookup; made-up
   expect(new Set(found.map((view) => view?.record.sale.id))).toEqual(new Set([id]));
   expect(reads).toBe(1);
   expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
+});
+
+test('a node whose connection for takes was away believes nothing to be sold out until it has asked', async () => {
+  const url = new URL(redisUrl());
+  await using proxy = await TcpProxy.start(Number(url.port));
+  url.port = String(proxy.port);
+  await using shop = await Shop.open({ redis: url.href });
+  const { id } = await shop.sell({ stock: 1, segments: 1 });
+  const board = new Board(8);
+  const directory = new SaleDirectory(shop.backend, board);
+  await directory.start();
+  try {
+    const { slot, record } = (await directory.lookup(id))!;
+    board.close(slot, record.epoch, monotonicMs());
+    expect(board.isClosed(slot)).toBe(true);
+    proxy.cutAll();
+    await until(() => !board.isClosed(slot), { what: 'the sale is open again' });
+    expect(board.epoch(slot)).toBe(record.epoch);
+  } finally {
+    await directory.stop();
+  }
 });

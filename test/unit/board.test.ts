@@ -103,6 +103,16 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(false);
   });
 
+  it('forgets what was seen empty, for all sales, and is closed again by what is seen then', () => {
+    for (const slot of [0, SLOT]) board.close(slot, 4, now);
+    board.reopenAll();
+    for (const slot of [0, SLOT])
+      expect([board.isSoldOut(slot), board.isClosed(slot)]).toEqual([false, false]);
+    expect(board.epoch(SLOT)).toBe(4);
+    board.close(SLOT, 4, now);
+    expect(board.isSoldOut(SLOT)).toBe(true);
+  });
+
   it('is one board for all who share its memory', () => {
     const other = new Board(board.buffer);
     expect(other.capacity).toBe(3);

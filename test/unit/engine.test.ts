@@ -45,6 +45,8 @@ let recalls: (readonly string[])[];
 let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
 let listener: (view: SaleView) => void;
 let faults: unknown[];
+/** Orders that Postgres is to be asked about. */
+let outlived: string[];
 let options: EngineOptions;
 let engine: Engine;
 
@@ -74,6 +76,7 @@ afterEach(() => vi.useRealTimers());
 async function start({ durable }: { durable: boolean }, changes: Partial<EngineOptions> = {}): Promise<void> {
   let nextId = 1001;
   faults = [];
+  outlived = [];
   const backend = {
     durable,
     takes,
@@ -99,6 +102,7 @@ async function start({ durable }: { durable: boolean }, changes: Partial<EngineO
     requestDeadlineMs: LIVES_MS,
     laneCapacity: 100,
     onFault: (error) => faults.push(error),
+    onOutlived: (_, orders) => outlived.push(...orders.map(({ orderId }) => orderId)),
     ...changes,
   };
   engine = await Engine.start(options);
@@ -962,11 +966,20 @@ describe('a watermark that gives the number of an entry to another one', () => {
     expect(codes(anna)).toEqual(['accepted']);
   });
 
-  it('shows that the order is lost, if the record does not have it', async () => {
-    remember(3, anOrder({ orderId: '900' }));
+  it('shows that the order is lost, if the record does not have it and the cursor has not got there', async () => {
+    remember(2, anOrder({ orderId: '900' }));
     await nameAnother();
     expect(codes(anna)).toEqual(['unavailable']);
     expect(faults).toHaveLength(1);
+    expect(outlived).toEqual([]);
+  });
+
+  it('leaves it to Postgres whether the order is lost or was given back, if the cursor has passed it', async () => {
+    remember(3, anOrder({ orderId: '900' }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['unavailable']);
+    expect(faults).toEqual([]);
+    expect(outlived).toEqual(['1001']);
   });
 
   it('leaves the purchase unknown if the record can’t be read', async () => {

@@ -39,6 +39,7 @@ export class ClusterBackend implements Backend {
   readonly #primaries: Primaries;
   readonly #keys: Keys;
   readonly #subscriptions = new Set<ClusterSubscription>();
+  readonly #subscribers = new Set<BackendEvents>();
 
   private constructor(options: ClusterOptions, cluster: Cluster) {
     const { keyPrefix, takeTimeoutMs } = options;
@@ -56,7 +57,7 @@ export class ClusterBackend implements Backend {
       keys,
       refill: new Refill(this.transfers, sight),
       sight,
-      connectTo: (server) => serverTakes(server, keys, options),
+      connectTo: (server) => serverTakes(server, keys, options, () => this.#tellReconnected()),
       takeTimeoutMs,
     });
     this.sales = new ClusterSales(cluster, scripts, keys, sendAll);
@@ -83,11 +84,17 @@ export class ClusterBackend implements Backend {
   async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
     const subscription = new ClusterSubscription(() => this.#primaries.all(), this.#keys, events);
     this.#subscriptions.add(subscription);
+    this.#subscribers.add(events);
     await subscription.begin();
     return async () => {
+      this.#subscribers.delete(events);
       this.#subscriptions.delete(subscription);
       await subscription.end();
     };
+  }
+
+  #tellReconnected(): void {
+    for (const { reconnected } of this.#subscribers) reconnected?.();
   }
 
   async close(): Promise<void> {
@@ -98,8 +105,9 @@ export class ClusterBackend implements Backend {
 }
 
 /** A connection to one server that never sends a take twice; if it can't be had, its takes say so. */
-function serverTakes(url: string, keys: Keys, options: RedisTakeOptions): ServerTakes {
+function serverTakes(url: string, keys: Keys, options: RedisTakeOptions, connected: () => void): ServerTakes {
   const client = takeClient(url);
+  client.on('ready', connected);
   connect(client).catch(() => {});
   return { takes: new RedisTakes(client, keys, options), close: () => client.disconnect() };
 }

@@ -62,7 +62,14 @@ export class RedisBackend implements Backend {
     const client = subscriberClient(this.#url);
     this.#clients.push(client);
     await connect(client);
-    return listen(client, this.#keys, events);
+    const end = await listen(client, this.#keys, events);
+    const reconnected = () => events.reconnected?.();
+    const [forTakes] = this.#clients;
+    forTakes!.on('ready', reconnected);
+    return async () => {
+      forTakes!.off('ready', reconnected);
+      await end();
+    };
   }
 
   async close(): Promise<void> {
