@@ -53,6 +53,11 @@ export class Auditor {
     this.#world = world;
   }
 
+  /** @param message that names an order */
+  wasAskedBack(message: string): boolean {
+    return [...this.askedBack].some((orderId) => message.includes(orderId));
+  }
+
   get isLossOpen(): boolean {
     return this.#lossIn !== undefined;
   }
@@ -78,7 +83,14 @@ export class Auditor {
     const { postgres, redis } = this.#world;
     const writes = redis.reduce((sum, server) => sum + server.writes, 0);
     if (writes === this.#seenRedis && postgres.writes === this.#seenPostgres) return;
-    if (postgres.isInTransaction) return;
+    if (postgres.isInTransaction) {
+      // Nothing can be said of both stores; a moment in which nothing was left must not be missed.
+      if (writes === this.#seenRedis) return;
+      this.#seenRedis = writes;
+      if (this.truth && !this.isLossOpen)
+        this.#noteOpen(this.truth, readBooks(this.#world, this.truth.segments));
+      return;
+    }
     if (postgres.writes !== this.#seenPostgres) {
       this.truth = readTruth(this.#world);
       this.#checkTruth();
@@ -137,6 +149,17 @@ export class Auditor {
     );
     if (left + logged > stock)
       this.fail(`P1: ${left} units are for sale, ${logged} in the logs, ${stock} in Postgres`);
+    this.#noteOpen(truth, books);
+  }
+
+  /** Since when there has been something for sale. */
+  #noteOpen({ generation, segments }: Truth, books: SaleBooks): void {
+    const published = books.segments.filter((segment) => isPublished(segment, generation));
+    if (published.length < segments) {
+      this.#openSince = undefined;
+      return;
+    }
+    const left = published.reduce((sum, segment) => sum + segment.left + segment.inTransit, 0);
     const isOpen = books.state === 'open' && books.generation === generation;
     const sells = isOpen && published.every(({ state }) => state === 'open') && left > 0;
     if (!sells) [this.#openSince, this.#epochAtZero] = [undefined, books.epoch];

@@ -62,7 +62,7 @@ export class Crowd {
       buyerId,
       quantity: random.whole(1, this.#scenario.limit),
       key: random.chance(0.6) ? `k${++this.#keys}` : '',
-      awaitCommit: random.chance(0.7),
+      awaitCommit: random.chance(this.#scenario.awaitsCommit),
     });
   }
 
@@ -130,7 +130,7 @@ export class Crowd {
 
   #changeOrder(orderId: string): void {
     const { random } = time;
-    if (random.chance(0.5)) return;
+    if (!random.chance(this.#scenario.changesOrder)) return;
     const kinds = random.chance(0.5) ? (['cancel'] as const) : (['pay', 'refund'] as const);
     const later = random.chance(0.3) ? random.unit() * 2_500 : random.unit() * 100;
     time.after(later, () => this.#change(orderId, kinds), WORLD);

@@ -142,6 +142,38 @@ export const MUTATIONS: readonly Mutation[] = [
     [8],
     edit('engine/deadlines.ts', 'pending.settle(this.#expired(pending));', 'this.#expired(pending);'),
   ),
+  mutation(
+    'sync: the cursor is not checked',
+    [28],
+    edit('sync/migrations/004-order-life.sql', ' AND c.position = n.since;', ';'),
+  ),
+  mutation(
+    'rebuild: without freeze',
+    [182],
+    edit(
+      'sync/rebuild/rebuild.ts',
+      '    await backend.sales.freeze(saleId, logs.segments, logs.generation);\n',
+      '',
+    ),
+  ),
+  mutation(
+    'rebuild: without salvage',
+    [70],
+    edit(
+      'sync/rebuild/salvage.ts',
+      'const applied = await applyUnknown(db, row, read);',
+      'const applied: Applied = { orders: 0, rejected: [] };',
+    ),
+  ),
+  mutation(
+    'take: lost writes are not noticed',
+    [805],
+    edit(
+      `${LUA}/take.lua`,
+      'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
+      'if false then',
+    ),
+  ),
   // One that the simulation has found in the program itself.
   mutation(
     'cluster: who waited for the first connection is not told of the second',

@@ -30,7 +30,13 @@ export interface NetworkFaults {
   slowMs: number;
   /** Chance that a connection breaks at a packet. */
   cut: number;
+  /** The same of connections to Postgres, in addition. */
+  cutPostgres: number;
+  /** Chance that a message from a server of Redis to a subscriber is lost; it comes twice or late as often. */
+  lostMessages: number;
 }
+
+const NO_FAULTS: NetworkFaults = { slow: 0, slowMs: 0, cut: 0, cutPostgres: 0, lostMessages: 0 };
 
 const FAST_MS = 0.6;
 const LEAST_MS = 0.1;
@@ -120,7 +126,9 @@ export class Link {
   }
 
   #mayBreak(): void {
-    if (!time.random.chance(this.#network.faults.cut)) return;
+    const { cut, cutPostgres } = this.#network.faults;
+    const chance = this.server.name === 'postgres' ? cut + cutPostgres : cut;
+    if (!time.random.chance(chance)) return;
     time.after(time.random.unit() * 2, () => this.break('read ECONNRESET'), WORLD);
   }
 
@@ -133,7 +141,7 @@ export class Link {
 
 export class Network {
   readonly links = new Set<Link>();
-  readonly faults: NetworkFaults = { slow: 0, slowMs: 0, cut: 0 };
+  readonly faults: NetworkFaults = { ...NO_FAULTS };
   nextNumber = 0;
   readonly #listeners = new Map<number, Listener>();
   /** Told of each packet, for the trace. */
@@ -143,7 +151,11 @@ export class Network {
     this.links.clear();
     this.#listeners.clear();
     this.nextNumber = 0;
-    Object.assign(this.faults, { slow: 0, slowMs: 0, cut: 0 });
+    this.calm();
+  }
+
+  calm(): void {
+    Object.assign(this.faults, NO_FAULTS);
   }
 
   listen(port: number, listener: Listener): void {

@@ -1,6 +1,7 @@
 /** What a seed makes of a run: the sale, the nodes, how many buyers come, and the weather. */
 import type { Random } from '../support/random.ts';
 import type { NodeOptions } from './sim-node.ts';
+import { squallOf } from './squalls.ts';
 
 export interface Scenario {
   readonly redisServers: number;
@@ -12,6 +13,10 @@ export interface Scenario {
   readonly payWithinSeconds: number | undefined;
   readonly buyers: number;
   readonly requests: number;
+  /** Chance that who got an order gives it back, or pays it first. */
+  readonly changesOrder: number;
+  /** Chance that a buyer waits until his order is in Postgres. */
+  readonly awaitsCommit: number;
   /** How long buyers come and the weather lasts, in virtual milliseconds. */
   readonly lastsMs: number;
   /** Which things may happen, and how often each. */
@@ -30,11 +35,27 @@ export interface Weather {
   readonly hangs: number;
   readonly jumps: number;
   readonly changes: number;
+  /** Chance that a connection to Postgres breaks at a packet, beside `cut`. */
+  readonly cutPostgres: number;
+  /** How often the connections break that hold the locks of syncs: whoever had one knows nothing of it. */
+  readonly lockBreaks: number;
+  /** Chances that a message between nodes is lost, and that it comes late, for the second time, or both. */
+  readonly lostMessages: number;
+  /** How often Postgres dies, and then Redis loses writes that nobody could save, and is back at once. */
+  readonly setbacks: number;
 }
 
 const CLUSTER = 3;
 
-export function scenarioOf(random: Random): Scenario {
+/** Every seventh seed has a squall: weather in which one kind of bug shows. The others are as they would be without. */
+const SQUALL_EVERY = 7;
+
+export function scenarioOf(seed: number, random: Random): Scenario {
+  const scenario = mixedWeather(random);
+  return seed % SQUALL_EVERY === 0 ? squallOf(seed / SQUALL_EVERY, scenario, random) : scenario;
+}
+
+function mixedWeather(random: Random): Scenario {
   const { whole, chance, pick } = random;
   const isLossy = chance(0.35);
   const rarely = (most: number) => (chance(0.5) ? whole(1, most) : 0);
@@ -55,6 +76,8 @@ export function scenarioOf(random: Random): Scenario {
     payWithinSeconds: chance(0.35) ? 1 : undefined,
     buyers: whole(4, 12),
     requests: whole(8, 32),
+    changesOrder: 0.5,
+    awaitsCommit: 0.7,
     lastsMs: pick([400, 1_000, 2_000]),
     weather: {
       cut: chance(0.6) ? pick([0.003, 0.01, 0.03]) : 0,
@@ -68,6 +91,10 @@ export function scenarioOf(random: Random): Scenario {
       hangs: rarely(4),
       jumps: rarely(4),
       changes: rarely(5),
+      cutPostgres: 0,
+      lockBreaks: 0,
+      lostMessages: 0,
+      setbacks: 0,
     },
   };
 }

@@ -10,6 +10,8 @@ const SYNC_EVERY_MS = 150;
 const DOWN_MS = 500;
 const HANG_MS = 700;
 const JUMP_MS = 3_000;
+const SETBACK_LEAST_MS = 10;
+const SETBACK_MS = 150;
 
 export class Storm {
   readonly #scenario: Scenario;
@@ -28,7 +30,8 @@ export class Storm {
 
   begin(): void {
     const { weather } = this.#scenario;
-    Object.assign(network.faults, { cut: weather.cut, slow: weather.slow, slowMs: weather.slowMs });
+    const { cut, slow, slowMs, cutPostgres, lostMessages } = weather;
+    Object.assign(network.faults, { cut, slow, slowMs, cutPostgres, lostMessages });
     this.#sync();
     this.#sometime(weather.nodeDeaths, () => this.#killNode());
     this.#sometime(weather.redisDeaths, () => this.#killRedis());
@@ -36,12 +39,14 @@ export class Storm {
     this.#sometime(weather.postgresDeaths, () => this.#killPostgres());
     this.#sometime(weather.hangs, () => this.#hang());
     this.#sometime(weather.jumps, () => this.#jump());
+    this.#sometime(weather.lockBreaks, () => this.#breakLocks());
+    this.#sometime(weather.setbacks, () => this.#setBack());
   }
 
   /** Nothing fails any more, and all who are dead come back. */
   end(): void {
     this.#isOver = true;
-    Object.assign(network.faults, { cut: 0, slow: 0, slowMs: 0 });
+    network.calm();
     for (const link of this.#hanging) link.break('read ECONNRESET');
     const { redis, postgres } = this.#world;
     for (const server of redis) if (!server.machine.isAlive) server.start();
@@ -103,6 +108,30 @@ export class Storm {
     this.#note('postgres dies');
     postgres.die();
     this.#later(() => postgres.machine.isAlive || postgres.start());
+  }
+
+  #breakLocks(): void {
+    this.#note('the connections that hold locks break');
+    this.#world.postgres.breakLocks();
+  }
+
+  /** What is taken meanwhile is in no database, and lost; who took it is there, and goes on at once. */
+  #setBack(): void {
+    const { postgres, redis } = this.#world;
+    if (!postgres.machine.isAlive) return;
+    this.#killPostgres();
+    time.after(
+      SETBACK_LEAST_MS + time.random.unit() * SETBACK_MS,
+      () => {
+        const server = time.random.pick(redis);
+        if (this.#isOver || !server.machine.isAlive) return;
+        const hasLost = server.die({ losing: true });
+        this.#note(`${server.machine.name} is set back${hasLost ? ', and has lost writes' : ''}`);
+        if (hasLost) this.#auditor.lost();
+        server.start();
+      },
+      WORLD,
+    );
   }
 
   #hang(): void {

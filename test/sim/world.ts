@@ -46,6 +46,8 @@ export class World {
   begin(redisServers: number): void {
     network.begin();
     this.postgres = new PostgresServer(this.db, network, POSTGRES_PORT);
+    // A run that found something may have ended in the middle of a transaction.
+    this.sql('ROLLBACK');
     this.sql(`TRUNCATE ${TABLES.join(', ')} RESTART IDENTITY CASCADE`);
     this.redis = [];
     const installation = { servers: this.redis };

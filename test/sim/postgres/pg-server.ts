@@ -57,6 +57,11 @@ export class PostgresServer implements Listener {
     this.#rollback();
   }
 
+  /** Of whoever holds one. */
+  breakLocks(): void {
+    for (const session of new Set(this.locks.values())) session.cut();
+  }
+
   start(): void {
     const { skewMs } = this.machine;
     this.machine = new Machine('postgres');
@@ -182,6 +187,10 @@ class PgSession implements Session {
     const { reply, isInTransaction } = this.#server.run(this.#locked(request));
     this.#link.reply(reply);
     return isInTransaction;
+  }
+
+  cut(): void {
+    this.#link.break('read ECONNRESET');
   }
 
   closed(): void {

@@ -13,6 +13,7 @@ import { CommandReader, encode } from './resp.ts';
 const SLOTS = 16_384;
 /** How long a message may take from one server of a cluster to the others. */
 const GOSSIP_MS = 3;
+const LATE_MESSAGE_MS = 100;
 /** How often, and for how long at most, others come between two commands of one packet. */
 const PAUSE = 0.25;
 const PAUSE_MS = 0.5;
@@ -83,6 +84,18 @@ export class RedisServer implements Listener {
   empty(): void {
     this.redis.data = new Map();
     this.writes++;
+  }
+
+  /** When a message reaches a subscriber, in milliseconds: never, at once, late, or twice, so that others overtake it. */
+  fates(): readonly number[] {
+    const { lostMessages } = this.#network.faults;
+    if (lostMessages === 0) return [0];
+    const fate = () => (time.random.chance(lostMessages) ? [] : [this.#delay(lostMessages)]);
+    return time.random.chance(lostMessages) ? [...fate(), ...fate()] : fate();
+  }
+
+  #delay(chance: number): number {
+    return time.random.chance(chance) ? time.random.unit() * LATE_MESSAGE_MS : 0;
   }
 
   /** @throws ReplyFault */
@@ -193,7 +206,12 @@ class RedisSession implements Session {
   }
 
   tell(channel: string, message: string): void {
-    if (this.#channels.has(channel)) this.#link.reply(Buffer.from(encode(['message', channel, message])));
+    if (!this.#channels.has(channel)) return;
+    const data = Buffer.from(encode(['message', channel, message]));
+    for (const afterMs of this.#server.fates()) {
+      if (afterMs === 0) this.#link.reply(data);
+      else time.after(afterMs, () => this.#link.reply(data), this.#server.machine);
+    }
   }
 
   #answer(words: readonly string[]): string {
