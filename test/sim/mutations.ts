@@ -165,15 +165,6 @@ export const MUTATIONS: readonly Mutation[] = [
       'const applied: Applied = { orders: 0, rejected: [] };',
     ),
   ),
-  mutation(
-    'take: lost writes are not noticed',
-    [805],
-    edit(
-      `${LUA}/take.lua`,
-      'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
-      'if false then',
-    ),
-  ),
   // One that the simulation has found in the program itself.
   mutation(
     'cluster: who waited for the first connection is not told of the second',
