@@ -137,7 +137,10 @@ export class Lane {
 
   /** The sale has been built anew: what was taken here and not told of since may be lost. */
   outlive(): void {
-    const orders = this.#uncommitted.drain();
+    this.#ask(this.#uncommitted.drain());
+  }
+
+  #ask(orders: readonly TakenOrder[]): void {
     if (orders.length > 0) this.#host.outlived(this.place.saleId, orders);
   }
 
@@ -145,7 +148,7 @@ export class Lane {
     if (watermark.generation !== this.place.generation) return;
     this.waiters.advance(watermark);
     if (!this.#running) this.waiters.forget();
-    this.#uncommitted.advance(watermark);
+    this.#ask(this.#uncommitted.advance(watermark));
   }
 
   /** The sale has been built anew. */

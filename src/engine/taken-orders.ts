@@ -26,7 +26,7 @@ interface TakenEntry {
  * nobody else may know who has bought. Postgres is asked then, so that to remember one too many does no harm.
  *
  * A number alone proves nothing (commit-waiters.ts): an entry stays until it is named. One that was named in a message that
- * got lost stays until there is no more room.
+ * got lost stays until there is no more room. If its number is another entry's, the backend has lost writes.
  *
  * Packed, and outside of V8's heap: an object per order would live until its commit, and be copied and promoted by the
  * collector, while all else of a purchase dies young.
@@ -52,13 +52,21 @@ export class TakenOrders {
     while (this.#orders > MAX_REMEMBERED_ORDERS) this.#forget(this.#unnamed.shift() ?? this.#entries.shift());
   }
 
-  advance({ seq, tails }: Watermark): void {
+  /** @returns orders whose number has gone to another entry, which nobody else may notice; they are forgotten here */
+  advance({ seq, tails }: Watermark): TakenOrder[] {
+    const replaced: TakenOrder[] = [];
     const first = seq - (tails?.length ?? 0) + 1;
     for (let head = this.#entries.peek(); head && head.seq <= seq; head = this.#entries.peek()) {
       this.#entries.shift();
-      if (tails && tails[head.seq - first] !== head.tail) this.#unnamed.push(head);
-      else this.#forget(head);
+      const named = tails?.[head.seq - first];
+      if (tails && (named === undefined || head.tail === '')) {
+        this.#unnamed.push(head);
+        continue;
+      }
+      this.#forget(head);
+      if (tails && named !== head.tail) replaced.push(...this.#unpack(head));
     }
+    return replaced;
   }
 
   /** All of them; none is left. */
