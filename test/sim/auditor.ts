@@ -53,11 +53,6 @@ export class Auditor {
     this.#world = world;
   }
 
-  /** @param message that names an order */
-  wasAskedBack(message: string): boolean {
-    return [...this.askedBack].some((orderId) => message.includes(orderId));
-  }
-
   get isLossOpen(): boolean {
     return this.#lossIn !== undefined;
   }

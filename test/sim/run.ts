@@ -79,9 +79,8 @@ async function play(
   const watch = {
     sync: (node: string) => auditor.sync(node),
     fault: (node: string, what: string, error: unknown) => {
-      // How an engine tells of an order that Redis has lost, or, a known gap, of one that was given back.
-      if (error instanceof BackendCorrupt && (auditor.everLost || auditor.wasAskedBack(error.message)))
-        return;
+      // How an engine tells of an order that Redis has lost.
+      if (auditor.everLost && error instanceof BackendCorrupt) return;
       auditor.fail(`${node}: ${what}: ${error instanceof Error ? error.stack : error}`);
     },
     nextWorker: () => ++workers,
