@@ -9,7 +9,7 @@ import { MAX_PER_BUYER_LIMIT } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { BY } from '../support/author.ts';
 import { runCli } from '../support/cli.ts';
-import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl } from '../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../support/fixtures.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { expectSold, makeSale } from './stores.ts';
@@ -59,6 +59,7 @@ beforeAll(async () => {
   await makeSale(node, { id: 'neighbour', segments: SEGMENTS });
   await node.buy('neighbour', 'ann');
   await expectSold(node, 'neighbour', 1);
+  await until(isAtRest, { what: 'what the purchase has set going has ended' });
   another = new Keys(`${stores.keyPrefix}more:`);
   for (const key of [another.sale('neighbour'), another.changes, ...ofSale(another, 'neighbour')]) {
     await admin.set(key, 'another’s');
@@ -70,6 +71,17 @@ afterAll(async () => {
   await node?.[Symbol.asyncDispose]();
   admin?.disconnect();
 });
+
+/** Its event is in the stream, and its log is trimmed: nothing writes any more by itself. */
+async function isAtRest(): Promise<boolean> {
+  const keys = new Keys(stores.keyPrefix);
+  const logs = Array.from(
+    { length: SEGMENTS },
+    (_, segment) => keys.segment({ saleId: 'neighbour', segment }).log,
+  );
+  const lengths = await Promise.all([keys.events, ...logs].map((key) => admin.xlen(key)));
+  return lengths[0] === 1 && lengths.slice(1).every((length) => length === 0);
+}
 
 function ofSale(keys: Keys, saleId: string): string[] {
   const segments = Array.from({ length: SEGMENTS }, (_, segment) => keys.segment({ saleId, segment }));
