@@ -2,6 +2,7 @@
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCli } from '../support/cli.ts';
+import { until } from '../support/fixtures.ts';
 import type { RequestSpec, TestNode } from '../support/node.ts';
 import { startTestNode } from '../support/node.ts';
 import { type OpsRoute, opsRoutes } from '../support/ops-routes.ts';
@@ -39,6 +40,9 @@ beforeAll(async () => {
   const bought = await node.request(`/v1/sales/${saleId}/orders`, { method: 'POST', headers });
   expect(bought).toMatchObject({ status: 201 });
   orderId = bought.body.orderId;
+  await until(async () => (await query(databaseUrl, 'SELECT 1 FROM order_events')).length === 0, {
+    what: 'the event of the purchase is told: nothing changes any more by itself',
+  });
 });
 
 afterAll(async () => {
