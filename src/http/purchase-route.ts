@@ -5,6 +5,7 @@ import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.t
 import { monotonicMs } from '../engine/monotonic.ts';
 import { type BodyReader, decode, type Exchange, type Handler, type RefusedBody } from './exchange.ts';
 import { type Authenticate, type Identity, refusal } from './identity.ts';
+import { parseObject } from './json-object.ts';
 import { outcomeReply } from './outcome-reply.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
 
@@ -113,14 +114,8 @@ function isUsual(bytes: Uint8Array): boolean {
 }
 
 function parseQuantity(text: string): number | string {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return 'the body is not JSON';
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return 'the body must be a JSON object';
+  const body = parseObject(text);
+  if (typeof body === 'string') return body;
   const unknown = Object.keys(body).find((name) => name !== 'quantity');
   if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a field of an order`;
   const { quantity = 1 } = body as { quantity?: unknown };

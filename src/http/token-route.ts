@@ -14,6 +14,7 @@ import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
 import type { Body, Handler, Observer } from './exchange.ts';
 import { type Authenticate, refusal } from './identity.ts';
+import { parseObject } from './json-object.ts';
 import { json, type ProblemCode, problem, type Reply } from './problem.ts';
 
 export interface TokenHost extends Observer {
@@ -139,14 +140,8 @@ interface Asked {
 /** @returns what is wrong, as text */
 function parseAnswer(text: string): Asked | string {
   if (text === '') return { answer: undefined };
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return 'the body is not JSON';
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return 'the body must be a JSON object';
+  const body = parseObject(text);
+  if (typeof body === 'string') return body;
   const unknown = Object.keys(body).find((name) => name !== 'answer');
   if (unknown !== undefined)
     return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a token`;
