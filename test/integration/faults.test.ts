@@ -266,6 +266,9 @@ test('Redis is killed under load and comes back from its log: what was committed
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS });
   await using rush = new Rush([node]);
   await rush.more(500, 'committed');
+  // Frozen first: purchases are on their way for certain when it dies.
+  await redis.pause();
+  await rush.more(1, 'unknown', 'accepted');
   await redis.kill();
   try {
     const killed = rush.endings.length;
