@@ -29,7 +29,7 @@ export const BOARD_POLL_MS = 80;
  * all behind him would: who comes then is refused at once, so that the rest of his time is not wasted on a queue that is too
  * long, and the batches hold nobody who has gone.
  */
-export const QUEUE_SHARE = 0.5;
+export const QUEUE_SHARE = 0.25;
 
 /** Deadlines are looked at this often: an answer is at most this much late. */
 export const DEADLINE_SWEEP_MS = 10;
