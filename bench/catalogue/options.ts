@@ -75,7 +75,7 @@ export interface CatalogueInvocation extends Invocation<typeof OPTIONS> {
 }
 
 export function readOptions(argv: readonly string[]): CatalogueInvocation {
-  const program = new Command('bench:catalogue')
+  const program = new Command('npm run bench:catalogue --')
     .description('Every way of selling stock in the catalogue, with the same crowd, one after the other.')
     .option('--html <file>', 'write a page with charts as well', writable)
     .option('--svg <file>', 'write the chart of orders/s as well', writable);

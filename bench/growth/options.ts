@@ -63,7 +63,7 @@ export const OPTIONS = {
 export type GrowthParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:growth').description(
+  const program = new Command('npm run bench:growth --').description(
     'How the cost of an order changes with stock, buyers, sales and segments, and what one holds in Redis.',
   );
   return parseOptions(program, OPTIONS, argv);

@@ -69,7 +69,7 @@ export const OPTIONS = {
 export type HttpParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:http').description(
+  const program = new Command('npm run bench:http --').description(
     'Requests per second of a real node, beside a bare uWebSockets.js echo of the same request in the same run.',
   );
   return parseOptions(program, OPTIONS, argv);

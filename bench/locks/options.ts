@@ -59,7 +59,7 @@ export const OPTIONS = {
 export type LocksParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:locks').description(
+  const program = new Command('npm run bench:locks --').description(
     'What segment locks cost: one against many, waking against spinning, with and without combining.',
   );
   const invocation = parseOptions(program, OPTIONS, argv);

@@ -96,7 +96,7 @@ export const OPTIONS = {
 export type OverloadParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:overload').description(
+  const program = new Command('npm run bench:overload --').description(
     'What a node does when it is asked for many times what it can carry, and beside thousands of silent and slow connections.',
   );
   return parseOptions(program, OPTIONS, argv);

@@ -48,7 +48,7 @@ export const OPTIONS = {
 export type RebalanceParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:rebalance').description(
+  const program = new Command('npm run bench:rebalance --').description(
     'What a crowd waits for refills if all of it lives at one segment, with and without the timer.',
   );
   return parseOptions(program, OPTIONS, argv);

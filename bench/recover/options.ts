@@ -30,7 +30,7 @@ export const OPTIONS = {
 export type RecoverParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:recover').description(
+  const program = new Command('npm run bench:recover --').description(
     'How long a sale takes to be built anew from Postgres when Redis has lost everything, beside only reading it.',
   );
   return parseOptions(program, OPTIONS, argv);

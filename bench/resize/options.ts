@@ -31,7 +31,7 @@ export const OPTIONS = {
 export type ResizeParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:resize').description(
+  const program = new Command('npm run bench:resize --').description(
     'How long buyers wait while their sale gets another number of segments.',
   );
   return parseOptions(program, OPTIONS, argv);

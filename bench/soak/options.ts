@@ -68,7 +68,7 @@ export const OPTIONS = {
 export type SoakParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('soak').description(
+  const program = new Command('npm run soak --').description(
     'Whether a node under a steady mixed load keeps its memory, its handles and its connections.',
   );
   return parseOptions(program, OPTIONS, argv);

@@ -52,7 +52,7 @@ export const OPTIONS = {
 export type SyncParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('bench:sync').description(
+  const program = new Command('npm run bench:sync --').description(
     'How fast sync carries orders into Postgres, beside a bare insert of the same rows in the same run.',
   );
   return parseOptions(program, OPTIONS, argv);

@@ -7,15 +7,22 @@
 import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 
-const { challenge } = JSON.parse(await text(process.stdin));
-if (challenge?.type !== 'proof-of-work') {
-  console.error('There is no challenge of proof of work on stdin.');
-  process.exit(1);
-}
-const { seed, bits } = challenge;
+const { seed, bits } = challengeIn(await text(process.stdin));
 let solution = 0;
 while (!beginsWithZeros(createHash('sha256').update(`${seed}.${solution}`).digest())) solution++;
 console.log(JSON.stringify({ answer: { seed, solution: String(solution) } }));
+
+function challengeIn(input) {
+  try {
+    const challenge = JSON.parse(input)?.challenge;
+    if (challenge?.type === 'proof-of-work') return challenge;
+  } catch {
+    // No JSON: most likely nobody answered, or an answer of another program.
+  }
+  const found = input.trim() === '' ? 'nothing' : input.trim().slice(0, 200);
+  console.error(`There is no challenge of proof of work on stdin, but: ${found}`);
+  process.exit(1);
+}
 
 function beginsWithZeros(hash) {
   return hash.readUInt32BE(0) >>> (32 - bits) === 0;

@@ -39,7 +39,8 @@ export const demo: CommandSpec = {
     'stockade demo',
     'stockade demo --stock 1 --segments 64 --buyers 5000',
     'stockade demo --keep',
-    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade demo --json',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
+    '  stockade demo --json',
   ],
   async run(invocation) {
     const scenario = scenarioFrom(invocation.options);

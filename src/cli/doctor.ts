@@ -19,7 +19,8 @@ export const doctor: CommandSpec = {
   defaults: QUIET,
   examples: [
     'stockade doctor',
-    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade doctor --json',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
+    '  stockade doctor --json',
   ],
   async run({ config, json }) {
     const checks = await checkAll(config);

@@ -56,6 +56,8 @@ export function explain(error: unknown): Explanation {
 
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT_USAGE;
+  // A part of the node finds out, such as that a module lacks an export: from a worker's thread the class is lost.
+  if (error instanceof StockadeError && error.code === 'invalid_config') return EXIT_USAGE;
   return error instanceof Interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 
@@ -67,6 +69,8 @@ function explainCommander(error: CommanderError): Explanation {
 }
 
 const MOST_CAUSES = 5;
+/** Of Postgres, before the first `migrate`: its own words name a "relation", which says little to who has made none. */
+const UNDEFINED_TABLE = '42P01';
 
 /** The message with those of its causes that add something. */
 export function describe(error: unknown): string {
@@ -85,7 +89,9 @@ function ownMessage(error: unknown): string {
   if (error.message === '' && error instanceof AggregateError) {
     return [...new Set(error.errors.map(ownMessage))].join(', ');
   }
-  const isSql = /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
+  const { code = '' } = error as { code?: string };
+  if (code === UNDEFINED_TABLE) return "this database does not have Stockade's tables, or not all of them";
+  const isSql = /^[0-9A-Z]{5}$/.test(code);
   // knex puts the whole statement in front.
   const text = isSql ? error.message.replace(/^.* - /s, '') : error.message;
   return text.trim() || codeOf(error) || error.name;
@@ -111,8 +117,13 @@ const ADVICE: Readonly<Record<string, string>> = {
   '28000':
     'Postgres does not let this user in so: correct DATABASE_URL (with ?sslmode=verify-full if it asks for encryption), or pg_hba.conf.',
   '3D000': 'Create that database, or correct DATABASE_URL.',
-  '42P01': `The database lacks a table: run \`${program} migrate\`.`,
+  [UNDEFINED_TABLE]: `Run \`${program} migrate\` with this DATABASE_URL, or correct it if the sales are in another database.`,
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
+};
+
+/** What has no cause outside the program, by its own code. */
+const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
+  unknown_sale: `\`${program} sale list\` has those that there are. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?`,
 };
 
 /** Redis and its client give no codes: these are their words. */
@@ -157,7 +168,7 @@ export function tlsAdviceFor(error: unknown): string | undefined {
 }
 
 function adviceFor(error: unknown): string | undefined {
-  if (error instanceof StockadeError && error.cause === undefined) return undefined;
+  if (error instanceof StockadeError && error.cause === undefined) return ADVICE_BY_OWN_CODE[error.code];
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
   const known = code === undefined ? undefined : ADVICE[code];
   if (known) return known;

@@ -23,17 +23,19 @@ const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor
 const SALE_COMMANDS = [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger];
 
 const OUTRO = `
-Settings come from flags, then the environment, then defaults; \`stockade serve --help\` shows all of them.
-Exit codes: 0 what was asked for holds, 1 it does not, 2 the command or its configuration is wrong.
+Settings come from flags, then the environment, then defaults;
+\`stockade serve --help\` shows all of them.
+Exit codes: 0 what was asked for holds, 1 it does not, 2 the command or its
+configuration is wrong.
 
 Examples:
-  stockade demo                               sell 100 units to 20,000 requests, and count
-  stockade serve                              a node with nothing else installed
-  stockade sale create tickets --stock 100    a sale on that node
+  stockade demo                             sell 100 units to 20,000 requests
+  stockade serve                            a node with nothing else installed
+  stockade sale create tickets --stock 100  a sale on that node
 ${hereStockadeIs(invokedAs())}`;
 
 function hereStockadeIs(command: string): string {
-  return command === 'stockade' ? '' : `\nStarted as it was here, \`stockade\` is: ${command}\n`;
+  return command === 'stockade' ? '' : `\nStarted as it was here, \`stockade\` is:\n  ${command}\n`;
 }
 
 /** @returns the exit code of the command that `argv` names. @throws CommanderError, and whatever the command throws */
@@ -46,6 +48,7 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     .description('A flash-sale stock engine: nothing oversold, nothing left over, every answer true.')
     .version(version())
     .addHelpText('after', OUTRO)
+    .configureHelp({ subcommandTerm })
     .showHelpAfterError('(add --help for what this command takes)')
     .exitOverride();
   for (const spec of COMMANDS) addCommand(program, spec, finished);
@@ -66,6 +69,14 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
   for (const spec of EVENT_COMMANDS) addCommand(events, spec, finished);
   await program.parseAsync(argv);
   return exitCode;
+}
+
+/** Without `[options]`, which all commands have: so the summaries fit beside the names at 80 columns. */
+function subcommandTerm(command: Command): string {
+  const args = command.registeredArguments.map((argument) => {
+    return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+  });
+  return [command.name(), ...args].join(' ');
 }
 
 function version(): string {

@@ -16,8 +16,9 @@ export const serve: CommandSpec = {
   settings: settingNames.filter((name) => name !== 'opsUrl'),
   examples: [
     'stockade serve',
-    'stockade serve --port 80 --host 0.0.0.0 --buyer-auth jwt    (with JWT_SECRET set)',
-    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade serve --workers 2',
+    'stockade serve --host 0.0.0.0 --buyer-auth jwt    (with JWT_SECRET set)',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
+    '  stockade serve --workers 2',
   ],
   async run({ config, json }) {
     // Logs are what this command produces; with --json stdout is kept for the one object.

@@ -18,7 +18,8 @@ export const sync: CommandSpec = {
     (name) => !WITHOUT.has(name),
   ),
   examples: [
-    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop stockade sync --ops-port 9091',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
+    '  stockade sync --ops-port 9091',
   ],
   async run({ config, log, json }) {
     requireStores(config);

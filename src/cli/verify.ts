@@ -26,8 +26,9 @@ export const verify: CommandSpec = {
   options: [
     new Option('--repair', 'mend what has a proven cause'),
     new Option('--watch', 'look again and again until Ctrl-C'),
-    new Option('--every <seconds>', 'seconds between two looks of --watch, 1 to 86400').default(
-      WATCH_EVERY_S,
+    new Option(
+      '--every <seconds>',
+      `seconds between two looks of --watch, 1 to ${MAX_WATCH_S} (default: ${WATCH_EVERY_S})`,
     ),
   ],
   settings: SALE_SETTINGS,
@@ -40,7 +41,10 @@ export const verify: CommandSpec = {
   ],
   async run({ config, log, json, args, options }) {
     const what = { saleId: args[0], repair: options.repair === true };
-    const everyS = parseSeconds(options.every);
+    if (options.every !== undefined && options.watch !== true) {
+      throw new UsageError('--every says how often --watch looks: give --watch too, or leave --every out');
+    }
+    const everyS = parseSeconds(options.every ?? WATCH_EVERY_S);
     return withOperations({ config, log }, async (operations) => {
       if (options.watch === true) return watch(operations, what, everyS, json);
       const reports = await verifySales(operations, what);

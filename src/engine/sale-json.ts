@@ -13,10 +13,17 @@ import {
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_METADATA_DEPTH = 32;
+const ID_FORM = `1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`;
 
-export const whole = (least: number, most: number) =>
+/** @param what it is, for who has left it out */
+export const whole = (least: number, most: number, what = 'a whole number') =>
   z
-    .int({ error: `must be a whole number from ${least} to ${most}` })
+    .int({
+      error: ({ input }) =>
+        input === undefined
+          ? `is required: ${what}, from ${least} to ${most}`
+          : `must be a whole number from ${least} to ${most}`,
+    })
     .min(least, { error: `must be at least ${least}` })
     .max(most, { error: `must be at most ${most}` });
 
@@ -52,11 +59,11 @@ function stringsOf(value: unknown): string[] {
 }
 
 const schema = z.strictObject({
-  id: z.string({ error: 'must be a string' }).regex(SALE_ID_PATTERN, {
-    error: `must be 1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`,
-  }),
+  id: z
+    .string({ error: ({ input }) => (input === undefined ? `is required: ${ID_FORM}` : 'must be a string') })
+    .regex(SALE_ID_PATTERN, { error: `must be ${ID_FORM}` }),
   title: text(200).default(''),
-  stock: whole(1, MAX_STOCK),
+  stock: whole(1, MAX_STOCK, 'the units for sale'),
   segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
   startsAt: time.optional(),
   endsAt: time.optional(),

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import type { RoundOptions } from './round.ts';
 import type { Schedule } from './schedule.ts';
 import { SCHEDULES, scheduleNamed } from './schedules.ts';
@@ -19,8 +19,7 @@ export interface ChaosOptions {
 }
 
 export function readOptions(argv: readonly string[]): ChaosOptions {
-  const names = SCHEDULES.map(({ name, what }) => `  ${name.padEnd(20)}${what}`).join('\n');
-  const given = new Command('chaos')
+  const given = new Command('npm run chaos --')
     .description(
       'Faults on real processes while customers buy; afterwards every answer is held against Postgres.',
     )
@@ -35,7 +34,7 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
     )
     .addOption(new Option('--seed <n>', 'of the customers (default: random)').argParser(whole(0, SEED_LIMIT)))
     .option('--json', 'print one JSON object on stdout and nothing else there')
-    .addHelpText('after', `\nFaults:\n${names}\n`)
+    .addHelpText('after', `\nFaults:\n${faultsText()}\n`)
     .parse(argv)
     .opts<{ only?: Schedule[]; rounds: number; seconds: number; seed?: number; json?: true }>();
   return {
@@ -45,6 +44,14 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
     json: given.json === true,
     round: { ...ROUND, holdMs: given.seconds * 1_000 },
   };
+}
+
+const NAME_COLUMNS = 20;
+
+function faultsText(): string {
+  const help = new Help();
+  help.prepareContext({ helpWidth: process.stdout.columns });
+  return SCHEDULES.map(({ name, what }) => help.formatItem(name, NAME_COLUMNS, what, help)).join('\n');
 }
 
 function schedulesNamed(text: string): Schedule[] {

@@ -29,7 +29,7 @@ const HEAD = [
 ] as const;
 const ALIGN: readonly Align[] = HEAD.map((name) => (name === 'fault' ? 'left' : 'right'));
 
-export function rowOf({ schedule, missing, rounds }: Row): string[] {
+function rowOf({ schedule, missing, rounds }: Row): string[] {
   const label = `${schedule.name}: ${schedule.what}`;
   if (missing !== undefined) return [`${label}; not run: ${missing}`, ...HEAD.slice(1).map(() => '-')];
   const sum = (count: (result: RoundResult) => number) => rounds.reduce((all, one) => all + count(one), 0);
@@ -49,6 +49,15 @@ export function rowOf({ schedule, missing, rounds }: Row): string[] {
     longest(({ longestWaitMs }) => longestWaitMs),
     longest(({ recoveryMs }) => recoveryMs),
   ];
+}
+
+/** The same figures on one line, each with its name: the table that has the names comes at the end. */
+export function progressText(row: Row): string {
+  if (row.missing !== undefined) return `not run: ${row.missing}`;
+  const figures = rowOf(row).slice(1);
+  return HEAD.slice(1)
+    .map((name, i) => `${name}: ${figures[i]}`)
+    .join('; ');
 }
 
 export function report(rows: readonly Row[], options: ChaosOptions) {

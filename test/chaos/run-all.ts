@@ -1,7 +1,7 @@
 import { note } from '../../src/cli/output.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import type { ChaosOptions } from './options.ts';
-import { type Row, rowOf } from './report.ts';
+import { progressText, type Row } from './report.ts';
 import { brokenIn, runRound } from './round.ts';
 import type { Schedule } from './schedule.ts';
 
@@ -12,7 +12,7 @@ export async function runAll(options: ChaosOptions): Promise<Row[]> {
   for (const [i, schedule] of options.schedules.entries()) {
     note(`${i + 1}/${options.schedules.length} ${schedule.name}: ${schedule.what} …`);
     const row = await runRounds(schedule, postgres, options);
-    note(`  ${rowOf(row).slice(1).join('  ')}`);
+    note(`  ${progressText(row)}`);
     for (const line of row.broken) note(`  BROKEN ${line}`);
     rows.push(row);
   }

@@ -362,7 +362,11 @@ describe('a challenge', () => {
   });
 
   test.each([
-    ['is not there', undefined, /CHALLENGE names .*captcha\.mjs, which can't be loaded: Cannot find module/],
+    [
+      'is not there',
+      undefined,
+      /CHALLENGE is .*captcha\.mjs": must be pow, or the path of a JavaScript module, and/,
+    ],
     ['has no such exports', 'export const issue = () => 1', /must export functions `issue` and `verify`; it/],
   ])('a node does not start with a module that %s', async (_, source, message) => {
     const folder = await mkdtemp(join(tmpdir(), 'stockade-challenge-'));

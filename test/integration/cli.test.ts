@@ -18,6 +18,7 @@ afterAll(() => rmSync(cwd, { recursive: true }));
 
 const run = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
 
+const tooWide = (text: string) => text.split('\n').filter((line) => line.length > 80);
 const linesOf = (text: string) => text.split('\n').filter(Boolean);
 
 describe('help', () => {
@@ -56,6 +57,11 @@ describe('help', () => {
     expect(stdout).toMatch(new RegExp(`Examples:\\n(.*\\n)*.*stockade ${command}`));
     expect(stdout).toMatch(/\(REDIS_URL;\s+default:\s+the\s+in-process\s+backend\)/);
     expect(stdout).toContain('--json');
+    expect(tooWide(stdout)).toEqual([]);
+  });
+
+  test.each(['sale', 'order', 'events'])('%s fits into 80 columns', async (group) => {
+    expect(tooWide((await run(`${group} --help`)).stdout)).toEqual([]);
   });
 
   test('names all commands and the exit codes', async () => {
@@ -76,6 +82,8 @@ describe('help', () => {
       expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
     }
     expect(stdout).toContain('Exit codes:');
+    // How the program was started is as long as its path.
+    expect(tooWide(stdout.replace(/^.*main\.js$/m, ''))).toEqual([]);
   });
 });
 
@@ -107,6 +115,12 @@ describe('usage faults end with exit code 2', () => {
     ['serve --unheard-of', 'unknown option'],
     ['sale show', "missing required argument 'id'"],
     ['sale create x --stock 0', '--stock must be at least 1'],
+    ['sale create x', '--stock is required: the units for sale'],
+    ['sale window x --reason so', '--starts-at, --ends-at or --no-end must be given'],
+    ['order show abc', '<id> is "abc": must be the number of an order, such as 6'],
+    ['order pay 1e9', '<id> is "1e9": must be the number of an order'],
+    ['verify --every 10', '--every says how often --watch looks'],
+    ['serve --challenge nope', '--challenge is "nope": must be pow, or the path of a JavaScript module'],
     ['demo --stock none', '--stock is "none"'],
     ['sync', 'REDIS_URL is not set'],
   ])('%s', async (args, message) => {

@@ -60,7 +60,11 @@ test('who is refused by the shop is told so, 403, with its reason, unless his ke
 });
 
 test.each([
-  ['is not there', undefined, /LOCK_WORK names .*missing\.mjs, which can't be loaded: Cannot find module/],
+  [
+    'is not there',
+    undefined,
+    /LOCK_WORK is .*missing\.mjs": must be the path of a JavaScript module, and there/,
+  ],
   [
     'does not parse',
     'export {',

@@ -24,14 +24,26 @@ import { plantAll } from './planting.ts';
 import type { SeedReport } from './run.ts';
 import { Workshop } from './seeds.ts';
 
-const HELP = `npm run sim -- [options]
-  --seeds <n>      how many seeds to run (default 100)
-  --first <n>      the first of them (default 1)
-  --processes <n>  side by side (default 2)
-  --seed <n>       this seed alone; with --trace, step by step
-  --mutations      plant bugs in copies of the source, and look for each among the seeds
+const HELP = `Usage: npm run sim -- [options]
+
+A whole installation in one process, on a virtual clock, in bad weather: after
+every event all promises must hold. A seed is one such life, always the same.
+
+Options:
+  --seeds <n>      how many seeds to run (default: 100; with --mutations 1000)
+  --first <n>      the first of them (default: 1)
+  --processes <n>  side by side (default: 2)
+  --seed <n>       this seed alone
+  --trace          with --seed: print each step, packet by packet
+  --mutations      plant bugs in copies of the source, and look for each among
+                   the seeds
   --only <text>    only mutations whose names hold this text
-  --json           one object on stdout: seeds, violations, mutationsPlanted, mutationsFound, failures, hashes`;
+  --json           print one JSON object on stdout: seeds, violations,
+                   mutationsPlanted, mutationsFound, failures, hashes
+  --help           display help
+
+Exit codes: 0 all promises held and all planted bugs were found, 1 not, 2 the
+command is wrong.`;
 
 const { values } = parsed({
   options: {
@@ -52,15 +64,18 @@ function parsed<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseAr
   try {
     return parseArgs(config);
   } catch (error) {
-    console.error(`${(error as Error).message}\n\n${HELP}`);
-    process.exit(2);
+    refuse((error as Error).message);
   }
+}
+
+function refuse(why: string): never {
+  console.error(`error: ${why}\n\n${HELP}`);
+  process.exit(2);
 }
 
 function whole(name: 'seeds' | 'first' | 'processes' | 'seed', text: string | undefined): number {
   if (/^\d{1,9}$/.test(text ?? '')) return Number(text);
-  console.error(`--${name} must be a whole number, not ${JSON.stringify(text)}\n\n${HELP}`);
-  process.exit(2);
+  refuse(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
 }
 
 /** To be shared: a loop that has ended does not end it for the others. */
@@ -144,6 +159,8 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
+  if (values.trace && values.seed === undefined) refuse('--trace prints one seed: name it with --seed');
+  if (values.only !== '' && !values.mutations) refuse('--only chooses among mutations: add --mutations');
   if (values.seed !== undefined) return runOne(whole('seed', values.seed));
   const first = whole('first', values.first);
   const processes = Math.max(1, whole('processes', values.processes));

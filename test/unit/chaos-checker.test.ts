@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { judge, type Order, type Truth } from '../chaos/checker.ts';
 import { type Answer, History, type Purchase } from '../chaos/history.ts';
+import { progressText } from '../chaos/report.ts';
+import { SCHEDULES } from '../chaos/schedules.ts';
 
 const SALE = { stock: 3, limit: 2, soldOut: true };
 const COMMITTED: Answer = { kind: 'ok', status: 201, orderId: '1' };
@@ -98,4 +100,10 @@ describe('is found', () => {
     expect(verdict(3, true)).toMatchObject({ sold: 2, oversold: 0, unsold: 1 });
     expect(verdict(3, false)).toMatchObject({ sold: 2, oversold: 0, unsold: 0 });
   });
+});
+
+test('what is told under way names each figure, and what could not be run', () => {
+  const row = { schedule: SCHEDULES[0]!, missing: undefined, rounds: [], broken: [] };
+  expect(progressText(row)).toMatch(/^strikes: 0; .*; 201: 0; 202: 0; .*; recovered s: 0\.0$/);
+  expect(progressText({ ...row, missing: 'no replica' })).toBe('not run: no replica');
 });

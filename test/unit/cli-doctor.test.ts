@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { checkClocks } from '../../src/cli/doctor/clocks.ts';
+import { opsReach } from '../../src/cli/doctor/ports.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis, type RedisFacts, type RedisPlan } from '../../src/cli/doctor/redis.ts';
 import { nodeVersion, openFiles } from '../../src/cli/doctor/runtime.ts';
@@ -100,6 +101,16 @@ test.each([
   ['22.1.0', 'ok'],
   ['24.0.0', 'warn'],
 ])('Node.js %s: %s', (version, status) => expect(nodeVersion(version).status).toBe(status));
+
+test.each([
+  ['127.0.0.1', 'ok'],
+  ['::1', 'ok'],
+  ['localhost', 'ok'],
+  ['0.0.0.0', 'warn'],
+  ['::', 'warn'],
+  ['10.0.0.7', 'warn'],
+  ['ops.example', 'warn'],
+])('the ops port at %s: %s', (host, status) => expect(opsReach(host).status).toBe(status));
 
 test.each([
   [1_024, 'warn'],

@@ -18,11 +18,22 @@ describe('errors in words', () => {
   });
 
   test('a typed error says its sentence, without a stack', () => {
-    expect(explain(new UnknownSale('x'))).toEqual({
+    expect(explain(new StockadeError('wrong_status', 'order 7 is paid'))).toEqual({
       exitCode: 1,
-      lines: ['error: there is no sale x'],
-      json: { error: { code: 'unknown_sale', message: 'there is no sale x' } },
+      lines: ['error: order 7 is paid'],
+      json: { error: { code: 'wrong_status', message: 'order 7 is paid' } },
     });
+  });
+
+  test('a sale that is not there: where to look', () => {
+    const { exitCode, lines, json } = explain(new UnknownSale('x'));
+    expect({ exitCode, first: lines[0] }).toEqual({ exitCode: 1, first: 'error: there is no sale x' });
+    expect(lines[1]).toMatch(/ sale list` .*DATABASE_URL.*OPS_URL/);
+    expect(json).toMatchObject({ error: { code: 'unknown_sale', message: 'there is no sale x' } });
+  });
+
+  test('a fault of configuration that a part of the node has found is one of configuration', () => {
+    expect(explain(new StockadeError('invalid_config', 'CHALLENGE names x')).exitCode).toBe(2);
   });
 
   test('causes are told, and what can be done about them', () => {
@@ -33,9 +44,18 @@ describe('errors in words', () => {
   });
 
   test('a fault of Postgres is told without the statement', () => {
+    const error = new Error('SELECT a - b FROM sales - permission denied for table sales');
+    const { lines } = explain(Object.assign(error, { code: '42501' }));
+    expect(lines).toEqual(['error: permission denied for table sales']);
+  });
+
+  test('a database that was never migrated: a sentence, and what to do', () => {
     const error = new Error('SELECT a - b FROM sales - relation "sales" does not exist');
     const { lines } = explain(Object.assign(error, { code: '42P01' }));
-    expect(lines[0]).toBe('error: relation "sales" does not exist');
+    expect(lines).toEqual([
+      "error: this database does not have Stockade's tables, or not all of them",
+      expect.stringMatching(/^ {2}Run `.* migrate` with this DATABASE_URL/),
+    ]);
   });
 
   test('a connection tried at several addresses', () => {

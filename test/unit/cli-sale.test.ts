@@ -43,7 +43,8 @@ describe('sale create', () => {
     expect(() => saleInput('-', faulty)).toThrow(
       /<id> must be .*; --stock .*; --ends-at .*; --per-buyer-limit .*; --metadata must be an object/,
     );
-    expect(() => saleInput('tickets', {})).toThrow(/--stock must be a whole number/);
+    expect(() => saleInput('tickets', {})).toThrow(/--stock is required: the units for sale, from 1 to \d+$/);
+    expect(() => parseSale({})).toThrow(/: id is required: 1 to .*; stock is required: the units for sale,/);
     const over = { stock: '1', endsAt: '2020-01-01T00:00:00Z' };
     expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
   });

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import {
   faultsOf,
@@ -55,4 +57,31 @@ test('one of several licences is enough', () => {
     Object.entries(lock.packages).map(([name, entry]) => [name, { ...entry, license: '(MIT OR GPL-3.0)' }]),
   );
   expect(faultsOf(manifest, { packages })).toEqual([]);
+});
+
+describe('npm run audit', () => {
+  /** Without npm in reach: nobody tells vulnerabilities then. */
+  function audit(...args: string[]) {
+    const script = fileURLToPath(new URL('../../scripts/audit.mjs', import.meta.url));
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
+      encoding: 'utf8',
+      env: { PATH: '' },
+    });
+    return { status, stdout, stderr };
+  }
+
+  test('--json: one object, which says what was not looked up', () => {
+    const { status, stdout } = audit('--json');
+    expect(JSON.parse(stdout)).toEqual({ ok: true, faults: [], vulnerabilities: null });
+    expect(status).toBe(0);
+  });
+
+  test('says what it takes, and takes nothing else', () => {
+    expect(audit('--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--json') });
+    for (const unknown of ['--fix', 'pg']) {
+      const { status, stdout, stderr } = audit(unknown);
+      expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+      expect(stderr).toMatch(/^error: .*\n.*--help/);
+    }
+  });
 });

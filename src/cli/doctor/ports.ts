@@ -1,11 +1,11 @@
 import { createServer } from 'node:net';
 import { request } from 'undici';
 import type { Config } from '../../config/config.ts';
-import { httpUrl, reachableHost } from '../../config/hosts.ts';
+import { httpUrl, isLoopback, reachableHost } from '../../config/hosts.ts';
 import { describe } from '../explain.ts';
 import { type Check, checksOf } from './check.ts';
 
-const { ok, fail } = checksOf('ports');
+const { ok, warn, fail } = checksOf('ports');
 const PROBE_TIMEOUT_MS = 1_000;
 
 type PortSetting = 'PORT' | 'OPS_PORT';
@@ -15,7 +15,19 @@ export async function checkPorts({ host, port, opsHost, opsPort }: Config): Prom
   return [
     await checkPort('PORT', host, port, nodeRuns),
     await checkPort('OPS_PORT', opsHost, opsPort, nodeRuns),
+    opsReach(opsHost),
   ];
+}
+
+/** Who has the token may do all that operators may, and the port speaks plain HTTP. */
+export function opsReach(opsHost: string): Check {
+  if (isLoopback(opsHost)) return ok('OPS_HOST', `${opsHost}: only this machine reaches the ops port`);
+  return warn(
+    'OPS_HOST',
+    `${opsHost}: other machines may reach the ops port, which has no TLS`,
+    'Set OPS_HOST to 127.0.0.1 and come through a tunnel or a proxy with TLS; else let a firewall keep all but ' +
+      'operators out: whoever reads the OPS_TOKEN on the way may change and close sales.',
+  );
 }
 
 async function checkPort(

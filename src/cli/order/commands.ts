@@ -1,19 +1,30 @@
 import { Option } from 'commander';
+import { InvalidInput } from '../../engine/errors.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../sync/orders/order-operations.ts';
+import { isOrderId } from '../../sync/orders/order-reader.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
 import { print, printJson } from '../output.ts';
 import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
+const EXAMPLE_ID = '662207995405477814';
+
+/** @throws InvalidInput for what no order can be called: it need not be looked for, and will not come later either */
+function orderIdFrom([id]: readonly string[]): string {
+  if (isOrderId(id!)) return id!;
+  const problem = `is ${JSON.stringify(id)}: must be the number of an order, such as ${EXAMPLE_ID}`;
+  throw new InvalidInput('the order id is not valid', [{ field: '<id>', problem }]);
+}
+
 const showOrder: CommandSpec = {
   name: 'show <id>',
   summary: 'show one order: whose, what, and what has become of it',
   settings: SALE_SETTINGS,
   defaults: QUIET,
-  examples: ['stockade order show 662207995405477814'],
+  examples: [`stockade order show ${EXAMPLE_ID}`],
   async run({ config, log, json, args }) {
-    const [orderId] = args as [string];
+    const orderId = orderIdFrom(args);
     const outcome = await withOperations({ config, log }, (_, orders) => orders.showOrder(orderId));
     const { order } = expectDone(outcome, orderId);
     if (json) printJson(order);
@@ -33,9 +44,9 @@ function changeCommand({ kind, change, ...spec }: ChangeSpec): CommandSpec {
     name: `${kind} <id>`,
     settings: SALE_SETTINGS,
     defaults: QUIET,
-    examples: [`stockade order ${kind} 662207995405477814`],
+    examples: [`stockade order ${kind} ${EXAMPLE_ID}`],
     async run({ config, log, json, args, options }) {
-      const [orderId] = args as [string];
+      const orderId = orderIdFrom(args);
       const wanted = change(options);
       const outcome = await withOperations({ config, log }, (_, orders) =>
         orders.changeOrder(orderId, wanted),

@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor, parseChange } from '../../engine/sale-change.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK } from '../explain.ts';
+import { EXIT_OK, UsageError } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
 import { print, printJson } from '../output.ts';
 import { saleSheet } from './show-sale.ts';
@@ -117,14 +117,20 @@ const moveSaleWindow = changeCommand({
     new Option('--no-end', 'the sale ends when it is closed').conflicts('endsAt'),
   ],
   examples: [
-    'stockade sale window tickets --ends-at 2026-11-28T01:00:00+01:00 --reason "one hour more"',
+    'stockade sale window tickets --ends-at 2026-11-28T01:00:00+01:00 \\',
+    '  --reason "one hour more"',
     'stockade sale window tickets --no-end',
   ],
-  change: (_, { startsAt, endsAt, end }) => ({
-    action: 'window',
-    ...(startsAt === undefined ? {} : { startsAt }),
-    ...(end === false ? { endsAt: null } : endsAt === undefined ? {} : { endsAt }),
-  }),
+  change: (_, { startsAt, endsAt, end }) => {
+    if (startsAt === undefined && endsAt === undefined && end !== false) {
+      throw new UsageError('--starts-at, --ends-at or --no-end must be given: what of the window to change');
+    }
+    return {
+      action: 'window',
+      ...(startsAt === undefined ? {} : { startsAt }),
+      ...(end === false ? { endsAt: null } : endsAt === undefined ? {} : { endsAt }),
+    };
+  },
 });
 
 const resizeSale = changeCommand({
@@ -139,7 +145,7 @@ const resizeSale = changeCommand({
 const requireToken = changeCommand({
   name: 'require-token <id> <on|off>',
   summary: 'say whether buyers need a purchase token',
-  examples: ['stockade sale require-token tickets on --reason "programs buy ahead of everybody"'],
+  examples: ['stockade sale require-token tickets on --reason "programs buy ahead"'],
   change: ([word]) => ({
     action: 'require-token',
     requireToken: word === 'on' ? true : word === 'off' ? false : word,
