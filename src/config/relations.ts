@@ -26,7 +26,11 @@ export const relations: readonly Relation[] = [
   {
     of: ['buyerAuth', 'jwtSecret', 'jwtJwksUrl'],
     broken: ({ buyerAuth, jwtSecret, jwtJwksUrl }) => {
-      if (buyerAuth !== 'jwt') return undefined;
+      // Whoever has a key for tokens believes that buyers show them: X-Buyer-Id, which anyone can write, must not count then.
+      if (buyerAuth !== 'jwt')
+        return jwtSecret !== undefined || jwtJwksUrl !== undefined
+          ? `is ${buyerAuth}, but JWT_SECRET or JWT_JWKS_URL is set: set BUYER_AUTH=jwt, or take the key out`
+          : undefined;
       if (jwtSecret === undefined && jwtJwksUrl === undefined)
         return 'is jwt, but there is no key: set JWT_SECRET or JWT_JWKS_URL';
       if (jwtSecret !== undefined && jwtJwksUrl !== undefined)

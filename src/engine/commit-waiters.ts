@@ -43,12 +43,24 @@ export class CommitWaiters {
   /** `pending.seq` is the log entry that carries the order. It may be below the watermark already. */
   add(pending: Pending): void {
     if (pending.seq <= this.#watermark) {
-      if (this.#named && pending.entry === '') this.doubt(pending);
+      if (this.#named && pending.entry === '') this.#askOnce(pending);
       else this.#settle(pending);
     } else if (pending.seq < this.#newest) enqueue(this.#replays, pending);
     else {
       this.#newest = pending.seq;
       enqueue(this.#waiting, pending);
+    }
+  }
+
+  /**
+   * The record of its buyer knows more than a watermark that does not name its entry. If the order is not committed by that
+   * either, something is wrong with it, and asking again would be asking for ever.
+   */
+  #askOnce(pending: Pending): void {
+    if (pending.wasAsked) this.doubt(pending);
+    else {
+      pending.wasAsked = true;
+      this.#ask(pending);
     }
   }
 
@@ -98,7 +110,7 @@ export class CommitWaiters {
     const { seq, entry, orderId } = pending;
     const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);
     if (certain) pending.settle(this.#outcome(pending));
-    else if (!pending.settled) this.#ask(pending);
+    else if (!pending.settled) this.#askOnce(pending);
   }
 
   #outcome({ orderId, quantity }: Pending): Outcome {

@@ -12,6 +12,7 @@ import type { Backend, LogHint, Outcome, Purchase, Sale, TokenFault, Watermark }
 import { Deadlines } from './deadlines.ts';
 import type { Directory, SaleView } from './directory.ts';
 import { isBusy } from './errors.ts';
+import { isFinal } from './final-refusal.ts';
 import { QUEUE_SHARE } from './limits.ts';
 import { LiveSale, type LiveSaleHost } from './live-sale.ts';
 import { LogHints } from './log-hints.ts';
@@ -21,7 +22,7 @@ import { Repeats } from './repeats.ts';
 import type { TakenOrder } from './taken-orders.ts';
 import { Turns } from './turns.ts';
 
-/** Sales asked side by side for one buyer's order. */
+/** Buyers' records that are read side by side to find orders, for whatever many ask for theirs. */
 const PARALLEL_RECALLS = 16;
 
 export interface EngineOptions {
@@ -55,6 +56,7 @@ export class Engine {
   readonly #turns = new Turns();
   readonly #host: LiveSaleHost;
   readonly #sales = new Map<string, LiveSale>();
+  readonly #recalls = pLimit(PARALLEL_RECALLS);
   #unsubscribe: (() => Promise<void>) | undefined;
   #inFlight = 0;
   #whenIdle: (() => void)[] = [];
@@ -142,16 +144,28 @@ export class Engine {
     return sale && { record: sale.record, slot: sale.slot };
   }
 
-  /** An order in the buyer's records of the sales that this worker knows; for orders too new for Postgres. */
+  /**
+   * An order in the buyer's records of the sales that this worker knows; for orders too new for Postgres.
+   * @throws the backend's error, if the order is in none of the records that could be read, and not all could
+   */
   async findOrder(
     buyerId: string,
     orderId: string,
   ): Promise<{ saleId: string; quantity: number } | undefined> {
-    const found = await pLimit(PARALLEL_RECALLS).map([...this.#sales.values()], async (sale) => {
-      const order = await this.#repeats.orderOf(sale, buyerId, orderId);
-      return order && { saleId: sale.record.sale.id, quantity: order.quantity };
+    let fault: { readonly error: unknown } | undefined;
+    const found = await this.#recalls.map([...this.#sales.values()], async (sale) => {
+      try {
+        const order = await this.#repeats.orderOf(sale, buyerId, orderId);
+        return order && { saleId: sale.record.sale.id, quantity: order.quantity };
+      } catch (error) {
+        fault = { error };
+        return undefined;
+      }
     });
-    return found.find((order) => order !== undefined);
+    const order = found.find((one) => one !== undefined);
+    if (order) return order;
+    if (fault) throw fault.error;
+    return undefined;
   }
 
   /** Purchases queued per lane, for the metrics. */
@@ -293,7 +307,9 @@ export class Engine {
   async #look(saleId: string, generation: number): Promise<void> {
     try {
       const view = await this.#options.directory.refresh(saleId, generation);
-      if (view) this.#learn(view);
+      // A change within a generation is told by onChange, and what is told then may be newer than this answer.
+      const known = this.#sales.get(saleId)?.record.generation ?? 0;
+      if (view && view.record.generation > known) this.#learn(view);
     } catch {
       // The next message or poll will tell.
     }
@@ -319,13 +335,4 @@ function outsideWindow({ startsAt, endsAt }: Sale): Outcome | undefined {
   if (now < startsAt) return { code: 'not_started', startsAt };
   if (endsAt !== undefined && now >= endsAt) return { code: 'ended', endedAt: endsAt };
   return undefined;
-}
-
-/**
- * Whether the refusal is the answer, whatever the buyer's record knows of the key. Without a token that was once good
- * nothing is read for anybody; with one, a purchase may be the repetition of one that succeeded.
- */
-function isFinal(refusal: Outcome, { key }: Purchase): boolean {
-  if (refusal.code === 'token_invalid') return key === '' || refusal.reason === 'alien';
-  return key === '' || refusal.code === 'invalid_request' || refusal.code === 'token_required';
 }

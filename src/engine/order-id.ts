@@ -75,6 +75,21 @@ export class OrderIds {
   }
 }
 
+const MAX_ORDER_ID = String(2n ** 63n - 1n);
+/** As it is written, for patterns: without zeros in front. Not all of it fits. */
+export const ORDER_ID_DIGITS = '0|[1-9]\\d{0,18}';
+const ORDER_ID = new RegExp(`^(?:${ORDER_ID_DIGITS})$`);
+
+/** False for what can't be an order id: no store need be asked. */
+export function isOrderId(text: string): boolean {
+  return ORDER_ID.test(text) && fitsOrderId(text);
+}
+
+/** @param digits as ORDER_ID_DIGITS */
+export function fitsOrderId(digits: string): boolean {
+  return digits.length < MAX_ORDER_ID.length || digits <= MAX_ORDER_ID;
+}
+
 /** When the order was taken, in milliseconds since the Unix epoch, to the second. */
 export function takenAtMs(orderId: string): number {
   return Number(BigInt(orderId) >> 32n) * 1000 + ORDER_ID_EPOCH_MS;

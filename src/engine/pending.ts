@@ -28,6 +28,8 @@ export class Pending implements TakeOrder {
   /** An attempt got no reply, and no later one has told what became of it. */
   inDoubt = false;
   settled = false;
+  /** Its buyer's record was asked what became of it, because no watermark could tell. */
+  wasAsked = false;
   /** Why it may not buy, unless its key names an order that it has bought already. */
   barred: Outcome | undefined;
   readonly #done: (outcome: Outcome) => void;

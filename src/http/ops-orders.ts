@@ -1,7 +1,7 @@
 /** What operators, and a payment provider's callbacks behind them, do with single orders. */
-import { takenAtMs } from '../engine/order-id.ts';
+import { isOrderId } from '../engine/order-id.ts';
+import { mayBeInLog } from '../sync/orders/log-age.ts';
 import type { OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
-import { isOrderId } from '../sync/orders/order-reader.ts';
 import type { Router } from './exchange.ts';
 import type { Guarded } from './ops-server.ts';
 import { parseOrderChange } from './order-change-body.ts';
@@ -40,13 +40,10 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
   }
 }
 
-/** An order that is not in Postgres may be in its log still, where only its buyer's name would find it. */
-const ACCEPTED_WITHIN_MS = 24 * 3_600_000;
-
 function told(orderId: string, outcome: OrderOutcome): Reply {
-  if (outcome.code !== 'unknown_order' || !isOrderId(orderId)) return orderReply(outcome);
-  const ageMs = Date.now() - takenAtMs(orderId);
-  if (ageMs < 0 || ageMs > ACCEPTED_WITHIN_MS) return orderReply(outcome);
+  // In its log, only its buyer's name would find it.
+  const isHidden = outcome.code === 'unknown_order' && isOrderId(orderId) && mayBeInLog(orderId);
+  if (!isHidden) return orderReply(outcome);
   const detail = 'It is not in Postgres. If it was accepted a moment ago, it will be: ask again.';
   return problem('unknown_order', { detail }, { 'retry-after': '1' });
 }

@@ -1,8 +1,8 @@
 /** `POST /v1/orders/{orderId}/pay`, `/cancel` and `/redeem`: what a buyer does with his order. */
 import { InvalidInput, isBusy, StockadeError } from '../engine/errors.ts';
+import { isOrderId } from '../engine/order-id.ts';
 import { within } from '../engine/within.ts';
 import type { OrderChange, OrderOutcome } from '../sync/orders/order-operations.ts';
-import { isOrderId } from '../sync/orders/order-reader.ts';
 import type { Handler } from './exchange.ts';
 import { refusal } from './identity.ts';
 import { parseOrderChange } from './order-change-body.ts';

@@ -1,9 +1,9 @@
 /** `GET /v1/orders/{orderId}`: an order, for its owner. */
 
 import { isBusy, StockadeError } from '../engine/errors.ts';
+import { isOrderId } from '../engine/order-id.ts';
 import { within } from '../engine/within.ts';
 import type { Order } from '../sync/orders/order-operations.ts';
-import { isOrderId } from '../sync/orders/order-reader.ts';
 import type { Handler, Observer } from './exchange.ts';
 import { type Authenticate, refusal } from './identity.ts';
 import { forBuyer } from './order-reply.ts';

@@ -1,7 +1,7 @@
 /** `GET /v1/sales/{saleId}`: what anybody may know of a sale. */
 import { LRUCache } from 'lru-cache';
 import type { SaleRecord } from '../engine/contract.ts';
-import { StockadeError } from '../engine/errors.ts';
+import { isBusy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
 import type { Handler, Observer } from './exchange.ts';
@@ -22,6 +22,7 @@ export interface PublicSale {
 const REMAINING_TTL_MS = 200;
 const CACHED_SALES = 1_000;
 const UNREADABLE = problem('unavailable', { detail: 'The sale can’t be read now. Ask again.' });
+const BUSY = problem('busy', { detail: 'Nothing was looked at. Ask again.' });
 
 export function saleRoute(host: SaleHost): Handler {
   const cache = new LRUCache<string, { found: PublicSale | undefined }>({
@@ -39,7 +40,7 @@ export function saleRoute(host: SaleHost): Handler {
       exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));
     } catch (error) {
       if (!(error instanceof StockadeError)) host.fault(error);
-      exchange.reply(UNREADABLE);
+      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
     }
   };
 }

@@ -12,7 +12,7 @@ import type { SaleRecord } from '../engine/contract.ts';
 import { isBusy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import { within } from '../engine/within.ts';
-import type { Body, Handler, Observer } from './exchange.ts';
+import { type Body, type Handler, MAX_BODY_BYTES, type Observer } from './exchange.ts';
 import { type Authenticate, refusal } from './identity.ts';
 import { parseObject } from './json-object.ts';
 import { json, type ProblemCode, problem, type Reply } from './problem.ts';
@@ -47,7 +47,7 @@ export function tokenRoute(host: TokenHost): Handler {
         exchange.reply(reply);
         host.tokenAnswered(outcome);
       },
-      MAX_ANSWER_BYTES,
+      host.challenge ? MAX_ANSWER_BYTES : MAX_BODY_BYTES,
     );
   };
 }

@@ -5,7 +5,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { type Config, ConfigError } from '../config/config.ts';
 import { redisUrls } from '../config/redis-urls.ts';
-import { type EvictingServer, evictingServers } from '../engine/cluster/eviction.ts';
+import { type EvictingServer, type EvictionLook, lookForEviction } from '../engine/redis/eviction.ts';
 import type { Log } from './log.ts';
 import type { Releasers } from './releasers.ts';
 
@@ -27,28 +27,49 @@ export async function keepFromEviction(
 ): Promise<void> {
   if (!config.redisUrl) return;
   const urls = redisUrls(config.redisUrl.reveal());
-  const found = await evictingServers(urls);
-  if (found.length > 0) {
-    throw new ConfigError(found.map((one) => ({ field: 'REDIS_URL', problem: problemOf(one) })));
+  const { evicting } = await lookForEviction(urls);
+  if (evicting.length > 0) {
+    throw new ConfigError(evicting.map((one) => ({ field: 'REDIS_URL', problem: problemOf(one) })));
   }
   const gauge = new Gauge({
     name: 'stockade_redis_evicting_servers',
     help: 'Servers of Redis whose maxmemory-policy lets them evict keys; anything but 0 loses stock',
     registers: [registry],
   });
-  let known = '';
+  const alarm = new EvictionAlarm();
+  let timer: NodeJS.Timeout | undefined;
   const look = async () => {
-    const evicting = await evictingServers(urls);
-    gauge.set(evicting.length);
-    const now = evicting.map(problemOf).join('; ');
-    if (now !== '' && now !== known) log.error({ evicting }, `REDIS_URL ${now}`);
-    if (now === '' && known !== '') log.info('Redis keeps all keys again');
-    known = now;
+    // While no Redis can be asked, what was known last stands.
+    const found = await lookForEviction(urls).catch(() => undefined);
+    if (found) {
+      const before = alarm.text;
+      alarm.learn(found);
+      gauge.set(alarm.servers.length);
+      if (alarm.text !== '' && alarm.text !== before) log.error({ evicting: alarm.servers }, alarm.text);
+      if (alarm.text === '' && before !== '') log.info('Redis keeps all keys again');
+    }
+    if (timer) timer = setTimeout(look, LOOK_EVERY_MS).unref();
   };
-  // While Redis can't be asked, what was known last stands.
-  const timer = setInterval(() => look().catch(() => {}), LOOK_EVERY_MS);
-  timer.unref();
-  releasers.add(() => clearInterval(timer));
+  timer = setTimeout(look, LOOK_EVERY_MS).unref();
+  releasers.add(() => {
+    clearTimeout(timer);
+    timer = undefined;
+  });
+}
+
+/** What is known of the servers: one that does not answer is as it was when it did. */
+export class EvictionAlarm {
+  servers: readonly EvictingServer[] = [];
+
+  learn({ evicting, silent }: EvictionLook): void {
+    const kept = this.servers.filter(({ server }) => silent.includes(server));
+    this.servers = [...evicting, ...kept].sort((a, b) => a.server.localeCompare(b.server));
+  }
+
+  /** `''`: there is nothing to say. */
+  get text(): string {
+    return this.servers.map((one) => `REDIS_URL ${problemOf(one)}`).join('; ');
+  }
 }
 
 function problemOf({ server, policy }: EvictingServer): string {

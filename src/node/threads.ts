@@ -57,7 +57,12 @@ export async function startThread(
   const port = await Promise.race([
     calls.call<number>('start'),
     failed.then((error) => Promise.reject(error)),
-  ]);
+  ]).catch(async (error: unknown) => {
+    stopping = true;
+    // Its connections and its port would outlive the start that failed.
+    await thread.terminate();
+    throw error;
+  });
   return {
     number: data.settings.worker,
     port,

@@ -10,7 +10,7 @@ import type { Directory } from '../engine/directory.ts';
 import { Engine } from '../engine/engine.ts';
 import { QUEUE_SHARE } from '../engine/limits.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { OrderIds, takenAtMs } from '../engine/order-id.ts';
+import { OrderIds } from '../engine/order-id.ts';
 import type { TakenOrder } from '../engine/taken-orders.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
@@ -21,9 +21,10 @@ import type { RateLimitCounts } from '../http/rate-limits.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
 import type { PublicSale } from '../http/sale-route.ts';
 import type { Database } from '../sync/database.ts';
-import { readOrder, readRecentSaleIds } from '../sync/orders/order-reader.ts';
+import { readOrder } from '../sync/orders/order-reader.ts';
 import { OrderService } from '../sync/orders/order-service.ts';
 import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../sync/worker-leases.ts';
+import { AcceptedOrders } from './accepted-orders.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './crowd.ts';
 import type { Log } from './log.ts';
@@ -92,9 +93,6 @@ export interface RunningWorker {
 const PARALLEL_ORDER_WORK = 16;
 const WAITING_ORDER_WORK_MAX = 4_096;
 
-/** An order can be missing in Postgres only as long as sync may lag; older ones are not looked for in the backend. */
-const ACCEPTED_WITHIN_MS = 24 * 3_600_000;
-
 export async function startWorker({
   settings,
   backend,
@@ -147,6 +145,7 @@ export async function startWorker({
     // A late payment waits here for its commit: that must not stand in the way of other orders.
     buy: (purchase) => turnstile.aside(() => buy(purchase)),
   });
+  const accepted = new AcceptedOrders({ db, engine, guarded: (work) => turnstile.run(work) });
   const listener = await servePublic(
     {
       authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
@@ -164,14 +163,7 @@ export async function startWorker({
       readOrder: (orderId) => turnstile.run(() => readOrder(db, orderId)),
       changeOrder: (orderId, change, buyerId) =>
         turnstile.run(() => orders.changeOrder(orderId, change, buyerId)),
-      findAccepted: async (buyerId, orderId) => {
-        if (Date.now() - takenAtMs(orderId) >= ACCEPTED_WITHIN_MS) return undefined;
-        return turnstile.run(async () => {
-          // The worker may be younger than the order, or another node may have taken it.
-          for (const saleId of await readRecentSaleIds(db)) await engine.view(saleId);
-          return engine.findOrder(buyerId, orderId);
-        });
-      },
+      findAccepted: (buyerId, orderId) => accepted.find(buyerId, orderId),
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
     },

@@ -51,10 +51,21 @@ export async function grantTo(trx: Knex, role: string): Promise<void> {
     await trx.raw(`REVOKE ALL ON TABLE ${table} FROM ??`, [role]);
     await trx.raw(`GRANT ${rights.join(', ')} ON TABLE ${table} TO ??`, [role]);
   }
-  for (const name of FUNCTIONS) {
-    await trx.raw(`REVOKE ALL ON FUNCTION ${name} FROM PUBLIC`);
-    await trx.raw(`GRANT EXECUTE ON FUNCTION ${name} TO ??`, [role]);
+  for (const signature of await signatures(trx)) {
+    await trx.raw(`REVOKE ALL ON FUNCTION ${signature} FROM PUBLIC`);
+    await trx.raw(`GRANT EXECUTE ON FUNCTION ${signature} TO ??`, [role]);
   }
+}
+
+/** All of each function's: while nodes of two versions run, one may have two. */
+async function signatures(trx: Knex): Promise<string[]> {
+  const found = await rows<{ signature: string }>(
+    trx,
+    `SELECT p.oid::regprocedure::text AS signature FROM pg_proc p
+       WHERE p.proname = ANY (string_to_array(?, ',')) AND pg_function_is_visible(p.oid)`,
+    [FUNCTIONS.join()],
+  );
+  return found.map(({ signature }) => signature);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** A Redis that may evict keys: no process starts on it, and one that runs when it is made so says it until it is mended. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { evictingServers } from '../../src/engine/cluster/eviction.ts';
+import { lookForEviction } from '../../src/engine/redis/eviction.ts';
 import { runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';
@@ -51,20 +51,21 @@ test('a node that runs goes on, and tells of it in its metrics and its log until
 
 test('one server of a cluster is found by any address of it, also while another does not answer', async () => {
   await using servers = await RedisCluster.start();
-  expect(await evictingServers(servers.urls)).toEqual([]);
+  expect(await lookForEviction(servers.urls)).toEqual({ evicting: [], silent: [] });
   const [first, second, third] = servers.primaries;
   await setPolicy(second!, 'allkeys-lfu');
-  const found = [{ server: `127.0.0.1:${second!.port}`, policy: 'allkeys-lfu' }];
-  expect(await evictingServers([first!.url])).toEqual(found);
+  const evicting = [{ server: `127.0.0.1:${second!.port}`, policy: 'allkeys-lfu' }];
+  expect(await lookForEviction([first!.url])).toEqual({ evicting, silent: [] });
   await third!.pause();
   try {
-    expect(await evictingServers([first!.url])).toEqual(found);
+    const silent = [`127.0.0.1:${third!.port}`];
+    expect(await lookForEviction([first!.url])).toEqual({ evicting, silent });
   } finally {
     third!.resume();
   }
 });
 
 test('a Redis that can not be reached is no answer', async () => {
-  expect(await evictingServers([redisUrl()])).toEqual([]);
-  await expect(evictingServers(['redis://127.0.0.1:1'])).rejects.toMatchObject({ code: 'not_executed' });
+  expect(await lookForEviction([redisUrl()])).toEqual({ evicting: [], silent: [] });
+  await expect(lookForEviction(['redis://127.0.0.1:1'])).rejects.toMatchObject({ code: 'not_executed' });
 });

@@ -203,6 +203,7 @@ describe('relations', () => {
   });
 
   test('jwt takes exactly one source of keys', () => {
+    expect(faultsOf({ JWT_SECRET })).toEqual([expect.stringMatching(/^BUYER_AUTH is header, but .*jwt/)]);
     const jwt = { BUYER_AUTH: 'jwt' };
     const JWT_JWKS_URL = 'https://login.example/keys';
     expect(faultsOf(jwt)).toEqual([expect.stringMatching(/^BUYER_AUTH .*JWT_SECRET or JWT_JWKS_URL/)]);
@@ -237,6 +238,7 @@ describe('secrets', () => {
       REDIS_URL: REDIS,
       DATABASE_URL: POSTGRES,
       OPS_TOKEN: 'hunter2-hunter2-',
+      BUYER_AUTH: 'jwt',
       JWT_SECRET: `hunter2-${JWT_SECRET}`,
     },
     {},

@@ -10,6 +10,7 @@ import type {
   Rejection,
   Sale,
   SaleState,
+  SegmentRef,
   TokenFault,
 } from '../../src/engine/contract.ts';
 import type { Directory, SaleView } from '../../src/engine/directory.ts';
@@ -40,7 +41,7 @@ let takes: ScriptedTakes;
 let board: Board;
 let view: SaleView;
 let events: BackendEvents[];
-let recall: (buyerIds: readonly string[]) => Promise<Recall>;
+let recall: (buyerIds: readonly string[], saleId: string) => Promise<Recall>;
 let recalls: (readonly string[])[];
 let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
 let listener: (view: SaleView) => void;
@@ -81,9 +82,9 @@ async function start({ durable }: { durable: boolean }, changes: Partial<EngineO
     durable,
     takes,
     sales: {
-      recall: (_: unknown, buyerIds: readonly string[]) => {
+      recall: ({ saleId }: SegmentRef, buyerIds: readonly string[]) => {
         recalls.push(buyerIds);
-        return recall(buyerIds);
+        return recall(buyerIds, saleId);
       },
     },
     subscribe: async (added: BackendEvents) => {
@@ -1161,6 +1162,21 @@ describe('closing', () => {
   });
 });
 
+describe('what a segment’s refusal makes the worker look up', () => {
+  it('is of no weight if it is no newer: what was told of a change meanwhile stands', async () => {
+    learn();
+    const older = view;
+    directory.refresh.mockImplementation(async () => {
+      listener({ ...older, record: { ...older.record, state: 'paused' } });
+      return older;
+    });
+    buy({ buyerId: 'anna' });
+    await (await takes.next()).refuse('stale');
+    await settledTurns();
+    expect(codes(buy({ buyerId: 'ben' }))).toEqual(['paused']);
+  });
+});
+
 describe('a buyer’s order', () => {
   it('is found in the sales that this worker knows', async () => {
     learn();
@@ -1168,6 +1184,21 @@ describe('a buyer’s order', () => {
     remember(0, anOrder({ quantity: 2 }));
     expect(await engine.findOrder('anna', '900')).toEqual({ saleId: 'sale', quantity: 2 });
     expect(await engine.findOrder('anna', '901')).toBeUndefined();
+  });
+
+  it('is found though another sale’s records can’t be read, and not called unknown if it is in none of the others', async () => {
+    const [sick, own] = ['sick', 'sale'];
+    learn();
+    listener({ ...viewOf({ id: sick }), slot: -1 });
+    const order = anOrder({ quantity: 2 });
+    const holding = async (buyerIds: readonly string[]) => ({
+      committed: 0,
+      holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [order] })),
+    });
+    recall = (buyerIds, saleId) =>
+      saleId === own ? holding(buyerIds) : Promise.reject(new StaleGeneration(sick, 1));
+    expect(await engine.findOrder('anna', order.orderId)).toEqual({ saleId: own, quantity: 2 });
+    await expect(engine.findOrder('anna', '901')).rejects.toThrow(StaleGeneration);
   });
 
   it('is not called unknown while the records can’t be read', async () => {

@@ -9,20 +9,18 @@
 import type { ExpectedSale, HeldOrder, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
+import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
 
-const MAX_ORDER_ID = String(2n ** 63n - 1n);
 /** Enough of what is wrong to find it; it may be of any length. */
 const SHOWN_CHARACTERS = 200;
 
 const WHOLE = '(0|[1-9]\\d{0,15})';
-const ORDER_ID = '(0|[1-9]\\d{0,18})';
 const QUANTITY = '([1-9]\\d{0,3})';
 const KEY = `([\\x21-\\x7e]{0,${MAX_ID_CHARACTERS}})`;
 const BUYER_ID = `([\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}})`;
-const RECORD_WORD = new RegExp(`^${ORDER_ID}:${QUANTITY}:${WHOLE}:${KEY}$`);
-const ORDER_LINE = new RegExp(`^${ORDER_ID} ${BUYER_ID} ${QUANTITY} ${KEY}$`);
+const RECORD_WORD = new RegExp(`^(${ORDER_ID_DIGITS}):${QUANTITY}:${WHOLE}:${KEY}$`);
+const ORDER_LINE = new RegExp(`^(${ORDER_ID_DIGITS}) ${BUYER_ID} ${QUANTITY} ${KEY}$`);
 const COUNT = new RegExp(`^${WHOLE}$`);
-const ID = new RegExp(`^${ORDER_ID}$`);
 const WITHDRAWAL = new RegExp(`^${WHOLE} (?:${WHOLE}|back)$`);
 
 /** @param what it was found in @throws BackendCorrupt */
@@ -37,15 +35,6 @@ export function decodeCount(text: string | null | undefined): number {
   return Number.isSafeInteger(count) ? count : corrupt('a counter is', text);
 }
 
-/** 63 bits, as decimal digits. */
-export function isOrderId(text: string): boolean {
-  return ID.test(text) && fits(text);
-}
-
-function fits(digits: string): boolean {
-  return digits.length < MAX_ORDER_ID.length || digits <= MAX_ORDER_ID;
-}
-
 export function encodeRecord(orders: readonly HeldOrder[]): string {
   return orders.map((o) => `${o.orderId}:${o.quantity}:${o.seq}:${o.key}`).join(' ');
 }
@@ -55,7 +44,7 @@ export function decodeRecord(record: string | null): HeldOrder[] {
   return record.split(' ').map((word) => {
     const parts = RECORD_WORD.exec(word);
     const quantity = Number(parts?.[2]);
-    if (!parts || !fits(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
+    if (!parts || !fitsOrderId(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
       return corrupt("a buyer's record holds", word);
     return { orderId: parts[1]!, quantity, seq: decodeCount(parts[3]), key: parts[4]! };
   });
@@ -74,7 +63,7 @@ export function decodeOrders(lines: string): TakeOrder[] {
   return lines.split('\n').map((line) => {
     const parts = ORDER_LINE.exec(line);
     const quantity = Number(parts?.[3]);
-    if (!parts || !fits(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
+    if (!parts || !fitsOrderId(parts[1]!) || quantity > MAX_PER_BUYER_LIMIT)
       return corrupt('a log entry holds', line);
     return { orderId: parts[1]!, buyerId: parts[2]!, quantity, key: parts[4]! };
   });

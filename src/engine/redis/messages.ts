@@ -5,7 +5,8 @@
  */
 import type { LogHint, Rejection, Watermark } from '../contract.ts';
 import { MAX_SEGMENTS, SALE_ID_PATTERN } from '../limits.ts';
-import { corrupt, isOrderId } from './codec.ts';
+import { isOrderId } from '../order-id.ts';
+import { corrupt } from './codec.ts';
 
 type Unread<T> = { readonly [K in keyof T]?: unknown };
 

@@ -8,10 +8,11 @@ import type {
   Watermark,
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
+import { isOrderId } from '../order-id.ts';
 import { Turns } from '../turns.ts';
 import { reopenSale } from './change-mark.ts';
 import type { RedisClient } from './clients.ts';
-import { corrupt, decodeCount, decodeOrders, isOrderId } from './codec.ts';
+import { corrupt, decodeCount, decodeOrders } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
 import type { Command, Reply, SendAll } from './send-all.ts';

@@ -49,7 +49,19 @@ export async function payLate(
     case 'accepted':
     case 'unknown':
       return { code: 'unknown' };
-    default:
+    // What stands decides about the buyer's money, for good: each is named, so that no refusal decides it unseen.
+    case 'sold_out':
+    case 'insufficient_stock':
+    case 'limit_reached':
+    case 'not_started':
+    case 'ended':
+    case 'paused':
+    case 'refused':
+    case 'unknown_sale':
+    case 'token_required':
+    case 'token_invalid':
+    case 'invalid_request':
+    case 'idempotency_mismatch':
       return settle({ db, backend }, orderId, undefined, payType);
   }
 }

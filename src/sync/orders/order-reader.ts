@@ -1,13 +1,6 @@
 import { type Database, rows } from '../database.ts';
 import type { Order, OrderStatus, PayType } from './order-operations.ts';
 
-const MAX_ORDER_ID = 2n ** 63n - 1n;
-
-/** False for what can't be an order id: Postgres need not be asked. */
-export function isOrderId(text: string): boolean {
-  return /^\d{1,19}$/.test(text) && BigInt(text) <= MAX_ORDER_ID;
-}
-
 /** A row of `orders`. */
 export interface OrderRow {
   order_id: string;

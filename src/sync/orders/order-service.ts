@@ -1,10 +1,11 @@
+import { isOrderId } from '../../engine/order-id.ts';
 import { within } from '../../engine/within.ts';
 import { UnknownSale } from '../operations.ts';
 import { readSale } from '../sale-rows.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
 import { changeOrder } from './order-changes.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from './order-operations.ts';
-import { isOrderId, readOrder, readRefundsDue } from './order-reader.ts';
+import { readOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
 /** For units to be for sale again before their buyer is answered. Sync sees to those that take longer. */

@@ -3,9 +3,10 @@
  * a log that is forgotten. INFO tells the policy to everybody; CONFIG is often forbidden.
  */
 import type { Redis } from 'ioredis';
-import { connect, singleUseClient } from '../redis/clients.ts';
 import { within } from '../within.ts';
+import { connect, singleUseClient } from './clients.ts';
 
+const DEFAULT_PORT = 6379;
 const KEEPS_ALL = 'noeviction';
 /** For one server, from connecting to its last answer. */
 const ANSWER_MS = 5_000;
@@ -17,18 +18,28 @@ export interface EvictingServer {
   readonly policy: string;
 }
 
+export interface EvictionLook {
+  /**
+   * Primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a limit now: one may be set at any
+   * time. One that does not tell its policy is not among them.
+   */
+  readonly evicting: readonly EvictingServer[];
+  /** Primaries of a cluster, `host:port`, that did not answer: they stop their own segments, and nobody's start. */
+  readonly silent: readonly string[];
+}
+
 /**
- * The primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a limit now: one may be set at
- * any time. One that does not tell its policy is not among them, nor is a server of a cluster that does not answer: it stops its
- * own segments, and nobody's start.
  * @param urls as REDIS_URL names them
  * @throws NotExecuted, or another error of the connection, if none answers
  */
-export async function evictingServers(urls: readonly string[]): Promise<EvictingServer[]> {
+export async function lookForEviction(urls: readonly string[]): Promise<EvictionLook> {
   const { first, primaries } = await firstLook(urls);
-  const others = primaries.map((url) => policyOf(url).catch(() => undefined));
-  const found = first === undefined ? await Promise.all(others) : [first];
-  return found.filter((one) => one !== undefined).filter(({ policy }) => policy !== KEEPS_ALL);
+  const looks = first ? [first] : await Promise.all(primaries.map((url) => policyOf(url).catch(() => url)));
+  const told = looks.filter((look) => typeof look !== 'string');
+  return {
+    evicting: told.filter(({ policy }) => policy !== KEEPS_ALL),
+    silent: looks.filter((look) => typeof look === 'string').map(serverOf),
+  };
 }
 
 interface Look {
@@ -46,7 +57,7 @@ async function firstLook(urls: readonly string[]): Promise<Look> {
         const isCluster = (await redis.info('cluster')).includes('cluster_enabled:1');
         return isCluster
           ? { primaries: primariesOf(await redis.cluster('SLOTS'), url) }
-          : { first: await evictingServer(redis), primaries: [] };
+          : { first: await evictingServer(redis, url), primaries: [] };
       });
     } catch (error) {
       fault = error;
@@ -68,12 +79,17 @@ function primariesOf(slots: unknown, asked: string): string[] {
 }
 
 function policyOf(url: string): Promise<EvictingServer> {
-  return ask(url, evictingServer);
+  return ask(url, (redis) => evictingServer(redis, url));
 }
 
-async function evictingServer(redis: Redis): Promise<EvictingServer> {
+function serverOf(url: string): string {
+  const { hostname, port } = new URL(url);
+  return `${hostname}:${port || DEFAULT_PORT}`;
+}
+
+async function evictingServer(redis: Redis, url: string): Promise<EvictingServer> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? KEEPS_ALL;
-  return { server: `${redis.options.host}:${redis.options.port}`, policy };
+  return { server: serverOf(url), policy };
 }
 
 async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {

@@ -1,0 +1,57 @@
+/**
+ * Orders that are accepted and not in Postgres yet: only their buyers' records know them, and nothing says which sale's. So each
+ * sale that may have one is asked. A sale that can't be asked keeps no order of the others from being found; and made-up ids,
+ * however many, are a bounded way to the backend: what was in no record is not looked for again at once.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Engine } from '../engine/engine.ts';
+import type { Database } from '../sync/database.ts';
+import { mayBeInLog } from '../sync/orders/log-age.ts';
+import { readRecentSaleIds } from '../sync/orders/order-reader.ts';
+
+const UNFOUND_TTL_MS = 1_000;
+const MAX_UNFOUND = 10_000;
+
+export interface AcceptedOrder {
+  readonly saleId: string;
+  readonly quantity: number;
+}
+
+export interface AcceptedOrdersParts {
+  readonly db: Database;
+  readonly engine: Pick<Engine, 'view' | 'findOrder'>;
+  /** Lets so much work through at a time. @throws Busy */
+  readonly guarded: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+export class AcceptedOrders {
+  readonly #parts: AcceptedOrdersParts;
+  readonly #unfound = new LRUCache<string, true>({ max: MAX_UNFOUND, ttl: UNFOUND_TTL_MS });
+
+  constructor(parts: AcceptedOrdersParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws Busy; what a sale could not be asked for, if the order is in none of the others */
+  async find(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
+    const name = `${orderId} ${buyerId}`;
+    if (!mayBeInLog(orderId) || this.#unfound.has(name)) return undefined;
+    const order = await this.#parts.guarded(() => this.#look(buyerId, orderId));
+    if (!order) this.#unfound.set(name, true);
+    return order;
+  }
+
+  async #look(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
+    const { db, engine } = this.#parts;
+    let fault: { readonly error: unknown } | undefined;
+    // The worker may be younger than the order, or another node may have taken it.
+    for (const saleId of await readRecentSaleIds(db)) {
+      await engine.view(saleId).catch((error: unknown) => {
+        fault = { error };
+      });
+    }
+    const order = await engine.findOrder(buyerId, orderId);
+    if (!order && fault) throw fault.error;
+    return order;
+  }
+}
