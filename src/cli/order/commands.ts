@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
+import { isOrderId } from '../../engine/order-id.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../sync/orders/order-operations.ts';
-import { isOrderId } from '../../sync/orders/order-reader.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
