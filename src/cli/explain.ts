@@ -123,6 +123,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 
 /** What has no cause outside the program, by its own code. */
 const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
+  unknown_order: 'Is this the right DATABASE_URL, or the right node (OPS_URL)?',
   unknown_sale: `\`${program} sale list\` has those that there are. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?`,
 };
 

@@ -58,7 +58,7 @@ function stringsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
 }
 
-const schema = z.strictObject({
+const FIELDS = {
   id: z
     .string({ error: ({ input }) => (input === undefined ? `is required: ${ID_FORM}` : 'must be a string') })
     .regex(SALE_ID_PATTERN, { error: `must be ${ID_FORM}` }),
@@ -90,6 +90,10 @@ const schema = z.strictObject({
       error: 'must hold well-formed text without NUL characters',
     })
     .default({}),
+};
+
+const schema = z.strictObject(FIELDS, {
+  error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined),
 });
 
 /**

@@ -40,10 +40,14 @@ export async function migrate(db: Database, { grantee }: MigrateOptions = {}): P
 /** The user of this session may not create tables, and some are missing; or may not grant rights on them. */
 export class MigrationsPending extends StockadeError {
   constructor(pending: readonly string[], cause: unknown) {
-    const what = pending.length > 0 ? `apply ${pending.join(', ')}` : 'grant rights on its tables';
+    const first = pending[0];
+    const last = pending.at(-1);
+    const files = first === last ? first : `${first} to ${last}`;
+    const what =
+      first === undefined ? 'grant rights on its tables' : `apply the migrations that are pending, ${files}`;
     super(
       'migrations_pending',
-      `the user of DATABASE_URL may not ${what}: run \`stockade migrate\` as the owner of the tables`,
+      `the user of DATABASE_URL may not ${what}: run \`stockade migrate --grant-to <the user of your nodes>\` as the owner of the tables`,
       { cause },
     );
   }

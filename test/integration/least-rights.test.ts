@@ -148,7 +148,7 @@ describe('the role of Postgres', () => {
     const { exitCode, stderr } = await runCli(['serve', '--json'], { env });
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
-      /may not apply 001-initial.sql, .*run `stockade migrate` as the owner of the tables/,
+      /may not apply the migrations that are pending, 001-initial.sql to .*run `stockade migrate --grant-to /,
     );
   });
 

@@ -8,6 +8,7 @@ import { saleInput } from '../../src/cli/sale/create.ts';
 import { ledgerTable } from '../../src/cli/sale/ledger.ts';
 import { inOrder, saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { OrderIds } from '../../src/engine/order-id.ts';
 import type { SaleAction } from '../../src/engine/sale-change.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
 import type { SaleStatus } from '../../src/sync/operations.ts';
@@ -44,6 +45,7 @@ describe('sale create', () => {
       /<id> must be .*; --stock .*; --ends-at .*; --per-buyer-limit .*; --metadata must be an object/,
     );
     expect(() => saleInput('tickets', {})).toThrow(/--stock is required: the units for sale, from 1 to \d+$/);
+    expect(() => parseSale([])).toThrow(/: the sale must be a JSON object$/);
     expect(() => parseSale({})).toThrow(/: id is required: 1 to .*; stock is required: the units for sale,/);
     const over = { stock: '1', endsAt: '2020-01-01T00:00:00Z' };
     expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
@@ -112,6 +114,13 @@ test.each<[OrderChange, OrderStatus, RegExp]>([
   [{ kind: 'refund' }, 'expired', /^order 7 is expired; only an order that is paid, or was paid too late/],
 ])('%o of an order that is %s: what would be allowed', (change, orderStatus, text) => {
   expect(() => expectDone({ code: 'wrong_status', orderStatus }, '7', change)).toThrow(text);
+});
+
+test('an order that is unknown may come while it is young, and only then', () => {
+  const now = new OrderIds({ key: new Uint8Array(32), worker: 0 }).next();
+  const unknown = { code: 'unknown_order' } as const;
+  expect(() => expectDone(unknown, now)).toThrow(/ is not in Postgres; if it was accepted a moment ago/);
+  expect(() => expectDone(unknown, '17')).toThrow('there is no order 17');
 });
 
 test('one of a thing is not called many', () => {

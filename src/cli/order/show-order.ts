@@ -1,5 +1,6 @@
 /** An order in words, and why one could not be changed. */
 import { StockadeError } from '../../engine/errors.ts';
+import { mayBeInLog } from '../../sync/orders/log-age.ts';
 import type { Order, OrderChange, OrderOutcome } from '../../sync/orders/order-operations.ts';
 import { columns, plural } from '../output.ts';
 
@@ -11,6 +12,7 @@ type Done = Extract<OrderOutcome, { code: 'done' }>;
  */
 export function expectDone(outcome: OrderOutcome, orderId: string, change?: OrderChange): Done {
   if (outcome.code === 'done') return outcome;
+  if (outcome.code === 'unknown_order') throw new StockadeError(outcome.code, unknownText(orderId));
   throw new StockadeError(outcome.code, refusalText(outcome, `order ${orderId}`, change));
 }
 
@@ -21,10 +23,16 @@ const ALLOWED: Readonly<Record<OrderChange['kind'], string>> = {
   refund: 'only an order that is paid, or was paid too late, can be refunded',
 };
 
-function refusalText(outcome: Exclude<OrderOutcome, Done>, order: string, change?: OrderChange): string {
+function unknownText(orderId: string): string {
+  return mayBeInLog(orderId)
+    ? `order ${orderId} is not in Postgres; if it was accepted a moment ago, it will be: ask again`
+    : `there is no order ${orderId}`;
+}
+
+type Refusal = Exclude<OrderOutcome, Done | { code: 'unknown_order' }>;
+
+function refusalText(outcome: Refusal, order: string, change?: OrderChange): string {
   switch (outcome.code) {
-    case 'unknown_order':
-      return `there is no ${order} in Postgres; one that was accepted a moment ago will be`;
     case 'forbidden':
       return `${order} is another buyer's`;
     case 'wrong_status':
