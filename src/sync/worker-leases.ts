@@ -6,6 +6,11 @@
  * says that the lease is over: the one that can be set, which goes on while the machine is suspended, or the one that
  * can't. So a clock that is set back does not prolong a lease, and one that is set ahead ends it: then Postgres is asked
  * at once, which knows whether the numbers are still this holder's.
+ *
+ * Postgres' clock may be set as well. Two rules keep order ids from repeating all the same:
+ *
+ *   the naming time of a holder never goes back: a renewal brings Postgres' clock to it, not the other way round
+ *   `expires_at` is never before a time by which ids of that number have been named, and its next holder begins behind it
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -41,6 +46,8 @@ interface LeasedRow {
   readonly ends: number;
 }
 
+/** By Postgres, unless its clock was set back behind what this holder has named. */
+const NOW_OR_NAMED = 'GREATEST(now(), to_timestamp(?::float8))';
 const LEASED_COLUMNS = 'worker, extract(epoch FROM expires_at)::float8 * 1000 AS ends';
 
 export class WorkerLeases {
@@ -48,6 +55,8 @@ export class WorkerLeases {
   readonly #db: Database;
   readonly #holder: string;
   #end: LeaseEnd;
+  /** The last lease that was this holder's: by it ids were named, if any were. */
+  #lastHeld: LeaseEnd;
   #timer: NodeJS.Timeout | undefined;
   readonly #look: NodeJS.Timeout;
   #renewing = false;
@@ -58,6 +67,7 @@ export class WorkerLeases {
     this.#holder = holder;
     this.numbers = numbers;
     this.#end = end;
+    this.#lastHeld = end;
     this.#renewIn(RENEW_EVERY_MS);
     this.#look = setInterval(() => this.#renewAfterStep(), LOOK_EVERY_MS);
     this.#look.unref();
@@ -98,13 +108,14 @@ export class WorkerLeases {
     this.#listener = listener;
   }
 
-  /** Gives the numbers back. They are free for others after the margin. */
+  /** Gives the numbers back. They are free for others after the margin, by a clock that is past what they have named. */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
     clearInterval(this.#look);
-    await this.#db.raw("UPDATE worker_leases SET expires_at = now(), holder = '' WHERE holder = ?", [
-      this.#holder,
-    ]);
+    await this.#db.raw(
+      `UPDATE worker_leases SET expires_at = ${NOW_OR_NAMED}, holder = '' WHERE holder = ?`,
+      [this.#namedUpToS(), this.#holder],
+    );
   }
 
   #renewIn(ms: number): void {
@@ -135,14 +146,20 @@ export class WorkerLeases {
     const end = endFromNow();
     const renewed = await rows<LeasedRow>(
       this.#db,
-      `UPDATE worker_leases SET expires_at = now() + ? * interval '1 second'
+      `UPDATE worker_leases SET expires_at = ${NOW_OR_NAMED} + ? * interval '1 second'
        WHERE holder = ? RETURNING ${LEASED_COLUMNS}`,
-      [LEASE_S, this.#holder],
+      [this.#namedUpToS(), LEASE_S, this.#holder],
     );
     // Another holder on one of the rows: the numbers are not this node's any more, whatever the old lease says.
     const isOurs = renewed.length === this.numbers.length;
     this.#end = isOurs ? { ...end, postgresMs: renewed[0]!.ends } : OVER;
+    if (isOurs) this.#lastHeld = this.#end;
     return isOurs;
+  }
+
+  /** No id was named by a later time. In seconds since the Unix epoch. */
+  #namedUpToS(): number {
+    return namingTimeMs(this.#lastHeld) / 1_000;
   }
 }
 
@@ -158,6 +175,7 @@ export function isLeased(end: LeaseEnd): boolean {
 /**
  * The time by which order ids are named, in milliseconds since the Unix epoch: that of Postgres, counted on since the lease
  * was given. By a clock of the holder's, which can be set, the next holder of the number could come to the same second.
+ * From renewal to renewal it never goes back.
  */
 export function namingTimeMs({ postgresMs, monotonicMs: endMs }: LeaseEnd): number {
   return postgresMs - (endMs - monotonicMs());

@@ -14,9 +14,11 @@ import {
   orderIdKey,
   WorkerLeases,
 } from '../../src/sync/worker-leases.ts';
-import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
 import { asAdmin } from '../support/least-rights.ts';
 import { startTestNode } from '../support/node.ts';
+import { random } from '../support/random.ts';
+import { settablePostgresClock } from '../support/settable-postgres-clock.ts';
 import { query } from '../support/truth.ts';
 
 const HOUR_MS = 3_600_000;
@@ -193,6 +195,91 @@ describe('a lease', () => {
     stepClock(-2 * HOUR_MS);
     expect(isLeased(end)).toBe(true);
     expect(isLeased({ ...end, monotonicMs: monotonicMs() })).toBe(false);
+  });
+});
+
+describe('when Postgres’ clock is set', () => {
+  const HOUR_S = 3_600;
+  const NONE_FREE = { code: 'no_worker_numbers' };
+
+  /** Its lease is over by the clock here, so that Postgres is asked at once. */
+  async function renewed(leases: WorkerLeases): Promise<void> {
+    let told = false;
+    leases.onRenewed(() => {
+      told = true;
+    });
+    stepClock(leases.end.wallMs - Date.now());
+    await until(() => told, { what: 'the renewal' });
+    vi.restoreAllMocks();
+  }
+
+  test('back, a number that was given back is not given on before that clock is past what was named', async () => {
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(1);
+    const first = await take(1);
+    await clock.set(-2 * HOUR_S);
+    await first.release();
+    const named = namingTimeMs(first.end);
+    await clock.set(-HOUR_S);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(0);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(120);
+    expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(named);
+  });
+
+  test('back, nor one whose holder has renewed it since, and died', async () => {
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(1);
+    const first = await take(1);
+    await clock.set(-2 * HOUR_S);
+    const before = namingTimeMs(first.end);
+    await renewed(first);
+    expect(namingTimeMs(first.end)).toBeGreaterThanOrEqual(before);
+    // It may name until its lease ends, and nothing is heard of it any more.
+    await clock.set(-HOUR_S + 120);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(HOUR_S + 120);
+    expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(first.end.postgresMs);
+  });
+
+  test('ahead, a holder follows it, and does not come back when it is set right', async () => {
+    const clock = await settablePostgresClock(url);
+    const leases = await take(1);
+    await clock.set(24 * HOUR_S);
+    await renewed(leases);
+    const ahead = namingTimeMs(leases.end);
+    expect(ahead).toBeGreaterThan(Date.now() + 23 * HOUR_MS);
+    await clock.set(0);
+    await renewed(leases);
+    expect(namingTimeMs(leases.end)).toBeGreaterThanOrEqual(ahead);
+  });
+
+  test('in any way, a holder names ids behind all that others have named under its number', async () => {
+    const { chance, pick, whole } = random(seed());
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(2);
+    const namedUpTo = new Map<number, number>();
+    let held: WorkerLeases[] = [];
+    for (let step = 0; step < 60; step++) {
+      for (const { numbers, end } of held) {
+        const named = isLeased(end) ? namingTimeMs(end) : 0;
+        namedUpTo.set(numbers[0]!, Math.max(named, namedUpTo.get(numbers[0]!) ?? 0));
+      }
+      await clock.set(whole(-5_000, 5_000) * 10 ** whole(0, 2));
+      if (held.length > 0 && chance(0.4)) {
+        const leaving = pick(held);
+        held = held.filter((leases) => leases !== leaving);
+        if (chance(0.7)) await leaving.release();
+        continue;
+      }
+      const next = await take(1).catch((error: { code?: string }) => error.code);
+      if (next === NONE_FREE.code) continue;
+      const { numbers, end } = next as WorkerLeases;
+      expect(namingTimeMs(end), `step ${step}`).toBeGreaterThan(namedUpTo.get(numbers[0]!) ?? 0);
+      held.push(next as WorkerLeases);
+    }
+    expect(namedUpTo.size).toBeGreaterThan(0);
   });
 });
 
