@@ -40,30 +40,27 @@ type Holder = Omit<ChallengeContext, 'signal'>;
 /** Calls a challenge with a deadline and a bound, whatever it does. */
 export class ChallengeDesk {
   readonly #challenge: Challenge;
-  readonly #deadlineMs: number;
   readonly #fault: (error: unknown) => void;
   #underWay = 0;
   #reportedMs = Number.NEGATIVE_INFINITY;
 
   /** @param fault told what the challenge has thrown, and of calls that were given up */
-  constructor(challenge: Challenge, deadlineMs: number, fault: (error: unknown) => void) {
+  constructor(challenge: Challenge, fault: (error: unknown) => void) {
     this.#challenge = challenge;
-    this.#deadlineMs = deadlineMs;
     this.#fault = fault;
   }
 
-  issue(holder: Holder): Promise<ChallengeReply> {
-    return this.#call(holder, async (context) => {
-      const challenge = await this.#challenge.issue(context);
-      // What JSON can't hold is a fault of the challenge, and not of who writes the answer.
-      JSON.stringify(challenge);
+  /** @param timeoutMs that who asks can still wait */
+  issue(holder: Holder, timeoutMs: number): Promise<ChallengeReply> {
+    return this.#call(holder, timeoutMs, async (context) => {
+      const challenge = asJson(await this.#challenge.issue(context));
       return { kind: 'asked', challenge };
     });
   }
 
   /** Only `true` is right. */
-  verify(answer: unknown, holder: Holder): Promise<ChallengeReply> {
-    return this.#call(holder, async (context) => {
+  verify(answer: unknown, holder: Holder, timeoutMs: number): Promise<ChallengeReply> {
+    return this.#call(holder, timeoutMs, async (context) => {
       const isRight = await this.#challenge.verify(answer, context);
       return { kind: isRight === true ? 'passed' : 'failed' };
     });
@@ -71,13 +68,14 @@ export class ChallengeDesk {
 
   async #call(
     { saleId, buyerId }: Holder,
+    timeoutMs: number,
     work: (context: ChallengeContext) => Promise<ChallengeReply>,
   ): Promise<ChallengeReply> {
     if (this.#underWay >= MAX_CHALLENGE_CALLS) return { kind: 'busy' };
     const given = new AbortController();
     this.#underWay++;
     try {
-      return await within(this.#deadlineMs, work({ saleId, buyerId, signal: given.signal }));
+      return await within(timeoutMs, work({ saleId, buyerId, signal: given.signal }));
     } catch (error) {
       this.#report(error);
       return { kind: 'broken' };
@@ -93,4 +91,14 @@ export class ChallengeDesk {
     this.#reportedMs = now;
     this.#fault(new StockadeError('challenge_broken', 'the challenge gave no answer', { cause }));
   }
+}
+
+/**
+ * What JSON makes of it: what it can't hold is a fault of the challenge, and not of who writes the answer, and the challenge
+ * can't change it any more.
+ */
+function asJson(challenge: unknown): unknown {
+  const text = JSON.stringify(challenge);
+  if (text === undefined) throw new TypeError(`JSON can't hold what it has issued: ${typeof challenge}`);
+  return JSON.parse(text);
 }

@@ -27,17 +27,21 @@ export interface TokenHolder {
 export interface PurchaseTokenSettings {
   /** Signs with the first, accepts all: while keys are changed there are two. */
   readonly keys: readonly Uint8Array[];
+  /** A key that is not used any more, and whose tokens may still be out until then, in milliseconds since the Unix epoch. */
+  readonly outgoing?: { readonly key: Uint8Array; readonly untilMs: number } | undefined;
   readonly ttlSeconds: number;
 }
 
 export class PurchaseTokens {
   readonly #keys: readonly KeyObject[];
+  readonly #outgoing: { readonly key: KeyObject; readonly untilMs: number } | undefined;
   readonly #ttlSeconds: number;
   readonly #now: () => number;
 
   /** @param now milliseconds since the Unix epoch */
-  constructor({ keys, ttlSeconds }: PurchaseTokenSettings, now: () => number = Date.now) {
+  constructor({ keys, outgoing, ttlSeconds }: PurchaseTokenSettings, now: () => number = Date.now) {
     this.#keys = keys.map((key) => createSecretKey(key));
+    this.#outgoing = outgoing && { ...outgoing, key: createSecretKey(outgoing.key) };
     this.#ttlSeconds = ttlSeconds;
     this.#now = now;
   }
@@ -62,9 +66,11 @@ export class PurchaseTokens {
 
   #isOurs(holder: TokenHolder, generation: number, expiry: number, mac: string): boolean {
     const given = Buffer.from(mac);
-    return this.#keys.some((key) =>
-      timingSafeEqual(given, Buffer.from(this.#mac(key, holder, generation, expiry))),
-    );
+    const hasSigned = (key: KeyObject) =>
+      timingSafeEqual(given, Buffer.from(this.#mac(key, holder, generation, expiry)));
+    if (this.#keys.some(hasSigned)) return true;
+    const outgoing = this.#outgoing;
+    return outgoing !== undefined && this.#now() < outgoing.untilMs && hasSigned(outgoing.key);
   }
 
   #mac(key: KeyObject, { saleId, buyerId }: TokenHolder, generation: number, expiry: number): string {

@@ -39,13 +39,6 @@ export const relations: readonly Relation[] = [
     },
   },
   {
-    of: ['purchaseTokenOtherSecret', 'purchaseTokenSecret'],
-    broken: ({ purchaseTokenOtherSecret, purchaseTokenSecret }) =>
-      purchaseTokenOtherSecret !== undefined && purchaseTokenSecret === undefined
-        ? 'is set, but there is no first key to sign with: set PURCHASE_TOKEN_SECRET'
-        : undefined,
-  },
-  {
     of: ['sync', 'redisUrl'],
     broken: ({ sync, redisUrl }) =>
       !sync && redisUrl === undefined

@@ -3,6 +3,8 @@
  *
  *   buyer known -> sale there -> window open? -> challenge: asked, or its answer checked -> token
  *
+ * Three of these may wait for somebody else: a key set, the directory, the shop's own challenge. They share one deadline.
+ *
  * Before the window opens nobody gets one. After that anybody may who can solve the challenge, also when the sale is sold
  * out, paused or over: a purchase that is repeated to learn how it ended needs one too.
  */
@@ -11,9 +13,10 @@ import type { PurchaseTokens } from '../admission/purchase-token.ts';
 import type { SaleRecord } from '../engine/contract.ts';
 import { isBusy, StockadeError } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { monotonicMs } from '../engine/monotonic.ts';
 import { within } from '../engine/within.ts';
 import { type Body, type Handler, MAX_BODY_BYTES, type Observer } from './exchange.ts';
-import { type Authenticate, refusal } from './identity.ts';
+import { type Authenticate, type Identity, refusal } from './identity.ts';
 import { parseObject } from './json-object.ts';
 import { json, type ProblemCode, problem, type Reply } from './problem.ts';
 
@@ -24,6 +27,7 @@ export interface TokenHost extends Observer {
   readonly challenge: ChallengeDesk | undefined;
   /** As this node knows it. @throws Busy */
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
+  /** In which a request is answered, from when all of it is there. */
   readonly readDeadlineMs: number;
   /** Called with how each request for a token has ended. */
   tokenAnswered(outcome: TokenOutcome): void;
@@ -35,6 +39,7 @@ export type TokenOutcome = ProblemCode | 'issued';
 const MAX_ANSWER_BYTES = 16_384;
 const UNREADABLE = { detail: 'The sale can’t be read now. Ask again.' };
 const UNREAD = { detail: 'The sale was not looked for. Ask again.' };
+const UNKNOWN_BUYER = { detail: 'Who this is from could not be checked in time. Ask again.' };
 
 export function tokenRoute(host: TokenHost): Handler {
   return (exchange, request) => {
@@ -43,7 +48,7 @@ export function tokenRoute(host: TokenHost): Handler {
     exchange.readBody(
       request,
       async (body) => {
-        const { outcome, reply } = await answerTo(host, saleId, await identity, body);
+        const { outcome, reply } = await answerTo(host, saleId, identity, body);
         exchange.reply(reply);
         host.tokenAnswered(outcome);
       },
@@ -60,17 +65,21 @@ interface Answer {
 async function answerTo(
   host: TokenHost,
   saleId: string,
-  who: Awaited<ReturnType<Authenticate>>,
+  identity: ReturnType<Authenticate>,
   body: Body,
 ): Promise<Answer> {
   if ('refused' in body) return { outcome: body.code, reply: body.refused };
+  const deadline = monotonicMs() + host.readDeadlineMs;
+  const leftMs = () => Math.max(0, deadline - monotonicMs());
+  const who = identity instanceof Promise ? await inTime(leftMs(), identity) : identity;
+  if (!who) return problemOf('unavailable', UNKNOWN_BUYER);
   if (!('buyerId' in who)) {
     const { code, reply } = refusal(who);
     return { outcome: code, reply };
   }
   const asked = parseAnswer(body.text);
   if (typeof asked === 'string') return problemOf('invalid_request', { detail: asked });
-  const record = await read(host, saleId);
+  const record = await read(host, saleId, leftMs());
   if (record === 'unavailable') return problemOf(record, UNREADABLE);
   if (record === 'busy') return problemOf(record, UNREAD);
   if (!record) return problemOf('unknown_sale');
@@ -79,20 +88,26 @@ async function answerTo(
     return problemOf('not_started', { startsAt: new Date(startsAt).toISOString() });
   }
   const holder = { saleId, buyerId: who.buyerId };
-  const barred = await challenged(host, holder, asked);
+  const barred = await challenged(host, holder, asked, leftMs());
   if (barred) return barred;
   const { token, expiresAtMs } = host.tokens.issue(holder, record.generation);
   const expiresAt = new Date(expiresAtMs).toISOString();
   return { outcome: 'issued', reply: json(201, { token, saleId, expiresAt }) };
 }
 
+/** `authenticate` never rejects: only time can be what is wrong. */
+function inTime(timeoutMs: number, identity: Promise<Identity>): Promise<Identity | undefined> {
+  return within(timeoutMs, identity).catch(() => undefined);
+}
+
 async function read(
   host: TokenHost,
   saleId: string,
+  timeoutMs: number,
 ): Promise<SaleRecord | undefined | 'busy' | 'unavailable'> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   try {
-    return await within(host.readDeadlineMs, host.readRecord(saleId));
+    return await within(timeoutMs, host.readRecord(saleId));
   } catch (error) {
     if (!(error instanceof StockadeError)) host.fault(error);
     return isBusy(error) ? 'busy' : 'unavailable';
@@ -104,10 +119,14 @@ async function challenged(
   { challenge: desk }: TokenHost,
   holder: { readonly saleId: string; readonly buyerId: string },
   { answer }: Asked,
+  timeoutMs: number,
 ): Promise<Answer | undefined> {
   if (!desk) return undefined;
-  const reply = answer === undefined ? await desk.issue(holder) : await desk.verify(answer, holder);
-  return barredBy(reply);
+  return barredBy(
+    answer === undefined
+      ? await desk.issue(holder, timeoutMs)
+      : await desk.verify(answer, holder, timeoutMs),
+  );
 }
 
 function barredBy(reply: ChallengeReply): Answer | undefined {

@@ -7,10 +7,11 @@ import { type PurchaseTokenSettings, PurchaseTokens } from '../admission/purchas
 import { RateLimiter, rateTable, type SharedRates } from '../admission/rate-limiter.ts';
 import { parseRatePolicy, type RatePolicy } from '../admission/rate-policy.ts';
 import type { Config } from '../config/config.ts';
+import type { Secret } from '../config/secret.ts';
 import { type Limit, RateLimits } from '../http/rate-limits.ts';
 import type { TokenOutcome } from '../http/token-route.ts';
 import type { Database } from '../sync/database.ts';
-import { sharedKey } from '../sync/worker-leases.ts';
+import { readSharedKey, sharedKey } from '../sync/worker-leases.ts';
 import { type ChallengeSettings, loadChallenge } from './challenge-module.ts';
 
 interface SharedLimit extends SharedRates {
@@ -25,8 +26,11 @@ export interface AdmissionSettings {
   readonly forwardedHeader: ForwardedHeader;
   readonly tokens: PurchaseTokenSettings;
   readonly challenge: ChallengeSettings | undefined;
-  readonly challengeDeadlineMs: number;
 }
+
+const TOKEN_KEY = 'purchase_token_key';
+/** In which all nodes of a shop are restarted, one after the other, with a secret in the place of the key in Postgres. */
+const MOVE_WITHIN_S = 3_600;
 
 /** One for all workers of a node. */
 export async function admissionSettings(config: Config, db: Database): Promise<AdmissionSettings> {
@@ -36,9 +40,8 @@ export async function admissionSettings(config: Config, db: Database): Promise<A
     address: sharedLimit(config.rateLimitAddress, rateLimitKeys),
     trustedProxies: config.trustedProxies,
     forwardedHeader: config.forwardedHeader,
-    tokens: { keys: await tokenKeys(config, db), ttlSeconds: config.purchaseTokenTtlSeconds },
+    tokens: await tokenSettings(config, db),
     challenge: challenge === undefined ? undefined : { challenge, challengeBits },
-    challengeDeadlineMs: config.requestDeadlineMs,
   };
 }
 
@@ -47,12 +50,18 @@ function sharedLimit(policy: string | undefined, keys: number): SharedLimit | un
   return { policy: parseRatePolicy(policy)!, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
 }
 
-async function tokenKeys(config: Config, db: Database): Promise<Uint8Array[]> {
-  const { purchaseTokenSecret, purchaseTokenOtherSecret } = config;
-  if (!purchaseTokenSecret) return [await sharedKey(db, 'purchase_token_key')];
-  return [purchaseTokenSecret, purchaseTokenOtherSecret].flatMap((secret) =>
-    secret ? [new TextEncoder().encode(secret.reveal())] : [],
-  );
+async function tokenSettings(config: Config, db: Database): Promise<PurchaseTokenSettings> {
+  const { purchaseTokenSecret, purchaseTokenOtherSecret, purchaseTokenTtlSeconds: ttlSeconds } = config;
+  const others = purchaseTokenOtherSecret ? [bytesOf(purchaseTokenOtherSecret)] : [];
+  if (!purchaseTokenSecret) return { keys: [await sharedKey(db, TOKEN_KEY), ...others], ttlSeconds };
+  const keys = [bytesOf(purchaseTokenSecret), ...others];
+  const key = await readSharedKey(db, TOKEN_KEY);
+  if (!key) return { keys, ttlSeconds };
+  return { keys, ttlSeconds, outgoing: { key, untilMs: Date.now() + (MOVE_WITHIN_S + ttlSeconds) * 1_000 } };
+}
+
+function bytesOf(secret: Secret): Uint8Array {
+  return new TextEncoder().encode(secret.reveal());
 }
 
 /** What a worker lets in. */
@@ -67,7 +76,7 @@ export async function openAdmission(
   settings: AdmissionSettings,
   fault: (error: unknown) => void,
 ): Promise<Admission> {
-  const { trustedProxies, forwardedHeader, tokens, challenge, challengeDeadlineMs } = settings;
+  const { trustedProxies, forwardedHeader, tokens, challenge } = settings;
   const loaded = challenge && (await loadChallenge(challenge, tokens.keys));
   return {
     limits: new RateLimits({
@@ -77,7 +86,7 @@ export async function openAdmission(
       forwardedHeader,
     }),
     tokens: new PurchaseTokens(tokens),
-    challenge: loaded && new ChallengeDesk(loaded, challengeDeadlineMs, fault),
+    challenge: loaded && new ChallengeDesk(loaded, fault),
   };
 }
 

@@ -200,6 +200,11 @@ export async function sharedKey(db: Database, name: string): Promise<Uint8Array>
     name,
     randomBytes(SHARED_KEY_BYTES),
   ]);
+  return (await readSharedKey(db, name))!;
+}
+
+/** @returns `undefined` if nobody has asked for it yet */
+export async function readSharedKey(db: Database, name: string): Promise<Uint8Array | undefined> {
   const [row] = await rows<{ value: Buffer }>(db, 'SELECT value FROM settings WHERE name = ?', [name]);
-  return new Uint8Array(row!.value);
+  return row && new Uint8Array(row.value);
 }

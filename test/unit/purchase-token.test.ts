@@ -74,6 +74,18 @@ describe('a purchase token', () => {
     expect(after.check(old, ANN, 1)).toBe('alien');
     expect(before.check(young, ANN, 1)).toBe('alien');
   });
+
+  test('of a key that is going is accepted until then, and none is made with it', () => {
+    const outgoing = { key: KEY, untilMs: NOW + 60_000 };
+    const moved = new PurchaseTokens({ keys: [NEXT_KEY], outgoing, ttlSeconds: TTL_S }, clock);
+    expect(moved.check(token, ANN, 3)).toBe('genuine');
+    expect(moved.check(token, { ...ANN, buyerId: 'bob' }, 3)).toBe('alien');
+    expect(at(59_999, () => moved.check(token, ANN, 3))).toBe('genuine');
+    expect(at(60_000, () => moved.check(token, ANN, 3))).toBe('alien');
+    const young = moved.issue(ANN, 3).token;
+    expect(moved.check(young, ANN, 3)).toBe('genuine');
+    expect(tokens.check(young, ANN, 3)).toBe('alien');
+  });
 });
 
 function solve(seed: string, bits: number): string {
@@ -131,21 +143,20 @@ describe('proof of work', () => {
 });
 
 describe('a challenge', () => {
-  const deskOf = (challenge: Partial<Challenge>, deadlineMs = 10_000) => {
+  const WAIT_MS = 10_000;
+  const deskOf = (challenge: Partial<Challenge>) => {
     const faults: unknown[] = [];
     const never = () => new Promise(() => {});
-    const desk = new ChallengeDesk({ issue: never, verify: never, ...challenge }, deadlineMs, (error) =>
-      faults.push(error),
-    );
+    const desk = new ChallengeDesk({ issue: never, verify: never, ...challenge }, (error) => faults.push(error));
     return { desk, faults };
   };
 
   test('asks, and only true is right', async () => {
     const { desk, faults } = deskOf({ issue: () => ({ siteKey: 'k' }), verify: (answer) => answer });
-    expect(await desk.issue(ANN)).toEqual({ kind: 'asked', challenge: { siteKey: 'k' } });
-    expect(await desk.verify(true, ANN)).toEqual({ kind: 'passed' });
-    expect(await desk.verify('true', ANN)).toEqual({ kind: 'failed' });
-    expect(await desk.verify(Promise.resolve(true), ANN)).toEqual({ kind: 'passed' });
+    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'asked', challenge: { siteKey: 'k' } });
+    expect(await desk.verify(true, ANN, WAIT_MS)).toEqual({ kind: 'passed' });
+    expect(await desk.verify('true', ANN, WAIT_MS)).toEqual({ kind: 'failed' });
+    expect(await desk.verify(Promise.resolve(true), ANN, WAIT_MS)).toEqual({ kind: 'passed' });
     expect(faults).toEqual([]);
   });
 
@@ -156,14 +167,14 @@ describe('a challenge', () => {
       },
       verify: () => Promise.reject(new Error('no captcha')),
     });
-    expect(await desk.issue(ANN)).toEqual({ kind: 'broken' });
-    expect(await desk.verify(1, ANN)).toEqual({ kind: 'broken' });
+    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'broken' });
+    expect(await desk.verify(1, ANN, WAIT_MS)).toEqual({ kind: 'broken' });
     expect(faults).toMatchObject([{ code: 'challenge_broken', cause: { message: 'no captcha' } }]);
   });
 
   test('that JSON can’t hold is broken', async () => {
     const { desk, faults } = deskOf({ issue: () => ({ amount: 1n }) });
-    expect(await desk.issue(ANN)).toEqual({ kind: 'broken' });
+    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'broken' });
     expect(faults).toHaveLength(1);
   });
 
@@ -173,20 +184,20 @@ describe('a challenge', () => {
       signal = context.signal;
       return new Promise(() => {});
     };
-    const { desk } = deskOf({ verify }, 20);
-    expect(await desk.verify(1, ANN)).toEqual({ kind: 'broken' });
+    const { desk } = deskOf({ verify });
+    expect(await desk.verify(1, ANN, 20)).toEqual({ kind: 'broken' });
     expect(signal?.aborted).toBe(true);
   });
 
   test('is asked of so many at a time, and of more when some are through', async () => {
     const waiting: ((value: boolean) => void)[] = [];
     const { desk } = deskOf({ verify: () => new Promise((resolve) => waiting.push(resolve)) });
-    const calls = Array.from({ length: MAX_CHALLENGE_CALLS }, () => desk.verify(1, ANN));
-    expect(await desk.verify(1, ANN)).toEqual({ kind: 'busy' });
-    expect(await desk.issue(ANN)).toEqual({ kind: 'busy' });
+    const calls = Array.from({ length: MAX_CHALLENGE_CALLS }, () => desk.verify(1, ANN, WAIT_MS));
+    expect(await desk.verify(1, ANN, WAIT_MS)).toEqual({ kind: 'busy' });
+    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'busy' });
     waiting.pop()!(true);
     expect(await Promise.race(calls)).toEqual({ kind: 'passed' });
-    const next = desk.verify(1, ANN);
+    const next = desk.verify(1, ANN, WAIT_MS);
     for (const settle of waiting) settle(false);
     expect(await next).toEqual({ kind: 'failed' });
     await Promise.all(calls);
