@@ -7,6 +7,9 @@ const V6_BYTES = 16;
 const V4_MAPPED = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 /** A customer of a provider has a network of this size at least: whoever has one has 2^64 addresses. */
 const V6_COUNTED_BYTES = 8;
+/** A site's: some providers give a customer a network of this size, which holds 65,536 of those above. */
+const V6_SITE_BYTES = 6;
+const LOOPBACK_V4 = 127;
 
 /** @returns 4 bytes, or 16 of an address that is no IPv4 address in disguise; `undefined` for what is no address */
 export function parseAddress(text: string): Uint8Array | undefined {
@@ -24,6 +27,17 @@ export function normalised(bytes: Uint8Array): Uint8Array {
 /** IPv4 addresses are counted one by one, IPv6 addresses by their network of 64 bits. */
 export function addressKey(bytes: Uint8Array): string {
   return String.fromCharCode(...(bytes.length === V6_BYTES ? bytes.subarray(0, V6_COUNTED_BYTES) : bytes));
+}
+
+/** An IPv6 address' network of 48 bits; `undefined` for an IPv4 address. */
+export function siteKey(bytes: Uint8Array): string | undefined {
+  return bytes.length === V6_BYTES ? String.fromCharCode(...bytes.subarray(0, V6_SITE_BYTES)) : undefined;
+}
+
+/** @param bytes normalised */
+function isLoopback(bytes: Uint8Array): boolean {
+  if (bytes.length === V4_BYTES) return bytes[0] === LOOPBACK_V4;
+  return bytes.every((byte, i) => byte === (i === V6_BYTES - 1 ? 1 : 0));
 }
 
 function v6Bytes(text: string): Uint8Array {
@@ -92,6 +106,15 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
   }
   const networks = text.split(',').map((part) => parseNetwork(part.trim()));
   return networks.every((network) => network !== undefined) ? networks : undefined;
+}
+
+/**
+ * Whether a connection from this address may carry the requests of many: from a trusted proxy, or this machine, where one
+ * is likely. Where proxies are a number, that is every connection.
+ * @param address normalised
+ */
+export function mayBeProxy(address: Uint8Array, trusted: TrustedProxies | undefined): boolean {
+  return isLoopback(address) || (trusted !== undefined && isTrusted(trusted, address, 0));
 }
 
 export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';

@@ -57,6 +57,9 @@ export class RateLimiter {
   /** A time further ahead was not written by this policy lately: the ticks have wrapped since. */
   readonly #most: number;
   readonly #now: () => number;
+  /** Of the key that was named last. */
+  #set = 0;
+  #fingerprint = 0;
 
   /** @param now milliseconds, on a clock that all threads share */
   constructor(policy: RatePolicy, { table, key }: SharedRates, now: () => number = monotonicMs) {
@@ -71,13 +74,41 @@ export class RateLimiter {
 
   /** @returns 0 if the request is let in; else the milliseconds after which the next one is */
   admit(key: string): number {
-    this.#hash.of(key);
-    const fingerprint = this.#hash.low || 1;
-    const set = (this.#hash.high & this.#lastSet) * WORDS_PER_SET;
-    const now = (this.#now() / this.#tickMs) | 0;
-    const known = this.#find(set, fingerprint);
-    const cell = known === NO_CELL ? this.#claim(set, fingerprint, now) : known;
+    this.#name(key);
+    const now = this.#nowTicks();
+    const known = this.#find(this.#set, this.#fingerprint);
+    const cell = known === NO_CELL ? this.#claim(this.#set, this.#fingerprint, now) : known;
     return cell === NO_CELL ? 0 : this.#charge(cell, now);
+  }
+
+  /** Requests of this key that still count, and the part of one. */
+  counting(key: string): number {
+    this.#name(key);
+    const cell = this.#find(this.#set, this.#fingerprint);
+    return cell === NO_CELL ? 0 : this.#ahead(Atomics.load(this.#cells, cell + 1), this.#nowTicks()) / TICKS_PER_INTERVAL;
+  }
+
+  /** One request of this key counts no more. */
+  giveBack(key: string): void {
+    this.#name(key);
+    const cell = this.#find(this.#set, this.#fingerprint);
+    if (cell === NO_CELL) return;
+    const now = this.#nowTicks();
+    const due = Atomics.load(this.#cells, cell + 1);
+    const next = (now + Math.max(0, this.#ahead(due, now) - TICKS_PER_INTERVAL)) | 0;
+    // Who fails has met another request of the key, and lets this one count on.
+    Atomics.compareExchange(this.#cells, cell + 1, due, next);
+  }
+
+  /** Where the key's cell is, if it has one. */
+  #name(key: string): void {
+    this.#hash.of(key);
+    this.#fingerprint = this.#hash.low || 1;
+    this.#set = (this.#hash.high & this.#lastSet) * WORDS_PER_SET;
+  }
+
+  #nowTicks(): number {
+    return (this.#now() / this.#tickMs) | 0;
   }
 
   #charge(cell: number, now: number): number {

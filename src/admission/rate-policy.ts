@@ -28,6 +28,14 @@ export function parseRatePolicy(text: string): RatePolicy | undefined {
     : undefined;
 }
 
+/** IPv6: what a network of 48 bits may ask, in those of 64 bits that it holds. */
+export const SITE_SHARE = 64;
+
+/** The policy of a network of 48 bits, of a policy for addresses. */
+export function sitePolicy({ requests, seconds, burst }: RatePolicy): RatePolicy {
+  return { requests: requests * SITE_SHARE, seconds, burst: burst * SITE_SHARE };
+}
+
 /** The time that one request takes up, in milliseconds. */
 export function intervalMs({ requests, seconds }: RatePolicy): number {
   return (seconds * 1_000) / requests;

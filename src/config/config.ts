@@ -26,6 +26,7 @@ export interface Config {
   readonly jwtIssuer: string | undefined;
   readonly rateLimitBuyer: string | undefined;
   readonly rateLimitAddress: string | undefined;
+  readonly rateLimitConnections: string | undefined;
   readonly rateLimitKeys: number;
   readonly trustedProxies: string | undefined;
   readonly forwardedHeader: ForwardedHeader;

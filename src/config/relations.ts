@@ -1,3 +1,4 @@
+import { parseTrustedProxies } from '../admission/addresses.ts';
 import type { Config } from './config.ts';
 import { isLoopback } from './hosts.ts';
 
@@ -37,6 +38,16 @@ export const relations: readonly Relation[] = [
         return 'is jwt, and both JWT_SECRET and JWT_JWKS_URL are set: set one of them only';
       return undefined;
     },
+  },
+  {
+    // A number of proxies believes whoever is connected: then every connection is a proxy's, and none is counted.
+    of: ['trustedProxies', 'rateLimitConnections'],
+    broken: ({ trustedProxies, rateLimitConnections }) =>
+      rateLimitConnections !== undefined &&
+      trustedProxies !== undefined &&
+      typeof parseTrustedProxies(trustedProxies) === 'number'
+        ? `is ${trustedProxies}, a number, with which nobody's connections are counted for RATE_LIMIT_CONNECTIONS: name the proxies' networks`
+        : undefined,
   },
   {
     of: ['sync', 'redisUrl'],

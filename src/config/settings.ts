@@ -180,7 +180,17 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'The same for one address (IPv6: one network of 64 bits), looked at before anything else. Behind a gateway it needs `TRUSTED_PROXIES`, or all buyers share the gateway’s.',
+      'The same for one address (IPv6: one network of 64 bits, and 64 times as much for one of 48), looked at before anything else. Behind a gateway it needs `TRUSTED_PROXIES`, or all buyers share the gateway’s.',
+  },
+  rateLimitConnections: {
+    env: 'RATE_LIMIT_CONNECTIONS',
+    flag: '--rate-limit-connections <n/s>',
+    group: 'Admission',
+    schema: readable(parseRatePolicy, RATE_POLICY_FORM),
+    fallback: undefined,
+    fallbackText: 'no limit',
+    description:
+      'Connections that one address may open, such as `20/10/100`; more are refused as those beyond `MAX_CONNECTIONS` are. Not those of the loopback and of `TRUSTED_PROXIES`, which must be networks then.',
   },
   rateLimitKeys: {
     env: 'RATE_LIMIT_KEYS',
@@ -189,7 +199,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: whole(1_024, 67_108_864),
     fallback: 1_048_576,
     description:
-      'Buyers, and as many addresses, that a node remembers at a time, 8 bytes each, rounded up to a power of two; those who have waited longest are forgotten first.',
+      'Buyers, and as many addresses of each limit, that a node remembers at a time, 8 bytes each, rounded up to a power of two; those who have waited longest are forgotten first.',
   },
   trustedProxies: {
     env: 'TRUSTED_PROXIES',

@@ -8,8 +8,12 @@
  * The next request and not the newest connection: those who are silent are closed by uWebSockets.js after some ten
  * seconds, and an answer says more than a connection that breaks. The last resort keeps file handles free, without which a
  * process can neither accept nor reach its stores.
+ *
+ * One address may have a bound of its own (admission/connection-bound.ts), above which it is answered in the same way.
  */
 import type { HttpResponse, TemplatedApp } from 'uWebSockets.js';
+import { normalised } from '../admission/addresses.ts';
+import type { ConnectionBound } from '../admission/connection-bound.ts';
 
 /** Of the limit: connections above it whose next request is still answered. */
 export const ANSWERED_ABOVE_SHARE = 1 / 8;
@@ -21,6 +25,13 @@ export interface ConnectionCounts {
   readonly shed: number;
   /** Connections closed without an answer. */
   readonly dropped: number;
+  /** The same two, because of too many connections of one address. */
+  readonly ofAddress: { readonly shed: number; readonly dropped: number };
+}
+
+/** Who asks, on which connection. */
+interface Holder {
+  readonly peer: Uint8Array;
 }
 
 export class Connections {
@@ -29,10 +40,16 @@ export class Connections {
   #open = 0;
   #shed = 0;
   #dropped = 0;
+  readonly #bound: ConnectionBound | undefined;
+  readonly #ofAddress = { shed: 0, dropped: 0 };
 
-  /** @param most that are served at a time; without a limit on a port that only operators reach */
-  constructor(most = Number.POSITIVE_INFINITY) {
+  /**
+   * @param most that are served at a time; without a limit on a port that only operators reach
+   * @param bound of one address
+   */
+  constructor(most = Number.POSITIVE_INFINITY, bound?: ConnectionBound) {
     this.#most = most;
+    this.#bound = bound;
     this.#mostOpen = most + Math.ceil(most * ANSWERED_ABOVE_SHARE);
   }
 
@@ -44,19 +61,34 @@ export class Connections {
 
   #changed(response: HttpResponse, change: number): void {
     this.#open += change;
-    if (change < 0 || this.#open <= this.#mostOpen) return;
-    this.#dropped++;
+    if (change < 0) return;
+    if (this.#open > this.#mostOpen) this.#dropped++;
+    else if (this.#bound?.opened(peerOf(response)) === false) this.#ofAddress.dropped++;
+    else return;
     response.close();
   }
 
   /** @returns whether there are too many: the request that has come is to be refused, with its connection */
-  shed(): boolean {
-    if (this.#open <= this.#most) return false;
-    this.#shed++;
+  shed(holder: Holder): boolean {
+    if (this.#open > this.#most) {
+      this.#shed++;
+      return true;
+    }
+    if (!this.#bound?.isAnyAbove || !this.#bound.shed(normalised(holder.peer))) return false;
+    this.#ofAddress.shed++;
     return true;
   }
 
   counts(): ConnectionCounts {
-    return { open: this.#open, shed: this.#shed, dropped: this.#dropped };
+    return {
+      open: this.#open,
+      shed: this.#shed,
+      dropped: this.#dropped,
+      ofAddress: { ...this.#ofAddress },
+    };
   }
+}
+
+function peerOf(response: HttpResponse): Uint8Array {
+  return normalised(new Uint8Array(response.getRemoteAddress()));
 }

@@ -299,7 +299,7 @@ export class Router {
 
   /** Of a request that is one too many nothing is read: it must cost as little as can be. */
   #serve(exchange: Exchange, handle: () => void | Promise<void>): void {
-    const isTooMany = this.#port.traffic.connections.shed();
+    const isTooMany = this.#port.traffic.connections.shed(exchange);
     exchange.run(isTooMany ? () => exchange.replyLast(BUSY) : handle);
   }
 }

@@ -5,6 +5,7 @@ import {
   clientAddress,
   type ForwardedHeader,
   normalised,
+  siteKey,
   type TrustedProxies,
 } from '../admission/addresses.ts';
 import type { RateLimiter } from '../admission/rate-limiter.ts';
@@ -24,6 +25,8 @@ export interface Limit {
 export interface RateLimitParts {
   /** Missing: no limit. */
   readonly address: Limit | undefined;
+  /** Of IPv6 networks of 48 bits, beside that of their addresses. */
+  readonly site: Limit | undefined;
   readonly buyer: Limit | undefined;
   readonly trustedProxies: TrustedProxies | undefined;
   readonly forwardedHeader: ForwardedHeader;
@@ -65,16 +68,18 @@ export class RateLimits {
   }
 
   counts(): RateLimitCounts {
-    const { address, buyer } = this.#parts;
+    const { address, site, buyer } = this.#parts;
+    const evicted = (limit: Limit | undefined) => limit?.limiter.evictions ?? 0;
     return {
       refused: { ...this.#refused },
-      evicted: { address: address?.limiter.evictions ?? 0, buyer: buyer?.limiter.evictions ?? 0 },
+      evicted: { address: evicted(address) + evicted(site), buyer: evicted(buyer) },
     };
   }
 
   #addressGate({ limiter, policy }: Limit): Gate {
-    const { trustedProxies, forwardedHeader } = this.#parts;
+    const { trustedProxies, forwardedHeader, site } = this.#parts;
     const refusals = new Refusals('address', policy);
+    const ofSite = site && new Refusals('address', site.policy, 'one network of 48 bits');
     return (exchange, request) => {
       const { peer } = exchange;
       const address =
@@ -82,10 +87,16 @@ export class RateLimits {
           ? normalised(peer)
           : clientAddress(peer, everyValue(request, forwardedHeader), trustedProxies, forwardedHeader);
       const waitMs = limiter.admit(addressKey(address));
-      if (waitMs === 0) return undefined;
-      this.#refused.address++;
-      return refusals.after(waitMs);
+      if (waitMs > 0) return this.#refusedAddress(refusals, waitMs);
+      const siteName = ofSite && siteKey(address);
+      const siteWaitMs = siteName === undefined ? 0 : site!.limiter.admit(siteName);
+      return siteWaitMs > 0 ? this.#refusedAddress(ofSite!, siteWaitMs) : undefined;
     };
+  }
+
+  #refusedAddress(refusals: Refusals, waitMs: number): Reply {
+    this.#refused.address++;
+    return refusals.after(waitMs);
   }
 }
 
@@ -108,11 +119,13 @@ const KEPT_WAIT_S = 60;
 class Refusals {
   readonly #kind: LimitKind;
   readonly #policy: RatePolicy;
+  readonly #who: string;
   readonly #replies: Reply[] = [];
 
-  constructor(kind: LimitKind, policy: RatePolicy) {
+  constructor(kind: LimitKind, policy: RatePolicy, who = kind === 'buyer' ? 'one buyer' : 'one address') {
     this.#kind = kind;
     this.#policy = policy;
+    this.#who = who;
   }
 
   after(waitMs: number): Reply {
@@ -127,9 +140,8 @@ class Refusals {
   #reply(waitS: number): Reply {
     const { requests, seconds, burst } = this.#policy;
     const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
-    const who = this.#kind === 'buyer' ? 'one buyer' : 'one address';
     const detail =
-      `This node answers ${requests} requests in ${seconds} s by ${who}, and ${burst} at once. ` +
+      `This node answers ${requests} requests in ${seconds} s by ${this.#who}, and ${burst} at once. ` +
       'Nothing was done. Ask again after Retry-After.';
     return problem(
       'rate_limited',

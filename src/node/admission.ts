@@ -1,13 +1,15 @@
 /** Who is let in: the parts of src/admission/ put together, for a node and then for each of its workers. */
 import { randomBytes } from 'node:crypto';
-import { type ForwardedHeader, parseTrustedProxies } from '../admission/addresses.ts';
+import { type ForwardedHeader, mayBeProxy, parseTrustedProxies } from '../admission/addresses.ts';
 import { ChallengeDesk } from '../admission/challenge.ts';
+import { ConnectionBound } from '../admission/connection-bound.ts';
 import { HASH_KEY_BYTES } from '../admission/keyed-hash.ts';
 import { type PurchaseTokenSettings, PurchaseTokens } from '../admission/purchase-token.ts';
 import { RateLimiter, rateTable, type SharedRates } from '../admission/rate-limiter.ts';
-import { parseRatePolicy, type RatePolicy } from '../admission/rate-policy.ts';
+import { parseRatePolicy, type RatePolicy, SITE_SHARE, sitePolicy } from '../admission/rate-policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Secret } from '../config/secret.ts';
+import { ANSWERED_ABOVE_SHARE } from '../http/connections.ts';
 import { type Limit, RateLimits } from '../http/rate-limits.ts';
 import type { TokenOutcome } from '../http/token-route.ts';
 import type { Database } from '../sync/database.ts';
@@ -18,10 +20,17 @@ interface SharedLimit extends SharedRates {
   readonly policy: RatePolicy;
 }
 
+/** Of addresses, and of IPv6 networks of 48 bits beside them. */
+interface SharedAddressLimit {
+  readonly address: SharedLimit;
+  readonly site: SharedLimit;
+}
+
 /** Crosses a thread boundary, so plain values only; the tables are shared, not copied. */
 export interface AdmissionSettings {
   readonly buyer: SharedLimit | undefined;
-  readonly address: SharedLimit | undefined;
+  readonly address: SharedAddressLimit | undefined;
+  readonly connections: SharedAddressLimit | undefined;
   readonly trustedProxies: string | undefined;
   readonly forwardedHeader: ForwardedHeader;
   readonly tokens: PurchaseTokenSettings;
@@ -36,8 +45,9 @@ const MOVE_WITHIN_S = 3_600;
 export async function admissionSettings(config: Config, db: Database): Promise<AdmissionSettings> {
   const { challenge, challengeBits, rateLimitKeys } = config;
   return {
-    buyer: sharedLimit(config.rateLimitBuyer, rateLimitKeys),
-    address: sharedLimit(config.rateLimitAddress, rateLimitKeys),
+    buyer: sharedLimit(policyOf(config.rateLimitBuyer), rateLimitKeys),
+    address: sharedAddressLimit(policyOf(config.rateLimitAddress), rateLimitKeys),
+    connections: sharedAddressLimit(policyOf(config.rateLimitConnections), rateLimitKeys),
     trustedProxies: config.trustedProxies,
     forwardedHeader: config.forwardedHeader,
     tokens: await tokenSettings(config, db),
@@ -45,9 +55,25 @@ export async function admissionSettings(config: Config, db: Database): Promise<A
   };
 }
 
-function sharedLimit(policy: string | undefined, keys: number): SharedLimit | undefined {
-  if (policy === undefined) return undefined;
-  return { policy: parseRatePolicy(policy)!, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
+function policyOf(setting: string | undefined): RatePolicy | undefined {
+  return setting === undefined ? undefined : parseRatePolicy(setting)!;
+}
+
+function sharedLimit<P extends RatePolicy | undefined>(
+  policy: P,
+  keys: number,
+): SharedLimit | (P & undefined) {
+  return policy && { policy, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
+}
+
+/** A network of 48 bits has so many of those that are counted as addresses that its table may be smaller. */
+function sharedAddressLimit(policy: RatePolicy | undefined, keys: number): SharedAddressLimit | undefined {
+  return (
+    policy && {
+      address: sharedLimit(policy, keys),
+      site: sharedLimit(sitePolicy(policy), Math.ceil(keys / SITE_SHARE)),
+    }
+  );
 }
 
 async function tokenSettings(config: Config, db: Database): Promise<PurchaseTokenSettings> {
@@ -67,6 +93,7 @@ function bytesOf(secret: Secret): Uint8Array {
 /** What a worker lets in. */
 export interface Admission {
   readonly limits: RateLimits;
+  readonly connections: ConnectionBound | undefined;
   readonly tokens: PurchaseTokens;
   readonly challenge: ChallengeDesk | undefined;
 }
@@ -76,15 +103,27 @@ export async function openAdmission(
   settings: AdmissionSettings,
   fault: (error: unknown) => void,
 ): Promise<Admission> {
-  const { trustedProxies, forwardedHeader, tokens, challenge } = settings;
+  const { forwardedHeader, tokens, challenge } = settings;
+  const trustedProxies =
+    settings.trustedProxies === undefined ? undefined : parseTrustedProxies(settings.trustedProxies);
   const loaded = challenge && (await loadChallenge(challenge, tokens.keys));
   return {
     limits: new RateLimits({
       buyer: limit(settings.buyer),
-      address: limit(settings.address),
-      trustedProxies: trustedProxies === undefined ? undefined : parseTrustedProxies(trustedProxies),
+      address: limit(settings.address?.address),
+      site: limit(settings.address?.site),
+      trustedProxies,
       forwardedHeader,
     }),
+    connections:
+      settings.connections &&
+      new ConnectionBound({
+        policy: settings.connections.address.policy,
+        addresses: settings.connections.address,
+        sites: settings.connections.site,
+        isExempt: (address) => mayBeProxy(address, trustedProxies),
+        answeredAboveShare: ANSWERED_ABOVE_SHARE,
+      }),
     tokens: new PurchaseTokens(tokens),
     challenge: loaded && new ChallengeDesk(loaded, fault),
   };

@@ -149,6 +149,16 @@ function workerJson({
       ],
     },
     {
+      name: 'stockade_connections_limited_total',
+      help: 'Connections of one address beyond RATE_LIMIT_CONNECTIONS',
+      type: 'counter',
+      aggregator: 'sum',
+      values: [
+        { labels: { how: 'busy' }, value: connections.ofAddress.shed },
+        { labels: { how: 'closed' }, value: connections.ofAddress.dropped },
+      ],
+    },
+    {
       name: 'stockade_worker_heap_bytes',
       help: 'What the heaps of the workers hold, live or not collected yet',
       type: 'gauge',

@@ -104,7 +104,7 @@ export async function startWorker({
 }: WorkerParts): Promise<RunningWorker> {
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
-  const { limits, tokens, challenge } = await openAdmission(settings.admission, (error) =>
+  const { limits, connections: bound, tokens, challenge } = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'buyers get no purchase tokens'),
   );
   let { leaseEnd } = settings;
@@ -133,7 +133,7 @@ export async function startWorker({
     onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
-  const connections = new Connections(settings.maxConnections);
+  const connections = new Connections(settings.maxConnections, bound);
   const turnstile = new Turnstile({
     parallel: PARALLEL_ORDER_WORK,
     maxWaiting: WAITING_ORDER_WORK_MAX,

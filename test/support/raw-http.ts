@@ -35,9 +35,14 @@ export class RawConnection implements Disposable {
     });
   }
 
-  static async open(url: string): Promise<RawConnection> {
+  /** @param localAddress that the other side sees; on Linux any of 127.0.0.0/8 */
+  static async open(url: string, { localAddress }: { localAddress?: string } = {}): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
-    const socket = connect(Number(port), hostname);
+    const socket = connect({
+      port: Number(port),
+      host: hostname,
+      ...(localAddress !== undefined && { localAddress }),
+    });
     const connection = new RawConnection(socket);
     await once(socket, 'connect');
     return connection;

@@ -3,8 +3,10 @@ import {
   addressKey,
   clientAddress,
   type ForwardedHeader,
+  mayBeProxy,
   parseAddress,
   parseTrustedProxies,
+  siteKey,
 } from '../../src/admission/addresses.ts';
 
 const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('hex');
@@ -37,6 +39,31 @@ describe('an address', () => {
     expect(key('2001:db8:0:1::1')).toBe(key('2001:db8:0:1:ffff:ffff:ffff:ffff'));
     expect(key('2001:db8:0:1::1')).not.toBe(key('2001:db8:0:2::1'));
   });
+});
+
+test('the network of 48 bits that an IPv6 address is in', () => {
+  const key = (text: string) => siteKey(address(text));
+  expect(key('2001:db8:0:1::1')).toBe(key('2001:db8:0:ffff:1::'));
+  expect(key('2001:db8:0:1::1')).not.toBe(key('2001:db8:1:1::1'));
+  expect(key('192.0.2.1')).toBeUndefined();
+});
+
+test.each([
+  ['127.0.0.1', undefined, true],
+  ['127.9.9.9', undefined, true],
+  ['::1', undefined, true],
+  ['::2', undefined, false],
+  ['1::1', undefined, false],
+  ['10.0.0.1', undefined, false],
+  ['10.0.0.1', '10.0.0.0/8', true],
+  ['::1', '10.0.0.0/8', true],
+  ['11.0.0.1', '10.0.0.0/8', false],
+  ['2001:db8::1', '2001:db8::/32', true],
+  ['192.0.2.1', '1', true],
+])('%s, where %j are trusted, may be a proxy: %j', (text, proxies, expected) => {
+  expect(mayBeProxy(address(text), proxies === undefined ? undefined : parseTrustedProxies(proxies)!)).toBe(
+    expected,
+  );
 });
 
 describe('who has asked', () => {

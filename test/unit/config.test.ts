@@ -42,6 +42,7 @@ describe('defaults', () => {
       jwtIssuer: undefined,
       rateLimitBuyer: undefined,
       rateLimitAddress: undefined,
+      rateLimitConnections: undefined,
       rateLimitKeys: 1_048_576,
       trustedProxies: undefined,
       forwardedHeader: 'x-forwarded-for',
@@ -183,6 +184,16 @@ describe('relations', () => {
     const WEBHOOK_URL = 'https://shop.example/hook';
     expect(faultsOf({ WEBHOOK_URL })).toEqual([expect.stringMatching(/^WEBHOOK_URL .*WEBHOOK_SECRET/)]);
     expect(faultsOf({ WEBHOOK_URL, WEBHOOK_SECRET: '16-characters-xy' })).toEqual([]);
+  });
+
+  test('connections are counted by address only where proxies are named', () => {
+    const RATE_LIMIT_CONNECTIONS = '20/10/100';
+    expect(faultsOf({ RATE_LIMIT_CONNECTIONS, TRUSTED_PROXIES: '1' })).toEqual([
+      expect.stringMatching(/^TRUSTED_PROXIES is 1, .*RATE_LIMIT_CONNECTIONS/),
+    ]);
+    expect(faultsOf({ RATE_LIMIT_CONNECTIONS, TRUSTED_PROXIES: '10.0.0.0/8' })).toEqual([]);
+    expect(faultsOf({ RATE_LIMIT_CONNECTIONS })).toEqual([]);
+    expect(faultsOf({ TRUSTED_PROXIES: '1' })).toEqual([]);
   });
 
   test('locks need Redis', () => {
