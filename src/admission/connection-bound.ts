@@ -59,7 +59,8 @@ export class ConnectionBound {
       if (name === undefined) continue;
       if (limiter.admit(name) > 0) return false;
       const above = limiter.counting(name) - policy.burst;
-      if (above > 0) this.#aboveUntilMs = Math.max(this.#aboveUntilMs, this.#now() + above * intervalMs(policy));
+      if (above > 0)
+        this.#aboveUntilMs = Math.max(this.#aboveUntilMs, this.#now() + above * intervalMs(policy));
     }
     return true;
   }

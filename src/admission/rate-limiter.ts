@@ -85,7 +85,9 @@ export class RateLimiter {
   counting(key: string): number {
     this.#name(key);
     const cell = this.#find(this.#set, this.#fingerprint);
-    return cell === NO_CELL ? 0 : this.#ahead(Atomics.load(this.#cells, cell + 1), this.#nowTicks()) / TICKS_PER_INTERVAL;
+    return cell === NO_CELL
+      ? 0
+      : this.#ahead(Atomics.load(this.#cells, cell + 1), this.#nowTicks()) / TICKS_PER_INTERVAL;
   }
 
   /** One request of this key counts no more. */

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { type CommandSpec, QUIET, settingsOf } from './command.ts';
+import { checkBuyers } from './doctor/buyers.ts';
 import type { Check } from './doctor/check.ts';
 import { checkClocks } from './doctor/clocks.ts';
 import { checkPorts } from './doctor/ports.ts';
@@ -15,7 +16,7 @@ export const doctor: CommandSpec = {
   details:
     'Changes nothing. Each check says what was found and what to do about it. Exit code 1 if any fails; a warning is ' +
     'something that works and may cost you later.',
-  settings: [...settingsOf('Stores', 'Listening', 'Operators'), 'maxConnections', 'logLevel'],
+  settings: [...settingsOf('Stores', 'Listening', 'Buyers', 'Operators'), 'maxConnections', 'logLevel'],
   defaults: QUIET,
   examples: [
     'stockade doctor',
@@ -40,7 +41,7 @@ async function checkAll(config: Config): Promise<Check[]> {
     checkPorts(config),
   ]);
   const clocks = checkClocks([redis.clock, postgres.clock].filter((clock) => clock !== undefined));
-  return [...runtime, ...redis.checks, ...postgres.checks, ...clocks, ...ports];
+  return [...runtime, ...redis.checks, ...postgres.checks, ...clocks, ...checkBuyers(config), ...ports];
 }
 
 function doctorText(checks: readonly Check[], failed: number, warned: number): string {

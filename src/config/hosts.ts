@@ -21,3 +21,9 @@ export function reachableHost(host: string): string {
 export function httpUrl(host: string, port: number): string {
   return `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }
+
+/** Whether somebody between this machine and that one could change what is fetched from there. */
+export function isUnprotected(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
+}

@@ -123,9 +123,7 @@ async function challenged(
 ): Promise<Answer | undefined> {
   if (!desk) return undefined;
   return barredBy(
-    answer === undefined
-      ? await desk.issue(holder, timeoutMs)
-      : await desk.verify(answer, holder, timeoutMs),
+    answer === undefined ? await desk.issue(holder, timeoutMs) : await desk.verify(answer, holder, timeoutMs),
   );
 }
 

@@ -7,7 +7,7 @@
  * stores go.
  */
 import type { Config } from '../config/config.ts';
-import { httpUrl } from '../config/hosts.ts';
+import { httpUrl, isUnprotected } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
@@ -65,6 +65,7 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
 }
 
 async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
+  warnOfUnprotectedKeys(config, log);
   const stores = await openStores(config, releasers);
   const workers: RunningWorker[] = [];
   const board = new Board(BOARD_SALES);
@@ -177,6 +178,14 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     for (const worker of workers) worker.renewed(leaseEnd);
   });
   return failures;
+}
+
+function warnOfUnprotectedKeys({ buyerAuth, jwtJwksUrl }: Config, log: Log): void {
+  if (buyerAuth !== 'jwt' || jwtJwksUrl === undefined || !isUnprotected(jwtJwksUrl.reveal())) return;
+  log.warn(
+    { jwksUrl: jwtJwksUrl },
+    "the keys of the buyers' tokens are fetched without TLS from another machine: use https in JWT_JWKS_URL",
+  );
 }
 
 /** MAX_CONNECTIONS, or less where the process may not have so many files open. */

@@ -104,7 +104,12 @@ export async function startWorker({
 }: WorkerParts): Promise<RunningWorker> {
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
-  const { limits, connections: bound, tokens, challenge } = await openAdmission(settings.admission, (error) =>
+  const {
+    limits,
+    connections: bound,
+    tokens,
+    challenge,
+  } = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'buyers get no purchase tokens'),
   );
   let { leaseEnd } = settings;

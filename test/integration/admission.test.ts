@@ -1,7 +1,7 @@
 /** Who is let in to a sale, as buyers meet it at the port: rate limits, purchase tokens, challenges. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -302,6 +302,53 @@ describe('rate limits', () => {
     expect(await look('192.0.2.1', '192.0.2.4')).toBe(404);
     expect(await look('2001:db8::1')).toBe(404);
     expect(await look('2001:db8::2')).toBe(429);
+  });
+
+  test('who has many IPv6 networks of one site may ask as much as 64 of them', async () => {
+    const env = { RATE_LIMIT_ADDRESS: '1/86400', TRUSTED_PROXIES: '127.0.0.0/8', WORKERS: '1' };
+    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
+    using connection = await RawConnection.open(node.publicUrl);
+    const look = async (address: string) => {
+      await connection.send(rawRequest('GET', '/v1/sales/none', { 'X-Forwarded-For': address }));
+      return (await connection.answer())!;
+    };
+    for (let network = 1; network <= 64; network++) {
+      expect((await look(`2001:db8:0:${network}::1`)).status).toBe(404);
+    }
+    expect(await look('2001:db8:0:65::1')).toMatchObject({
+      status: 429,
+      headers: { 'ratelimit-policy': '"address";q=64;w=86400' },
+      body: { limitOf: 'address', detail: expect.stringContaining('one network of 48 bits') },
+    });
+    expect((await look('2001:db8:1::1')).status).toBe(404);
+    expect((await look('192.0.2.1')).status).toBe(404);
+    expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(1);
+  });
+
+  /** An address of this machine that is not its loopback's, whose connections are never counted. */
+  const own = Object.values(networkInterfaces())
+    .flat()
+    .find((found) => found?.family === 'IPv4' && !found.internal)?.address;
+
+  test.skipIf(own === undefined)('an address opens so many connections, but for the loopback', async () => {
+    const env = {
+      ...{ HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1', WORKERS: '2' },
+      RATE_LIMIT_CONNECTIONS: '1/86400/4',
+    };
+    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
+    const { port } = new URL(node.publicUrl);
+    const refused = 'stockade_connections_limited_total{how="closed"}';
+    const open = (host: string) => RawConnection.open(`http://${host}:${port}`);
+    // Up to the limit, one more that would be answered, and one too many.
+    const theirs = await Promise.all(Array.from({ length: 6 }, () => open(own!)));
+    await Promise.race(theirs.map(({ closed }) => closed));
+    const fromHere = await Promise.all(Array.from({ length: 8 }, () => open('127.0.0.1')));
+    for (const connection of fromHere) {
+      await connection.send(rawRequest('GET', '/v1/sales/none'));
+      expect((await connection.answer())?.status).toBe(404);
+    }
+    expect(await metric(node, refused)).toBe(1);
+    for (const connection of [...theirs, ...fromHere]) connection.close();
   });
 });
 

@@ -10,6 +10,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { runCli } from '../support/cli.ts';
 import type { TestNode } from '../support/node.ts';
 import { startTestNode } from '../support/node.ts';
+import { RawConnection, rawRequest } from '../support/raw-http.ts';
 import { ordersOf } from '../support/truth.ts';
 import { expectSold, makeSale, redisAndPostgres } from './stores.ts';
 
@@ -182,6 +183,18 @@ describe('the order of another', () => {
     }
     expect(await ordersOf(databaseUrl, id)).toEqual(before);
     await expectSold(node, id, 1);
+  });
+});
+
+test('who shows two tokens is told so, and not whose they are', async () => {
+  const [anns, bobs] = [await sign({ sub: 'ann' }), await sign({ sub: 'bob' })];
+  using connection = await RawConnection.open(node.publicUrl);
+  const headers = { Authorization: `Bearer ${anns}`, authorization: `Bearer ${bobs}` };
+  await connection.send(rawRequest('GET', '/v1/orders/1', headers));
+  expect(await connection.answer()).toMatchObject({
+    status: 400,
+    code: 'invalid_request',
+    body: { detail: 'authorization came more than once' },
   });
 });
 

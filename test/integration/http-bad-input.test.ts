@@ -214,6 +214,28 @@ onEachStore((stage) => {
       },
     );
 
+    test('a buyer who is named twice is refused, but for a purchase, where the first name counts', async () => {
+      const id = await stage.sale();
+      const twice = (method: string, path: string, body?: string) =>
+        ask(stage.node, rawRequest(method, path, { 'X-Buyer-Id': 'ann', 'x-buyer-id': 'bob' }, body));
+      const bought = (await twice('POST', `/v1/sales/${id}/orders`))!;
+      expect(bought).toMatchObject({ status: 201 });
+      const path = `/v1/orders/${bought.body.orderId}`;
+      for (const answer of [
+        await twice('GET', path),
+        await twice('POST', `${path}/pay`, '{"payType":"card"}'),
+        await twice('POST', `${path}/cancel`),
+        await twice('POST', `${path}/redeem`),
+        await twice('POST', `/v1/sales/${id}/tokens`),
+      ]) {
+        expectProblem(answer, 400, 'invalid_request');
+        expect(answer!.body.detail).toBe('x-buyer-id came more than once');
+      }
+      expect(await stage.node.request(path, { headers: { 'x-buyer-id': 'ann' } })).toMatchObject({
+        body: { status: 'unpaid' },
+      });
+    });
+
     test('a control character never gets as far as a sale', async () => {
       const connections = await Promise.all(
         ['\0', '\x01', '\t', '\x1b', '\r', '\n'].flatMap((control) =>

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { checkBuyers } from '../../src/cli/doctor/buyers.ts';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { checkClocks } from '../../src/cli/doctor/clocks.ts';
 import { opsReach } from '../../src/cli/doctor/ports.ts';
 import { judgePostgres, type PostgresFacts } from '../../src/cli/doctor/postgres.ts';
 import { judgeRedis, type RedisFacts, type RedisPlan } from '../../src/cli/doctor/redis.ts';
 import { nodeVersion, openFiles } from '../../src/cli/doctor/runtime.ts';
+import { SecretUrl } from '../../src/config/secret.ts';
 
 const notOk = (checks: readonly Check[]) =>
   checks.filter(({ status }) => status !== 'ok').map(({ name, status }) => `${status} ${name}`);
@@ -50,6 +52,21 @@ describe('Redis', () => {
     expect(found(cluster, { strategy: 'lock' })).toEqual(['fail topology']);
     expect(found({}, { servers: 3 })).toEqual(['fail topology']);
   });
+});
+
+test.each<[string, 'jwt' | 'header', string[]]>([
+  ['https://keys.example/set', 'jwt', []],
+  ['http://keys.example/set', 'jwt', ['warn key set']],
+  ['http://10.0.0.1:8080/set', 'jwt', ['warn key set']],
+  ['http://127.0.0.1:8080/set', 'jwt', []],
+  ['http://[::1]:8080/set', 'jwt', []],
+  ['http://localhost/set', 'jwt', []],
+  ['http://[2001:db8::1]/set', 'jwt', ['warn key set']],
+  ['http://keys.example/set', 'header', []],
+])('keys of buyers from %s, BUYER_AUTH=%s', (url, buyerAuth, expected) => {
+  const checks = checkBuyers({ buyerAuth, jwtJwksUrl: new SecretUrl(url) });
+  expect(notOk(checks)).toEqual(expected);
+  expect(checks).toHaveLength(buyerAuth === 'jwt' ? 1 : 0);
 });
 
 describe('Postgres', () => {

@@ -76,7 +76,9 @@ describe('connections of one address', () => {
     const { bound } = bounds('1/86400/8');
     const inSite = (network: number, host: number) =>
       normalised(parseAddress(`2001:db8:0:${network.toString(16)}::${host}`)!);
-    expect(Array.from({ length: 20 }, (_, host) => bound.opened(inSite(0, host))).filter(Boolean)).toHaveLength(9);
+    expect(
+      Array.from({ length: 20 }, (_, host) => bound.opened(inSite(0, host))).filter(Boolean),
+    ).toHaveLength(9);
     let stayed = 9;
     for (let network = 1; network <= 500; network++) if (bound.opened(inSite(network, 1))) stayed++;
     for (let network = 1; network <= 500; network++) if (bound.opened(inSite(network, 2))) stayed++;

@@ -147,7 +147,9 @@ describe('a challenge', () => {
   const deskOf = (challenge: Partial<Challenge>) => {
     const faults: unknown[] = [];
     const never = () => new Promise(() => {});
-    const desk = new ChallengeDesk({ issue: never, verify: never, ...challenge }, (error) => faults.push(error));
+    const desk = new ChallengeDesk({ issue: never, verify: never, ...challenge }, (error) =>
+      faults.push(error),
+    );
     return { desk, faults };
   };
 

@@ -1,7 +1,7 @@
 export type Status = 'ok' | 'warn' | 'fail';
 
 export interface Check {
-  readonly group: 'runtime' | 'redis' | 'postgres' | 'clocks' | 'ports';
+  readonly group: 'runtime' | 'redis' | 'postgres' | 'clocks' | 'buyers' | 'ports';
   readonly name: string;
   readonly status: Status;
   /** What was found, with its values. */
