@@ -35,7 +35,10 @@ export function orderReply(outcome: OrderOutcome, show: (order: Order) => object
   }
 }
 
-/** The order as its buyer is shown it: he knows who he is. */
-export function forBuyer({ buyerId: _, ...order }: Order): object {
-  return order;
+/** The order as its buyer is shown it: what is named here, and nothing that an order may have one day. */
+export function forBuyer(order: Order): object {
+  const { orderId, saleId, quantity, status, payType, refundDue, retakenBy } = order;
+  const { committedAt, expiresAt, paidAt, redeemedAt, refundedAt, cancelledAt, expiredAt } = order;
+  const times = { committedAt, expiresAt, paidAt, redeemedAt, refundedAt, cancelledAt, expiredAt };
+  return { orderId, saleId, quantity, status, payType, ...times, refundDue, retakenBy };
 }

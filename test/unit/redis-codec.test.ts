@@ -184,7 +184,20 @@ describe('what nobody has written', () => {
   it('is refused in watermarks, and nothing else is', () => {
     fc.assert(
       fc.property(fc.array(watermark), (told) => {
-        expect(decodeWatermarks(JSON.stringify(told))).toEqual(told);
+        expect(decodeWatermarks(JSON.stringify(told), () => expect.unreachable())).toEqual(told);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.array(watermark), fc.array(watermark), (before, behind) => {
+        const later = {
+          ...behind[0],
+          saleId: 's',
+          rejected: [{ orderId: '1', reason: 'of a later version' }],
+        };
+        const faults: BackendCorrupt[] = [];
+        const message = JSON.stringify([...before, later, ...behind]);
+        expect(decodeWatermarks(message, (fault) => faults.push(fault))).toEqual([...before, ...behind]);
+        expect(faults).toHaveLength(1);
       }),
     );
     const counts = ['segment', 'generation', 'seq', 'orders'] as const;
@@ -192,7 +205,7 @@ describe('what nobody has written', () => {
       fc.property(any(fc.array(watermark).map((told) => JSON.stringify(told))), (message) => {
         let told: Watermark[];
         try {
-          told = decodeWatermarks(message);
+          told = decodeWatermarks(message, (fault) => expect(fault).toBeInstanceOf(BackendCorrupt));
         } catch (error) {
           expect(error).toBeInstanceOf(BackendCorrupt);
           return;

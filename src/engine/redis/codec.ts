@@ -25,8 +25,12 @@ const WITHDRAWAL = new RegExp(`^${WHOLE} (?:${WHOLE}|back)$`);
 
 /** @param what it was found in @throws BackendCorrupt */
 export function corrupt(what: string, found: unknown): never {
+  throw foundCorrupt(what, found);
+}
+
+export function foundCorrupt(what: string, found: unknown): BackendCorrupt {
   const shown = JSON.stringify(typeof found === 'string' ? found.slice(0, SHOWN_CHARACTERS) : found);
-  throw new BackendCorrupt(`${what} ${shown}`);
+  return new BackendCorrupt(`${what} ${shown}`);
 }
 
 /** A counter of a hash. A missing one never means zero. */

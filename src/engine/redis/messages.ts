@@ -4,9 +4,10 @@
  * anyway. What an exception would do to the connection that hears them is no message's business.
  */
 import type { LogHint, Rejection, Watermark } from '../contract.ts';
+import type { BackendCorrupt } from '../errors.ts';
 import { MAX_SEGMENTS, SALE_ID_PATTERN } from '../limits.ts';
 import { isOrderId } from '../order-id.ts';
-import { corrupt } from './codec.ts';
+import { corrupt, foundCorrupt } from './codec.ts';
 
 type Unread<T> = { readonly [K in keyof T]?: unknown };
 
@@ -29,15 +30,23 @@ export function decodeHint(message: string): LogHint {
   return isHint ? { saleId, awaited: awaited === '1', segments } : corrupt('a hint reads', message);
 }
 
-/** @throws BackendCorrupt */
-export function decodeWatermarks(message: string): Watermark[] {
+/**
+ * Those that this version understands: a sync of a later one tells of many sales in one message, and what is new in one of
+ * them must not hide the others.
+ * @param foreign told once if there were others
+ * @throws BackendCorrupt if it is no list
+ */
+export function decodeWatermarks(message: string, foreign: (error: BackendCorrupt) => void): Watermark[] {
   let told: unknown;
   try {
     told = JSON.parse(message);
   } catch {
     // Shown below.
   }
-  return Array.isArray(told) && told.every(isWatermark) ? told : corrupt('watermarks read', message);
+  if (!Array.isArray(told)) corrupt('watermarks read', message);
+  const known = told.filter(isWatermark);
+  if (known.length < told.length) foreign(foundCorrupt('watermarks read', message));
+  return known;
 }
 
 /** @throws BackendCorrupt */

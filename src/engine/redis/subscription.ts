@@ -13,17 +13,20 @@ const REPORT_EVERY_MS = 10_000;
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
   const { watermarks, hints, sales } = keys;
   let reportedMs = Number.NEGATIVE_INFINITY;
+  const report = (error: BackendCorrupt) => {
+    if (monotonicMs() < reportedMs + REPORT_EVERY_MS) return;
+    reportedMs = monotonicMs();
+    events.foreign?.(error);
+  };
   client.on('message', (channel: string, message: string) => {
     try {
-      if (channel === watermarks) events.watermarks?.(decodeWatermarks(message));
+      if (channel === watermarks) events.watermarks?.(decodeWatermarks(message, report));
       else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
       else if (channel === hints) events.hint?.(decodeHint(message));
     } catch (error) {
       // What is thrown here ends the process.
       if (!(error instanceof BackendCorrupt)) throw error;
-      if (monotonicMs() < reportedMs + REPORT_EVERY_MS) return;
-      reportedMs = monotonicMs();
-      events.foreign?.(error);
+      report(error);
     }
   });
   const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];

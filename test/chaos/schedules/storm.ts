@@ -14,7 +14,7 @@ const LINES: readonly (readonly string[])[] = [
 ];
 
 export function storm(all: readonly Schedule[]): Schedule {
-  const lines = LINES.map((names) => all.filter(({ name }) => names.includes(name)));
+  const lines = LINES.map((names) => names.map((name) => named(all, name)));
   return {
     name: 'storm',
     what: 'several of the others at once, drawn by lot',
@@ -28,4 +28,11 @@ export function storm(all: readonly Schedule[]): Schedule {
       await Promise.all(drawn.map((schedule) => schedule.strike(scene, time)));
     },
   };
+}
+
+/** A fault that has got another name must not drop out in silence. */
+function named(all: readonly Schedule[], name: string): Schedule {
+  const found = all.find((schedule) => schedule.name === name);
+  if (!found) throw new Error(`storm draws ${name}, and there is no such fault`);
+  return found;
 }
