@@ -16,7 +16,7 @@ export interface Row {
 const HEAD = [
   'fault',
   'strikes',
-  'sold of',
+  'sold',
   '201',
   '202',
   'unknown, settled',
