@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { OperationTimedOut, StoresAway } from '../http/ops-faults.ts';
 import { QUERY_TIMEOUT_MS } from '../sync/database.ts';
 import { UnknownDeadLetter } from '../sync/events/event-operations.ts';
+import { OperationTimedOut, StoresAway } from '../sync/operation-faults.ts';
 import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../sync/operations.ts';
 import type { StoreWatch } from './store-watch.ts';
 

@@ -1,6 +1,6 @@
 /** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
 import { within } from '../engine/within.ts';
-import { notAnswering } from '../http/ops-faults.ts';
+import { notAnswering } from '../sync/operation-faults.ts';
 import type { StoreWatch } from './store-watch.ts';
 import type { RunningWorker } from './worker.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInput } from '../../src/engine/errors.ts';
-import { OperationTimedOut, StoresAway } from '../../src/http/ops-faults.ts';
 import { BoundedOperations } from '../../src/node/bounded-operations.ts';
+import { OperationTimedOut, StoresAway } from '../../src/sync/operation-faults.ts';
 import type { SaleOperations } from '../../src/sync/operations.ts';
 import { BY } from '../support/author.ts';
 
