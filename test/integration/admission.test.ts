@@ -399,7 +399,7 @@ describe('a challenge', () => {
       );
       await using node = await startTestNode({
         ...(await redisAndPostgres()),
-        env: { CHALLENGE, REQUEST_DEADLINE_MS: '600' },
+        env: { CHALLENGE, REQUEST_DEADLINE_MS: '3000', TAKE_TIMEOUT_MS: '2500' },
       });
       await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
       expect((await askToken(node, 'tickets', 'ann')).body).toMatchObject({
@@ -411,7 +411,9 @@ describe('a challenge', () => {
       expect(await answered('throw')).toBe('unavailable');
       expect(await answered('hang')).toBe('unavailable');
       expect((await askToken(node, 'tickets', 'ann', { answer: 'human' })).status).toBe(201);
-      expect(await node.log()).toContain('the provider is away');
+      await until(async () => (await node.log()).includes('the provider is away'), {
+        what: 'the log says why',
+      });
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -37,7 +37,7 @@ test('says the cause, and with --repair what it did about it', async () => {
 test('--watch looks while the sale is sold: silent until something is wrong, and its exit code remembers', async () => {
   const { id } = await shop.sell({ stock: 100_000, segments: 4 });
   await shop.startSync();
-  await using _load = new Load(await shop.startEngine({ requestDeadlineMs: 5_000 }), id, { lines: 10 });
+  await using _load = new Load(await shop.startEngine(), id, { lines: 10 });
   await using watching = new RunningCli(['verify', id, '--watch', '--every', '1', '--json'], stores);
   await watching.said(/("ok":true[^\n]*\n[^\n]*){2}/);
   await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);

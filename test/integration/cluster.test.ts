@@ -213,7 +213,7 @@ describe('a whole shop', () => {
     await using shop = await Shop.open({ redis: servers.url });
     await shop.startSync({ rebalanceEveryMs: 1 });
     const { id } = await shop.sell({ stock: 20_000, segments: 8 });
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     await using load = new Load(till, id, { lines: 20 });
     for (let look = 1; look <= 15; look++) {
       const before = load.promised.length;

@@ -85,7 +85,7 @@ describe('an entry of a log that this version does not write', () => {
     const sales = await Promise.all(
       Object.entries(junk).map(async ([what, fields]) => {
         const { id } = await shop.sell({ stock: 5, segments: 1 });
-        const { orderId } = (await till.buy(id, 'first')) as { orderId: string };
+        const { orderId } = (await till.buy(id, 'first', { awaitCommit: false })) as { orderId: string };
         await keys.redis.xadd(keys.of(id, 0).log, '1-2', ...fields(orderId));
         return { id, what };
       }),

@@ -33,7 +33,7 @@ describe('stock that Postgres does not have', () => {
   test('is not sold: those that fit are committed in log order, the others are told that it is sold out', async () => {
     const sale = await shop.sell({ stock: 50, segments: 1 });
     await shop.db.raw('UPDATE sales SET stock = 30');
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     const names = buyers(50);
     const waiting = till.buyAll(sale.id, names);
     await until(async () => (await keys.left(sale.id, 1)) === 0, { what: 'all units are taken' });
@@ -83,7 +83,7 @@ describe('stock that Postgres does not have', () => {
       await shop.sell({ stock: 5, segments: 2 }),
     ];
     await shop.db.raw('UPDATE sales SET stock = 2 WHERE id = ?', [tampered.id]);
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     const waiting = [tampered, sound].map(({ id }) => till.buyAll(id, buyers(5)));
     await until(async () => (await keys.left(tampered.id, 2)) === 0 && (await keys.left(sound.id, 2)) === 0, {
       what: 'all units are taken',
@@ -115,7 +115,7 @@ describe('a buyer whom the stock has forgotten', () => {
     async (limit) => {
       const sale = await shop.sell({ stock: 100, segments: 2, perBuyerLimit: limit });
       const sync = await shop.startSync();
-      const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+      const till = await shop.startEngine();
       const first = await till.buy(sale.id, 'anna', { quantity: limit });
       expect(first.code).toBe('committed');
       await sync.stop();
@@ -158,7 +158,7 @@ describe('a buyer whom the stock has forgotten', () => {
   test('does not keep the last unit from those who were told that it is sold out', async () => {
     const sale = await shop.sell({ stock: 2, segments: 4 });
     const sync = await shop.startSync();
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
     await sync.stop();
     await keys.forgetBuyer(sale.id, 4, 'anna');
@@ -183,7 +183,7 @@ describe('a refused order, and the batch behind its own', () => {
   async function overtaken(compensate: (call: string) => unknown) {
     const sale = await shop.sell({ stock: 10, segments: 1 });
     const first = await shop.startSync();
-    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const till = await shop.startEngine();
     expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
     await first.stop();
     await keys.forgetBuyer(sale.id, 1, 'anna');

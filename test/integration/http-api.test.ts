@@ -518,7 +518,7 @@ describe('without sync', () => {
   const backlogMax = 256;
   const env = {
     ...{ SYNC: 'off', WORKERS: '2', LOG_BACKLOG_MAX: String(backlogMax) },
-    ...{ REQUEST_DEADLINE_MS: '300', TAKE_TIMEOUT_MS: '200' },
+    ...{ REQUEST_DEADLINE_MS: '3000', TAKE_TIMEOUT_MS: '2500' },
   };
 
   test('a purchase is accepted, shown as such, and committed once sync runs', async () => {
@@ -536,11 +536,11 @@ describe('without sync', () => {
     }
     // Whose it is, only Postgres could say.
     expect((await readOrder(node, orderId, 'bob')).code).toBe('unknown_order');
-    expect((await node.buy(id, 'ann', { quantity: 2, key: 'k' })).body).toEqual(bought.body);
+    const prefer = 'respond-async';
+    expect((await node.buy(id, 'ann', { quantity: 2, key: 'k', prefer })).body).toEqual(bought.body);
     expect(await node.ops.show(id)).toMatchObject({ remaining: 998, committedOrders: 0 });
 
     // Until the log is as long as it may be.
-    const prefer = 'respond-async';
     const crowd = await Promise.all(names(300).map((buyer) => node.buy(id, buyer, { prefer })));
     const accepted = crowd.filter(({ code }) => code === 'accepted').length;
     expect(accepted).toBeLessThan(backlogMax);
@@ -551,7 +551,7 @@ describe('without sync', () => {
     expect((await metricsOf(node)).value(requests, { outcome: 'busy' })).toBe(300 - accepted);
 
     await node.stop();
-    await node.start({ SYNC: 'on', REQUEST_DEADLINE_MS: '2000' });
+    await node.start({ SYNC: 'on', REQUEST_DEADLINE_MS: '20000' });
     const orders = accepted + 1;
     await until(async () => (await node.ops.show(id)).committedOrders === orders, { what: 'all, committed' });
     expect((await readOrder(node, orderId, 'ann')).body).toMatchObject({ orderId, status: 'unpaid' });
@@ -561,7 +561,7 @@ describe('without sync', () => {
 });
 
 describe('an accepted order', () => {
-  const env = { SYNC: 'off', WORKERS: '1', REQUEST_DEADLINE_MS: '1000', TAKE_TIMEOUT_MS: '500' };
+  const env = { SYNC: 'off', WORKERS: '1' };
 
   // The worker looks only through sales that it has heard of, and a node that has just started knows none.
   test('is shown by a node that has not sold of its sale yet', async () => {

@@ -91,7 +91,7 @@ describe('a server that is emptied', () => {
   test('in the middle of a sale: each accepted order is kept, or known to be lost', async () => {
     const { id } = await shop.sell({ stock: 3_000, segments: 8 });
     const sync = await shop.startSync();
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     await using running = new Load(till, id, { lines: 40, awaitCommit: false });
     for (const sold of [500, 1_500]) {
       await until(() => running.promised.length > sold, { what: `${sold} are sold` });
@@ -117,7 +117,7 @@ describe('a server that is emptied', () => {
   });
 
   test('while no sync is there: a recovery by hand names the orders, and says who has bought them', async () => {
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const { id, committed } = await begun(till, 4);
     const lost = await accept(till, id, buyers(6, 'lost'));
     await keys.redis.flushall();
@@ -143,7 +143,7 @@ describe('a server that is emptied', () => {
 
 test('a server that comes back without the tail of its file', async () => {
   await begin(await RedisServer.start({ appendonly: true }));
-  const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+  const till = await shop.startEngine();
   const { id, committed } = await begun(till, 1);
   const kept = await accept(till, id, buyers(4, 'kept'));
   const folder = join(redis.directory, 'appendonlydir');
@@ -172,7 +172,7 @@ test('a replica that takes over and had missed writes', async () => {
   await begin(primary, proxy.through(primary.url));
   await using copy = new RedisKeys({ redisUrl: replica.url, keyPrefix: shop.keyPrefix });
   await copy.redis.replicaof('127.0.0.1', primary.port);
-  const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+  const till = await shop.startEngine();
   const { id, committed } = await begun(till, 1);
   const kept = await accept(till, id, buyers(4, 'kept'));
   await until(async () => (await copy.left(id, 1)) === STOCK - 14, { what: 'the replica has these' });

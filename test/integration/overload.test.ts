@@ -154,7 +154,7 @@ test('who reads or changes orders while Postgres is stuck is refused at once, an
   await using postgres = await PostgresServer.start();
   const { redisUrl, keyPrefix } = await redisAndPostgres();
   const databaseUrl = await postgres.createDatabase();
-  const env = { WORKERS: '1', REQUEST_DEADLINE_MS: '1000' };
+  const env = { WORKERS: '1', REQUEST_DEADLINE_MS: '1000', TAKE_TIMEOUT_MS: '900' };
   await using node = await startTestNode({ redisUrl, keyPrefix, databaseUrl, env });
   const id = await makeSale(node, { stock: 100 });
   const { orderId } = (await node.buy(id, 'ann')).body;

@@ -223,8 +223,8 @@ describe('an order that is given back while the sale is built', () => {
 describe('what the logs still hold', () => {
   test('is brought to Postgres before the sale is built again', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
-    const till = await shop.startEngine({ requestDeadlineMs: 100 });
-    const answers = await till.buyAll(sale.id, buyers(8));
+    const till = await shop.startEngine();
+    const answers = await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
     expect(answers.map(({ code }) => code)).toEqual(Array(8).fill('accepted'));
     const report = await rebuildSale(shop.db, shop.backend, sale.id);
     expect(report).toMatchObject({ generation: 2, salvagedOrders: 8, loadedBuyers: 8 });
@@ -235,8 +235,8 @@ describe('what the logs still hold', () => {
 
   test('is brought there also if the segment itself is gone', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
-    const till = await shop.startEngine({ requestDeadlineMs: 100 });
-    await till.buyAll(sale.id, buyers(8));
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
     await deleteKey(`{${sale.id}:0}:segment`);
     expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ salvagedOrders: 8 });
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(8);
@@ -350,11 +350,11 @@ describe('a rebuild that broke off', () => {
     'before %s is begun anew by the next sweep',
     async (step) => {
       const sale = await shop.sell({ stock: 10, segments: 4 });
-      const till = await shop.startEngine({ requestDeadlineMs: 200 });
+      const till = await shop.startEngine();
       const sync = await shop.startSync();
       const sold = await till.buyAll(sale.id, buyers(3));
       await sync.stop();
-      const accepted = await till.buyAll(sale.id, buyers(2, 'accepted'));
+      const accepted = await till.buyAll(sale.id, buyers(2, 'accepted'), { awaitCommit: false });
 
       const { before, hits } = breaker(step);
       await expect(rebuildSale(shop.db, intercept(shop.backend, before), sale.id)).rejects.toThrow(step);
@@ -437,7 +437,7 @@ describe('a rebuild that takes long', () => {
     const { arrived, before, open } = gateAt('sales.freeze');
     open();
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const sold = await till.buyAll(lost.id, buyers(3));
     await using row = await shop.lockRow(lost.id);
     await loseRecord(lost.id);

@@ -240,7 +240,7 @@ describe('a rebuild with another number of segments', () => {
     [100, 1],
   ])('from %i to %i keeps all orders and units, and leaves nothing behind', async (from, to) => {
     const { id } = await shop.sell({ stock: 40, segments: from });
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });
     const report = await resized(id, to);
     expect(report).toMatchObject({ generation: 2, salvagedOrders: 20, loadedBuyers: 20 });
@@ -269,7 +269,7 @@ describe('a rebuild with another number of segments', () => {
     'that dies before %s is ended by the next sweep: what was accepted is kept, the old segments are gone',
     async (step) => {
       const { id } = await shop.sell({ stock: 40, segments: 4 });
-      const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+      const till = await shop.startEngine();
       const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });
       const { death, before } = deathAt((call) => call === step);
       void resized(id, 2, intercept(await shop.anotherBackend(), before));

@@ -119,7 +119,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
       const id = await sellWithHolders(500_000, from, holders);
       const sync = await shop.startSync();
       await sync.ready;
-      const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+      const till = await shop.startEngine();
       const crowd = new BusyCrowd(till, id, 64, holders);
       await until(() => crowd.waitsMs.length > 2_000, { what: 'the crowd buys' });
       const status = await resize(id, to);
@@ -153,7 +153,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
   test('who gives back his unit may buy again, and who buys may not', async () => {
     shop = await Shop.open({ backend });
     const id = await sellWithHolders(100, 2, 20);
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     let late: Promise<Outcome> | undefined;
     const changed = before('sales.freeze', async () => {
       await giveBack(id, 'holder-3');
@@ -186,7 +186,7 @@ describe('a resize', () => {
   ])('whose sync dies before %s is carried out by the next one', async (step) => {
     shop = await Shop.open();
     const id = await sellWithHolders(100, 4, 20);
-    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const till = await shop.startEngine();
     let wanted = false;
     const { death, before: dies } = deathAt((call) => wanted && call === step);
     const dying = await shop.startSync({
@@ -261,7 +261,7 @@ describe('a resize', () => {
     const { redisUrl: url, keyPrefix } = shop;
     const options = { url, keyPrefix, takeTimeoutMs: 500, maxLogOrders: 1_000, inside, insideMaxMs: 20_000 };
     await using locked = closing(await LockedBackend.open(options));
-    const till = await shop.startEngine({ backend: locked.backend, requestDeadlineMs: 20_000 });
+    const till = await shop.startEngine({ backend: locked.backend });
     const sync = await shop.startSync();
     await sync.ready;
     const anna = till.buy(id, 'anna');

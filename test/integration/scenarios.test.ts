@@ -54,7 +54,7 @@ describe('on Redis and Postgres', () => {
       redisUrl: redisUrl(),
       databaseUrl,
       keyPrefix: freshPrefix(),
-      env: { WORKERS: '2', REQUEST_DEADLINE_MS: '10000' },
+      env: { WORKERS: '2' },
     });
   });
 
@@ -99,7 +99,7 @@ describe('embedded, without Redis and Postgres', () => {
   let node: TestNode;
 
   beforeAll(async () => {
-    node = await startTestNode({ env: { REQUEST_DEADLINE_MS: '10000' } });
+    node = await startTestNode();
   });
 
   afterAll(() => node[Symbol.asyncDispose]());

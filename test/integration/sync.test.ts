@@ -79,7 +79,7 @@ describe('orders that nobody hinted at', () => {
     const deaf = { ...intercept(shop.backend, () => {}), subscribe: async () => async () => {} };
     const sync = await shop.startSync({ backend: deaf });
     await sync.ready;
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const outcomes = await till.buyAll(sale.id, buyers(10));
     expect(outcomes.map(({ code }) => code)).toEqual(Array(10).fill('committed'));
   });
@@ -103,7 +103,7 @@ describe('a sweep', () => {
     held = false;
     await until(() => held, { what: 'a sweep that looks at the sale' });
     const seen = sync.seen.sweeps;
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
     expect(sync.seen.sweeps).toBe(seen);
     letGo();
@@ -139,7 +139,7 @@ describe('in a rush of buyers who do not wait for their commit', () => {
     const sale = await shop.sell({ stock: 100, segments: 4 });
     const yielding = { isCrowded: () => crowd.isCrowded, maxMs: 600_000 };
     const sync = await shop.startSync({ yielding });
-    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const till = await shop.startEngine();
     const outcomes = await till.buyAll(sale.id, buyers(40), { awaitCommit: false });
     expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
     // The sweep sees them, and leaves them.
@@ -170,7 +170,7 @@ describe('a sync that dies between its commit and its trim', () => {
       (call, [watermarks]) => call === 'log.advance' && (watermarks as Watermark[]).length > 0,
     );
     await shop.startSync({ backend: intercept(shop.backend, before), willDie: true });
-    const till = await shop.startEngine({ requestDeadlineMs: 20_000 });
+    const till = await shop.startEngine();
     const waiting = till.buyAll(sale.id, buyers(40));
     await death;
     await until(async () => (await ordersOf(shop.databaseUrl, sale.id)).size > 0, { what: 'the commit' });
@@ -212,7 +212,7 @@ describe('watermarks that the backend did not take', () => {
     });
     const sync = await shop.startSync({ backend });
     await sync.ready;
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     for (const buyer of buyers(5)) expect((await till.buy(sale.id, buyer)).code).toBe('committed');
     expect(told.map(({ seq }) => seq)).toEqual([...told.map(({ seq }) => seq)].sort((a, b) => a - b));
     expect(told.at(-1)!.seq).toBe(5);
@@ -224,7 +224,7 @@ describe('watermarks that the backend did not take', () => {
     const { before, hits, mend } = breaker('log.advance');
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
     await sync.ready;
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     const untold = hits.length;
     const first = till.buyAll(sale.id, ['anna', 'ben']);
     await until(() => hits.length > untold, { what: 'the watermark was not taken' });
@@ -256,7 +256,7 @@ describe('two syncs on the same sale, without a lock between them', () => {
         backend: await shop.anotherBackend(),
       }),
     ];
-    const till = await shop.startEngine({ requestDeadlineMs: 10_000 });
+    const till = await shop.startEngine();
     await using running = new Load(till, sale.id, { quantity: 2 });
     await until(() => running.promised.length > 5_000, { what: 'many orders', timeoutMs: 20_000 });
     const promised = await running.stop();
@@ -297,7 +297,7 @@ describe('a sync whose loop fails', () => {
     await using postgres = await PostgresServer.start();
     await using own = await Shop.open({ database: await postgres.createDatabase() });
     const sale = await own.sell({ stock: 10 });
-    const till = await own.startEngine({ requestDeadlineMs: 20_000 });
+    const till = await own.startEngine();
     await postgres.stop();
     const sync = await own.startSync();
     const bought = till.buy(sale.id, 'anna');
@@ -313,7 +313,7 @@ describe('a sync whose loop fails', () => {
     const sync = await shop.startSync();
     await sync.ready;
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE segment_cursors RENAME TO cursors_away');
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const bought = till.buy(sale.id, 'anna');
     await until(() => sync.seen.crashes.length >= 2, { what: 'two failures' });
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE cursors_away RENAME TO segment_cursors');

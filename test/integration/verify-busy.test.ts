@@ -50,7 +50,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await using shop = await Shop.open({ backend });
     const { id } = await shop.sell({ stock: 200_000, segments: SEGMENTS, perBuyerLimit: 3 });
     await shop.startSync({ batchRows: 200, rebalanceEveryMs: 50 });
-    const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+    const till = await shop.startEngine();
     const orders = shop.orders(till.take);
     const { db, service } = shop;
 
@@ -104,7 +104,7 @@ test('a foreign write is found, and mended, while the sale is sold, and only tha
   await using keys = new RedisKeys(shop);
   const { id } = await shop.sell({ stock: 200_000, segments: SEGMENTS, perBuyerLimit: 3 });
   await shop.startSync({ batchRows: 200 });
-  const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+  const till = await shop.startEngine();
   await using load = new Load(till, id, { lines: 50 });
   await until(() => load.promised.length > 100, { what: 'the sale runs' });
   for (const units of [5, -5, 11]) {

@@ -29,8 +29,10 @@ afterEach(async () => {
 async function soldSix(): Promise<string> {
   const { id } = await shop.sell({ stock: 20, segments: 2 });
   const sync = await shop.startSync();
-  const till = await shop.startEngine({ requestDeadlineMs: 100 });
-  await till.buyAll(id, buyers(6));
+  await sync.ready;
+  const till = await shop.startEngine();
+  const outcomes = await till.buyAll(id, buyers(6));
+  expect(outcomes.map(({ code }) => code)).toEqual(Array(6).fill('committed'));
   await sync.stop();
   return id;
 }
@@ -60,7 +62,7 @@ async function orders(saleId: string): Promise<{ id: string; buyer: string }[]> 
 /** Whether the whole stock is sold to new buyers, and not a unit more. */
 async function sellsOut(saleId: string, unsold: number): Promise<void> {
   const sync = await shop.startSync();
-  const till = await shop.startEngine({ requestDeadlineMs: 5_000 });
+  const till = await shop.startEngine();
   const outcomes = await till.buyAll(saleId, buyers(unsold + 5, 'late'));
   expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(unsold);
   await sync.stop();

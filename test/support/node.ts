@@ -10,6 +10,7 @@ import { Agent, request } from 'undici';
 import { OpsClient } from '../../src/cli/ops-client.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { mainProgram } from './build.ts';
+import { PATIENCE } from './patience.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
 /** Much more than a node logs in a test, even at level trace. */
@@ -76,6 +77,8 @@ export class TestNode implements AsyncDisposable {
       ...(options.redisUrl !== undefined && { REDIS_URL: options.redisUrl }),
       ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
       ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
+      REQUEST_DEADLINE_MS: String(PATIENCE.requestDeadlineMs),
+      TAKE_TIMEOUT_MS: String(PATIENCE.takeTimeoutMs),
       ...options.env,
     };
   }

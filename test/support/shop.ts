@@ -25,6 +25,7 @@ import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import type { YieldingOptions } from '../../src/sync/yielding.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
+import { PATIENCE } from './patience.ts';
 
 const SILENT = pino({ enabled: false });
 const CONNECTIONS = 8;
@@ -119,7 +120,10 @@ export class Shop implements AsyncDisposable {
   }
 
   /** Sells as one worker of a node does. */
-  async startEngine({ requestDeadlineMs = 2_000, backend = this.backend } = {}): Promise<Till> {
+  async startEngine({
+    requestDeadlineMs = PATIENCE.requestDeadlineMs,
+    backend = this.backend,
+  } = {}): Promise<Till> {
     const board = new Board(64);
     const directory = new SaleDirectory(backend, board);
     await directory.start();
@@ -300,6 +304,6 @@ async function openBackend(
   { redisUrl: url, keyPrefix }: { redisUrl: string; keyPrefix: string },
 ): Promise<Backend> {
   if (kind === 'memory') return new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS });
-  const options = { keyPrefix, takeTimeoutMs: 500, maxLogOrders: MAX_LOG_ORDERS };
+  const options = { keyPrefix, takeTimeoutMs: PATIENCE.takeTimeoutMs, maxLogOrders: MAX_LOG_ORDERS };
   return (await openRedis({ urls: redisUrls(url), ...options })).backend;
 }
