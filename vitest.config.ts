@@ -8,8 +8,9 @@ const ALONE = ['bench', 'bench-catalogue', 'resize', 'resize-node', 'verify-busy
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
 const withServers = {
   globalSetup: ['test/support/global-setup.ts'],
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  // Longer than a command line may take (test/support/cli.ts).
+  testTimeout: 200_000,
+  hookTimeout: 200_000,
 };
 
 /** Unit tests need nothing and come first. */
@@ -39,6 +40,9 @@ export default defineConfig({
         test: {
           ...withServers,
           name: 'alone',
+          // Longer than a bench may take.
+          testTimeout: 320_000,
+          hookTimeout: 320_000,
           include: ALONE,
           fileParallelism: false,
           sequence: { groupOrder: 2 },

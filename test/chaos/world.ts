@@ -163,6 +163,7 @@ export class World implements AsyncDisposable {
       redisUrl: REDIS_URL!,
       databaseUrl: DATABASE_URL!,
       keyPrefix: KEY_PREFIX,
+      asShipped: true,
       env: { ...env, WORKERS: '1', SYNC: 'off' },
     });
     this.#ends.push(() => node[Symbol.asyncDispose]());

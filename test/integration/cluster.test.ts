@@ -50,7 +50,8 @@ async function selling(
   }
 }
 
-describe('behind proxies', () => {
+/** Nobody takes the place of a server that stands still. */
+describe('behind proxies, without replicas', () => {
   let servers: RedisCluster;
   beforeAll(async () => {
     servers = await RedisCluster.start({ proxied: true });
@@ -94,6 +95,31 @@ describe('behind proxies', () => {
       await sale.expectConserved();
     });
   });
+
+  test('a server that is frozen makes its takes unknown, stops no other segment, and nobody says sold out', async () => {
+    await selling(
+      servers,
+      async ({ sale, segmentOn }) => {
+        const [here, there] = [segmentOn[0]!, segmentOn[1]!];
+        const order = sale.order('anna');
+        await servers.primaries[0]!.pause();
+        try {
+          await expect(sale.take([order], here)).rejects.toThrow(OutcomeUnknown);
+          expect(kinds(await sale.take(sale.crowd(10), there)), 'the others sell').not.toContain('short');
+          // That segment is empty now. Units that can't be seen are not gone.
+          const reply = refilled(await sale.refillAndTake(sale.crowd(1), there));
+          expect(kinds(reply.take)).toEqual(['taken']);
+        } finally {
+          servers.primaries[0]!.resume();
+        }
+        const again = await until(() => sale.take([order], here), { what: 'the second attempt' });
+        expect(['taken', 'replay']).toContain(kinds(again)[0]);
+        expect(await sale.held('anna', here)).toHaveLength(1);
+        await sale.expectConserved();
+      },
+      2_000,
+    );
+  });
 });
 
 describe('messages', () => {
@@ -130,31 +156,6 @@ describe('servers that fail', () => {
     }
   });
 
-  test('one that is frozen makes its takes unknown, stops no other segment, and nobody says sold out', async () => {
-    await selling(
-      servers,
-      async ({ sale, segmentOn }) => {
-        const [here, there] = [segmentOn[0]!, segmentOn[1]!];
-        const order = sale.order('anna');
-        await servers.primaries[0]!.pause();
-        try {
-          await expect(sale.take([order], here)).rejects.toThrow(OutcomeUnknown);
-          expect(kinds(await sale.take(sale.crowd(10), there)), 'the others sell').not.toContain('short');
-          // That segment is empty now. Units that can't be seen are not gone.
-          const reply = refilled(await sale.refillAndTake(sale.crowd(1), there));
-          expect(kinds(reply.take)).toEqual(['taken']);
-        } finally {
-          servers.primaries[0]!.resume();
-        }
-        const again = await until(() => sale.take([order], here), { what: 'the second attempt' });
-        expect(['taken', 'replay']).toContain(kinds(again)[0]);
-        expect(await sale.held('anna', here)).toHaveLength(1);
-        await sale.expectConserved();
-      },
-      200,
-    );
-  });
-
   test('a segment that an operator has moved to another server is found there by its first take', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       const here = segmentOn[0]!;
@@ -178,11 +179,15 @@ describe('servers that fail', () => {
       expect(error instanceof OutcomeUnknown || error instanceof NotExecuted).toBe(true);
       const reply = await until(() => sale.take([ben], here), {
         what: 'the replica to take over',
-        timeoutMs: 20_000,
+        timeoutMs: 60_000,
       });
-      expect(kinds(reply)).toEqual(['taken']);
+      // One whose reply was lost may have been executed.
+      expect(['taken', 'replay']).toContain(kinds(reply)[0]);
       expect(kinds(await sale.take([anna], here))).toEqual(['replay']);
-      await until(() => sale.expectConserved().then(() => true), { what: 'all segments seen again' });
+      await until(() => sale.expectConserved().then(() => true), {
+        what: 'all segments seen again',
+        timeoutMs: 60_000,
+      });
     });
   });
 });
@@ -209,7 +214,7 @@ describe('a whole shop', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
   });
 
-  test('is in order for verify while units wander from server to server', { timeout: 60_000 }, async () => {
+  test('is in order for verify while units wander from server to server', async () => {
     await using shop = await Shop.open({ redis: servers.url });
     await shop.startSync({ rebalanceEveryMs: 1 });
     const { id } = await shop.sell({ stock: 20_000, segments: 8 });

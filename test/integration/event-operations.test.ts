@@ -65,7 +65,9 @@ describe.each([
       expect(await events(words)).toMatchObject({ exitCode: 2, stdout: '' });
     }
 
-    expect(await metric(node, 'stockade_webhook_events_total')).toBe(2);
+    await until(async () => (await metric(node, 'stockade_webhook_events_total')) === 2, {
+      what: 'both are counted',
+    });
     expect(await metric(node, 'stockade_webhook_failures_total')).toBe(2);
     expect(await metric(node, 'stockade_relay_crashes_total')).toBe(0);
   });

@@ -42,7 +42,8 @@ test('a node that runs goes on, and tells of it in its metrics and its log until
   expect(await metric(node, GAUGE)).toBe(0);
   await setPolicy(redis, 'allkeys-lru');
   await until(async () => (await metric(node, GAUGE)) === 1, { what: 'the alarm', timeoutMs: 30_000 });
-  expect(await node.log()).toContain('whose maxmemory-policy is allkeys-lru: set it to noeviction');
+  const alarm = 'whose maxmemory-policy is allkeys-lru: set it to noeviction';
+  await until(async () => (await node.log()).includes(alarm), { what: 'the log tells of it' });
   expect((await node.opsRequest('/readyz')).status).toBe(200);
   await setPolicy(redis, 'noeviction');
   await until(async () => (await metric(node, GAUGE)) === 0, { what: 'its end', timeoutMs: 30_000 });

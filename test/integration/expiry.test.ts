@@ -115,7 +115,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await until(() => shop.isBlocked(), { what: 'the page waits for the sale’s row' });
     await rows(
       shop.db,
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'expire'",
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'expire'`,
     );
     await until(() => first.failures.length > 0, { what: 'the page fails' });
     expect(await statuses(saleId)).toEqual({ unpaid: 40 });

@@ -61,6 +61,7 @@ class Rush implements AsyncDisposable {
   readonly #nodes: readonly TestNode[];
   readonly #most: number;
   readonly #ended: Promise<unknown>;
+  readonly #underWay = new Map<TestNode, number>();
   #stopped = false;
   #next = 0;
 
@@ -92,6 +93,11 @@ class Rush implements AsyncDisposable {
     await until(found, { what: `${count} more purchases end ${codes.join(' or ')}`, timeoutMs: 60_000 });
   }
 
+  /** Requests that this node has not answered yet. */
+  underWayAt(node: TestNode): number {
+    return this.#underWay.get(node) ?? 0;
+  }
+
   /** Resolves when all buyers have come. */
   async ended(): Promise<void> {
     await this.#ended;
@@ -112,7 +118,10 @@ class Rush implements AsyncDisposable {
       const n = this.#next++;
       const up = this.#nodes.filter((node) => node.isUp);
       const buyerId = `buyer-${n}`;
-      const answer = await buy(up[n % up.length]!, buyerId).catch(() => undefined);
+      const node = up[n % up.length]!;
+      this.#underWay.set(node, this.underWayAt(node) + 1);
+      const answer = await buy(node, buyerId).catch(() => undefined);
+      this.#underWay.set(node, this.underWayAt(node) - 1);
       this.endings.push({ buyerId, code: answer ? answer.code : 'lost', answer });
       if (answer?.status !== 201) await delay(BREATH_MS);
     }
@@ -248,6 +257,10 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await until(async () => (await buy(second, 'early')).status === 201, { what: 'the second node sells' });
   await using rush = new Rush([first, second]);
   await rush.more(500, 'committed');
+  // It stands still first: whoever asks it from then on is still waiting when it dies.
+  first.signal('SIGSTOP');
+  await second.opsRequest('/healthz');
+  await until(() => rush.underWayAt(first) > 0, { what: 'somebody waits for the node that will die' });
   await first.kill();
   const dead = rush.endings.length;
   await rush.more(500, 'committed');

@@ -94,7 +94,7 @@ function gate() {
 }
 
 /** A crowd at an engine of its own on that backend. */
-async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlineMs = 5_000) {
+async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlineMs = 20_000) {
   const board = new Board(1);
   const record = { sale: sale.sale, state: 'open' as const, generation: sale.generation, epoch: 1 };
   const view = { record, slot: 0 };
@@ -132,7 +132,8 @@ describe('a take under the lock', () => {
 
   test('is held up by who holds the lock elsewhere, refused in time, and nothing was taken', async () => {
     const work = gate();
-    const [one, other] = [await open(work), await open({ beside: true })];
+    const patience = { takeTimeoutMs: 20_000, insideMaxMs: 20_000 };
+    const [one, other] = [await open({ ...work, ...patience }), await open({ beside: true })];
     const sale = await load(one);
     const first = one.takes.take(sale.batch([sale.order('anna')]));
     await until(work.isIn, { what: 'the first batch is inside' });
@@ -141,7 +142,8 @@ describe('a take under the lock', () => {
     );
     work.letGo();
     expect(kinds(await first)).toEqual(['taken']);
-    expect(kinds(await other.takes.take(sale.batch([sale.order('ben')], 0, { lane: 2 })))).toEqual(['taken']);
+    const later = await open({ takeTimeoutMs: 20_000, beside: true });
+    expect(kinds(await later.takes.take(sale.batch([sale.order('ben')], 0, { lane: 2 })))).toEqual(['taken']);
   });
 
   test('gives the lock back when the lane has no more', async () => {
@@ -199,9 +201,9 @@ describe('inside', () => {
       return [];
     };
     const backends = [
-      await open({ inside }),
-      await open({ inside, beside: true }),
-      await open({ inside, beside: true }),
+      await open({ inside, takeTimeoutMs: 20_000 }),
+      await open({ inside, takeTimeoutMs: 20_000, beside: true }),
+      await open({ inside, takeTimeoutMs: 20_000, beside: true }),
     ];
     const sale = await load(backends[0]!, 60);
     const takes = sale
@@ -379,9 +381,9 @@ describe('an engine under locks', () => {
   describe('tells a buyer busy, and takes nothing for him, if his deadline passes', () => {
     async function shop() {
       const work = gate();
-      const backend = await open({ ...work, takeTimeoutMs: 4_000, insideMaxMs: 4_000 });
+      const backend = await open({ ...work, takeTimeoutMs: 20_000, insideMaxMs: 20_000 });
       const sale = await load(backend);
-      const hasty = await engineOn(backend, sale, 100);
+      const hasty = await engineOn(backend, sale, 1_000);
       const patient = await engineOn(backend, sale);
       /** Whose orders the work has seen, when this one is through. */
       const seenWith = async (buyerId: string) => {
@@ -405,7 +407,9 @@ describe('an engine under locks', () => {
 
     test('while the work is inside', async () => {
       const { sale, work, buy, seenWith } = await shop();
-      expect(await buy()).toEqual({ code: 'busy' });
+      const bought = buy();
+      await until(work.isIn, { what: 'the order is inside' });
+      expect(await bought).toEqual({ code: 'busy' });
       work.letGo();
       expect(await seenWith('ben')).toEqual(['anna', 'ben']);
       expect(await sale.held('anna')).toEqual([]);

@@ -191,7 +191,8 @@ test('idle and slow connections are nothing to the others', async () => {
   expect(bought.filter(({ status }) => status === 201)).toHaveLength(200);
   expect(residentBytesOf(node.pid) - before).toBeLessThan(64 * MB);
   // Who is slow, and not too slow, is served in the end.
-  const slow = connections[2]!;
+  using slow = await RawConnection.open(node.publicUrl);
+  await slow.send(orderFrom(id, 'slow').slice(0, -1));
   await slow.send('}');
   expect(await slow.answer()).toMatchObject({ status: 201 });
   // The others are closed by the node itself.

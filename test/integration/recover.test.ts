@@ -11,6 +11,7 @@ import { RunningCli, runCli } from '../support/cli.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';
 import { RedisKeys } from '../support/redis-keys.ts';
+import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 import { buyers, Shop, type Till } from '../support/shop.ts';
 import { expectKept, ordersOf, promisesOf, unitsSold } from '../support/truth.ts';
 
@@ -202,7 +203,13 @@ describe('a rebuild whose process died while it loaded', () => {
     const { id } = await shop.sell({ stock: held + 10, segments: 4 });
     await sellInPostgres(id, held);
     const env = { REDIS_URL: shop.redisUrl, DATABASE_URL: shop.databaseUrl, KEY_PREFIX: shop.keyPrefix };
-    await using first = new RunningCli(['recover', id, '--json'], { env });
+    // It gets no further than some pages, however fast it is.
+    await using proxy = await TcpProxy.start(Number(new URL(shop.redisUrl).port));
+    let pages = 0;
+    const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 16);
+    const slow = { ...env, REDIS_URL: proxy.through(shop.redisUrl) };
+    await using first = new RunningCli(['recover', id, '--json'], { env: slow });
+    await stuck;
     const { segment } = keys.of(id, 3);
     await until(() => keys.redis.hget(segment, 'loadedUpTo'), { what: 'a page is loaded' });
     first.signal('SIGKILL');

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PostgresLocks } from '../../src/sync/sale-locks.ts';
-import { freshDatabase } from '../support/fixtures.ts';
+import { freshDatabase, until } from '../support/fixtures.ts';
 
 let locks: PostgresLocks;
 let elsewhere: PostgresLocks;
@@ -45,12 +45,12 @@ describe('a connection that has failed', () => {
     expect(await locks.tryLock('held')).toBe(true);
     const failures = failing(clients[0]!);
     const refused = expect(locks.tryLock('other')).rejects.toThrow('no answer');
-    await vi.waitUntil(() => failures.length === 1);
+    await until(() => failures.length === 1, { what: 'the query is asked' });
     failures[0]!();
     await refused;
     expect(await locks.tryLock('other')).toBe(true);
     expect(await elsewhere.tryLock('other')).toBe(false);
-    await vi.waitUntil(() => elsewhere.tryLock('held'));
+    await until(() => elsewhere.tryLock('held'), { what: 'the lock is free' });
   });
 
   test('and is told so once more, long after it was dropped, takes nothing from the one in its place', async () => {
@@ -58,7 +58,7 @@ describe('a connection that has failed', () => {
     const [old] = clients;
     const failures = failing(old!);
     const refused = expect(locks.tryLock('sale')).rejects.toThrow('no answer');
-    await vi.waitUntil(() => failures.length === 1);
+    await until(() => failures.length === 1, { what: 'the query is asked' });
     failures[0]!();
     await refused;
     expect(await locks.tryLock('sale')).toBe(true);
@@ -72,7 +72,7 @@ describe('a connection that has failed', () => {
     await locks.tryLock('first');
     const failures = failing(clients[0]!);
     const refused = ['one', 'two'].map((name) => expect(locks.tryLock(name)).rejects.toThrow('no answer'));
-    await vi.waitUntil(() => failures.length === 2);
+    await until(() => failures.length === 2, { what: 'both queries are asked' });
     failures[0]!();
     await refused[0];
     expect(await locks.tryLock('sale')).toBe(true);

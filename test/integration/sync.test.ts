@@ -246,7 +246,7 @@ async function redisIncrement(saleId: string, units: number): Promise<void> {
 }
 
 describe('two syncs on the same sale, without a lock between them', () => {
-  test('carry every order once, under load', { timeout: 30_000 }, async () => {
+  test('carry every order once, under load', { timeout: 300_000 }, async () => {
     const sale = await shop.sell({ stock: 1_000_000, segments: 4, perBuyerLimit: 2 });
     const syncs = [
       await shop.startSync({ locks: new LocalLocks(), batchRows: 100 }),
@@ -258,7 +258,11 @@ describe('two syncs on the same sale, without a lock between them', () => {
     ];
     const till = await shop.startEngine();
     await using running = new Load(till, sale.id, { quantity: 2 });
-    await until(() => running.promised.length > 5_000, { what: 'many orders', timeoutMs: 20_000 });
+    // Which of them is first is up to chance, each time anew.
+    await until(() => running.promised.length > 5_000 && syncs.every(({ seen }) => seen.orders > 0), {
+      what: 'many orders, and each sync has carried some',
+      timeoutMs: 110_000,
+    });
     const promised = await running.stop();
     expect(await drained(sale.id)).toMatchObject({ ok: true, rejectedOrders: 0 });
     const orders = await ordersOf(shop.databaseUrl, sale.id);
@@ -266,7 +270,10 @@ describe('two syncs on the same sale, without a lock between them', () => {
     expect(orders.size).toBe(promised.length);
     expectWithinLimit(orders, 2);
     expect([...running.codes.keys()]).toEqual(['committed']);
-    expect(syncs.every(({ seen }) => seen.orders > 0)).toBe(true);
+    // A sync counts a batch behind its commit.
+    await until(() => syncs.reduce((sum, { seen }) => sum + seen.orders, 0) >= promised.length, {
+      what: 'all are counted',
+    });
     expect(syncs.reduce((sum, { seen }) => sum + seen.orders, 0)).toBe(promised.length);
     expect(syncs.flatMap(({ seen }) => [...seen.crashes, ...seen.breaks, ...seen.rebuilds])).toEqual([]);
   });
@@ -293,7 +300,7 @@ describe('a sync whose loop fails', () => {
     expectKept(promised, await ordersOf(shop.databaseUrl, sale.id));
   });
 
-  test('waits for a Postgres that is away at its start', { timeout: 60_000 }, async () => {
+  test('waits for a Postgres that is away at its start', async () => {
     await using postgres = await PostgresServer.start();
     await using own = await Shop.open({ database: await postgres.createDatabase() });
     const sale = await own.sell({ stock: 10 });
@@ -302,7 +309,7 @@ describe('a sync whose loop fails', () => {
     const sync = await own.startSync();
     const bought = till.buy(sale.id, 'anna');
     await until(() => sync.seen.crashes.length >= 3, { what: 'three failures' });
-    expect(sync.seen.crashes.map(({ retryMs }) => retryMs)).toEqual([100, 200, 400]);
+    expect(sync.seen.crashes.slice(0, 3).map(({ retryMs }) => retryMs)).toEqual([100, 200, 400]);
     await postgres.restart();
     await sync.ready;
     expect((await bought).code).toBe('committed');
@@ -325,10 +332,10 @@ describe('a sync whose loop fails', () => {
     const sync = await shop.startSync();
     await sync.ready;
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
-    await until(() => (sync.seen.crashes.at(-1)?.retryMs ?? 0) >= 800, { what: 'a long pause' });
-    const began = performance.now();
+    const longPause = () => sync.seen.crashes.find(({ retryMs }) => retryMs >= 1_600);
+    const { atMs, retryMs } = (await until(longPause, { what: 'a long pause' }))!;
     await sync.stop();
-    expect(performance.now() - began).toBeLessThan(400);
+    expect(performance.now()).toBeLessThan(atMs + retryMs);
   });
 });
 
@@ -400,7 +407,9 @@ describe('closed sales', () => {
     expect(new Set(pulsed)).toEqual(new Set([closed.id]));
   });
 
-  test('are all looked at, a page a sweep, also those behind the first page', async () => {
+  test('are all looked at, a page a sweep, also those behind the first page', {
+    timeout: 300_000,
+  }, async () => {
     const count = 520;
     await shop.db.raw(
       `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata)
@@ -415,7 +424,7 @@ describe('closed sales', () => {
     const till = await shop.startEngine();
     expect((await till.buy(open.id, 'anna')).code).toBe('committed');
     const built = () => new Set(sync.seen.rebuilds.map(({ saleId }) => saleId)).size;
-    await until(() => built() === count, { what: 'all closed sales are built', timeoutMs: 30_000 });
+    await until(() => built() === count, { what: 'all closed sales are built', timeoutMs: 110_000 });
     // A sweep has a bound, whatever there is to build.
     expect(sync.seen.sweeps - began).toBeGreaterThanOrEqual(Math.floor(count / 100));
     expect(sync.seen.rebuilds).toHaveLength(count);

@@ -45,7 +45,7 @@ class Again implements AsyncDisposable {
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   test('with returns, top-ups, withdrawals, transfers, pauses, rebuilds and resizes', {
-    timeout: 120_000,
+    timeout: 400_000,
   }, async () => {
     await using shop = await Shop.open({ backend });
     const { id } = await shop.sell({ stock: 200_000, segments: SEGMENTS, perBuyerLimit: 3 });
@@ -97,9 +97,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 });
 
-test('a foreign write is found, and mended, while the sale is sold, and only that', {
-  timeout: 60_000,
-}, async () => {
+test('a foreign write is found, and mended, while the sale is sold, and only that', async () => {
   await using shop = await Shop.open();
   await using keys = new RedisKeys(shop);
   const { id } = await shop.sell({ stock: 200_000, segments: SEGMENTS, perBuyerLimit: 3 });

@@ -132,7 +132,7 @@ describe('what is under way is no fault', () => {
     expect(report).toMatchObject({ ok: true, repairs: [leftAlone('withdrawal_pending', /under way/)] });
     expect(causes(report)).toEqual(['withdrawal_pending']);
     await shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
-    expect((await shop.service.verify(id)).differences[0]!.what).toMatch(/, for 60 s$/);
+    expect((await shop.service.verify(id)).differences[0]!.what).toMatch(/, for 6\d s$/);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
       repairs: [mended('withdrawal_pending', /^undid the withdrawal/)],
@@ -155,9 +155,7 @@ describe('what is under way is no fault', () => {
     expect(await shop.backend.sales.read(id)).toMatchObject({ state: 'paused' });
   });
 
-  test('a rebuild that died is said to be none of the units’ fault, and finished', {
-    timeout: 30_000,
-  }, async () => {
+  test('a rebuild that died is said to be none of the units’ fault, and finished', async () => {
     const id = await soldSix();
     await acceptFour(id);
     await shop.backend.sales.freeze(id, 2, 1);

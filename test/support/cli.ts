@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 180_000;
 
 export interface CliResult {
   readonly exitCode: number | null;

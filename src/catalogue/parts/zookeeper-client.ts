@@ -21,7 +21,7 @@ const ANY_VERSION = -1;
 const NO_NODE = -101;
 const NODE_EXISTS = -110;
 
-const SESSION_TIMEOUT_MS = 2_000;
+const SESSION_TIMEOUT_MS = 4_000;
 const RECONNECT_PAUSE_MS = 20;
 /** Who waits for a connection gives up after so long. */
 const CONNECT_LIMIT_MS = 10_000;

@@ -7,7 +7,10 @@ import { createServer } from 'node:net';
  * not even a client that keeps knocking at that very port.
  */
 const lowestPort = 20_000;
-const highestPort = 32_000;
+/** A part for each process of a test run: what one has found free, and not bound yet, no other one finds. */
+const portsEach = 3_000;
+const parts = 4;
+const firstPort = lowestPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsEach;
 const portAttempts = 100;
 
 const handedOut = new Set<number>();
@@ -15,12 +18,14 @@ const handedOut = new Set<number>();
 /** A port on 127.0.0.1 on which nothing listens and that this process has not been given before. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < portAttempts; attempt++) {
-    const port = randomInt(lowestPort, highestPort);
+    const port = randomInt(firstPort, firstPort + portsEach);
     if (handedOut.has(port) || !(await isFree(port))) continue;
     handedOut.add(port);
     return port;
   }
-  throw new Error(`no free port found in ${lowestPort}..${highestPort} after ${portAttempts} attempts`);
+  throw new Error(
+    `no free port found from ${firstPort} to ${firstPort + portsEach - 1} after ${portAttempts} attempts`,
+  );
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -11,7 +11,7 @@ import { TcpProxy } from './tcp-proxy.ts';
 
 const SLOTS = 16_384;
 const PRIMARIES = 3;
-const READY_LIMIT_MS = 20_000;
+const READY_LIMIT_MS = 60_000;
 const POLL_MS = 20;
 const MIGRATE_MS = 5_000;
 
@@ -20,7 +20,7 @@ export interface RedisClusterOptions {
   readonly replicas?: boolean;
   /** A proxy in front of each primary. Default false. */
   readonly proxied?: boolean;
-  /** Milliseconds until a server that does not answer counts as failed. Default 2,000. */
+  /** Milliseconds until a server that does not answer counts as failed. Default 30,000: no machine stumbles so long. */
   readonly nodeTimeoutMs?: number;
   /** They then speak TLS, with each other too. */
   readonly certificate?: Certificate;
@@ -181,7 +181,7 @@ function busOf(server: RedisServer): number {
 
 async function startAll(
   count: number,
-  { nodeTimeoutMs = 2_000, certificate }: RedisClusterOptions,
+  { nodeTimeoutMs = 30_000, certificate }: RedisClusterOptions,
 ): Promise<RedisServer[]> {
   const starts = await Promise.allSettled(
     Array.from({ length: count }, async () => {
