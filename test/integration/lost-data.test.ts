@@ -254,11 +254,12 @@ describe('a segment that comes back from an older copy', () => {
     await goBack();
     // The restored segment has units to give that are long sold, and has forgotten who has them; the lane has not.
     const names = [...buyers(12, 'early'), ...buyers(6, 'greedy')];
-    const greedy = await till.buyAll(id, names, { awaitCommit: running });
-    expect(codesOf(greedy.slice(0, 12)).filter((code) => !/limit_reached|unavailable/.test(code))).toEqual(
-      [],
-    );
+    const asked = till.buyAll(id, names, { awaitCommit: running });
+    const isShut = async () => (await keys.redis.hget(keys.of(id, 0).segment, 'state')) === 'lost';
+    if (!running) await until(isShut, { what: 'the segment is shut' });
     const sync = running ? first : await shop.startSync();
+    const forgotten = codesOf((await asked).slice(0, 12));
+    expect(forgotten.filter((code) => !/limit_reached|unavailable/.test(code))).toEqual([]);
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
     if (!running) expect(sync.seen.breaks[0]!.problem).toMatch(/of which a lane was told, is not there/);

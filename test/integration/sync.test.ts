@@ -329,13 +329,16 @@ describe('a sync whose loop fails', () => {
 
   test('stops at once when it is told to while it pauses', async () => {
     await shop.sell({ stock: 10 });
-    const sync = await shop.startSync();
-    await sync.ready;
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
-    const longPause = () => sync.seen.crashes.find(({ retryMs }) => retryMs >= 1_600);
-    const { atMs, retryMs } = (await until(longPause, { what: 'a long pause' }))!;
-    await sync.stop();
-    expect(performance.now()).toBeLessThan(atMs + retryMs);
+    /** One that waits for the end of its pause never does; one that does not may be held up by a busy machine. */
+    const stopsWithinItsPause = async () => {
+      const sync = await shop.startSync();
+      const longPause = () => sync.seen.crashes.find(({ retryMs }) => retryMs >= 800);
+      const { atMs, retryMs } = (await until(longPause, { what: 'a long pause' }))!;
+      await sync.stop();
+      return performance.now() < atMs + retryMs;
+    };
+    await until(stopsWithinItsPause, { what: 'it stops within its pause', timeoutMs: 60_000 });
   });
 });
 
