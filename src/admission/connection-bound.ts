@@ -34,7 +34,7 @@ interface Count {
 
 export class ConnectionBound {
   readonly #counts: readonly Count[];
-  readonly #isExempt: (address: Uint8Array) => boolean;
+  readonly isExempt: (address: Uint8Array) => boolean;
   readonly #now: () => number;
   /** Until when an address may be above, as far as this thread has seen: before, requests need not be looked at. */
   #aboveUntilMs = 0;
@@ -47,13 +47,13 @@ export class ConnectionBound {
       return { policy, key, limiter: new RateLimiter({ ...policy, burst }, shared, now) };
     };
     this.#counts = [count(policy, addresses, addressKey), count(sitePolicy(policy), sites, siteKey)];
-    this.#isExempt = isExempt;
+    this.isExempt = isExempt;
     this.#now = now;
   }
 
   /** @param address of a new connection, normalised @returns whether it may stay */
   opened(address: Uint8Array): boolean {
-    if (this.#isExempt(address)) return true;
+    if (this.isExempt(address)) return true;
     for (const { limiter, policy, key } of this.#counts) {
       const name = key(address);
       if (name === undefined) continue;
@@ -72,7 +72,7 @@ export class ConnectionBound {
 
   /** @returns whether this address has too many: a connection of it is to be closed, and counts no more */
   shed(address: Uint8Array): boolean {
-    if (this.#isExempt(address)) return false;
+    if (this.isExempt(address)) return false;
     const named = this.#counts.flatMap(({ limiter, policy, key }) => {
       const name = key(address);
       return name === undefined ? [] : [{ limiter, policy, name }];

@@ -29,6 +29,9 @@ export interface ConnectionCounts {
   readonly ofAddress: { readonly shed: number; readonly dropped: number };
 }
 
+/** Of the limit: above it connections are kept for those who are let in, where addresses have a bound. */
+const KEPT_FOR_ALL_SHARE = 1 / 2;
+
 /** Who asks, on which connection. */
 interface Holder {
   readonly peer: Uint8Array;
@@ -77,6 +80,15 @@ export class Connections {
     if (!this.#bound?.isAnyAbove || !this.#bound.shed(normalised(holder.peer))) return false;
     this.#ofAddress.shed++;
     return true;
+  }
+
+  /**
+   * Whether somebody who is refused for his address goes, with his connection. Else he would keep as many as he likes, by a
+   * refused request on each of them before they are closed for silence.
+   */
+  goesRefused(holder: Holder): boolean {
+    if (this.#bound === undefined || this.#open <= this.#most * KEPT_FOR_ALL_SHARE) return false;
+    return !this.#bound.isExempt(normalised(holder.peer));
   }
 
   counts(): ConnectionCounts {

@@ -254,7 +254,7 @@ export class Router {
   readonly #gate: Gate | undefined;
   readonly #methods = new Map<string, Method[]>();
 
-  /** @param gate in front of all routes */
+  /** @param gate in front of all routes, and of what no route has */
   constructor(app: TemplatedApp, observer: Observer, traffic: Traffic, gate?: Gate) {
     this.#app = app;
     traffic.connections.watch(app);
@@ -282,18 +282,32 @@ export class Router {
     this.#refuse('/*', problem('not_found'));
   }
 
+  /** Behind the gate too: else who has asked too much would go on asking for nothing. */
   #refuse(pattern: string, reply: Reply): void {
+    const handler = this.#behindGate((exchange) => exchange.reply(reply));
     this.#app.any(pattern, (response, request) => {
       const exchange = new Exchange(response, this.#port, request.getMethod() === 'head');
-      this.#serve(exchange, () => exchange.reply(reply));
+      this.#serve(exchange, () => handler(exchange, request));
     });
   }
 
   #wrapped(behind: Handler): (response: HttpResponse, request: HttpRequest) => void {
-    const handler = this.#gate ? gated(behind, this.#gate) : behind;
+    const handler = this.#behindGate(behind);
     return (response, request) => {
       const exchange = new Exchange(response, this.#port);
       this.#serve(exchange, () => handler(exchange, request));
+    };
+  }
+
+  #behindGate(handler: Handler): Handler {
+    const gate = this.#gate;
+    if (!gate) return handler;
+    const { connections } = this.#port.traffic;
+    return (exchange, request) => {
+      const refusal = gate(exchange, request);
+      if (!refusal) return handler(exchange, request);
+      if (connections.goesRefused(exchange)) exchange.replyLast(refusal);
+      else exchange.reply(refusal);
     };
   }
 
@@ -302,11 +316,4 @@ export class Router {
     const isTooMany = this.#port.traffic.connections.shed(exchange);
     exchange.run(isTooMany ? () => exchange.replyLast(BUSY) : handle);
   }
-}
-
-function gated(handler: Handler, gate: Gate): Handler {
-  return (exchange, request) => {
-    const refusal = gate(exchange, request);
-    return refusal ? exchange.reply(refusal) : handler(exchange, request);
-  };
 }

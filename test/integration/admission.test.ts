@@ -271,6 +271,8 @@ describe('rate limits', () => {
     expect(await node.buy('tickets', '')).toMatchObject(limited);
     expect(await node.request('/v1/sales/tickets')).toMatchObject(limited);
     expect(await node.request('/v1/orders/1/cancel', { method: 'POST', body: '{' })).toMatchObject(limited);
+    expect(await node.request('/nowhere')).toMatchObject(limited);
+    expect(await node.request('/v1/sales/tickets', { method: 'PATCH' })).toMatchObject(limited);
     // Without TRUSTED_PROXIES nobody can say that he is somebody else.
     const headers = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
     expect(await node.buy('tickets', 'bob', { headers })).toMatchObject(limited);
@@ -282,7 +284,7 @@ describe('rate limits', () => {
     await connection.send(long.slice(1_000) + rawRequest('GET', '/v1/sales/tickets'));
     expect(await connection.answer()).toMatchObject(limited);
     expect((await node.ops.show('tickets')).committedOrders).toBe(1);
-    expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(7);
+    expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(9);
   });
 
   test('behind a proxy an address is what the proxy has written last', async () => {

@@ -198,6 +198,13 @@ test('who shows two tokens is told so, and not whose they are', async () => {
   });
 });
 
+test('keys that are fetched from another machine without TLS are warned of at the start', async () => {
+  const env = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'http://login:hunter2@192.0.2.1/keys' };
+  await using plain = await startTestNode({ ...(await redisAndPostgres()), env });
+  expect(await plain.log()).toContain('fetched without TLS');
+  expect(await plain.log()).not.toContain('hunter2');
+});
+
 describe('buyers named by a header', () => {
   test('are not served where anybody could send one', async () => {
     for (const HOST of ['::', '192.0.2.1', 'shop.example']) {
