@@ -1,8 +1,8 @@
 /** What operators do with order events that the webhook did not take. */
 import type { EventOperations } from '../sync/events/event-operations.ts';
-import type { Router } from './exchange.ts';
 import type { Guarded } from './ops-server.ts';
 import { json } from './problem.ts';
+import type { Router } from './router.ts';
 
 export function addEventRoutes(router: Router, events: EventOperations, guarded: Guarded): void {
   router

@@ -2,11 +2,11 @@
 import { isOrderId } from '../engine/order-id.ts';
 import { mayBeInLog } from '../sync/orders/log-age.ts';
 import type { OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
-import type { Router } from './exchange.ts';
 import type { Guarded } from './ops-server.ts';
 import { parseOrderChange } from './order-change-body.ts';
 import { orderReply } from './order-reply.ts';
 import { json, problem, type Reply } from './problem.ts';
+import type { Router } from './router.ts';
 
 export function addOrderRoutes(router: Router, orders: OrderOperations, guarded: Guarded): void {
   router

@@ -1,8 +1,8 @@
 import type { RebalanceOperations } from '../sync/changes/rebalance.ts';
-import type { Router } from './exchange.ts';
 import { parseFlag } from './flag-body.ts';
 import type { Guarded } from './ops-server.ts';
 import { json } from './problem.ts';
+import type { Router } from './router.ts';
 
 export function addRebalanceRoute(router: Router, operations: RebalanceOperations, guarded: Guarded): void {
   router.route(

@@ -1,7 +1,7 @@
 import type { RecoverOperations } from '../sync/rebuild/recovery.ts';
-import type { Router } from './exchange.ts';
 import type { Guarded } from './ops-server.ts';
 import { json } from './problem.ts';
+import type { Router } from './router.ts';
 
 export function addRecoverRoutes(router: Router, operations: RecoverOperations, guarded: Guarded): void {
   const path = '/v1/sales/:saleId/recover';

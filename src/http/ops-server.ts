@@ -8,7 +8,7 @@ import { within } from '../engine/within.ts';
 import type { EventOperations } from '../sync/events/event-operations.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import type { OrderOperations } from '../sync/orders/order-operations.ts';
-import { type Exchange, type Handler, type Observer, Router, Traffic } from './exchange.ts';
+import { type Exchange, type Handler, type Observer, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { addEventRoutes } from './ops-events.ts';
 import { failure } from './ops-faults.ts';
@@ -17,6 +17,7 @@ import { addRebalanceRoute } from './ops-rebalance.ts';
 import { addRecoverRoutes } from './ops-recover.ts';
 import { addVerifyRoute } from './ops-verify.ts';
 import { headOf, json, problem, type Reply } from './problem.ts';
+import { Router } from './router.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;

@@ -1,8 +1,8 @@
 import type { SaleOperations } from '../sync/operations.ts';
-import type { Router } from './exchange.ts';
 import { parseFlag } from './flag-body.ts';
 import type { Guarded } from './ops-server.ts';
 import { json } from './problem.ts';
+import type { Router } from './router.ts';
 
 export function addVerifyRoute(router: Router, operations: SaleOperations, guarded: Guarded): void {
   router.route(

@@ -1,11 +1,12 @@
 import * as uWS from 'uWebSockets.js';
 import { Connections } from './connections.ts';
-import { type Gate, Router, Traffic } from './exchange.ts';
+import { Traffic } from './exchange.ts';
 import { unambiguous } from './identity.ts';
 import { type Listener, listen } from './listener.ts';
 import { type OrderChangeHost, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
+import { type Gate, Router } from './router.ts';
 import { type SaleHost, saleRoute } from './sale-route.ts';
 import { type TokenHost, tokenRoute } from './token-route.ts';
 

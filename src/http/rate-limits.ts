@@ -10,9 +10,9 @@ import {
 } from '../admission/addresses.ts';
 import type { RateLimiter } from '../admission/rate-limiter.ts';
 import { intervalMs, type RatePolicy } from '../admission/rate-policy.ts';
-import type { Gate } from './exchange.ts';
 import type { Authenticate, Identity } from './identity.ts';
 import { problem, type Reply } from './problem.ts';
+import type { Gate } from './router.ts';
 
 export type LimitKind = 'address' | 'buyer';
 

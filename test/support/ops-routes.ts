@@ -1,7 +1,8 @@
 /** The routes of the ops port, as the code puts them there: a test that goes through them can't forget a new one. */
 import type { TemplatedApp } from 'uWebSockets.js';
-import { Router, Traffic } from '../../src/http/exchange.ts';
+import { Traffic } from '../../src/http/exchange.ts';
 import { addOpsRoutes, type OpsHost } from '../../src/http/ops-server.ts';
+import { Router } from '../../src/http/router.ts';
 
 export interface OpsRoute {
   readonly method: 'GET' | 'POST' | 'PATCH';
