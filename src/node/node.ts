@@ -162,7 +162,7 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     orderIdKey: await orderIdKey(stores.db),
     admission: await admissionSettings(config, stores.db),
   };
-  const failures: Promise<Error>[] = [];
+  const failures: Promise<Error>[] = [leases.lost];
   const maxConnections = connectionsOf(config, log);
   const port = await claimPort(config.host, config.port);
   for (const worker of leases.numbers) {

@@ -39,6 +39,8 @@ export interface LeaseEnd {
   readonly postgresMs: number;
 }
 
+const LOST =
+  'a worker number of this node was leased to another one, after Postgres could not be reached for an hour; start the node anew';
 const OVER: LeaseEnd = { wallMs: 0, monotonicMs: 0, postgresMs: 0 };
 
 interface LeasedRow {
@@ -61,6 +63,11 @@ export class WorkerLeases {
   readonly #look: NodeJS.Timeout;
   #renewing = false;
   #listener: (end: LeaseEnd) => void = () => {};
+  #tellLost!: (error: Error) => void;
+  /** Resolves with the reason if one of the numbers is somebody else's now. None of them may be used any more. */
+  readonly lost = new Promise<Error>((resolve) => {
+    this.#tellLost = resolve;
+  });
 
   private constructor(db: Database, holder: string, numbers: number[], end: LeaseEnd) {
     this.#db = db;
@@ -135,7 +142,9 @@ export class WorkerLeases {
     const renewed = await this.#renew().catch(() => undefined);
     this.#renewing = false;
     if (renewed !== undefined) this.#listener(this.#end);
-    this.#renewIn(renewed ? RENEW_EVERY_MS : RETRY_RENEWAL_MS);
+    // A number that is somebody else's does not come back: the node has to begin anew, with others.
+    if (renewed === false) this.#tellLost(new StockadeError('lease_lost', LOST));
+    else this.#renewIn(renewed ? RENEW_EVERY_MS : RETRY_RENEWAL_MS);
   }
 
   /**

@@ -131,7 +131,7 @@ describe('a lease', () => {
     vi.useRealTimers();
     await until(() => told.length > 0, { what: 'the renewal' });
     expect(told).toEqual([leases.end]);
-    return { first, renewed: told[0]! };
+    return { first, renewed: told[0]!, lost: leases.lost };
   }
 
   test('is renewed by itself, and its end told', async () => {
@@ -145,10 +145,11 @@ describe('a lease', () => {
   });
 
   test('is over at once when one of its numbers was given to somebody else', async () => {
-    const { renewed } = await renewal(([number]) =>
+    const { renewed, lost } = await renewal(([number]) =>
       db.raw("UPDATE worker_leases SET holder = 'another' WHERE worker = ?", [number!]),
     );
     expect(() => assertLeased(renewed)).toThrow(expect.objectContaining({ code: 'not_executed' }));
+    expect(await lost).toMatchObject({ code: 'lease_lost' });
   });
 
   test('that is over forbids the use of its number', () => {
