@@ -1,5 +1,5 @@
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
-import { notAnswering, StoresAway } from '../sync/operation-faults.ts';
+import { MetRebuild, notAnswering, StoresAway } from '../sync/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../sync/operations.ts';
 import { isProblemCode, problem, type Reply } from './problem.ts';
 
@@ -17,6 +17,15 @@ export function failure(error: unknown): Reply {
   }
   // The operator sees what is wrong; the public port never says.
   const detail = error instanceof Error ? error.message : String(error);
-  const title = error instanceof StoresAway ? notAnswering(error.stores) : 'This could not be done';
-  return problem('unavailable', { title, detail });
+  return problem('unavailable', { title: titleOf(error), detail });
+}
+
+function titleOf(error: unknown): string {
+  if (error instanceof StoresAway) return notAnswering(error.stores);
+  return error instanceof MetRebuild ? 'The sale is being built anew' : 'This could not be done';
+}
+
+/** Whether somebody should look at what has failed with this answer. */
+export function isFault(error: unknown, { status }: Reply): boolean {
+  return status >= 500 && !(error instanceof MetRebuild);
 }

@@ -11,7 +11,7 @@ import type { OrderOperations } from '../sync/orders/order-operations.ts';
 import { type Exchange, type Handler, type Observer, Traffic } from './exchange.ts';
 import { type Listener, listen } from './listener.ts';
 import { addEventRoutes } from './ops-events.ts';
-import { failure } from './ops-faults.ts';
+import { failure, isFault } from './ops-faults.ts';
 import { addOrderRoutes } from './ops-orders.ts';
 import { addRebalanceRoute } from './ops-rebalance.ts';
 import { addRecoverRoutes } from './ops-recover.ts';
@@ -136,7 +136,7 @@ async function answer(host: OpsHost, exchange: Exchange, action: () => Promise<R
   } catch (error) {
     const reply = failure(error);
     exchange.reply(reply);
-    if (reply.status >= 500) host.fault(error);
+    if (isFault(error, reply)) host.fault(error);
   }
 }
 

@@ -13,7 +13,10 @@ import { BoundedWork, type Bounds, type Watch } from './bounded-work.ts';
 import { StoreWatch } from './store-watch.ts';
 import type { Stores } from './stores.ts';
 
-/** Each throws, beside what SaleOperations says, StoresAway and OperationTimedOut. What was given up goes on unheard. */
+/**
+ * Each throws, beside what SaleOperations says, StoresAway, OperationTimedOut and MetRebuild. What was given up goes on
+ * unheard.
+ */
 export class BoundedOperations implements SaleOperations {
   readonly #work: SaleOperations;
   readonly #bounded: BoundedWork;

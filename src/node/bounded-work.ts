@@ -4,11 +4,11 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
-import { InvalidInput } from '../engine/errors.ts';
+import { InvalidInput, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { QUERY_TIMEOUT_MS } from '../sync/database.ts';
 import { UnknownDeadLetter } from '../sync/events/event-operations.ts';
-import { OperationTimedOut, StoresAway } from '../sync/operation-faults.ts';
+import { MetRebuild, OperationTimedOut, StoresAway } from '../sync/operation-faults.ts';
 import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../sync/operations.ts';
 import type { StoreWatch } from './store-watch.ts';
 
@@ -59,7 +59,7 @@ export class BoundedWork {
   /**
    * The work's result. What was given up goes on unheard.
    * @param changes something is to be changed, and the error says that it may be so all the same
-   * @throws what the work throws, StoresAway, OperationTimedOut
+   * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration
    */
   async run<T>(
     name: string,
@@ -72,7 +72,8 @@ export class BoundedWork {
     } catch (error) {
       if (ANSWERS.some((kind) => error instanceof kind) || error instanceof StoresAway) throw error;
       const away = await this.#watch.away();
-      throw away.length > 0 ? new StoresAway(away, { changes, cause: error }) : error;
+      if (away.length > 0) throw new StoresAway(away, { changes, cause: error });
+      throw error instanceof StaleGeneration ? new MetRebuild(name, { changes, cause: error }) : error;
     } finally {
       end.abort();
     }

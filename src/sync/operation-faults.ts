@@ -35,3 +35,11 @@ export class OperationTimedOut extends StockadeError {
     super('unavailable', changes ? `${what}; ${MAY_BE_DONE}` : what);
   }
 }
+
+/** An operation has met a rebuild of its sale: nobody's fault, and over in a moment. */
+export class MetRebuild extends StockadeError {
+  constructor(operation: string, { changes, cause }: Circumstances = {}) {
+    const what = `${operation} has met a rebuild of the sale`;
+    super('unavailable', `${what}; ${changes ? MAY_BE_DONE : 'ask again'}`, { cause });
+  }
+}

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { InvalidInput } from '../../src/engine/errors.ts';
+import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
+import { failure, isFault } from '../../src/http/ops-faults.ts';
 import { BoundedOperations } from '../../src/node/bounded-operations.ts';
-import { OperationTimedOut, StoresAway } from '../../src/sync/operation-faults.ts';
+import { MetRebuild, OperationTimedOut, StoresAway } from '../../src/sync/operation-faults.ts';
 import type { SaleOperations } from '../../src/sync/operations.ts';
 import { BY } from '../support/author.ts';
 
@@ -63,6 +64,28 @@ describe('work that fails', () => {
   test('fails as it did while the stores answer', async () => {
     const { bounded } = operations(() => Promise.reject(refused));
     await expect(bounded.list()).rejects.toBe(refused);
+  });
+
+  test('is told so, and is no fault of the node, when it has met a rebuild of its sale', async () => {
+    const stale = new StaleGeneration('tickets', 2);
+    const { bounded } = operations(() => Promise.reject(stale));
+    const error = await bounded.change('tickets', { action: 'pause' }, BY).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'unavailable', cause: stale });
+    expect(error).toBeInstanceOf(MetRebuild);
+    const reply = failure(error);
+    expect(reply.status).toBe(503);
+    expect(JSON.parse(reply.body)).toMatchObject({
+      title: 'The sale is being built anew',
+      detail:
+        'pause has met a rebuild of the sale; the change may be made all the same: look at the sale before you repeat it',
+    });
+    expect(isFault(error, reply)).toBe(false);
+    expect(isFault(stale, failure(stale))).toBe(true);
+  });
+
+  test('names the stores first, when it has met a rebuild and one of them is away', async () => {
+    const { bounded } = operations(() => Promise.reject(new StaleGeneration('tickets', 2)), ['Redis']);
+    await expect(bounded.list()).rejects.toThrow(new StoresAway(['Redis']));
   });
 
   test('an answer is an answer, whatever the stores do', async () => {
