@@ -9,6 +9,7 @@ import { unreadable } from './url-files.ts';
 
 const MUST_BE = 'must be a URL that begins with redis:// or rediss://';
 const PARAMETERS = `may have the parameters ${TLS_FILES.join(', ')}, with rediss://, and no others`;
+const NO_FRAGMENT = 'must not hold a #; in a password it is written %23';
 const PROTOCOL = /^rediss?:\/\//;
 
 /** @returns the URL of each server. A comma in a password is no separator: the servers come behind the last `@`. */
@@ -25,6 +26,8 @@ export function redisUrls(text: string): string[] {
 
 export const redisUrl = z
   .string({ error: MUST_BE })
+  // What is behind it would be read as part of one server, and of another not.
+  .refine((text) => !text.includes('#'), { error: NO_FRAGMENT, abort: true })
   .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE, abort: true })
   .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
   .refine((text) => unreadable(redisUrls(text)[0]!, TLS_FILES) === undefined, {

@@ -115,7 +115,7 @@ export function parseSale(input: unknown, now = Date.now()): Sale {
 
 function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
   if (issue.code === 'unrecognized_keys') {
-    return { field: issue.keys.join(', '), problem: 'is not a field of a sale' };
+    return { field: issue.keys.map((key) => key || '""').join(', '), problem: 'is not a field of a sale' };
   }
   return { field: issue.path.join('.') || 'the sale', problem: issue.message };
 }

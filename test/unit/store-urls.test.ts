@@ -87,6 +87,12 @@ describe('REDIS_URL', () => {
     expect(faultOf({ REDIS_URL: url })).toMatch(/may have the parameters sslrootcert, sslcert, sslkey/);
   });
 
+  test('with a # is refused: parameters behind it would hold for some servers only', () => {
+    const env = { REDIS_URL: `rediss://a#,b?sslrootcert=${ca}` };
+    expect(faultOf(env)).toMatch(/must not hold a #; in a password it is written %23/);
+    expect(faultOf({ REDIS_URL: 'redis://u:pass%23word@cache' })).toBeUndefined();
+  });
+
   test('with a file that is not there is refused', () => {
     const env = { REDIS_URL: 'rediss://cache?sslrootcert=/nowhere/ca.pem' };
     expect(faultOf(env)).toMatch(/names a sslrootcert that can't be read: \/nowhere\/ca.pem \(ENOENT\)/);

@@ -1,5 +1,8 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { ID_PATTERN, MAX_PER_BUYER_LIMIT } from '../../src/engine/limits.ts';
 import { TakenOrders } from '../../src/engine/taken-orders.ts';
+import { seed } from '../support/fixtures.ts';
 
 const place = { saleId: 'tickets', segment: 3, generation: 1 };
 const orders = (...ids: string[]) =>
@@ -64,4 +67,48 @@ it('has its room again when a watermark has named what was in it', () => {
   taken.advance(watermark(1, ['0']));
   taken.add(2, '0', orders(...many));
   expect(idsOf(taken)).toHaveLength(9_999);
+});
+
+/** What is packed, against lists that are not: ids of all the characters that they may have, watermarks in any order. */
+it('gives back what it was given, whatever the ids are and the watermarks name', () => {
+  const order = fc.record({
+    orderId: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }).map(String),
+    buyerId: fc.stringMatching(ID_PATTERN),
+    quantity: fc.integer({ min: 1, max: MAX_PER_BUYER_LIMIT }),
+  });
+  const entry = fc.tuple(fc.array(order, { minLength: 1, maxLength: 5 }), fc.boolean());
+  const mark = fc.record({
+    seq: fc.nat(12),
+    told: fc.option(fc.nat(4), { nil: undefined }),
+    named: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+  });
+  const property = fc.property(fc.array(entry, { maxLength: 10 }), fc.array(mark), (entries, marks) => {
+    const taken = new TakenOrders(3);
+    let waiting = entries.map(([held, isNamed], i) => ({
+      seq: i + 1,
+      tail: isNamed ? `t${i + 1}` : '',
+      held,
+    }));
+    let unnamed: typeof waiting = [];
+    for (const { seq, tail, held } of waiting) taken.add(seq, tail, held);
+    for (const { seq, told, named } of marks) {
+      const first = seq - (told ?? 0) + 1;
+      const tails =
+        told === undefined
+          ? undefined
+          : Array.from({ length: told }, (_, i) => (named[i] ? `t${first + i}` : 'other'));
+      const passed = waiting.filter((one) => one.seq <= seq);
+      const isOpen = (one: (typeof waiting)[0]) =>
+        tails !== undefined && (one.seq < first || one.tail === '');
+      const isReplaced = (one: (typeof waiting)[0]) =>
+        tails !== undefined && !isOpen(one) && tails[one.seq - first] !== one.tail;
+      const replaced = passed.filter(isReplaced).flatMap(({ held }) => held);
+      expect(taken.advance(watermark(seq, tails))).toEqual(replaced.map((one) => ({ segment: 3, ...one })));
+      unnamed = [...unnamed, ...passed.filter(isOpen)];
+      waiting = waiting.filter((one) => one.seq > seq);
+    }
+    const left = [...unnamed, ...waiting].flatMap(({ held }) => held);
+    expect(taken.drain()).toEqual(left.map((one) => ({ segment: 3, ...one })));
+  });
+  fc.assert(property, { seed: seed(), numRuns: 200 });
 });
