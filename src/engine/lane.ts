@@ -319,6 +319,7 @@ export class Lane {
   #taken(pending: Pending, at: Pick<Pending, 'seq' | 'entry'>): void {
     pending.phase = 'taken';
     pending.seq = at.seq;
+    pending.generation = this.place.generation;
     pending.entry = at.entry;
     if (!pending.awaitCommit && this.#host.durable) {
       pending.settle({ code: 'accepted', orderId: pending.orderId, quantity: pending.quantity });

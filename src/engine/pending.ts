@@ -18,8 +18,9 @@ export class Pending implements TakeOrder {
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
   orderId = '';
-  /** The log entry that carries the order, once it is taken. */
+  /** The log entry that carries the order, once it is taken, and the sale's generation that the entry is of. */
   seq = 0;
+  generation = 0;
   /** First order id of that entry; `''` where only the buyer's record names the order. */
   entry = '';
   phase: Phase = 'queued';

@@ -43,7 +43,9 @@ export class Repeats {
 
   /**
    * No watermark can settle the purchase: the sale was built anew from Postgres while it waited, or its log entry is not
-   * the one that was committed. The buyer's record holds the order, if the backend has not lost it.
+   * the one that was committed. The buyer's record holds the order, if the backend has not lost it. A record that was built
+   * from Postgres since then knows of all orders that were saved; one of the order's own generation may have lost an order
+   * that Postgres has.
    */
   async confirm(sale: LiveSale, pending: Pending): Promise<void> {
     if (pending.settled) return;
@@ -54,7 +56,7 @@ export class Repeats {
       const { committed, orders } = await this.#recaller.ask(lane.place, pending.buyerId);
       const order = orders.find((o) => o.orderId === pending.orderId);
       if (order) return lane.replayed(pending, order, committed);
-      pending.settle({ code: 'unavailable' });
+      pending.settle({ code: pending.generation < generation ? 'unavailable' : 'unknown' });
       // The order of a repeated purchase may have been given back meanwhile. Of a loss, he is told who took it.
       if (pending.entry === '') return;
       // So may an order whose buyer has missed its commit: Postgres knows whether it is that, or was lost.

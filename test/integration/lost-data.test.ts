@@ -358,7 +358,7 @@ describe('a segment that comes back from an older copy', () => {
 
     const sync = await shop.startSync();
     expect(codesOf(await winners)).toEqual(['committed']);
-    expect(codesOf(await losers)).toEqual(['unavailable']);
+    expect(codesOf(await losers)).toEqual(['unknown']);
     const named = () => shop.db('lost_orders').where({ sale_id: id }).orderBy('buyer_id').pluck('buyer_id');
     await until(async () => (await named()).length === 3, { what: 'the lost orders are named' });
     expect(await named()).toEqual(buyers(3, 'loser'));
