@@ -52,8 +52,16 @@ export function readable(parse: (text: string) => unknown, error: string) {
 /** A file of the shop's own code, or one of `words`, which stand for code that is built in. */
 export function moduleFile(...words: readonly string[]) {
   const error = `must be ${[...words, 'the path of a JavaScript module'].join(', or ')}, and there is no such file`;
-  const isThere = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-  return z.string({ error }).refine((value) => words.includes(value) || isThere(value), { error });
+  return z.string({ error }).refine((value) => words.includes(value) || isFile(value), { error });
+}
+
+/** What no file can be called, and what may not be looked at, is none. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 export const text = matching(/\S/, 'must not be empty');

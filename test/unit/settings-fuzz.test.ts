@@ -101,6 +101,13 @@ it('settings are either all read, or their faults are listed by name, and no sec
   fc.assert(property, { seed: seed(), numRuns: RUNS });
 });
 
+it.each([
+  ['a NUL', 'a\0b'],
+  ['too long a name', 'x'.repeat(300)],
+])('a module whose path is %s is a fault like any other', (_, path) => {
+  expect(load({ CHALLENGE: path }, {})).toMatchObject({ faults: [{ field: 'CHALLENGE' }] });
+});
+
 it('servers of a cluster come out of their list as they went in, whatever the password is', () => {
   const label = fc.stringMatching(/^[a-z][a-z0-9-]{0,9}[a-z0-9]$/);
   const server = fc.record({ host: label, port: fc.integer({ min: 1, max: 65_535 }) });
