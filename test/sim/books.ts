@@ -23,7 +23,8 @@ export interface Truth {
   readonly cursors: readonly { segment: number; generation: number; units: number; position: number }[];
   readonly pendingReturns: number;
   readonly openMovements: number;
-  readonly lostOrders: number;
+  /** The ids of those that are known to be lost. */
+  readonly lostOrders: readonly string[];
 }
 
 /** `undefined`: there is no sale yet. Not while a transaction is open. */

@@ -50,6 +50,7 @@ export class Crowd {
     }
     for (let i = 0; i < weather.changes; i++)
       time.after(random.unit() * lastsMs, () => this.#operate(), WORLD);
+    for (let i = 0; i < weather.topUps; i++) time.after(random.unit() * lastsMs, () => this.#topUp(), WORLD);
   }
 
   #wish(buyerId: string): Request {
@@ -67,7 +68,7 @@ export class Crowd {
   }
 
   ask(request: Request): void {
-    const node = this.#anyNode();
+    const node = this.#nodeOfBuyers();
     if (!node) return void time.after(RETRY_MS, () => this.ask(request), WORLD);
     this.requests.push(request);
     this.#attempt(request, node);
@@ -79,6 +80,10 @@ export class Crowd {
     return up.length > 0 ? time.random.pick(up) : undefined;
   }
 
+  #nodeOfBuyers(): SimNode | undefined {
+    return this.#scenario.asksOneNode && this.#nodes[0]!.running ? this.#nodes[0] : this.#anyNode();
+  }
+
   #attempt(request: Request, node: SimNode): void {
     const { purchase } = request;
     const { machine } = node;
@@ -86,7 +91,7 @@ export class Crowd {
     const attempt = ++request.attempts;
     request.code = undefined;
     const isOpen = () => request.attempts === attempt && request.code === undefined;
-    const worker = time.random.whole(0, 1);
+    const worker = time.random.whole(0, this.#scenario.node.workers - 1);
     this.#auditor.trace(`${purchase.buyerId} asks ${node.name} for ${purchase.quantity} ${purchase.key}`);
     time.after(
       0,
@@ -96,7 +101,7 @@ export class Crowd {
           request.code = outcome.code;
           request.outcome = outcome;
           this.#auditor.trace(`${purchase.buyerId} is told ${JSON.stringify(outcome)}`);
-          this.#auditor.answered(purchase.buyerId, outcome, begun);
+          this.#auditor.answered(purchase.buyerId, outcome, begun, node.hasBelievedBoard(begun));
           time.after(time.random.unit() * RETRY_MS, () => this.#goOn(request), WORLD);
         }),
       machine,
@@ -122,7 +127,7 @@ export class Crowd {
     }
     const isOpen = OPEN.has(code!) && purchase.key !== '';
     if ((isOpen || TRY_AGAIN.has(code!)) && request.attempts < MAX_ATTEMPTS) {
-      const node = this.#anyNode();
+      const node = this.#nodeOfBuyers();
       if (node) this.#attempt(request, node);
       else time.after(RETRY_MS, () => this.#goOn(request), WORLD);
     } else if (code === 'committed' && outcome?.code === code) this.#changeOrder(outcome.orderId);
@@ -166,6 +171,11 @@ export class Crowd {
     else if (pick === 7)
       this.#atNode(node, 'rebalance', ({ service }) => service.rebalance(SALE_ID, { dryRun: false }));
     else this.#atNode(node, 'recover', ({ service }) => service.recover(SALE_ID));
+  }
+
+  #topUp(): void {
+    const node = this.#anyNode();
+    if (node) this.change(node, { action: 'top-up', units: time.random.whole(1, 2) });
   }
 
   change(node: SimNode, change: SaleChange): void {

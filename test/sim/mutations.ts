@@ -76,6 +76,53 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
+    'board: closed at the newest epoch, not at the one that was observed',
+    [],
+    edit(
+      'engine/lane.ts',
+      'this.#host.board.close(slot, epoch, asked)',
+      'this.#host.board.close(slot, Math.max(epoch, this.#host.board.epoch(slot)), asked)',
+    ),
+  ),
+  mutation(
+    'board: believed however old it is',
+    [],
+    edit('engine/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
+  ),
+  mutation(
+    'take: lost writes are not noticed',
+    [],
+    edit(
+      `${LUA}/take.lua`,
+      'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
+      'if false then',
+    ),
+  ),
+  mutation(
+    'watermark: settles by number alone',
+    [],
+    edit(
+      'engine/commit-waiters.ts',
+      'const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);',
+      "const certain = seq > 0 || entry === '';",
+    ),
+  ),
+  mutation(
+    'top-up: credited as often as asked',
+    [],
+    edit(`${LUA}/credit.lua`, 'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n', ''),
+  ),
+  mutation(
+    'parking: nobody is let out',
+    [],
+    edit(
+      'engine/parking.ts',
+      'setTimeout(() => this.end(), PARKED_MAX_MS)',
+      'setTimeout(() => {}, PARKED_MAX_MS)',
+    ),
+    edit('engine/live-sale.ts', '    }\n    this.#parking.end();', '    }'),
+  ),
+  mutation(
     'returns: the epoch is not raised',
     [6],
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
@@ -131,6 +178,20 @@ export const MUTATIONS: readonly Mutation[] = [
     'transfer: credited as often as asked',
     [23],
     edit(`${LUA}/transfer-credit.lua`, 'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n', ''),
+  ),
+  mutation(
+    'transfer: left unfinished by whoever finds it',
+    [],
+    edit(
+      'engine/cluster/refill.ts',
+      'if (await this.#finishOthers(sale, sights))',
+      'if (sights.length === 0 && (await this.#finishOthers(sale, sights)))',
+    ),
+    edit(
+      'engine/cluster/cluster-transfers.ts',
+      'if (!sight?.out) continue;',
+      'if (!sight?.out || sights.length > 0) continue;',
+    ),
   ),
   mutation(
     'withdrawal: taken from Postgres before it is out of the segments',

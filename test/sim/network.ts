@@ -51,6 +51,7 @@ export class Link {
   #session: Session | undefined;
   #toServerAt = 0;
   #toClientAt = 0;
+  #dragMs = 0;
 
   constructor(network: Network, socket: SimSocket, client: Machine, listener: Listener) {
     this.#network = network;
@@ -91,7 +92,8 @@ export class Link {
   /** From the server. */
   reply(data: Buffer): void {
     if (!this.isOpen) return;
-    this.#toClientAt = Math.max(this.#toClientAt, time.now + this.#latency());
+    const dragged = this.#dragMs === 0 ? 0 : time.random.unit() * this.#dragMs;
+    this.#toClientAt = Math.max(this.#toClientAt, time.now + dragged + this.#latency());
     time.at(
       this.#toClientAt,
       () => {
@@ -125,6 +127,11 @@ export class Link {
     this.#toServerAt = Math.max(this.#toServerAt, time.now + ms);
   }
 
+  /** From now on each answer of the server comes late, by so much at most; 0: as others do. */
+  drag(ms: number): void {
+    this.#dragMs = ms;
+  }
+
   #mayBreak(): void {
     const { cut, cutPostgres } = this.#network.faults;
     const chance = this.server.name === 'postgres' ? cut + cutPostgres : cut;
@@ -156,6 +163,7 @@ export class Network {
 
   calm(): void {
     Object.assign(this.faults, NO_FAULTS);
+    for (const link of this.links) link.drag(0);
   }
 
   listen(port: number, listener: Listener): void {

@@ -17,6 +17,8 @@ export interface Scenario {
   readonly changesOrder: number;
   /** Chance that a buyer waits until his order is in Postgres. */
   readonly awaitsCommit: number;
+  /** All buyers ask the first node, while it is up. */
+  readonly asksOneNode: boolean;
   /** How long buyers come and the weather lasts, in virtual milliseconds. */
   readonly lastsMs: number;
   /** Which things may happen, and how often each. */
@@ -41,14 +43,21 @@ export interface Weather {
   readonly lockBreaks: number;
   /** Chances that a message between nodes is lost, and that it comes late, for the second time, or both. */
   readonly lostMessages: number;
+  /** Chance of each connection to Redis that its answers are late throughout, and by how much at most. */
+  readonly drags: number;
+  readonly dragMs: number;
+  /** How often connections of a node to Redis hang, each by chance. */
+  readonly deafness: number;
+  /** How often an operator adds units. */
+  readonly topUps: number;
   /** How often Postgres dies, and then Redis loses writes that nobody could save, and is back at once. */
   readonly setbacks: number;
 }
 
 const CLUSTER = 3;
 
-/** Every seventh seed has a squall: weather in which one kind of bug shows. The others are as they would be without. */
-const SQUALL_EVERY = 7;
+/** Every third seed has a squall: weather in which one kind of bug shows. The others are as they would be without. */
+const SQUALL_EVERY = 3;
 
 export function scenarioOf(seed: number, random: Random): Scenario {
   const scenario = mixedWeather(random);
@@ -78,6 +87,7 @@ function mixedWeather(random: Random): Scenario {
     requests: whole(8, 32),
     changesOrder: 0.5,
     awaitsCommit: 0.7,
+    asksOneNode: false,
     lastsMs: pick([400, 1_000, 2_000]),
     weather: {
       cut: chance(0.6) ? pick([0.003, 0.01, 0.03]) : 0,
@@ -95,6 +105,10 @@ function mixedWeather(random: Random): Scenario {
       lockBreaks: 0,
       lostMessages: 0,
       setbacks: 0,
+      drags: 0,
+      dragMs: 0,
+      deafness: 0,
+      topUps: 0,
     },
   };
 }

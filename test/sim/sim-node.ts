@@ -35,6 +35,17 @@ export interface NodeOptions {
   readonly rebalanceEveryMs: number;
 }
 
+/** Remembers when it was last believed. */
+class WatchedBoard extends Board {
+  saidSoldOutAt = Number.NEGATIVE_INFINITY;
+
+  override isSoldOut(slot: number): boolean {
+    const says = super.isSoldOut(slot);
+    if (says) this.saidSoldOutAt = time.now;
+    return says;
+  }
+}
+
 /** What a node tells those who watch it. */
 export interface NodeWatch {
   readonly sync: (node: string) => SyncEvents;
@@ -44,6 +55,7 @@ export interface NodeWatch {
 
 interface Running {
   readonly backend: Backend;
+  readonly board: WatchedBoard;
   readonly db: Database;
   readonly engines: readonly Engine[];
   readonly service: SaleService;
@@ -76,6 +88,11 @@ export class SimNode {
   /** `undefined` while it starts, or is dead. */
   get running(): Running | undefined {
     return this.isAlive ? this.#running : undefined;
+  }
+
+  /** Whether its board was believed since then. */
+  hasBelievedBoard(since: number): boolean {
+    return (this.#running?.board.saidSoldOutAt ?? Number.NEGATIVE_INFINITY) >= since;
   }
 
   /** One that can't start ends, and is started again by whoever looks after it. */
@@ -123,7 +140,7 @@ export class SimNode {
     await sync.start();
     await sync.ready;
     new Expiry({ db, backend, events: { expired() {}, failed() {} } }).start();
-    const board = new Board(BOARD_SALES);
+    const board = new WatchedBoard(BOARD_SALES);
     const directory = new SaleDirectory(backend, board, async (id) => (await readSale(db, id)) !== undefined);
     await directory.start();
     const engines: Engine[] = [];
@@ -146,7 +163,7 @@ export class SimNode {
     }
     const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
     const service = new SaleService(db, backend, locks);
-    return { backend, db, engines, service, orders: new OrderService({ db, backend, buy }) };
+    return { backend, board, db, engines, service, orders: new OrderService({ db, backend, buy }) };
   }
 
   async #openBackend(): Promise<Backend> {

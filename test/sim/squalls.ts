@@ -83,25 +83,95 @@ const rebuiltInTheRush: Squall = ({ node, weather, ...scenario }, { whole, pick 
   },
 });
 
-/** Redis is back without what it took while Postgres was away, and the same buyers and nodes go on. */
-const setBack: Squall = ({ node, weather, ...scenario }, { whole }) => ({
+/**
+ * Redis is back without what it took while Postgres was away, and the same buyers and nodes go on; nobody may have heard of
+ * what was taken since. Of what was taken just before, the replies are lost.
+ */
+const setBack: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   ...scenario,
   redisServers: 1,
   nodes: 2,
-  node: { ...node, workers: 2, maxLogOrders: 1_000 },
+  node: { ...node, workers: pick([2, 4]), maxLogOrders: 1_000, requestDeadlineMs: pick([400, 1_500]) },
   stock: 32,
   segments: whole(1, 2),
   limit: 3,
   payWithinSeconds: undefined,
   buyers: 24,
-  requests: 48,
+  requests: pick([16, 48]),
   changesOrder: 0.1,
-  awaitsCommit: 0.5,
+  awaitsCommit: pick([0.2, 0.6]),
   lastsMs: 500,
-  weather: { ...weather, ...NO_STORM, isLossy: true, setbacks: whole(1, 3) },
+  weather: {
+    ...weather,
+    ...NO_STORM,
+    isLossy: true,
+    setbacks: whole(1, 4),
+    drags: pick([0, 0.5]),
+    dragMs: 80,
+    lostMessages: pick([0, 0.6]),
+  },
 });
 
-const SQUALLS: readonly Squall[] = [brokenBatches, lateRefusals, rebuiltInTheRush, setBack];
+/** Units are added while all ask one node, to which answers and news of them come late, or not at all. */
+const lateNews: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
+  ...scenario,
+  redisServers: 1,
+  nodes: 2,
+  node: { ...node, workers: whole(1, 2), requestDeadlineMs: 1_500, takeTimeoutMs: 300 },
+  stock: whole(1, 2),
+  segments: whole(1, 2),
+  limit: 1,
+  payWithinSeconds: undefined,
+  buyers: 60,
+  requests: 60,
+  changesOrder: 0,
+  awaitsCommit: 0.5,
+  asksOneNode: true,
+  lastsMs: 1_500,
+  weather: {
+    ...weather,
+    ...NO_STORM,
+    drags: pick([0, 0.5]),
+    dragMs: 200,
+    deafness: whole(0, 3),
+    topUps: whole(2, 6),
+    lostMessages: pick([0, 0.3]),
+  },
+});
+
+/** On a cluster, the last units are on their way from segment to segment, late, while nodes die and buyers ask for them. */
+const lastOnTheWay: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
+  ...scenario,
+  redisServers: 3,
+  nodes: 2,
+  node: { ...node, takeTimeoutMs: pick([100, 300]), rebalanceEveryMs: pick([30, 100]) },
+  stock: whole(2, 6),
+  segments: whole(3, 5),
+  limit: pick([1, 2]),
+  payWithinSeconds: undefined,
+  buyers: 24,
+  requests: 48,
+  changesOrder: pick([0, 0.3]),
+  awaitsCommit: 0.3,
+  lastsMs: 1_000,
+  weather: {
+    ...weather,
+    ...NO_STORM,
+    slow: pick([0.1, 0.3]),
+    slowMs: pick([20, 60, 150]),
+    nodeDeaths: whole(2, 8),
+    topUps: whole(0, 3),
+  },
+});
+
+const SQUALLS: readonly Squall[] = [
+  brokenBatches,
+  lateRefusals,
+  rebuiltInTheRush,
+  setBack,
+  lateNews,
+  lastOnTheWay,
+];
 
 /** @param nth which of the squalls: they take turns */
 export function squallOf(nth: number, scenario: Scenario, random: Random): Scenario {

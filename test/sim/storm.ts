@@ -9,6 +9,7 @@ import type { World } from './world.ts';
 const SYNC_EVERY_MS = 150;
 const DOWN_MS = 500;
 const HANG_MS = 700;
+const DEAF_MS = 1_200;
 const JUMP_MS = 3_000;
 const SETBACK_LEAST_MS = 10;
 const SETBACK_MS = 150;
@@ -41,6 +42,8 @@ export class Storm {
     this.#sometime(weather.jumps, () => this.#jump());
     this.#sometime(weather.lockBreaks, () => this.#breakLocks());
     this.#sometime(weather.setbacks, () => this.#setBack());
+    this.#sometime(weather.deafness, () => this.#deafen());
+    if (weather.drags > 0) this.#drag();
   }
 
   /** Nothing fails any more, and all who are dead come back. */
@@ -145,6 +148,27 @@ export class Storm {
       link.hang(time.random.unit() * HANG_MS);
       this.#hanging.add(link);
     }
+  }
+
+  /** Some of what a node has to Redis: it may sell on, and hear nothing, or hear and not sell. */
+  #deafen(): void {
+    const node = time.random.pick(this.#nodes);
+    const deaf = this.#toRedis((link) => link.client === node.machine && time.random.chance(0.5));
+    this.#note(`${deaf.length} connections of ${node.name} to Redis hang`);
+    for (const link of deaf) {
+      link.hang(time.random.unit() * DEAF_MS);
+      this.#hanging.add(link);
+    }
+  }
+
+  /** Answers over some connections to Redis are late throughout, so that others overtake them. */
+  #drag(): void {
+    const { drags, dragMs } = this.#scenario.weather;
+    for (const link of this.#toRedis(() => time.random.chance(drags))) link.drag(dragMs);
+  }
+
+  #toRedis(which: (link: Link) => boolean): Link[] {
+    return [...network.links].filter(({ server }) => server !== this.#world.postgres.machine).filter(which);
   }
 
   #jump(): void {

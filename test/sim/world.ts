@@ -23,7 +23,7 @@ const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock
      'position', position) ORDER BY segment), '[]') FROM segment_cursors),
   'pendingReturns', (SELECT count(*) FROM stock_returns WHERE applied_at IS NULL),
   'openMovements', (SELECT count(*) FROM stock_movements WHERE applied_at IS NULL),
-  'lostOrders', (SELECT coalesce(sum(orders), 0) FROM sale_losses) + (SELECT count(*) FROM lost_orders))
+  'lostOrders', (SELECT coalesce(json_agg(order_id::text), '[]') FROM lost_orders))
   FROM sales`;
 
 export class World {
