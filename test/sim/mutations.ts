@@ -37,17 +37,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: a repeated order id is taken again',
-    [40],
+    [95],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
     'take: a repeated key is taken again',
-    [11],
+    [6, 31],
     edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byId[orderId]'),
   ),
   mutation(
     'take: sent again by the connection, whose tickets and ids nobody checks',
-    [3],
+    [6],
     edit(
       'engine/redis/clients.ts',
       'maxRetriesPerRequest: 0,\n    enableOfflineQueue: false,',
@@ -58,12 +58,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: a reply that was lost counts as a refusal',
-    [9],
+    [53],
     edit('engine/lane.ts', 'if (error instanceof OutcomeUnknown) pending.inDoubt = true;', ''),
   ),
   mutation(
     'lane: a purchase in doubt is asked again under a new id',
-    [40],
+    [95],
     edit(
       'engine/lane.ts',
       'pending.orderId ||= this.#host.nextOrderId();',
@@ -77,7 +77,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'board: closed at the newest epoch, not at the one that was observed',
-    [],
+    [1_164],
     edit(
       'engine/lane.ts',
       'this.#host.board.close(slot, epoch, asked)',
@@ -86,12 +86,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'board: believed however old it is',
-    [],
+    [282],
     edit('engine/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
   ),
   mutation(
     'take: lost writes are not noticed',
-    [],
+    [261],
     edit(
       `${LUA}/take.lua`,
       'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
@@ -100,7 +100,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'watermark: settles by number alone',
-    [],
+    [351],
     edit(
       'engine/commit-waiters.ts',
       'const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);',
@@ -109,12 +109,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'top-up: credited as often as asked',
-    [],
+    [24],
     edit(`${LUA}/credit.lua`, 'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n', ''),
   ),
   mutation(
     'parking: nobody is let out',
-    [],
+    [6],
     edit(
       'engine/parking.ts',
       'setTimeout(() => this.end(), PARKED_MAX_MS)',
@@ -124,17 +124,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'returns: the epoch is not raised',
-    [6],
+    [5],
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
     'returns: given back as often as asked',
-    [3],
+    [4],
     edit(`${LUA}/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
-    [11],
+    [41],
     edit(
       'sync/orders/returns.ts',
       '  const ends = await Promise.allSettled(',
@@ -161,7 +161,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: buyers are not loaded',
-    [4],
+    [6],
     edit(`${LUA}/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
@@ -195,22 +195,22 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'withdrawal: taken from Postgres before it is out of the segments',
-    [10],
+    [20],
     edit(`${LUA}/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
     'deadlines: nobody is told when his time is over',
-    [8],
+    [4],
     edit('engine/deadlines.ts', 'pending.settle(this.#expired(pending));', 'this.#expired(pending);'),
   ),
   mutation(
     'sync: the cursor is not checked',
-    [28],
+    [39],
     edit('sync/migrations/004-order-life.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
-    [182],
+    [60],
     edit(
       'sync/rebuild/rebuild.ts',
       '    await backend.sales.freeze(saleId, logs.segments, logs.generation);\n',
@@ -219,7 +219,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: without salvage',
-    [70],
+    [6],
     edit(
       'sync/rebuild/salvage.ts',
       'const applied = await applyUnknown(db, row, read);',
@@ -229,7 +229,7 @@ export const MUTATIONS: readonly Mutation[] = [
   // One that the simulation has found in the program itself.
   mutation(
     'cluster: who waited for the first connection is not told of the second',
-    [12],
+    [43],
     edit(
       'engine/redis/clients.ts',
       '(client instanceof Redis ? client.connect() : connectCluster(client))',

@@ -112,32 +112,38 @@ const setBack: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   },
 });
 
-/** Units are added while all ask one node, to which answers and news of them come late, or not at all. */
-const lateNews: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
-  ...scenario,
-  redisServers: 1,
-  nodes: 2,
-  node: { ...node, workers: whole(1, 2), requestDeadlineMs: 1_500, takeTimeoutMs: 300 },
-  stock: whole(1, 2),
-  segments: whole(1, 2),
-  limit: 1,
-  payWithinSeconds: undefined,
-  buyers: 60,
-  requests: 60,
-  changesOrder: 0,
-  awaitsCommit: 0.5,
-  asksOneNode: true,
-  lastsMs: 1_500,
-  weather: {
-    ...weather,
-    ...NO_STORM,
-    drags: pick([0, 0.5]),
-    dragMs: 200,
-    deafness: whole(0, 3),
-    topUps: whole(2, 6),
-    lostMessages: pick([0, 0.3]),
-  },
-});
+/**
+ * Units are added while all ask one node. Either answers to it are late for a short while, so that newer news overtakes them;
+ * or some of what it has to Redis hangs for long.
+ */
+const lateNews: Squall = ({ node, weather, ...scenario }, { whole, pick, chance }) => {
+  const isLate = chance(0.6);
+  return {
+    ...scenario,
+    redisServers: 1,
+    nodes: 2,
+    node: { ...node, workers: whole(1, 2), requestDeadlineMs: 1_500, takeTimeoutMs: 300 },
+    stock: whole(1, 2),
+    segments: whole(1, 2),
+    limit: 1,
+    payWithinSeconds: undefined,
+    buyers: 60,
+    requests: 60,
+    changesOrder: 0,
+    awaitsCommit: 0.5,
+    asksOneNode: true,
+    lastsMs: isLate ? 400 : 1_500,
+    weather: {
+      ...weather,
+      ...NO_STORM,
+      drags: isLate ? 0.4 : 0,
+      dragMs: 200,
+      deafness: isLate ? 0 : whole(1, 4),
+      topUps: isLate ? whole(2, 4) : whole(2, 6),
+      lostMessages: isLate ? 0 : pick([0, 0.3]),
+    },
+  };
+};
 
 /** On a cluster, the last units are on their way from segment to segment, late, while nodes die and buyers ask for them. */
 const lastOnTheWay: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
