@@ -181,7 +181,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: left unfinished by whoever finds it',
-    [],
+    [717],
     edit(
       'engine/cluster/refill.ts',
       'if (await this.#finishOthers(sale, sights))',
