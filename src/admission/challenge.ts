@@ -32,6 +32,9 @@ export type ChallengeReply =
 /** Calls under way in one worker. One that is given up makes room, so that a module that hangs can't do so for ever. */
 export const MAX_CHALLENGE_CALLS = 256;
 
+/** With less time left nothing is asked of the challenge. */
+export const LEAST_CALL_MS = 50;
+
 /** What a challenge does wrong is reported once in this time, not for every buyer. */
 const REPORT_EVERY_MS = 10_000;
 
@@ -71,7 +74,8 @@ export class ChallengeDesk {
     timeoutMs: number,
     work: (context: ChallengeContext) => Promise<ChallengeReply>,
   ): Promise<ChallengeReply> {
-    if (this.#underWay >= MAX_CHALLENGE_CALLS) return { kind: 'busy' };
+    // A call that is given up in the next moment makes room for another, and goes on all the same.
+    if (this.#underWay >= MAX_CHALLENGE_CALLS || timeoutMs < LEAST_CALL_MS) return { kind: 'busy' };
     const given = new AbortController();
     this.#underWay++;
     try {

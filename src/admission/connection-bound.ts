@@ -54,10 +54,15 @@ export class ConnectionBound {
   /** @param address of a new connection, normalised @returns whether it may stay */
   opened(address: Uint8Array): boolean {
     if (this.isExempt(address)) return true;
+    const charged: { limiter: RateLimiter; name: string }[] = [];
     for (const { limiter, policy, key } of this.#counts) {
       const name = key(address);
       if (name === undefined) continue;
-      if (limiter.admit(name) > 0) return false;
+      if (limiter.admit(name) > 0) {
+        for (const before of charged) before.limiter.giveBack(before.name);
+        return false;
+      }
+      charged.push({ limiter, name });
       const above = limiter.counting(name) - policy.burst;
       if (above > 0)
         this.#aboveUntilMs = Math.max(this.#aboveUntilMs, this.#now() + above * intervalMs(policy));

@@ -68,7 +68,9 @@ export class RateLimiter {
     this.#lastSet = this.#cells.length / WORDS_PER_SET - 1;
     this.#tickMs = intervalMs(policy) / TICKS_PER_INTERVAL;
     this.#tolerance = (policy.burst - 1) * TICKS_PER_INTERVAL;
-    this.#most = policy.burst * TICKS_PER_INTERVAL + CLOCK_MARGIN_MS / this.#tickMs;
+    const burst = policy.burst * TICKS_PER_INTERVAL;
+    // Of a generous policy the margin would be a good part of all times there are.
+    this.#most = burst + Math.min(CLOCK_MARGIN_MS / this.#tickMs, burst);
     this.#now = now;
   }
 

@@ -31,9 +31,12 @@ export function parseRatePolicy(text: string): RatePolicy | undefined {
 /** IPv6: what a network of 48 bits may ask, in those of 64 bits that it holds. */
 export const SITE_SHARE = 64;
 
+/** A limiter counts a burst in fractions of a request, in 31 bits. */
+const MOST_SITE_BURST = 8_000_000;
+
 /** The policy of a network of 48 bits, of a policy for addresses. */
 export function sitePolicy({ requests, seconds, burst }: RatePolicy): RatePolicy {
-  return { requests: requests * SITE_SHARE, seconds, burst: burst * SITE_SHARE };
+  return { requests: requests * SITE_SHARE, seconds, burst: Math.min(burst * SITE_SHARE, MOST_SITE_BURST) };
 }
 
 /** The time that one request takes up, in milliseconds. */

@@ -61,7 +61,7 @@ export function addCommand(
   return command.action(async (...params: unknown[]) => {
     const self = params.at(-1) as Command;
     const options = self.opts<Record<string, unknown>>();
-    const config = loadConfig(process.env, { ...options, ...spec.fixed }, spec.defaults);
+    const config = loadConfig(process.env, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
     const args = self.processedArgs.filter((arg) => arg !== undefined) as string[];
     const log = createLog(config, { stderr: true });
     finished(await spec.run({ config, log, json: options.json === true, args, options }));

@@ -84,19 +84,24 @@ type Values = Partial<Record<string, unknown>>;
 /**
  * @param flags by the names of Config; what is `undefined` there was not given, other names are ignored
  * @param defaults of this command, where they differ from the table's
+ * @param used by this command: what must hold between others, or of the files they name, is no concern of it
  * @throws ConfigError with all faults at once
  */
 export function loadConfig(
   env: NodeJS.ProcessEnv,
   flags: Values,
   defaults: Partial<Record<SettingName, unknown>> = {},
+  used: readonly SettingName[] = settingNames,
 ): Config {
   const faults: ConfigFault[] = [];
   const faulty = new Set<SettingName>();
   const values: Record<string, unknown> = {};
+  /** As what each was given. */
+  const fields = new Map<SettingName, string>();
   for (const name of settingNames) {
     const given = find(name, env, flags, defaults);
     if (given === undefined) continue;
+    fields.set(name, given.field);
     const parsed = settings[name].schema.safeParse(given.value);
     if (parsed.success) values[name] = parsed.data;
     else {
@@ -108,7 +113,7 @@ export function loadConfig(
     }
   }
   fillIn(values, faulty);
-  faults.push(...brokenRelations(values as unknown as Config, faulty));
+  faults.push(...brokenRelations(values as unknown as Config, faulty, used, fields));
   if (faults.length > 0) throw new ConfigError(faults);
   return values as unknown as Config;
 }
@@ -149,11 +154,16 @@ function fillIn(values: Record<string, unknown>, faulty: ReadonlySet<SettingName
   }
 }
 
-function brokenRelations(config: Config, faulty: ReadonlySet<SettingName>): ConfigFault[] {
+function brokenRelations(
+  config: Config,
+  faulty: ReadonlySet<SettingName>,
+  used: readonly SettingName[],
+  fields: ReadonlyMap<SettingName, string>,
+): ConfigFault[] {
   return relations.flatMap(({ of, broken }) => {
-    if (of.some((name) => faulty.has(name))) return [];
+    if (!of.some((name) => used.includes(name)) || of.some((name) => faulty.has(name))) return [];
     const problem = broken(config);
-    return problem === undefined ? [] : [{ field: settings[of[0]!].env, problem }];
+    return problem === undefined ? [] : [{ field: fields.get(of[0]!) ?? settings[of[0]!].env, problem }];
   });
 }
 

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { parseTrustedProxies } from '../admission/addresses.ts';
 import type { Config } from './config.ts';
 import { isLoopback } from './hosts.ts';
@@ -71,11 +72,22 @@ export const relations: readonly Relation[] = [
         : undefined,
   },
   {
+    of: ['challenge'],
+    broken: ({ challenge }) =>
+      challenge === undefined || challenge === 'pow' || isFile(challenge)
+        ? undefined
+        : `is ${JSON.stringify(challenge)}: must be pow, or the path of a JavaScript module, and there is no such file`,
+  },
+  {
     of: ['lockWork', 'strategy'],
-    broken: ({ lockWork, strategy }) =>
-      lockWork !== undefined && strategy !== 'lock'
-        ? 'is set, but it is done under the locks of STRATEGY=lock: set that too'
-        : undefined,
+    broken: ({ lockWork, strategy }) => {
+      if (lockWork === undefined) return undefined;
+      if (!isFile(lockWork))
+        return `is ${JSON.stringify(lockWork)}: must be the path of a JavaScript module, and there is no such file`;
+      return strategy === 'lock'
+        ? undefined
+        : 'is set, but it is done under the locks of STRATEGY=lock: set that too';
+    },
   },
   {
     of: ['takeTimeoutMs', 'requestDeadlineMs'],
@@ -93,3 +105,12 @@ export const relations: readonly Relation[] = [
         : undefined,
   },
 ];
+
+/** What no file can be called, and what may not be looked at, is none. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

@@ -2,7 +2,6 @@
  * How a setting is read from text. The environment and the command line give strings, callers in this process may give
  * the value itself; both go through the same schema. Messages continue the sentence "PORT is "abc": …".
  */
-import { statSync } from 'node:fs';
 import { z } from 'zod';
 import { Secret, SecretUrl } from './secret.ts';
 
@@ -47,21 +46,6 @@ export function matching(pattern: RegExp, error: string) {
 /** Text that a function of ours understands; kept as it is. */
 export function readable(parse: (text: string) => unknown, error: string) {
   return z.string({ error }).refine((text) => parse(text) !== undefined, { error });
-}
-
-/** A file of the shop's own code, or one of `words`, which stand for code that is built in. */
-export function moduleFile(...words: readonly string[]) {
-  const error = `must be ${[...words, 'the path of a JavaScript module'].join(', or ')}, and there is no such file`;
-  return z.string({ error }).refine((value) => words.includes(value) || isFile(value), { error });
-}
-
-/** What no file can be called, and what may not be looked at, is none. */
-function isFile(path: string): boolean {
-  try {
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }
 
 export const text = matching(/\S/, 'must not be empty');

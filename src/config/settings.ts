@@ -11,7 +11,7 @@ import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
 import { postgresUrl } from './postgres-url.ts';
 import { redisUrl } from './redis-urls.ts';
-import { either, host, matching, moduleFile, oneOf, readable, secret, text, url, whole } from './schemas.ts';
+import { either, host, matching, oneOf, readable, secret, text, url, whole } from './schemas.ts';
 
 export type SettingGroup =
   | 'Stores'
@@ -247,7 +247,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'CHALLENGE',
     flag: '--challenge <pow|file>',
     group: 'Admission',
-    schema: moduleFile('pow'),
+    schema: text,
     fallback: undefined,
     fallbackText: 'none',
     description:
@@ -351,7 +351,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'LOCK_WORK',
     flag: '--lock-work <file>',
     group: 'Limits',
-    schema: moduleFile(),
+    schema: text,
     fallback: undefined,
     description:
       "A JavaScript module whose export `inside` does the shop's own work under the lock, and may refuse orders. Needs `STRATEGY=lock`.",

@@ -21,6 +21,7 @@ import { Pending } from './pending.ts';
 import { Repeats } from './repeats.ts';
 import type { TakenOrder } from './taken-orders.ts';
 import { Turns } from './turns.ts';
+import { within } from './within.ts';
 
 /** Buyers' records that are read side by side to find orders, for whatever many ask for theirs. */
 const PARALLEL_RECALLS = 16;
@@ -146,23 +147,33 @@ export class Engine {
 
   /**
    * An order in the buyer's records of the sales that this worker knows; for orders too new for Postgres.
-   * @throws the backend's error, if the order is in none of the records that could be read, and not all could
+   * @param recordMs for reading each record
+   * @throws what a record could not be read for, if the order is in none of the others
    */
   async findOrder(
     buyerId: string,
     orderId: string,
+    recordMs: number,
   ): Promise<{ saleId: string; quantity: number } | undefined> {
+    let order: { saleId: string; quantity: number } | undefined;
     let fault: { readonly error: unknown } | undefined;
-    const found = await this.#recalls.map([...this.#sales.values()], async (sale) => {
-      try {
-        const order = await this.#repeats.orderOf(sale, buyerId, orderId);
-        return order && { saleId: sale.record.sale.id, quantity: order.quantity };
-      } catch (error) {
-        fault = { error };
-        return undefined;
-      }
+    const look = async (sale: LiveSale) => {
+      if (order) return;
+      const held = await within(recordMs, this.#repeats.orderOf(sale, buyerId, orderId));
+      if (held) order = { saleId: sale.record.sale.id, quantity: held.quantity };
+    };
+    await new Promise<void>((done) => {
+      // Who has found it waits for no other.
+      const looked = this.#recalls.map([...this.#sales.values()], (sale) =>
+        look(sale).then(
+          () => order && done(),
+          (error: unknown) => {
+            fault = { error };
+          },
+        ),
+      );
+      void looked.then(() => done());
     });
-    const order = found.find((one) => one !== undefined);
     if (order) return order;
     if (fault) throw fault.error;
     return undefined;

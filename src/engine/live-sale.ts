@@ -82,7 +82,10 @@ export class LiveSale implements LaneSale {
     this.lanes = new Array(this.record.sale.segments);
     for (const lane of past) {
       lane.outlive();
-      for (const pending of lane.waiters.drain()) this.#host.confirm(pending);
+      for (const pending of lane.waiters.drain()) {
+        pending.wasAsked = false;
+        this.#host.confirm(pending);
+      }
       for (const pending of lane.drain()) this.#host.enterAgain(pending);
     }
     this.#parking.end();

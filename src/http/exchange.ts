@@ -211,9 +211,11 @@ export class Exchange {
 
   #write(reply: Reply): void {
     const response = this.#response.writeStatus(reply.head);
-    // Without a length: uWS would wait for that many bytes.
-    if (this.#toHead) response.endWithoutBody();
-    else response.end(reply.body, this.#isLast || this.#port.traffic.draining);
+    const closes = this.#isLast || this.#port.traffic.draining;
+    // Without a length uWS would wait for that many bytes; but without one it does not close.
+    if (!this.#toHead) response.end(reply.body, closes);
+    else if (closes) response.endWithoutBody(0, true);
+    else response.endWithoutBody();
   }
 
   #end(): void {

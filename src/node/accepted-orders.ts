@@ -4,13 +4,16 @@
  * however many, are a bounded way to the backend: what was in no record is not looked for again at once.
  */
 import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
 import type { Engine } from '../engine/engine.ts';
+import { within } from '../engine/within.ts';
 import type { Database } from '../sync/database.ts';
 import { mayBeInLog } from '../sync/orders/log-age.ts';
 import { readRecentSaleIds } from '../sync/orders/order-reader.ts';
 
 const UNFOUND_TTL_MS = 1_000;
 const MAX_UNFOUND = 10_000;
+const PARALLEL_VIEWS = 16;
 
 export interface AcceptedOrder {
   readonly saleId: string;
@@ -20,12 +23,15 @@ export interface AcceptedOrder {
 export interface AcceptedOrdersParts {
   readonly db: Database;
   readonly engine: Pick<Engine, 'view' | 'findOrder'>;
-  /** Lets so much work through at a time. @throws Busy */
+  /** Lets so much work through at a time: of its own, so that a backend that is slow holds up no order in Postgres. @throws Busy */
   readonly guarded: <T>(work: () => Promise<T>) => Promise<T>;
+  /** For each sale, so that one which does not answer leaves time for the others. */
+  readonly saleMs: number;
 }
 
 export class AcceptedOrders {
   readonly #parts: AcceptedOrdersParts;
+  readonly #views = pLimit(PARALLEL_VIEWS);
   readonly #unfound = new LRUCache<string, true>({ max: MAX_UNFOUND, ttl: UNFOUND_TTL_MS });
 
   constructor(parts: AcceptedOrdersParts) {
@@ -42,15 +48,15 @@ export class AcceptedOrders {
   }
 
   async #look(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
-    const { db, engine } = this.#parts;
+    const { db, engine, saleMs } = this.#parts;
     let fault: { readonly error: unknown } | undefined;
     // The worker may be younger than the order, or another node may have taken it.
-    for (const saleId of await readRecentSaleIds(db)) {
-      await engine.view(saleId).catch((error: unknown) => {
+    await this.#views.map(await readRecentSaleIds(db), (saleId) =>
+      within(saleMs, engine.view(saleId)).catch((error: unknown) => {
         fault = { error };
-      });
-    }
-    const order = await engine.findOrder(buyerId, orderId);
+      }),
+    );
+    const order = await engine.findOrder(buyerId, orderId, saleMs);
     if (!order && fault) throw fault.error;
     return order;
   }

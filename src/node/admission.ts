@@ -106,7 +106,9 @@ export async function openAdmission(
   const { forwardedHeader, tokens, challenge } = settings;
   const trustedProxies =
     settings.trustedProxies === undefined ? undefined : parseTrustedProxies(settings.trustedProxies);
-  const loaded = challenge && (await loadChallenge(challenge, tokens.keys));
+  // What other nodes have asked with a key that is on its way out still counts.
+  const keys = tokens.outgoing ? [...tokens.keys, tokens.outgoing.key] : tokens.keys;
+  const loaded = challenge && (await loadChallenge(challenge, keys));
   return {
     limits: new RateLimits({
       buyer: limit(settings.buyer),

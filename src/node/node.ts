@@ -174,9 +174,12 @@ async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<P
     } else workers.push(await startWorker({ ...parts, ...stores, settings }));
     ports.push(workers.at(-1)!);
   }
-  leases.onRenewed((leaseEnd) => {
+  const renewed = (leaseEnd: LeaseEnd) => {
     for (const worker of workers) worker.renewed(leaseEnd);
-  });
+  };
+  leases.onRenewed(renewed);
+  // Once while they started, perhaps.
+  renewed(leases.end);
   return failures;
 }
 

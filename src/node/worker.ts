@@ -139,18 +139,25 @@ export async function startWorker({
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const connections = new Connections(settings.maxConnections, bound);
-  const turnstile = new Turnstile({
+  const orderWork = {
     parallel: PARALLEL_ORDER_WORK,
     maxWaiting: WAITING_ORDER_WORK_MAX,
     maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
-  });
+  };
+  const turnstile = new Turnstile(orderWork);
   const orders = new OrderService({
     db,
     backend,
     // A late payment waits here for its commit: that must not stand in the way of other orders.
     buy: (purchase) => turnstile.aside(() => buy(purchase)),
   });
-  const accepted = new AcceptedOrders({ db, engine, guarded: (work) => turnstile.run(work) });
+  const lookouts = new Turnstile(orderWork);
+  const accepted = new AcceptedOrders({
+    db,
+    engine,
+    guarded: (work) => lookouts.run(work),
+    saleMs: settings.requestDeadlineMs / 4,
+  });
   const listener = await servePublic(
     {
       authenticate: limits.limitBuyers(authentication(settings.jwt, log)),

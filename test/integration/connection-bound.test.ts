@@ -86,6 +86,14 @@ test('an address with too many connections is told busy and closed, far beyond i
   expect(connections.counts().ofAddress).toEqual({ shed: 2, dropped: 1 });
 });
 
+test('who asks for no more than the head of an answer keeps no connection by it', async () => {
+  await using port = await openPort(1_000);
+  const [early] = await port.open(9, GREEDY);
+  await early!.send(rawRequest('HEAD', '/'));
+  await early!.closed;
+  await until(() => port.connections.counts().open === 8, { what: 'the connection counts no more' });
+});
+
 test('who asks more than his address may keeps his connections only while there are enough', async () => {
   const REFUSED = { status: 503, code: 'unavailable' };
   await using port = await openPort(10, () => problem('unavailable'));

@@ -10,12 +10,13 @@ const ofAge = (ms: number) =>
   new OrderIds({ key: new Uint8Array(32), worker: 1, now: () => Date.now() - ms }).next();
 
 /** @param sick sales that can't be looked at */
-function withSales(found: typeof FOUND | undefined, sick: readonly string[] = []) {
+function withSales(found: typeof FOUND | undefined, sick: readonly string[] = [], saleMs = 10_000) {
   const looks: string[] = [];
   const parts: AcceptedOrdersParts = {
-    db: { raw: async () => ({ rows: [{ id: 'sick' }, { id: 'well' }] }) } as unknown as Database,
+    db: { raw: async () => ({ rows: [{ id: sick[0] ?? 'sick' }, { id: 'well' }] }) } as unknown as Database,
     engine: {
       view: async (saleId) => {
+        if (saleId === 'silent') return new Promise(() => {});
         if (sick.includes(saleId)) throw new Error(`${saleId} is away`);
         return undefined;
       },
@@ -25,6 +26,7 @@ function withSales(found: typeof FOUND | undefined, sick: readonly string[] = []
       },
     },
     guarded: (work) => work(),
+    saleMs,
   };
   return { accepted: new AcceptedOrders(parts), looks };
 }
@@ -32,6 +34,11 @@ function withSales(found: typeof FOUND | undefined, sick: readonly string[] = []
 describe('an accepted order', () => {
   it('is found though another sale can’t be looked at', async () => {
     const { accepted } = withSales(FOUND, ['sick']);
+    expect(await accepted.find('ann', recent)).toEqual(FOUND);
+  });
+
+  it('is found though another sale does not answer', async () => {
+    const { accepted } = withSales(FOUND, ['silent'], 10);
     expect(await accepted.find('ann', recent)).toEqual(FOUND);
   });
 
@@ -47,9 +54,13 @@ describe('an accepted order', () => {
     expect(looks).toEqual([`ann ${recent}`, `ben ${recent}`]);
   });
 
+  it('whose id was named by a clock that is hours ahead is found', async () => {
+    expect(await withSales(FOUND).accepted.find('ann', ofAge(-HOUR_MS * 5))).toEqual(FOUND);
+  });
+
   it.each([
     ['a day and more ago', 25 * HOUR_MS],
-    ['an hour from now', -HOUR_MS],
+    ['two days from now', -48 * HOUR_MS],
   ])('whose id names a time %s is not looked for', async (_, ageMs) => {
     const { accepted, looks } = withSales(FOUND);
     expect(await accepted.find('ann', ofAge(ageMs))).toBeUndefined();

@@ -214,6 +214,7 @@ describe('relations', () => {
   });
 
   test('jwt takes exactly one source of keys', () => {
+    expect(() => loadConfig({ JWT_SECRET, CHALLENGE: 'none.mjs' }, {}, {}, ['redisUrl'])).not.toThrow();
     expect(faultsOf({ JWT_SECRET })).toEqual([expect.stringMatching(/^BUYER_AUTH is header, but .*jwt/)]);
     const jwt = { BUYER_AUTH: 'jwt' };
     const JWT_JWKS_URL = 'https://login.example/keys';

@@ -1182,8 +1182,8 @@ describe('a buyer’s order', () => {
     learn();
     listener({ ...viewOf({ id: 'other' }), slot: -1 });
     remember(0, anOrder({ quantity: 2 }));
-    expect(await engine.findOrder('anna', '900')).toEqual({ saleId: 'sale', quantity: 2 });
-    expect(await engine.findOrder('anna', '901')).toBeUndefined();
+    expect(await engine.findOrder('anna', '900', 1_000)).toEqual({ saleId: 'sale', quantity: 2 });
+    expect(await engine.findOrder('anna', '901', 1_000)).toBeUndefined();
   });
 
   it('is found though another sale’s records can’t be read, and not called unknown if it is in none of the others', async () => {
@@ -1197,14 +1197,25 @@ describe('a buyer’s order', () => {
     });
     recall = (buyerIds, saleId) =>
       saleId === own ? holding(buyerIds) : Promise.reject(new StaleGeneration(sick, 1));
-    expect(await engine.findOrder('anna', order.orderId)).toEqual({ saleId: own, quantity: 2 });
-    await expect(engine.findOrder('anna', '901')).rejects.toThrow(StaleGeneration);
+    expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: own, quantity: 2 });
+    await expect(engine.findOrder('anna', '901', 1_000)).rejects.toThrow(StaleGeneration);
+  });
+
+  it('is found though the record in another sale is not read in time', async () => {
+    learn();
+    listener({ ...viewOf({ id: 'silent' }), slot: -1 });
+    const order = anOrder();
+    recall = async (buyerIds, saleId) => {
+      if (saleId === 'silent') await new Promise(() => {});
+      return { committed: 0, holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [order] })) };
+    };
+    expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: 'sale', quantity: 1 });
   });
 
   it('is not called unknown while the records can’t be read', async () => {
     learn();
     recall = async () => Promise.reject(new Error('away'));
-    await expect(engine.findOrder('anna', '900')).rejects.toThrow('away');
+    await expect(engine.findOrder('anna', '900', 1_000)).rejects.toThrow('away');
   });
 });
 

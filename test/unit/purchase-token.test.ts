@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
-import { type Challenge, ChallengeDesk, MAX_CHALLENGE_CALLS } from '../../src/admission/challenge.ts';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  type Challenge,
+  ChallengeDesk,
+  LEAST_CALL_MS,
+  MAX_CHALLENGE_CALLS,
+} from '../../src/admission/challenge.ts';
 import { ProofOfWork } from '../../src/admission/proof-of-work.ts';
 import { PurchaseTokens } from '../../src/admission/purchase-token.ts';
 
@@ -187,8 +192,14 @@ describe('a challenge', () => {
       return new Promise(() => {});
     };
     const { desk } = deskOf({ verify });
-    expect(await desk.verify(1, ANN, 20)).toEqual({ kind: 'broken' });
+    expect(await desk.verify(1, ANN, LEAST_CALL_MS)).toEqual({ kind: 'broken' });
     expect(signal?.aborted).toBe(true);
+  });
+
+  test('is not asked anything when there is no time left for an answer', async () => {
+    const verify = vi.fn(() => true);
+    expect(await deskOf({ verify }).desk.verify(1, ANN, LEAST_CALL_MS - 1)).toEqual({ kind: 'busy' });
+    expect(verify).not.toHaveBeenCalled();
   });
 
   test('is asked of so many at a time, and of more when some are through', async () => {
