@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { configTable } from '../../src/config/config.ts';
 import { isProblemCode, problem } from '../../src/http/problem.ts';
+import { SCHEDULES } from '../chaos/schedules.ts';
+import { MUTATIONS } from '../sim/mutations.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SKIPPED = new Set(['node_modules', 'dist', 'coverage']);
@@ -98,4 +100,13 @@ test('docs/operations.md names every metric', () => {
   expect(metrics.length).toBeGreaterThan(10);
   const documented = [...read('docs/operations.md').matchAll(/^\| `(stockade_\w+)` \|/gm)];
   expect(sorted(documented.map((match) => match[1]!))).toEqual(sorted(metrics));
+});
+
+test('what was done to it is as much as there is to do', () => {
+  const readme = read('README.md');
+  expect(readme).toContain(`of ${SCHEDULES.length} kinds`);
+  expect(readme).toContain(`Each of ${MUTATIONS.length} planted bugs was found`);
+  const page = read('docs/hostile-weather.md');
+  const struck = [...page.matchAll(/^\| `([\w-]+)`: /gm)].map(([, name]) => name!);
+  expect(sorted(struck)).toEqual(sorted(SCHEDULES.map(({ name }) => name)));
 });
