@@ -100,6 +100,9 @@ async function settleDoubts(parts: FinaleParts): Promise<void> {
   await pass(LOOK_EVERY_MS);
 }
 
+/** May be told in calm weather for a while: by a node that has not heard yet that the sale was rebuilt or resumed, say. */
+const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused']);
+
 /** Until he is told something that is final. */
 async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
   for (const end = time.now + ASK_AGAIN_MS; ; ) {
@@ -107,7 +110,7 @@ async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase)
     time.after(0, () => crowd.ask(asked), WORLD);
     while (asked.code === undefined) await pass(1);
     const { code } = asked;
-    if (code !== 'unavailable' && code !== 'busy' && code !== 'gone') return code;
+    if (!NOT_FINAL.has(code)) return code;
     if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is told ${code} in calm weather`);
     await pass(LOOK_EVERY_MS);
   }
