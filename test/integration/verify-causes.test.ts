@@ -391,6 +391,46 @@ describe('Redis has lost writes', () => {
   });
 });
 
+describe('Redis goes back behind a withdrawal', () => {
+  const what = /^5 units that were withdrawn are in the segments again, or were sold out of them/;
+  const mend = mended('lost_entries', /^built generation 2 from Postgres/);
+
+  /** Of the 14 units that are left 5 are withdrawn, and in the segments all the same. */
+  async function withdrawnInVain(): Promise<string> {
+    const id = await soldSix();
+    const segments = [0, 1].map((n) => keys.of(id, n).segment);
+    const before = await Promise.all(segments.map((key) => keys.redis.hgetall(key)));
+    await shop.service.change(id, { action: 'withdraw', units: 5 }, BY);
+    for (const [n, key] of segments.entries()) await keys.redis.multi().del(key).hset(key, before[n]!).exec();
+    return id;
+  }
+
+  test('named, and built anew', async () => {
+    const id = await withdrawnInVain();
+    const report = await shop.service.verify(id);
+    expect(report).toMatchObject({
+      ...{ ok: false, findings: [expect.stringMatching(what)] },
+      differences: [{ cause: 'lost_entries', units: 5 }],
+    });
+    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [mend] });
+    await sellsOut(id, 9);
+  });
+
+  test('when all is sold, what Postgres has refused is no other fault', async () => {
+    const id = await withdrawnInVain();
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(id, buyers(14, 'late'));
+    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
+    await sync.stop();
+    const report = await shop.service.verify(id);
+    expect(report).toMatchObject({
+      ...{ ok: false, findings: [expect.stringMatching(what)], rejectedOrders: 5 },
+    });
+    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [mend] });
+  });
+});
+
 describe('a foreign write in Postgres is named, and never mended', () => {
   const untouched = async (saleId: string, what: RegExp): Promise<VerifyReport> => {
     const report = await repair(saleId);

@@ -75,7 +75,7 @@ export function judgeStock(look: Look, soldOff: number): { identity: Identity; f
     findings: [
       ...work(look, sums, pending),
       ...swallowed(look, pending, soldOff),
-      ...(isWhole ? witnesses(look, sums, soldOff) : soldOnly(soldOff)),
+      ...(isWhole ? witnesses(look, sums, pending, soldOff) : soldOnly(soldOff)),
     ],
   };
 }
@@ -87,6 +87,8 @@ interface PendingUnits {
   /** What Postgres has never given, or has given without anybody being about to follow. */
   readonly lostReturns: number;
   readonly lostTopUps: number;
+  /** What Postgres has given up, and the segments have still or again. */
+  readonly lostWithdrawals: number;
   /** Units that the segments have got for what was committed after Postgres was read: they are left out. */
   readonly ahead: number;
 }
@@ -101,6 +103,7 @@ function pendingUnits(truth: Truth, { returned, credited, withdrawn }: Sums): Pe
     withdrawals: Math.max(0, withdrawals),
     lostReturns: Math.max(0, returns - truth.pendingReturns.units),
     lostTopUps: Math.max(0, topUps - truth.pendingTopUps.units),
+    lostWithdrawals: Math.max(0, -withdrawals),
     ahead: Math.max(0, -returns) + Math.max(0, -topUps),
   };
 }
@@ -138,18 +141,23 @@ function work({ truth }: Look, { taken, applied, inTransit }: Sums, pending: Pen
 }
 
 /**
- * Units that Postgres takes for given, and that the segments were never given, or have lost again. Where its own books
- * balance they are in its stock: a rebuild brings them back.
+ * Units that Postgres takes for given, and that the segments were never given, or have lost again; and those that it has
+ * withdrawn, and they have all the same. Where its own books balance a rebuild brings both to what its stock says.
  */
 function swallowed(
   { truth, since }: Look,
-  { lostReturns, lostTopUps, withdrawals }: PendingUnits,
+  { lostReturns, lostTopUps, lostWithdrawals, withdrawals }: PendingUnits,
   soldOff: number,
 ): Finding[] {
   const findings: Finding[] = [];
+  const rebuild: Mend | undefined = soldOff === 0 ? { kind: 'rebuild' } : undefined;
   if (lostReturns > 0) {
     const what = `${lostReturns} units of orders that were taken back are not in the segments: these, or their buyers' records, have lost them`;
-    findings.push(fault('foreign_redis', lostReturns, what, soldOff === 0 ? { kind: 'rebuild' } : undefined));
+    findings.push(fault('foreign_redis', lostReturns, what, rebuild));
+  }
+  if (lostWithdrawals > 0) {
+    const what = `${lostWithdrawals} units that were withdrawn are in the segments again, or were sold out of them: these have lost the withdrawal`;
+    findings.push(fault('lost_entries', lostWithdrawals, what, rebuild));
   }
   if (lostTopUps > 0) {
     const what = `${lostTopUps} units of top-ups that the ledger calls applied were never credited to the segments`;
@@ -168,14 +176,16 @@ function soldOnly(soldOff: number): Finding[] {
     : [fault('foreign_postgres', soldOff, `${ordersOff(soldOff)}: orders, stock or ledger were changed`)];
 }
 
-function witnesses(look: Look, sums: Sums, soldOff: number): Finding[] {
+function witnesses(look: Look, sums: Sums, { lostWithdrawals }: PendingUnits, soldOff: number): Finding[] {
   const { truth, segments } = look;
   const begunByPostgres = truth.row.stock + sums.applied - truth.returned - truth.toppedUp + truth.withdrawn;
   const begunBySupplied = sums.supplied - sums.returned - sums.credited + sums.withdrawn + sums.inTransit;
   const off = begunByPostgres - begunBySupplied;
   const isStock = soldOff !== 0 && off === -soldOff;
+  // Units that were withdrawn and sold all the same are in the cursors, and Postgres had none left for them.
+  const refused = Math.min(Math.max(0, off), lostWithdrawals);
   // What is off beside a stock that was changed, of which ledger and orders are witnesses too.
-  const rest = isStock ? 0 : off;
+  const rest = isStock ? 0 : off - refused;
   const offs = segments.map((found) => {
     const counts = countsOf(found);
     return counts ? counts.supplied - counts.left - counts.taken : 0;
