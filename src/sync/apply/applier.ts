@@ -1,6 +1,6 @@
 /**
  * Applies batches to Postgres and tells of it, two at a time: while the commit of one waits for the disk, the next one
- * does its work (migrations/003-overlapping-batches.sql).
+ * does its work (migrations/004-order-life.sql).
  *
  *   begun ──> applied ──> told
  *     ├──the cursors have moved──> the batch before it was under way: tried once more behind it
