@@ -138,11 +138,11 @@ export class Lookout {
   }
 }
 
-/** @returns whether the logs follow on from what was known */
-function learn({ log, newest }: Known, reads: readonly LogRead[]): boolean {
+/** @returns whether the logs follow on from what was known, and their segments do as the sale does */
+function learn({ sale, log, newest }: Known, reads: readonly LogRead[]): boolean {
   if (!reads.every((read, segment) => checkHead(read, newest[segment]).ok)) return false;
   for (const [segment, read] of reads.entries()) log.saw(segment, read);
-  return true;
+  return reads.every(({ head }) => head!.state === sale.state);
 }
 
 function expectedOf({ sale, newest }: Known): ExpectedSale {

@@ -11,7 +11,7 @@
  */
 import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
-import { checkHead } from './apply/log-chain.ts';
+import { checkHead, checkPublished } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import { followState } from './changes/follow-state.ts';
@@ -165,21 +165,25 @@ export class Sweep {
     const held = this.#sales.held(id);
     if (held && held.generation !== generation) await this.#sales.forget([id]);
     const log = await this.#sales.logOf(id);
-    if (!log) return;
+    // Built anew since it was seen: its record of before says nothing about these segments. The next look sees it.
+    if (log?.generation !== generation) return;
     if (pulse?.generation !== generation) {
       if (await this.#isBehind(id)) {
         this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
       }
       return;
     }
-    for (const read of await backend.log.readLog(log.positions, 0)) {
-      const verdict = checkHead(read, log.newest[read.position.segment]);
+    const reads = await backend.log.readLog(log.positions, 0);
+    for (const read of reads) {
+      const head = checkHead(read, log.newest[read.position.segment]);
+      const verdict = head.ok ? checkPublished(read) : head;
       if (!verdict.ok) return this.#sales.broken(read, verdict.problem);
       log.saw(read.position.segment, read);
     }
     log.growUnread();
     // Behind the check: segments that have to be built anew follow no state.
-    if (pulse.state !== state) await followState(db, backend, id);
+    const isAsWanted = [pulse, ...reads.map(({ head }) => head!)].every((seen) => seen.state === state);
+    if (!isAsWanted) await followState(db, backend, id);
     else if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
   }
 

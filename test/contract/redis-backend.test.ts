@@ -482,11 +482,11 @@ describe('a segment that knows less than a lane was told', () => {
   ])('%s: it is marked as lost, and sells to nobody any more', async (_, newest) => {
     const { sale, anna } = await soldOne();
     const position = { ...sale.ref(), seq: 0, tail: '' };
-    const head = { seq: 1, tail: anna.orderId, orders: 1, frozen: false };
+    const head = { seq: 1, tail: anna.orderId, orders: 1, state: 'open' };
     expect(await sale.backend.log.readLog([position], 0)).toMatchObject([{ head }]);
     expect(await sale.take([sale.order('ben')], 0, { newest })).toEqual({ status: 'stale' });
     const [read] = await sale.backend.log.readLog([position], 0);
-    expect(read!.head).toEqual({ ...head, lost: newest });
+    expect(read!.head).toEqual({ ...head, state: 'lost', lost: newest });
     // Nor to one who knows nothing of it, nor behind a refill, nor after a change of state.
     expect(await sale.take([sale.order('ben')])).toEqual({ status: 'stale' });
     expect(await sale.refillAndTake([sale.order('ben')])).toEqual({ status: 'stale' });

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../src/engine/contract.ts';
+import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';
@@ -91,6 +92,49 @@ async function expectSoldOutOnce(id: string, till: Till, committed: readonly Pro
   const buyersOfUnits = soldTo(orders);
   for (const { buyerId } of committed) expect(buyersOfUnits.get(buyerId)).toBe(1);
 }
+
+describe('a segment that goes back by itself, as one server of a cluster does', () => {
+  test('behind its publication: it is built again', async () => {
+    const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+    const names = Object.values(keys.of(id, 1));
+    let copy = await keys.dump([]);
+    const watched = intercept(shop.backend, async (call) => {
+      if (call === 'sales.publish') copy = await keys.dump(names);
+    });
+    await rebuildSale(shop.db, watched, id);
+    expect(await keys.redis.hget(keys.of(id, 1).segment, 'state')).toBe('open');
+    await keys.restore(names, copy);
+    expect(await keys.redis.hget(keys.of(id, 1).segment, 'state')).toBe('loaded');
+
+    const sync = await shop.startSync();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.breaks).toMatchObject([
+      { saleId: id, segment: 1, problem: 'the segment is loaded, but the sale is published' },
+    ]);
+    await expectSoldOutOnce(id, await shop.startEngine(), []);
+    expect(sync.seen.rebuilds).toHaveLength(1);
+  });
+
+  test.each(['while no sync is running', 'while sync is running'])(
+    'behind a change of state, %s: it follows again',
+    async (when) => {
+      const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+      const sync = when === 'while sync is running' ? await shop.startSync() : undefined;
+      await sync?.ready;
+      const names = Object.values(keys.of(id, 1));
+      await shop.service.change(id, { action: 'pause' }, BY);
+      const copy = await keys.dump(names);
+      await shop.service.change(id, { action: 'resume' }, BY);
+      await keys.restore(names, copy);
+
+      const { seen } = sync ?? (await shop.startSync());
+      await until(async () => (await keys.redis.hget(keys.of(id, 1).segment, 'state')) === 'open', {
+        what: 'the segment sells',
+      });
+      expect(seen).toMatchObject({ breaks: [], rebuilds: [], failures: [] });
+    },
+  );
+});
 
 describe('a log', () => {
   test('that has lost an entry: the loss is reported, the other entries are salvaged', async () => {

@@ -332,7 +332,7 @@ export class LifeTrial {
     const [pulse] = await this.shop.backend.sales.pulse([this.saleId]);
     if (pulse?.generation !== truth.generation) return false;
     const heads = await this.#heads(truth);
-    return heads.every((head) => head && !head.frozen && !head.lost);
+    return heads.every((head) => head && head.state !== 'frozen' && !head.lost);
   }
 
   async #isDrained(truth: Truth): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { SegmentState } from './audits.ts';
 import type { SegmentRef } from './sale.ts';
 import type { TakeOrder } from './takes.ts';
 
@@ -40,8 +41,7 @@ export interface LogRead {
 }
 
 export interface LogHead extends KnownEntry {
-  /** Frozen for a rebuild (`SaleStore.freeze`). */
-  readonly frozen: boolean;
+  readonly state: SegmentState;
   /** The entry that a lane was told of and that is not there: the segment has lost writes, and sells to nobody. */
   readonly lost?: KnownEntry;
 }

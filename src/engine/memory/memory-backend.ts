@@ -226,7 +226,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
       const segment = this.#stock.segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
       const { seq, tail, orders, state } = segment;
-      const head = { seq, tail, orders, frozen: state === 'frozen' };
+      const head = { seq, tail, orders, state };
       return { position, head, entries: segment.entriesAfter(position.seq, maxEntries) };
     });
   }

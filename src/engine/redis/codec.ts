@@ -6,7 +6,7 @@
  * What is read is held to what can have been written, to the letter: an order that Postgres can't hold, a NUL or an id
  * beyond 63 bits, would stand in the way of the whole batch that it is in, and so of other sales.
  */
-import type { ExpectedSale, HeldOrder, TakeOrder } from '../contract.ts';
+import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
 import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
@@ -22,6 +22,14 @@ const RECORD_WORD = new RegExp(`^(${ORDER_ID_DIGITS}):${QUANTITY}:${WHOLE}:${KEY
 const ORDER_LINE = new RegExp(`^(${ORDER_ID_DIGITS}) ${BUYER_ID} ${QUANTITY} ${KEY}$`);
 const COUNT = new RegExp(`^${WHOLE}$`);
 const WITHDRAWAL = new RegExp(`^${WHOLE} (?:${WHOLE}|back)$`);
+const STATES = new Set<string | null | undefined>([
+  'open',
+  'paused',
+  'closed',
+  'loaded',
+  'frozen',
+  'lost',
+] satisfies SegmentState[]);
 
 /** @param what it was found in @throws BackendCorrupt */
 export function corrupt(what: string, found: unknown): never {
@@ -37,6 +45,14 @@ export function foundCorrupt(what: string, found: unknown): BackendCorrupt {
 export function decodeCount(text: string | null | undefined): number {
   const count = text && COUNT.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(count) ? count : corrupt('a counter is', text);
+}
+
+export function isSegmentState(text: string | null | undefined): text is SegmentState {
+  return STATES.has(text);
+}
+
+export function decodeState(text: string | null | undefined): SegmentState {
+  return isSegmentState(text) ? text : corrupt('the state of a segment is', text);
 }
 
 export function encodeRecord(orders: readonly HeldOrder[]): string {

@@ -1,26 +1,11 @@
-import type {
-  AuditStore,
-  Holding,
-  SegmentAudit,
-  SegmentCounts,
-  SegmentRef,
-  SegmentState,
-} from '../contract.ts';
+import type { AuditStore, Holding, SegmentAudit, SegmentCounts, SegmentRef } from '../contract.ts';
 import type { RedisClient } from './clients.ts';
-import { decodeRecord, encodeRecord } from './codec.ts';
+import { decodeRecord, encodeRecord, isSegmentState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { type RawAudit, refuseStale, type Scripts } from './scripts.ts';
 
 /** Records that are asked for at a time. */
 const PAGE_RECORDS = 1_000;
-const STATES = new Set<string>([
-  'open',
-  'paused',
-  'closed',
-  'loaded',
-  'frozen',
-  'lost',
-] satisfies SegmentState[]);
 const FIELDS = [
   'state',
   'left',
@@ -85,5 +70,5 @@ export function decodeAudit(values: RawAudit): SegmentAudit {
 }
 
 function isSound(name: Field, text: string | null): boolean {
-  return name === 'state' ? STATES.has(text ?? '') : /^\d+$/.test(text ?? '');
+  return name === 'state' ? isSegmentState(text) : /^\d+$/.test(text ?? '');
 }

@@ -12,7 +12,7 @@ import { isOrderId } from '../order-id.ts';
 import { Turns } from '../turns.ts';
 import { reopenSale } from './change-mark.ts';
 import type { RedisClient } from './clients.ts';
-import { corrupt, decodeCount, decodeOrders } from './codec.ts';
+import { corrupt, decodeCount, decodeOrders, decodeState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
 import type { Command, Reply, SendAll } from './send-all.ts';
@@ -112,7 +112,7 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
         seq: decodeCount(seq),
         tail: decodeName(tail),
         orders: decodeCount(orders),
-        frozen: state === 'frozen',
+        state: decodeState(state),
         ...(lost ? { lost: decodeLost(lost) } : {}),
       },
       entries: decodeEntries((entries?.[1] ?? []) as StreamEntry[], generation),

@@ -20,12 +20,21 @@ export function checkHead({ position, head, fault }: LogRead, newest = NO_ENTRY)
   const { seq, tail } = position;
   if (fault !== undefined) return broken(fault);
   if (!head) return broken('the segment is missing, or of another generation');
-  if (head.frozen) return broken('the segment is frozen: a rebuild was not finished');
+  if (head.state === 'frozen') return broken('the segment is frozen: a rebuild was not finished');
   if (head.lost) return broken(`${named(head.lost)}, of which a lane was told, is not there`);
   if (head.seq < seq) return broken(`the segment is at entry ${head.seq}, but ${seq} was applied`);
   if (head.seq === seq && head.tail !== tail) return broken(`entry ${seq} is not the one that was applied`);
   if (head.seq < newest.seq || (head.seq === newest.seq && head.tail !== newest.tail)) return gone(newest);
   return { ok: true };
+}
+
+/**
+ * Whether the segment is published. To be asked where the sale's record was read before and names this generation: all
+ * its segments were published by then. One that is not has lost that; a server of a cluster can go back by itself.
+ */
+export function checkPublished({ head }: LogRead): ChainVerdict {
+  if (head?.state !== 'loaded' && head?.state !== 'lost') return { ok: true };
+  return broken(`the segment is ${head.state}, but the sale is published`);
 }
 
 /** @param newest as in `checkHead` */
