@@ -11,7 +11,7 @@
  * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
  * have moved, its transaction fails, it reads the cursors again.
  */
-import type { LogRead } from '../engine/contract.ts';
+import type { KnownEntry, LogRead } from '../engine/contract.ts';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { Applier } from './apply/applier.ts';
 import { type Batch, batchOf } from './apply/batch.ts';
@@ -157,12 +157,17 @@ export class Sync {
     const entriesOfBatch = Math.ceil(this.#options.batchRows / this.#ordersPerEntry);
     const positions = this.#sales.takeGrown(entriesOfBatch);
     const entries = Math.ceil(entriesOfBatch / Math.max(positions.length, 1));
+    const known = positions.map(({ saleId, segment }) => this.#sales.held(saleId)?.newest[segment]);
     const reads = await this.#options.backend.log.readLog(positions, Math.min(entries, MAX_READ_ENTRIES));
     const sound: LogRead[] = [];
-    for (const read of reads) {
+    for (const [i, read] of reads.entries()) {
       const { saleId, segment } = read.position;
       const log = this.#sales.held(saleId);
       if (!log) continue;
+      if (isOvertaken(read, known[i], log.newest[segment]!)) {
+        log.grow([segment]);
+        continue;
+      }
       const verdict = checkChain(read, log.newest[segment]);
       if (!verdict.ok) {
         // Whether it is broken is judged by the cursors in Postgres, and a rebuild salvages what is not there yet.
@@ -184,4 +189,12 @@ export class Sync {
     const entries = slices.reduce((sum, slice) => sum + slice.entries.length, 0);
     this.#ordersPerEntry = Math.max(1, (this.#ordersPerEntry * 3 + orders / entries) / 4);
   }
+}
+
+/**
+ * A look beside the loop (lookout.ts) may see more of a log than a read that was asked for before and is answered later: on a
+ * cluster, where another log's server is away. What was seen then can't be held against this read; the next one is behind it.
+ */
+function isOvertaken({ head }: LogRead, before: KnownEntry | undefined, newest: KnownEntry): boolean {
+  return head !== undefined && newest !== before && head.seq < newest.seq;
 }

@@ -111,6 +111,38 @@ describe('a sweep', () => {
     expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], lastBacklog: 0 });
   });
 
+  test('that overtakes a read of the loop makes no loss of what only the sweep has seen', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 1 });
+    const till = await shop.startEngine();
+    const buyLater = () => till.buy(sale.id, 'later', { awaitCommit: false });
+    let step: 'before' | 'armed' | 'looking' | 'read' = 'before';
+    let pulses = 0;
+    const backend = intercept(
+      shop.backend,
+      async (call) => {
+        if (call === 'sales.pulse' && step === 'read') pulses++;
+        if (call !== 'sales.matches' || step !== 'armed') return;
+        step = 'looking';
+        await until(() => step === 'read', { what: 'the loop has read the log' });
+        expect((await buyLater()).code).toBe('accepted');
+      },
+      async (call, [, most]) => {
+        if (call !== 'log.readLog' || most === 0 || step !== 'looking') return;
+        step = 'read';
+        // The second pulse is that of closed sales: by then it is known what the logs of the others hold.
+        await until(() => pulses >= 2, { what: 'the sweep has seen more than the loop' });
+      },
+    );
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    expect((await till.buy(sale.id, 'first')).code).toBe('committed');
+    step = 'armed';
+    await until(() => step === 'looking', { what: 'a sweep that looks at the sale' });
+    expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+    expect(await drained(sale.id)).toMatchObject({ ok: true, committedOrders: 3 });
+    expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], crashes: [] });
+  });
+
   test('reads no log of a sale that is as it was', async () => {
     const [sold, idle] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const read: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * A backend that does what a test wants before each call: throw, wait, count. What it does not touch goes to the real
+ * A backend that does what a test wants before each call: throw, wait, count; or before the reply of one. What it does not touch goes to the real
  * backend. `calls` are named `log.advance`, `sales.publish`, `takes.take` and so on.
  */
 import type { Backend } from '../../src/engine/contract.ts';
@@ -7,12 +7,15 @@ import type { Backend } from '../../src/engine/contract.ts';
 /** Called before each call; what it throws is the call's error, what it returns is awaited. */
 export type Before = (call: string, args: readonly unknown[]) => unknown;
 
-export function intercept(backend: Backend, before: Before): Backend {
+/** Called when a call is done; its result waits for what this returns. */
+export type After = (call: string, args: readonly unknown[]) => unknown;
+
+export function intercept(backend: Backend, before: Before, after?: After): Backend {
   return {
     durable: backend.durable,
     takes: backend.takes,
     sales: part(backend.sales, 'sales', before),
-    log: part(backend.log, 'log', before),
+    log: part(backend.log, 'log', before, after),
     transfers: part(backend.transfers, 'transfers', before),
     audits: part(backend.audits, 'audits', before),
     ...(backend.events && { events: part(backend.events, 'events', before) }),
@@ -54,14 +57,16 @@ export function deathAt(fatal: (call: string, args: readonly unknown[]) => boole
 }
 
 /** One object of which each method is called as a test wants it. */
-export function part<T extends object>(store: T, name: string, before: Before): T {
+export function part<T extends object>(store: T, name: string, before: Before, after: After = () => {}): T {
   return new Proxy(store, {
     get(target, property) {
       const value = Reflect.get(target, property, target);
       if (typeof value !== 'function') return value;
       return async (...args: unknown[]) => {
         await before(`${name}.${String(property)}`, args);
-        return value.apply(target, args);
+        const result = await value.apply(target, args);
+        await after(`${name}.${String(property)}`, args);
+        return result;
       };
     },
   });
