@@ -99,6 +99,9 @@ export class Engine {
     options.directory.onChange((view) => engine.#learn(view));
     engine.#unsubscribe = await options.backend.subscribe({
       watermarks: (watermarks) => engine.#advance(watermarks),
+      reconnected: () => {
+        for (const sale of engine.#sales.values()) sale.check();
+      },
       foreign: (error) => options.onForeign?.(error),
     });
     return engine;

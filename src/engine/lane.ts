@@ -16,6 +16,9 @@
  * should still arrive; in the next generation the old one's segments do. So it is asked again until it is answered or has
  * expired; a refusal says nothing about the first attempt, and ends it as `unknown`.
  *
+ * A store that was away may have gone back behind what this lane was told is taken, and perhaps nobody buys here again. So
+ * the lane then sends a take of nothing, by which the segment finds that out as by any other.
+ *
  * When the sale has been built anew, its lanes are past: no purchase comes any more, the queue is handed over, and what
  * is in flight is settled or stranded when its reply is there.
  */
@@ -32,6 +35,8 @@ import { TicketedTakes, type TicketedTakesHost } from './ticketed-takes.ts';
 
 /** Pause before a batch in doubt is asked again while the store is there but answers nothing. */
 const DOUBT_PAUSE_MS = 20;
+/** Pause before the store is asked again whether it has gone back. */
+const CHECK_PAUSE_MS = 1_000;
 
 /** What a lane needs of the worker it lives in. */
 export interface LaneHost extends TicketedTakesHost {
@@ -83,6 +88,8 @@ export class Lane {
   readonly #uncommitted: TakenOrders;
   #running = false;
   #isShedding = false;
+  #isUnsure = false;
+  #checkAgain: NodeJS.Timeout | undefined;
 
   /** In the sale's present generation. */
   constructor(host: LaneHost, sale: LaneSale, segment: number) {
@@ -124,6 +131,23 @@ export class Lane {
   readmit(pending: Pending): void {
     pending.queuedAt = monotonicMs();
     this.#queue.push(pending);
+    this.#start();
+  }
+
+  /** The store is there again, and may have gone back. Whoever knows of orders that may be lost by that has to ask. */
+  check(): void {
+    if (this.#isPast || this.#uncommitted.isEmpty) return;
+    this.#isUnsure = true;
+    this.#start();
+  }
+
+  /** When nobody waits any more. */
+  close(): void {
+    clearTimeout(this.#checkAgain);
+    this.#uncommitted.drain();
+  }
+
+  #start(): void {
     if (this.#running) return;
     this.#running = true;
     void this.#run();
@@ -158,10 +182,11 @@ export class Lane {
 
   async #run(): Promise<void> {
     try {
-      while (this.#queue.length > 0) {
+      while (this.#queue.length > 0 || this.#isUnsure) {
         await this.#host.nextTurn();
         const batch = this.#nextBatch();
         if (batch.length > 0) await this.#serve(batch);
+        else if (this.#isUnsure) await this.#checkNow();
       }
     } catch (error) {
       // A bug of a host. Deadlines answer those who are left, and the next purchase starts the lane again.
@@ -170,6 +195,18 @@ export class Lane {
       this.#isShedding = false;
       this.#running = false;
       this.waiters.forget();
+    }
+  }
+
+  /** Whatever is answered, a segment that is not closed has looked. If it has lost writes it is shut, and is built anew. */
+  async #checkNow(): Promise<void> {
+    this.#isUnsure = false;
+    try {
+      await this.#takes.take([]);
+    } catch (error) {
+      if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) return this.#fault(error);
+      clearTimeout(this.#checkAgain);
+      this.#checkAgain = setTimeout(() => this.check(), CHECK_PAUSE_MS).unref();
     }
   }
 

@@ -91,8 +91,14 @@ export class LiveSale implements LaneSale {
     this.#parking.end();
   }
 
+  /** The store is there again, and may have gone back. */
+  check(): void {
+    for (const lane of this.lanes) lane?.check();
+  }
+
   /** When nobody waits any more. */
   close(): void {
+    for (const lane of this.lanes) lane?.close();
     this.#parking.end();
   }
 }

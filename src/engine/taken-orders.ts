@@ -42,6 +42,10 @@ export class TakenOrders {
     this.#segment = segment;
   }
 
+  get isEmpty(): boolean {
+    return this.#orders === 0;
+  }
+
   /** @param tail `''` if these orders were taken before, and the name of their entry is not known */
   add(seq: number, tail: string, orders: readonly Omit<TakeOrder, 'key'>[]): void {
     let lines = '';

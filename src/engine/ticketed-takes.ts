@@ -35,7 +35,7 @@ export class TicketedTakes {
     this.#place = place;
   }
 
-  /** @throws as `TakeStore.take` */
+  /** @param orders none: the segment only compares what this lane was told. @throws as `TakeStore.take` */
   async take(orders: readonly Pending[]): Promise<TakeReply> {
     const reply = await this.#host.takes.take(this.#batchOf(orders));
     this.#noteTold(orders, reply);
@@ -51,7 +51,7 @@ export class TicketedTakes {
 
   #batchOf(orders: readonly Pending[]): TakeBatch {
     this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);
-    this.#host.batchSent(orders.length);
+    if (orders.length > 0) this.#host.batchSent(orders.length);
     return {
       ...this.#place,
       lane: this.#host.worker,

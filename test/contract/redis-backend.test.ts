@@ -496,6 +496,15 @@ describe('a segment that knows less than a lane was told', () => {
     expect(await sale.left()).toEqual([9]);
   });
 
+  it.each(['open', 'paused'] as const)('is found out by a take of nothing while it is %s', async (state) => {
+    const { sale } = await soldOne();
+    await sale.backend.sales.setState({ sale: sale.sale, state, generation: 1 });
+    const newest = { seq: 3, tail: '998', orders: 4 };
+    expect(await sale.take([], 0, { newest })).toEqual({ status: 'stale' });
+    const [read] = await sale.backend.log.readLog([{ ...sale.ref(), seq: 0, tail: '' }], 0);
+    expect(read!.head).toMatchObject({ state: 'lost', lost: newest });
+  });
+
   it('is found out by its lane, whatever others have written since', async () => {
     const { sale } = await soldOne();
     await sale.take([sale.order('ben')], 0, { lane: 5, ticket: 1_000_000 });

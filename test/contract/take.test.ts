@@ -39,6 +39,15 @@ onEachBackend((stage) => {
       expect(served(await sale.take([anna!]))).toMatchObject({ seq: 2, committed: 1 });
     });
 
+    it('of no orders takes nothing', async () => {
+      const sale = await stage.load({ stock: 2 });
+      const [anna] = await sale.sellEach(1);
+      const newest = { seq: 1, tail: anna!.orderId, orders: 1 };
+      const reply = served(await sale.take([], 0, { newest }));
+      expect(reply).toEqual({ status: 'served', results: [], seq: 2, committed: 0, left: 1, orders: 1 });
+      expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
+    });
+
     it('keeps segments apart', async () => {
       const sale = await stage.load({}, { split: [1, 1] });
       expect(kinds(await sale.take([sale.order('anna'), sale.order('ben')], 0))).toEqual(['taken', 'short']);

@@ -115,6 +115,21 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlin
 }
 
 describe('a take under the lock', () => {
+  test('of no orders asks the segment all the same, and takes nothing', async () => {
+    let worked = 0;
+    const backend = await open({
+      inside: async () => {
+        worked++;
+        return [];
+      },
+    });
+    const sale = await load(backend);
+    expect(await sale.take([])).toMatchObject({ status: 'served', results: [], seq: 1, left: 10 });
+    expect(worked).toBe(0);
+    const unknown = { seq: 3, tail: '998', orders: 4 };
+    expect(await sale.take([], 0, { newest: unknown })).toEqual({ status: 'stale' });
+  });
+
   test('carries the fencing token: one that is not the newest takes nothing', async () => {
     const backend = await open();
     const sale = await load(backend);

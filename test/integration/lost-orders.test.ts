@@ -141,10 +141,8 @@ describe('a server that is emptied', () => {
   });
 });
 
-test('a server that comes back without the tail of its file', async () => {
-  await begin(await RedisServer.start({ appendonly: true }));
-  const till = await shop.startEngine();
-  const { id, committed } = await begun(till, 1);
+/** A server whose file has lost its end: four accepted orders are kept, and five are not. */
+async function tailLost(till: Till, id: string) {
   const kept = await accept(till, id, buyers(4, 'kept'));
   const folder = join(redis.directory, 'appendonlydir');
   const file = join(folder, (await readdir(folder)).find((name) => name.endsWith('.incr.aof'))!);
@@ -154,15 +152,36 @@ test('a server that comes back without the tail of its file', async () => {
   // In the middle of a command, as a power cut leaves it.
   await truncate(file, size + 40);
   await redis.restart();
+  return { kept, lost };
+}
 
-  await shop.startSync();
-  await until(async () => (await till.buy(id, 'late')).code === 'committed', {
-    what: 'the sale sells again',
+describe('a server that comes back without the tail of its file', () => {
+  beforeEach(async () => begin(await RedisServer.start({ appendonly: true })));
+
+  test('and sells on', async () => {
+    const till = await shop.startEngine();
+    const { id, committed } = await begun(till, 1);
+    const { kept, lost } = await tailLost(till, id);
+    await shop.startSync();
+    await until(async () => (await till.buy(id, 'late')).code === 'committed', {
+      what: 'the sale sells again',
+    });
+    await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
+    expect(await namedLost(id)).toEqual(idsOf(lost));
+    expect(await readLosses(shop.db, id)).toMatchObject([{ segment: 0, orders: 5 }]);
+    await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
   });
-  await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
-  expect(await namedLost(id)).toEqual(idsOf(lost));
-  expect(await readLosses(shop.db, id)).toMatchObject([{ segment: 0, orders: 5 }]);
-  await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
+
+  test('and to which nobody comes any more: its lane asks by itself', async () => {
+    const till = await shop.startEngine();
+    const { id, committed } = await begun(till, 1);
+    const { kept, lost } = await tailLost(till, id);
+    const sync = await shop.startSync();
+    await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
+    expect(await namedLost(id)).toEqual(idsOf(lost));
+    expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
+    await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
+  });
 });
 
 test('a replica that takes over and had missed writes', async () => {

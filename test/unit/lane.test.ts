@@ -612,6 +612,55 @@ describe('a batch in doubt', () => {
   });
 });
 
+describe('a store that was away', () => {
+  it('is asked with a take of nothing whether it has what the lane was told of, until that is committed', async () => {
+    lane.check();
+    await settledTurns();
+    expect(takes.asks).toEqual([]);
+    const anna = buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    expect(codesOf([anna])).toEqual(['accepted']);
+
+    lane.check();
+    const first = await takes.next();
+    expect(first.orders).toEqual([]);
+    expect(first.batch).toMatchObject({ newest: { seq: 5, tail: '1001', orders: 9 } });
+    await first.serve([], { seq: 6, orders: 9 });
+    lane.check();
+    // The look before was answered: a segment that does not remember it has lost that.
+    const second = await takes.next();
+    expect(second.batch).toMatchObject({ answeredTicket: first.batch.ticket, newest: first.batch.newest });
+    await second.refuse('stale');
+
+    advance(5);
+    lane.check();
+    await elapse(5_000);
+    expect(takes.asks).toHaveLength(3);
+    expect(host.batchSent).toHaveBeenCalledTimes(1);
+  });
+
+  it('is asked until it has answered, and not by a lane that is closed', async () => {
+    buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    lane.check();
+    await (await takes.next()).notExecuted();
+    await elapse(1_000);
+    await (await takes.next()).loseReply();
+    // Buyers don't wait for that.
+    const ben = buy('ben', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 6, orders: 10 });
+    expect(codesOf([ben])).toEqual(['accepted']);
+    await elapse(1_000);
+    const third = await takes.next();
+    expect(third.orders).toEqual([]);
+    await third.notExecuted();
+    lane.close();
+    await elapse(5_000);
+    expect(takes.asks).toHaveLength(5);
+    expect(faults).toEqual([]);
+  });
+});
+
 describe('a stale segment', () => {
   it('strands the batch and all that are queued behind it', async () => {
     const anna = buy('anna');

@@ -30,6 +30,7 @@ export interface TakeBatch extends SegmentRef {
    * before that leaves out the orders that are `settled` by then.
    */
   readonly sending?: () => void;
+  /** None: nothing is taken, and the backend only compares what the lane was told. */
   readonly orders: readonly TakeOrder[];
 }
 

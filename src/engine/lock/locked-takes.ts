@@ -95,7 +95,7 @@ export class LockedTakes implements TakeStore {
     return this.#underLock(batch, async (handle, open) => {
       const refused = await this.#refusedOf(open, handle);
       const orders = open.filter((order) => !order.settled && !refused.has(order));
-      if (orders.length === 0) return nothingTaken(resultsOf(batch, refused));
+      if (orders.length === 0 && batch.orders.length > 0) return nothingTaken(resultsOf(batch, refused));
       const reply = await this.#takes.take({ ...batch, orders, fencingToken: handle.token });
       return forAll(batch, orders, reply, refused);
     });
@@ -110,7 +110,7 @@ export class LockedTakes implements TakeStore {
     });
   }
 
-  /** @param work is given the orders whose buyers still wait when the lock is held: one at least */
+  /** @param work is given the orders whose buyers still wait when the lock is held: one at least, if the batch has any */
   async #underLock<T>(
     batch: TakeBatch,
     work: (handle: LockHandle, open: readonly TakeOrder[]) => Promise<T>,
@@ -118,7 +118,8 @@ export class LockedTakes implements TakeStore {
     try {
       return await this.#holdOf(batch).serve((handle) => {
         const open = batch.orders.filter((order) => !order.settled);
-        if (open.length === 0) throw new NotExecuted('nothing was taken: no buyer has waited for the lock');
+        if (open.length === 0 && batch.orders.length > 0)
+          throw new NotExecuted('nothing was taken: no buyer has waited for the lock');
         return work(handle, open);
       });
     } catch (error) {

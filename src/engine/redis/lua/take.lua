@@ -13,7 +13,8 @@
     ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
     ARGV[5] the lane's last ticket that was answered, 0 for none
     ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
-    ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty
+    ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
+    '' for none: nothing is taken, and the segment only looks whether it has lost writes
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was
     done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
@@ -31,7 +32,7 @@ local LONG_VALUE = string.rep(' ', 65)
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane)
 if now[1] ~= generation then return 'stale' end
-if now[2] ~= 'open' then return now[2] or 'no state' end
+if now[2] ~= 'open' and now[2] ~= 'paused' then return now[2] or 'no state' end
 local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
 local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
 local committedOrders, orders, taken = whole(8), whole(9), whole(10)
@@ -43,7 +44,12 @@ if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 an
   redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
+if now[2] == 'paused' then return 'paused' end
 if remembered >= tonumber(ticket) then return 'superseded' end
+if lines == '' then
+  redis.call('HSET', segment, lane, ticket)
+  return { last + 1, committed, left, orders }
+end
 
 local count, length, names, ids, quantities, keys = 0, -1, {}, {}, {}, {}
 for id, name, quantity, key in string.gmatch(lines, '(%d+) (%S+) (%d+) (%S*)\n?') do
