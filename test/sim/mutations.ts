@@ -91,7 +91,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: lost writes are not noticed',
-    [261],
+    [53],
     edit(
       `${LUA}/take.lua`,
       'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
@@ -100,7 +100,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'watermark: settles by number alone',
-    [351],
+    [761],
     edit(
       'engine/commit-waiters.ts',
       'const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);',
@@ -200,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'deadlines: nobody is told when his time is over',
-    [4],
+    [27],
     edit('engine/deadlines.ts', 'pending.settle(this.#expired(pending));', 'this.#expired(pending);'),
   ),
   mutation(
