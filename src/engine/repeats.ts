@@ -43,9 +43,8 @@ export class Repeats {
 
   /**
    * No watermark can settle the purchase: the sale was built anew from Postgres while it waited, or its log entry is not
-   * the one that was committed. The buyer's record holds the order, if the backend has not lost it. A record that was built
-   * from Postgres since then knows of all orders that were saved; one of the order's own generation may have lost an order
-   * that Postgres has.
+   * the one that was committed. The buyer's record holds the order, if the backend has not lost it. One that does not hold it
+   * says nothing: it may have lost an order that Postgres has, or was built from Postgres when the order had ended.
    */
   async confirm(sale: LiveSale, pending: Pending): Promise<void> {
     if (pending.settled) return;
@@ -56,11 +55,11 @@ export class Repeats {
       const { committed, orders } = await this.#recaller.ask(lane.place, pending.buyerId);
       const order = orders.find((o) => o.orderId === pending.orderId);
       if (order) return lane.replayed(pending, order, committed);
-      pending.settle({ code: pending.generation < generation ? 'unavailable' : 'unknown' });
+      pending.settle({ code: 'unknown' });
       // The order of a repeated purchase may have been given back meanwhile. Of a loss, he is told who took it.
       if (pending.entry === '') return;
       // So may an order whose buyer has missed its commit: Postgres knows whether it is that, or was lost.
-      if (committed >= pending.seq)
+      if (committed >= pending.seq || pending.generation < generation)
         return this.#host.outlived(pending.saleId, [takenOrder(pending, segment)]);
       const lost = new BackendCorrupt(`order ${pending.orderId} was taken, and the backend has lost it`);
       this.#host.fault(lost, pending.saleId, segment);

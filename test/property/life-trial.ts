@@ -396,7 +396,7 @@ export class LifeTrial {
     await until(knows, { what: 'the nodes have learned of the sale as it is' });
   }
 
-  /** Who waits is told of the commit; of an order that is lost, that. One that has ended by then may be told as either. */
+  /** Who waits is told of the commit. Of an order that is lost, or has ended by then, nobody knows. */
   async #checkWaiting(): Promise<void> {
     const waiting = this.#waiting.splice(0);
     for (const one of waiting) tellApart(one, waiting);
@@ -408,7 +408,7 @@ export class LifeTrial {
       }
       const outcome = await until(() => one.outcome, { what: `${JSON.stringify(one)} is told` });
       tellApart(one, waiting);
-      const truths = [...(order ? ['committed'] : []), ...(order && isLive(order) ? [] : ['unavailable'])];
+      const truths = [...(order ? ['committed'] : []), ...(order && isLive(order) ? [] : ['unknown'])];
       expect(truths, `what ${JSON.stringify(one)} is told`).toContain(outcome!.code);
       if (outcome!.code === 'committed') expect(outcome!.orderId).toBe(one.orderId);
     }

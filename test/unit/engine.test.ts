@@ -723,7 +723,7 @@ describe('a sale that was built anew', () => {
 
   it.each([
     ['committed if the record of the new one holds their order', '1001', 'committed'],
-    ['told that nothing was taken if it does not', '900', 'unavailable'],
+    ['told that nobody knows if it does not: it may have been saved, and have ended since', '900', 'unknown'],
   ])('those who wait for a commit of the old one are %s', async (_, orderId, code) => {
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
