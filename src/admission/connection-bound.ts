@@ -54,15 +54,12 @@ export class ConnectionBound {
   /** @param address of a new connection, normalised @returns whether it may stay */
   opened(address: Uint8Array): boolean {
     if (this.isExempt(address)) return true;
-    const charged: { limiter: RateLimiter; name: string }[] = [];
-    for (const { limiter, policy, key } of this.#counts) {
-      const name = key(address);
-      if (name === undefined) continue;
+    const counts = this.#countsOf(address);
+    for (const [i, { limiter, policy, name }] of counts.entries()) {
       if (limiter.admit(name) > 0) {
-        for (const before of charged) before.limiter.giveBack(before.name);
+        for (const charged of counts.slice(0, i)) charged.limiter.giveBack(charged.name);
         return false;
       }
-      charged.push({ limiter, name });
       const above = limiter.counting(name) - policy.burst;
       if (above > 0)
         this.#aboveUntilMs = Math.max(this.#aboveUntilMs, this.#now() + above * intervalMs(policy));
@@ -78,12 +75,17 @@ export class ConnectionBound {
   /** @returns whether this address has too many: a connection of it is to be closed, and counts no more */
   shed(address: Uint8Array): boolean {
     if (this.isExempt(address)) return false;
-    const named = this.#counts.flatMap(({ limiter, policy, key }) => {
+    const counts = this.#countsOf(address);
+    if (!counts.some(({ limiter, policy, name }) => limiter.counting(name) > policy.burst)) return false;
+    for (const { limiter, name } of counts) limiter.giveBack(name);
+    return true;
+  }
+
+  /** Those that a connection from there is part of, and its name in each. */
+  #countsOf(address: Uint8Array) {
+    return this.#counts.flatMap(({ limiter, policy, key }) => {
       const name = key(address);
       return name === undefined ? [] : [{ limiter, policy, name }];
     });
-    if (!named.some(({ limiter, policy, name }) => limiter.counting(name) > policy.burst)) return false;
-    for (const { limiter, name } of named) limiter.giveBack(name);
-    return true;
   }
 }

@@ -3,7 +3,10 @@ import { MetRebuild, notAnswering, StoresAway } from '../sync/operation-faults.t
 import { InsufficientStock, WrongState } from '../sync/operations.ts';
 import { isProblemCode, problem, type Reply } from './problem.ts';
 
-/** The answer of the ops port to an operation that has failed. Its status is 500 or above if it is the node's fault and not the request's. */
+/**
+ * The answer of the ops port to an operation that has failed. Its status is 500 or above if it is the node's fault and not
+ * the request's.
+ */
 export function failure(error: unknown): Reply {
   if (error instanceof InvalidInput) {
     return problem('invalid_request', { detail: error.message, faults: error.faults });

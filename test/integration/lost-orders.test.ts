@@ -155,6 +155,11 @@ async function tailLost(till: Till, id: string) {
   return { kept, lost };
 }
 
+async function expectNamed(id: string, lost: Parameters<typeof idsOf>[0]): Promise<void> {
+  await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
+  expect(await namedLost(id)).toEqual(idsOf(lost));
+}
+
 describe('a server that comes back without the tail of its file', () => {
   beforeEach(async () => begin(await RedisServer.start({ appendonly: true })));
 
@@ -166,8 +171,7 @@ describe('a server that comes back without the tail of its file', () => {
     await until(async () => (await till.buy(id, 'late')).code === 'committed', {
       what: 'the sale sells again',
     });
-    await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
-    expect(await namedLost(id)).toEqual(idsOf(lost));
+    await expectNamed(id, lost);
     expect(await readLosses(shop.db, id)).toMatchObject([{ segment: 0, orders: 5 }]);
     await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
   });
@@ -177,8 +181,7 @@ describe('a server that comes back without the tail of its file', () => {
     const { id, committed } = await begun(till, 1);
     const { kept, lost } = await tailLost(till, id);
     const sync = await shop.startSync();
-    await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
-    expect(await namedLost(id)).toEqual(idsOf(lost));
+    await expectNamed(id, lost);
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
     await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
   });
@@ -205,8 +208,7 @@ test('a replica that takes over and had missed writes', async () => {
   await until(async () => (await till.buy(id, 'late')).code === 'committed', {
     what: 'the sale sells again',
   });
-  await until(async () => (await namedLost(id)).length === 5, { what: 'the node has named them' });
-  expect(await namedLost(id)).toEqual(idsOf(lost));
+  await expectNamed(id, lost);
   expect(await readLosses(shop.db, id)).toMatchObject([{ segment: 0, orders: 5 }]);
   await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
 });
