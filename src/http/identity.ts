@@ -1,7 +1,8 @@
 import type { HttpRequest } from 'uWebSockets.js';
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import { LRUCache } from 'lru-cache';
+import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
+import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
+import { publishedKeys } from './key-set.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 /** Who a request is from, what is wrong with what it says of that, or why that can't be checked now. */
@@ -67,10 +68,12 @@ export interface JwtOptions {
   readonly timeoutMs: number;
 }
 
-/** Checking a signature costs more than selling a unit; buyers send the same token again and again. */
-const CACHED_TOKENS = 50_000;
 const ASYMMETRIC = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const MISSING: Identity = { refused: 'Authorization must be "Bearer <token>"' };
+const MALFORMED: Identity = {
+  refused:
+    'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing behind it',
+};
 const CLOCK_TOLERANCE_S = 5;
 const UNCHECKED: Identity = { unavailable: 'Who this is from can’t be checked now. Nothing was taken.' };
 /** The key set could not be fetched, or is none: nothing is known of the token. */
@@ -87,9 +90,7 @@ export function jwtIdentity(
   fault: (error: unknown) => void,
 ): Authenticate {
   const key: Uint8Array | JWTVerifyGetKey =
-    secret !== undefined
-      ? new TextEncoder().encode(secret)
-      : createRemoteJWKSet(new URL(jwksUrl!), { timeoutDuration: timeoutMs });
+    secret !== undefined ? new TextEncoder().encode(secret) : publishedKeys(new URL(jwksUrl!), timeoutMs);
   const options = {
     algorithms: secret !== undefined ? ['HS256'] : ASYMMETRIC,
     requiredClaims: ['sub', 'exp'],
@@ -97,14 +98,14 @@ export function jwtIdentity(
     ...(audience !== undefined && { audience }),
     ...(issuer !== undefined && { issuer }),
   };
-  const verified = new LRUCache<string, { identity: Identity; untilMs: number }>({ max: CACHED_TOKENS });
+  const good = new CheckedTokens<Identity>();
   let reportedMs = Number.NEGATIVE_INFINITY;
 
-  async function verify(token: string): Promise<Identity> {
+  async function verify(token: string, digest: string): Promise<Identity> {
     try {
       const { payload } = await jwtVerify(token, key as JWTVerifyGetKey, options);
       const identity = checked(payload.sub);
-      verified.set(token, { identity, untilMs: (payload.exp! + CLOCK_TOLERANCE_S) * 1_000 });
+      good.set(digest, identity, (payload.exp! + CLOCK_TOLERANCE_S) * 1_000);
       return identity;
     } catch (error) {
       if (error instanceof errors.JOSEError && !KEY_SET_FAULTS.includes(error.code)) {
@@ -119,10 +120,11 @@ export function jwtIdentity(
   }
 
   return (request) => {
-    const [scheme, token] = request.getHeader('authorization').split(' ', 2);
-    if (scheme?.toLowerCase() !== 'bearer' || !token) return MISSING;
-    const known = verified.get(token);
-    return known && Date.now() < known.untilMs ? known.identity : verify(token);
+    const token = bearerToken(request.getHeader('authorization'));
+    if (token === undefined) return MISSING;
+    const digest = digestOf(token);
+    // What is known was well-formed.
+    return good.get(digest) ?? (isCompact(token) ? verify(token, digest) : MALFORMED);
   };
 }
 

@@ -803,7 +803,9 @@ describe('tokens signed with a secret', () => {
 
     test('are wanted as a bearer token, and as nothing else', async () => {
       const token = await sign(claims, key);
-      for (const authorization of ['', token, `Basic ${token}`, `Bearer${token}`, `Token ${token}`]) {
+      const others = ['', token, `Basic ${token}`, `Bearer${token}`, `Token ${token}`];
+      const longer = [`Bearer ${token}=`, `Bearer ${token} x`, `Bearer ${token}.`, `Bearer ${token}, x`];
+      for (const authorization of [...others, ...longer]) {
         expectProblem(await ask(authorization, { 'x-buyer-id': 'ann' }), 401, 'unauthenticated');
       }
     });

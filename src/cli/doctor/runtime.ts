@@ -7,7 +7,9 @@ import { number } from '../output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('runtime');
-const LEAST_NODE = 20;
+/** The first with `crypto.hash`, which every request with a token calls. */
+const LEAST_NODE = { major: 20, minor: 12 };
+const INSTALL = `Install Node.js ${LEAST_NODE.major} (from ${LEAST_NODE.major}.${LEAST_NODE.minor}) or 22.`;
 /** uWebSockets.js comes compiled for each version of Node; the one this project installs ends before this. */
 const UNTRIED_NODE = 23;
 
@@ -32,12 +34,16 @@ export function openFiles(limit: number, maxConnections: number): Check {
 }
 
 export function nodeVersion(version: string): Check {
-  const major = Number.parseInt(version, 10);
-  if (major < LEAST_NODE) {
-    return fail('Node.js', `version ${version}`, `Install Node.js ${LEAST_NODE} or 22.`);
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < LEAST_NODE.major || (major === LEAST_NODE.major && minor < LEAST_NODE.minor)) {
+    return fail('Node.js', `version ${version}`, INSTALL);
   }
   if (major >= UNTRIED_NODE) {
-    return warn('Node.js', `version ${version}, which is not tried`, `Use Node.js ${LEAST_NODE} or 22.`);
+    return warn(
+      'Node.js',
+      `version ${version}, which is not tried`,
+      `Use Node.js ${LEAST_NODE.major} or 22.`,
+    );
   }
   return ok('Node.js', `version ${version}`);
 }
