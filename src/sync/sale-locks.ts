@@ -36,10 +36,32 @@ export class LocalLocks implements SaleLocks {
 const CONNECT_TIMEOUT_MS = 5_000;
 const KEY = "hashtextextended('stockade:sale:' || $1, 0)";
 
+/** A connection that is asked one thing at a time: its driver refuses, from its next version on, to queue queries. */
+class Session {
+  readonly #client: pg.Client;
+  /** Settles, and never rejects, when the last query that was asked for has ended. */
+  #free: Promise<unknown> = Promise.resolve();
+
+  constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  /** Each query ends within QUERY_TIMEOUT_MS. Those that still wait when the connection fails or ends fail with it. */
+  ask(sql: string, saleId: string): Promise<pg.QueryResult> {
+    const answer = this.#free.then(() => this.#client.query(sql, [saleId]));
+    this.#free = answer.catch(() => {});
+    return answer;
+  }
+
+  end(): Promise<void> {
+    return this.#client.end();
+  }
+}
+
 export class PostgresLocks implements SaleLocks {
   readonly #url: string;
   readonly #local = new LocalLocks();
-  #client: Promise<pg.Client> | undefined;
+  #session: Promise<Session> | undefined;
 
   constructor(url: string) {
     this.#url = url;
@@ -49,8 +71,8 @@ export class PostgresLocks implements SaleLocks {
     if (!(await this.#local.tryLock(saleId))) return false;
     const connection = this.#connected();
     try {
-      const client = await connection;
-      const { rows } = await client.query(`SELECT pg_try_advisory_lock(${KEY}) AS held`, [saleId]);
+      const session = await connection;
+      const { rows } = await session.ask(`SELECT pg_try_advisory_lock(${KEY}) AS held`, saleId);
       if (rows[0].held) return true;
     } catch (error) {
       await this.#local.unlock(saleId);
@@ -62,49 +84,49 @@ export class PostgresLocks implements SaleLocks {
   }
 
   async unlock(saleId: string): Promise<void> {
-    const connection = this.#client;
+    const connection = this.#session;
     await this.#local.unlock(saleId);
     try {
-      const client = await connection;
-      await client?.query(`SELECT pg_advisory_unlock(${KEY})`, [saleId]);
+      const session = await connection;
+      await session?.ask(`SELECT pg_advisory_unlock(${KEY})`, saleId);
     } catch {
       this.#drop(connection);
     }
   }
 
   /** A connection that has failed may be half dead: with it all its locks are let go of, and the next is a new one. */
-  #drop(connection: Promise<pg.Client> | undefined): void {
+  #drop(connection: Promise<Session> | undefined): void {
     this.#forget(connection);
-    void connection?.then((client) => client.end()).catch(() => {});
+    void connection?.then((session) => session.end()).catch(() => {});
   }
 
   /**
    * Not the one that has taken its place: a connection may fail once more long after it was dropped, and one that is
    * forgotten without being ended keeps its locks for good.
    */
-  #forget(connection: Promise<pg.Client> | undefined): void {
-    if (this.#client === connection) this.#client = undefined;
+  #forget(connection: Promise<Session> | undefined): void {
+    if (this.#session === connection) this.#session = undefined;
   }
 
   async close(): Promise<void> {
-    const client = await this.#client?.catch(() => undefined);
-    this.#client = undefined;
-    await client?.end();
+    const session = await this.#session?.catch(() => undefined);
+    this.#session = undefined;
+    await session?.end();
   }
 
-  #connected(): Promise<pg.Client> {
-    if (this.#client) return this.#client;
+  #connected(): Promise<Session> {
+    if (this.#session) return this.#session;
     const failed = () => this.#forget(connection);
     const connection = this.#connect(failed).catch((error) => {
       failed();
       throw error;
     });
-    this.#client = connection;
+    this.#session = connection;
     return connection;
   }
 
   /** With the connection all locks are gone: the next attempt begins anew, and asks the database who holds what. */
-  async #connect(failed: () => void): Promise<pg.Client> {
+  async #connect(failed: () => void): Promise<Session> {
     const client = new pg.Client({
       connectionString: this.#url,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -113,6 +135,6 @@ export class PostgresLocks implements SaleLocks {
     });
     client.on('error', failed);
     await client.connect();
-    return client;
+    return new Session(client);
   }
 }

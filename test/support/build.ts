@@ -10,6 +10,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The program that a user runs as `stockade`. */
 export const mainProgram = join(root, 'dist', 'cli', 'main.js');
 
+/** Node's options for it: what Node or a package warns of as deprecated ends the program, and fails the test. */
+export const STRICT = ['--throw-deprecation'];
+
 /** A build that failed lacks this. */
 const lastWritten = 'sync/migrations';
 

@@ -1,6 +1,7 @@
 /** The command line as its users have it: dist/cli/main.js in a process of its own, with no environment but the given. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { STRICT } from './build.ts';
 import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -32,7 +33,7 @@ export class RunningCli implements AsyncDisposable {
   #stderr = '';
 
   constructor(args: readonly string[], { env = {}, cwd }: CliOptions = {}) {
-    const child = spawn(process.execPath, [MAIN, ...args], {
+    const child = spawn(process.execPath, [...STRICT, MAIN, ...args], {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: LIMIT_MS,

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { OpsClient } from '../../src/cli/ops-client.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { mainProgram } from './build.ts';
+import { mainProgram, STRICT } from './build.ts';
 import { PATIENCE } from './patience.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
@@ -117,7 +117,7 @@ export class TestNode implements AsyncDisposable {
   /** Starts it in its directory, where it may have been before; its ports are new. `env` holds from now on. */
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
-    const args = [mainProgram, 'serve', '--json'];
+    const args = [...STRICT, mainProgram, 'serve', '--json'];
     await this.#process.launch(process.execPath, args, (pid) => this.#hasSaidReady(pid), this.#env);
   }
 

@@ -1,5 +1,5 @@
 /** `stockade sync` under test: a process of its own. Its directory outlives it, so that it can be started again. */
-import { mainProgram } from './build.ts';
+import { mainProgram, STRICT } from './build.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
 const wholeLogBytes = 64 * 1024 * 1024;
@@ -28,7 +28,7 @@ export class SyncProgram implements AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    const args = [mainProgram, 'sync', '--json'];
+    const args = [...STRICT, mainProgram, 'sync', '--json'];
     const isReady = async (pid: number) => (await this.log()).includes(`{"syncing":true,"pid":${pid},`);
     await this.#process.launch(process.execPath, args, isReady, this.#env);
   }
