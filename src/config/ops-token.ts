@@ -3,10 +3,11 @@
  * token is kept there, which the node makes at its first start and commands on the same machine find.
  */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, linkSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, linkSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StockadeError } from '../engine/errors.ts';
 import type { Config } from './config.ts';
+import { closeFolder, OpenFolder } from './private-folder.ts';
 
 const TOKEN_BYTES = 24;
 const LEAST_CHARACTERS = 16;
@@ -26,7 +27,25 @@ export function opsTokenFile(config: Pick<Config, 'dataDir'>): string {
 
 /** The token that a node asks for: OPS_TOKEN, else the kept one, which is made if there is none. */
 export function opsToken(config: TokenConfig): string {
+  if (!config.opsToken) openFolder(config);
   return findOpsToken(config) ?? makeToken(config);
+}
+
+/** Closed before the token is looked for: one that another user has put there must not count. */
+function openFolder(config: TokenConfig): void {
+  try {
+    closeFolder(config.dataDir);
+  } catch (error) {
+    if (error instanceof OpenFolder) throw error;
+    throw unwritable(opsTokenFile(config), error);
+  }
+}
+
+function unwritable(file: string, cause: unknown): OpsTokenFault {
+  return new OpsTokenFault(
+    `${file} can't be written; set OPS_TOKEN, or DATA_DIR to a folder of your own`,
+    cause,
+  );
 }
 
 /** The token that a command presents; `undefined` if there is none yet. */
@@ -60,7 +79,6 @@ function makeToken(config: TokenConfig): string {
   const file = opsTokenFile(config);
   const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
-    mkdirSync(config.dataDir, { recursive: true });
     writeFileSync(draft, `${randomBytes(TOKEN_BYTES).toString('base64url')}\n`, {
       mode: OWNER_ONLY,
       flag: 'wx',
@@ -73,10 +91,7 @@ function makeToken(config: TokenConfig): string {
       unlinkSync(draft);
     }
   } catch (error) {
-    throw new OpsTokenFault(
-      `${file} can't be written; set OPS_TOKEN, or DATA_DIR to a folder of your own`,
-      error,
-    );
+    throw unwritable(file, error);
   }
   return readFileSync(file, 'utf8').trim();
 }

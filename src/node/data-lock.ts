@@ -1,15 +1,16 @@
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { closeFolder } from '../config/private-folder.ts';
 import { StockadeError } from '../engine/errors.ts';
 
 /**
  * Makes a data directory this process's own: PGlite would corrupt a directory that two processes have open.
  * A lock whose process is gone is taken over.
  * @returns a function that gives it back
- * @throws StockadeError `data_dir_in_use`
+ * @throws StockadeError `data_dir_in_use`, OpenFolder
  */
 export function lockDataDir(directory: string): () => void {
-  mkdirSync(directory, { recursive: true });
+  closeFolder(directory);
   const file = join(directory, 'lock');
   if (!claim(file)) {
     const holder = Number(readFileSync(file, 'utf8'));
@@ -41,7 +42,7 @@ function removeStale(file: string, holder: number): void {
 
 function claim(file: string): boolean {
   try {
-    writeFileSync(file, String(process.pid), { flag: 'wx' });
+    writeFileSync(file, String(process.pid), { flag: 'wx', mode: 0o600 });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;

@@ -19,6 +19,7 @@ import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
 import { crowdWatch } from './crowd.ts';
+import { openDataDir } from './data-dir.ts';
 import { startEventRelay } from './event-relay.ts';
 import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
@@ -66,6 +67,7 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
 
 async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
   warnOfUnprotectedKeys(config, log);
+  openDataDir(config, log);
   const stores = await openStores(config, releasers);
   const workers: RunningWorker[] = [];
   const board = new Board(BOARD_SALES);

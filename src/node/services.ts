@@ -7,6 +7,7 @@ import type { OrderOperations } from '../sync/orders/order-operations.ts';
 import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
+import { openDataDir } from './data-dir.ts';
 import { engineOnDemand } from './engine-on-demand.ts';
 import type { Log } from './log.ts';
 import { Releasers } from './releasers.ts';
@@ -24,6 +25,7 @@ export interface Services {
 export async function openServices(config: Config, log: Log): Promise<Services> {
   const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
+    if (!config.databaseUrl) openDataDir(config, log);
     const stores = await openStores(config, releasers);
     return {
       operations: boundedOperations(stores),

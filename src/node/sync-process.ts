@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
+import { openDataDir } from './data-dir.ts';
 import { startEventRelay } from './event-relay.ts';
 import { keepFromEviction } from './eviction-watch.ts';
 import { watchExpiry } from './expiry-watch.ts';
@@ -27,6 +28,7 @@ export interface RunningSyncProcess {
 export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
   const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
+    openDataDir(config, log);
     const stores = await openStores(config, releasers);
     const metrics = new Registry();
     watchProcess(metrics);

@@ -1,6 +1,6 @@
 /** Commands that run a node: serve and demo, embedded and on real servers. */
-import { exec } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { exec, execFile } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -32,6 +32,23 @@ function buy(publicUrl: string, saleId: string, buyerId: string): Promise<Respon
   });
 }
 
+/** What other users of the machine can read of a folder. The way to it is open to them. */
+async function readableByOthers(folder: string): Promise<string[]> {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
+  expect(files.filter((file) => (statSync(file).mode & 0o004) !== 0).length).toBeGreaterThan(100);
+  chmodSync(cwd, 0o755);
+  // Who may be somebody else tries it; for others the mode has to do.
+  if (process.getuid?.() !== 0) return (statSync(folder).mode & 0o077) === 0 ? [] : files;
+  const asNobody = { uid: 65_534, gid: 65_534 };
+  const { stdout } = await promisify(execFile)('find', [folder, '-type', 'f', '-readable'], asNobody).catch(
+    (error: { stdout: string; stderr: string }) => {
+      expect(error.stderr).toContain('Permission denied');
+      return error;
+    },
+  );
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
 describe('serve', () => {
   test('with nothing else: a sale is created, bought from, verified; SIGTERM ends it with 0', async () => {
     await using node = start('serve --port 0 --ops-port 0');
@@ -55,6 +72,8 @@ describe('serve', () => {
     expect(again.stderr).toMatch(/^error: there is a sale tickets already/);
     const refused = await run('sale list', { env: { ...ops.env, OPS_TOKEN: 'some-other-token' } });
     expect(refused.stderr).toMatch(/refuses the token in OPS_TOKEN/);
+
+    expect(await readableByOthers(join(cwd, '.stockade'))).toEqual([]);
 
     node.signal('SIGTERM');
     expect(await node.ended).toMatchObject({ exitCode: 0 });

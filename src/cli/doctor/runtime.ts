@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { whyNotOurs, wideMode } from '../../config/private-folder.ts';
 import { connectionsWithin, openFilesLimit } from '../../node/open-files.ts';
 import { describe } from '../explain.ts';
 import { number } from '../output.ts';
@@ -64,7 +65,7 @@ async function webSockets(): Promise<Check> {
   }
 }
 
-function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check {
+export function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check {
   const full = resolve(path);
   if (databaseUrl && opsToken) return ok('data folder', 'not needed: DATABASE_URL and OPS_TOKEN are set');
   try {
@@ -72,7 +73,8 @@ function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check {
     const made = mkdirSync(full, { recursive: true });
     accessSync(full, constants.W_OK);
     if (made !== undefined) removeEmpty(full, made);
-    return ok('data folder', `${full} can be written to`);
+    else return existing(full);
+    return ok('data folder', `${full} can be made`);
   } catch (error) {
     return fail(
       'data folder',
@@ -80,6 +82,21 @@ function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check {
       'Set DATA_DIR to a folder that this user may write to.',
     );
   }
+}
+
+/** A node refuses a folder that can't be its own, and closes one that others may enter. */
+function existing(path: string): Check {
+  const fault = whyNotOurs(path);
+  if (fault !== undefined) {
+    return fail('data folder', fault, 'Set DATA_DIR to a folder that a node may make for itself.');
+  }
+  const mode = wideMode(path);
+  if (mode === undefined) return ok('data folder', `${path} can be written to, by this user alone`);
+  return warn(
+    'data folder',
+    `${path} has the mode ${mode.toString(8)}: other users of this machine may enter it`,
+    'Its next node closes it. If you do not trust them, begin with a new folder: they may have read the keys in it.',
+  );
 }
 
 function removeEmpty(from: string, upTo: string): void {
