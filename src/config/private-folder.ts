@@ -18,7 +18,7 @@ const OTHERS = 0o077;
 const STICKY = 0o1000;
 const ADMINISTRATOR = 0;
 /** What a node or a demo puts there. */
-const WRITTEN_HERE = /^(lock|ops-token|pglite|demo-)/;
+const WRITTEN_HERE = /^(lock|ops-token|pglite|demo-|\.s\.PGSQL)/;
 export class OpenFolder extends StockadeError {
   constructor(message: string) {
     super('open_folder', message);

@@ -77,7 +77,8 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     group: 'Stores',
     schema: text,
     fallback: '.stockade',
-    description: "Folder of PGlite's data and of the operators' token.",
+    description:
+      "Folder of PGlite's data and of the operators' token, for nothing else: other users of the machine are kept out.",
   },
   pgPoolMax: {
     env: 'PG_POOL_MAX',

@@ -1,6 +1,15 @@
 /** Commands that run a node: serve and demo, embedded and on real servers. */
 import { exec, execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -49,6 +58,24 @@ async function readableByOthers(folder: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
+/** TCP ports that a process listens on. PGlite at one of them would let in everybody on the machine. */
+function portsOf(pid: number): number[] {
+  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  const sockets = new Set(links.map((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1]));
+  const table = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n').slice(1);
+  const rows = table.map((line) => line.trim().split(/\s+/));
+  const listening = rows.filter((row) => row[3] === '0A' && sockets.has(row[9]));
+  return listening.map((row) => Number.parseInt(row[1]!.split(':')[1]!, 16)).sort((a, b) => a - b);
+}
+
+const portsIn = (...urls: string[]) => urls.map((url) => Number(new URL(url).port)).sort((a, b) => a - b);
+
 describe('serve', () => {
   test('with nothing else: a sale is created, bought from, verified; SIGTERM ends it with 0', async () => {
     await using node = start('serve --port 0 --ops-port 0');
@@ -74,6 +101,7 @@ describe('serve', () => {
     expect(refused.stderr).toMatch(/refuses the token in OPS_TOKEN/);
 
     expect(await readableByOthers(join(cwd, '.stockade'))).toEqual([]);
+    if (process.platform === 'linux') expect(portsOf(node.pid)).toEqual(portsIn(publicUrl, opsUrl));
 
     node.signal('SIGTERM');
     expect(await node.ended).toMatchObject({ exitCode: 0 });

@@ -55,6 +55,10 @@ export class RunningCli implements AsyncDisposable {
     this.#child = child;
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** Waits until the command has said it, on stdout or stderr. @throws if it ends without */
   async said(words: RegExp): Promise<RegExpExecArray> {
     const look = () => words.exec(this.#stdout) ?? words.exec(this.#stderr) ?? (this.#hasEnded && 'ended');
