@@ -1,4 +1,4 @@
-/** What buyers do in a soak: everything that the port lets them do, and what a network does to them. */
+/** What buyers do in a soak: everything that the port lets them do, and what a network does to them. The shop reports payments. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Agent, request } from 'undici';
@@ -11,6 +11,13 @@ export interface Sales {
   readonly open: string;
   readonly soldOut: string;
   readonly notStarted: string;
+}
+
+/** Where the node is. Payments are told at its ops port. */
+export interface Shop {
+  readonly publicUrl: string;
+  readonly opsUrl: string;
+  readonly opsToken: string;
 }
 
 interface Bought {
@@ -70,15 +77,15 @@ export class Deeds implements AsyncDisposable {
   readonly answers = new Map<string, number>();
   /** Orders that buyers were told of. */
   orders = 0;
-  readonly #url: string;
+  readonly #shop: Shop;
   readonly #random: Random;
   readonly #agent = new Agent({ connections: CONNECTIONS });
   readonly #bought: Bought[] = [];
   #buyers = 0;
   #wrong: string | undefined;
 
-  constructor(url: string, seed: number) {
-    this.#url = url;
+  constructor(shop: Shop, seed: number) {
+    this.#shop = shop;
     this.#random = random(seed);
   }
 
@@ -142,7 +149,7 @@ export class Deeds implements AsyncDisposable {
         return this.#ask('POST', `${path}/cancel`, headers);
       case 'pay':
         old.changed = true;
-        return this.#ask('POST', `${path}/pay`, headers, '{"payType":"card"}');
+        return this.#askOps(`${path}/pay`, '{"payType":"card"}');
     }
   }
 
@@ -184,17 +191,26 @@ export class Deeds implements AsyncDisposable {
     body: string | null = null,
     told: (body: string) => void = () => {},
   ): Promise<number> {
+    const { status, text } = await this.#send(method, `${this.#shop.publicUrl}${path}`, headers, body);
+    if (status === 201 || status === 202) told(text);
+    return status;
+  }
+
+  async #askOps(path: string, body: string): Promise<number> {
+    const { opsUrl, opsToken } = this.#shop;
+    return (await this.#send('POST', `${opsUrl}${path}`, { authorization: `Bearer ${opsToken}` }, body))
+      .status;
+  }
+
+  async #send(method: 'GET' | 'POST', url: string, headers: Record<string, string>, body: string | null) {
     const timeouts = { headersTimeout: ANSWER_LIMIT_MS, bodyTimeout: ANSWER_LIMIT_MS };
-    const options = { dispatcher: this.#agent, method, headers, body, ...timeouts };
-    const answer = await request(`${this.#url}${path}`, options);
-    const text = await answer.body.text();
-    if (answer.statusCode === 201 || answer.statusCode === 202) told(text);
-    return answer.statusCode;
+    const answer = await request(url, { dispatcher: this.#agent, method, headers, body, ...timeouts });
+    return { status: answer.statusCode, text: await answer.body.text() };
   }
 
   /** A purchase whose buyer is cut off before he has his answer. @returns 0, for none */
   async #abort(saleId: string): Promise<number> {
-    const { hostname, port } = new URL(this.#url);
+    const { hostname, port } = new URL(this.#shop.publicUrl);
     const socket = connect(Number(port), hostname);
     socket.on('error', () => {});
     await once(socket, 'connect');

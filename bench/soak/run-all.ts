@@ -104,7 +104,7 @@ async function underLoad(sampled: Sampled, parameters: SoakParameters): Promise<
   await node.settled();
   await collect(node);
   const before = await takeSample(sampled, 0);
-  const deeds = new Deeds(node.publicUrl, parameters.seed);
+  const deeds = new Deeds(node, parameters.seed);
   const began = monotonicMs();
   const elapsed = () => (monotonicMs() - began) / 1_000;
   const endS = parameters.minutes * 60 + parameters.seconds;

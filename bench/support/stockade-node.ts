@@ -81,6 +81,14 @@ export class StockadeNode implements AsyncDisposable {
     return this.#program.announcement.publicUrl;
   }
 
+  get opsUrl(): string {
+    return this.#program.announcement.opsUrl;
+  }
+
+  get opsToken(): string {
+    return this.#token;
+  }
+
   get pid(): number {
     return this.#program.pid;
   }
@@ -167,7 +175,7 @@ export class StockadeNode implements AsyncDisposable {
   }
 
   async #ops(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object): Promise<Response> {
-    const answer = await fetch(`${this.#program.announcement.opsUrl}${path}`, {
+    const answer = await fetch(`${this.opsUrl}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
       ...(body && { body: JSON.stringify(body) }),

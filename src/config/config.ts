@@ -24,6 +24,7 @@ export interface Config {
   readonly jwtJwksUrl: SecretUrl | undefined;
   readonly jwtAudience: string | undefined;
   readonly jwtIssuer: string | undefined;
+  readonly publicPayment: boolean;
   readonly rateLimitBuyer: string | undefined;
   readonly rateLimitAddress: string | undefined;
   readonly rateLimitConnections: string | undefined;

@@ -11,6 +11,11 @@ export function isLoopback(host: string): boolean {
   return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }
 
+/** Whether buyers on other machines can mark their orders paid. */
+export function paysInPublic({ publicPayment, host }: { publicPayment: boolean; host: string }): boolean {
+  return publicPayment && !isLoopback(host);
+}
+
 /** Where a client on this machine finds what listens on `host`: a wildcard is reached through the loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';

@@ -163,6 +163,16 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     description: 'Claim `iss` that a token must carry.',
   },
+  publicPayment: {
+    env: 'PUBLIC_PAYMENT',
+    flag: '--public-payment <0|1>',
+    group: 'Buyers',
+    schema: either('1', '0'),
+    fallback: false,
+    fallbackText: '0',
+    description:
+      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: whoever asks gets a paid order.',
+  },
   rateLimitBuyer: {
     env: 'RATE_LIMIT_BUYER',
     flag: '--rate-limit-buyer <n/s>',

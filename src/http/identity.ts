@@ -4,11 +4,15 @@ import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
 import { publishedKeys } from './key-set.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
+import { type Refused, unauthenticated } from './unauthenticated.ts';
+
+/** How this port wants to be told: names the challenge of a 401. */
+type Scheme = 'Bearer' | 'X-Buyer-Id';
 
 /** Who a request is from, what is wrong with what it says of that, or why that can't be checked now. */
 export type Identity =
   | { readonly buyerId: string }
-  | { readonly refused: string }
+  | { readonly refused: Refused; readonly scheme: Scheme }
   /** It says so more than once, and perhaps not the same. */
   | { readonly ambiguous: string }
   | { readonly unavailable: string }
@@ -18,10 +22,14 @@ export type Identity =
 /** Reads the request at once; what it says may take time to check. Never rejects: not every caller waits for it. */
 export type Authenticate = (request: HttpRequest) => Identity | Promise<Identity>;
 
-const NO_HEADER: Identity = { refused: 'X-Buyer-Id is missing' };
-const BAD_ID: Identity = {
-  refused: `a buyer's id must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`,
-};
+const NO_HEADER = refusedBy('X-Buyer-Id', 'missing', 'X-Buyer-Id is missing');
+const ID_FORM = `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
+const BAD_HEADER = refusedBy('X-Buyer-Id', 'invalid', `X-Buyer-Id ${ID_FORM}`);
+const BAD_SUBJECT = refusedBy('Bearer', 'invalid', `the claim sub of the token ${ID_FORM}`);
+
+function refusedBy(scheme: Scheme, reason: Refused['reason'], detail: string): Identity {
+  return { refused: { reason, detail }, scheme };
+}
 
 /**
  * `X-Buyer-Id`, as a trusted gateway sets it. uWS takes bytes beyond ASCII at the ends of a header for white space and
@@ -30,7 +38,7 @@ const BAD_ID: Identity = {
 export function headerIdentity(): Authenticate {
   return (request) => {
     const buyerId = request.getHeader('x-buyer-id');
-    return buyerId === '' ? NO_HEADER : checked(buyerId);
+    return buyerId === '' ? NO_HEADER : checked(buyerId, BAD_HEADER);
   };
 }
 
@@ -69,11 +77,19 @@ export interface JwtOptions {
 }
 
 const ASYMMETRIC = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
-const MISSING: Identity = { refused: 'Authorization must be "Bearer <token>"' };
-const MALFORMED: Identity = {
-  refused:
-    'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing behind it',
-};
+const MISSING = refusedBy('Bearer', 'missing', 'Authorization must be "Bearer <token>"');
+const MALFORMED = refusedBy(
+  'Bearer',
+  'invalid',
+  'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing behind it',
+);
+/** Nothing is said of what was wrong: whoever makes tokens up would learn from it. */
+const FORGED = refusedBy(
+  'Bearer',
+  'invalid',
+  'the token is not valid: it is not signed with a key of this shop',
+);
+const EXPIRED = refusedBy('Bearer', 'expired', 'the token has expired: get a new one');
 const CLOCK_TOLERANCE_S = 5;
 const UNCHECKED: Identity = { unavailable: 'Who this is from can’t be checked now. Nothing was taken.' };
 /** The key set could not be fetched, or is none: nothing is known of the token. */
@@ -104,13 +120,11 @@ export function jwtIdentity(
   async function verify(token: string, digest: string): Promise<Identity> {
     try {
       const { payload } = await jwtVerify(token, key as JWTVerifyGetKey, options);
-      const identity = checked(payload.sub);
+      const identity = checked(payload.sub, BAD_SUBJECT);
       good.set(digest, identity, (payload.exp! + CLOCK_TOLERANCE_S) * 1_000);
       return identity;
     } catch (error) {
-      if (error instanceof errors.JOSEError && !KEY_SET_FAULTS.includes(error.code)) {
-        return { refused: `the token is not valid: ${error.message}` };
-      }
+      if (error instanceof errors.JOSEError && !KEY_SET_FAULTS.includes(error.code)) return refusedFor(error);
       if (performance.now() > reportedMs + REPORT_EVERY_MS) {
         reportedMs = performance.now();
         fault(error);
@@ -128,9 +142,19 @@ export function jwtIdentity(
   };
 }
 
-/** @param buyerId as it was said: a claim may be anything that JSON can hold */
-function checked(buyerId: unknown): Identity {
-  return typeof buyerId === 'string' && ID_PATTERN.test(buyerId) ? { buyerId } : BAD_ID;
+/** Claims are looked at only behind a genuine signature: to name the one that is wrong helps nobody who can't sign. */
+function refusedFor(error: errors.JOSEError): Identity {
+  if (error instanceof errors.JWTExpired && error.claim === 'exp') return EXPIRED;
+  if (!(error instanceof errors.JWTClaimValidationFailed)) return FORGED;
+  return refusedBy('Bearer', 'invalid', `the token is not valid: ${error.message}`);
+}
+
+/**
+ * @param buyerId as it was said: a claim may be anything that JSON can hold
+ * @param otherwise what is answered if it can't be a buyer's id
+ */
+function checked(buyerId: unknown, otherwise: Identity): Identity {
+  return typeof buyerId === 'string' && ID_PATTERN.test(buyerId) ? { buyerId } : otherwise;
 }
 
 /** What is answered to somebody who is not let in. */
@@ -142,6 +166,6 @@ export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   if ('ambiguous' in identity)
     return { code: 'invalid_request', reply: problem('invalid_request', { detail: identity.ambiguous }) };
   return 'refused' in identity
-    ? { code: 'unauthenticated', reply: problem('unauthenticated', { detail: identity.refused }) }
+    ? { code: 'unauthenticated', reply: unauthenticated(identity.scheme, identity.refused) }
     : { code: 'unavailable', reply: problem('unavailable', { detail: identity.unavailable }) };
 }

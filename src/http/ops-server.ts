@@ -16,8 +16,9 @@ import { addOrderRoutes } from './ops-orders.ts';
 import { addRebalanceRoute } from './ops-rebalance.ts';
 import { addRecoverRoutes } from './ops-recover.ts';
 import { addVerifyRoute } from './ops-verify.ts';
-import { headOf, json, problem, type Reply } from './problem.ts';
+import { headOf, json, type Reply } from './problem.ts';
 import { Router } from './router.ts';
+import { unauthenticated } from './unauthenticated.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
@@ -36,6 +37,10 @@ const MAX_OPS_BODY_BYTES = 65_536;
 const METRICS_DEADLINE_MS = 8_000;
 /** Who has the token and gives no name. */
 const UNNAMED_OPERATOR = 'ops token';
+
+const TOKEN_FORM = 'Authorization must be "Bearer <OPS_TOKEN>"';
+const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FORM });
+const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
 
 /** `id`: the part of the path that varies. `operator`: who asks, by his own word. `query`: as it stands in the address. */
 type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
@@ -112,7 +117,7 @@ function guard(host: OpsHost): Guarded {
       const id = request.getParameter(0) ?? '';
       const query = request.getQuery();
       if (!timingSafeEqual(digest(request.getHeader('authorization')), expected)) {
-        exchange.reply(problem('unauthenticated', { detail: 'Authorization must be "Bearer <OPS_TOKEN>"' }));
+        exchange.reply(request.getHeader('authorization') === '' ? NO_TOKEN : WRONG_TOKEN);
         return;
       }
       const operator = request.getHeader('x-operator') || UNNAMED_OPERATOR;

@@ -1,4 +1,7 @@
-/** `POST /v1/orders/{orderId}/pay`, `/cancel` and `/redeem`: what a buyer does with his order. */
+/**
+ * `POST /v1/orders/{orderId}/cancel`: what a buyer does with an order of its own. `/pay` and `/redeem` only with
+ * PUBLIC_PAYMENT=1: a buyer who says "paid" proves nothing.
+ */
 import { InvalidInput, isBusy, StockadeError } from '../engine/errors.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { within } from '../engine/within.ts';
@@ -14,6 +17,11 @@ export interface OrderChangeHost extends OrderHost {
   /** @throws Busy, and then nothing was done */
   changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
 }
+
+const OPERATORS_ONLY = problem('operators_only');
+
+/** Refuses without a look at the request: whoever asks, and whichever the order, the answer is the same. */
+export const operatorsOnlyRoute: Handler = (exchange) => exchange.reply(OPERATORS_ONLY);
 
 export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind']): Handler {
   return (exchange, request) => {

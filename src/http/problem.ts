@@ -23,6 +23,12 @@ const KINDS = {
   invalid_request: { status: 400, title: 'The request is not valid' },
   unauthenticated: { status: 401, title: 'The request does not say who it is from' },
   forbidden: { status: 403, title: 'This belongs to somebody else' },
+  operators_only: {
+    status: 403,
+    title: 'Payments and redemptions are not taken at the public port',
+    detail:
+      'Nothing was changed. The shop reports them at the ops port, or with `stockade order pay` and `redeem`.',
+  },
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },

@@ -3,7 +3,7 @@ import { Connections } from './connections.ts';
 import { Traffic } from './exchange.ts';
 import { unambiguous } from './identity.ts';
 import { type Listener, listen } from './listener.ts';
-import { type OrderChangeHost, orderChangeRoute } from './order-change-route.ts';
+import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { type Gate, Router } from './router.ts';
@@ -13,7 +13,11 @@ import { type TokenHost, tokenRoute } from './token-route.ts';
 export type PublicHost = PurchaseHost &
   SaleHost &
   OrderChangeHost &
-  TokenHost & { readonly gate: Gate | undefined };
+  TokenHost & {
+    readonly gate: Gate | undefined;
+    /** Buyers may pay and redeem their own orders here. */
+    readonly publicPayment: boolean;
+  };
 
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(
@@ -26,14 +30,16 @@ export function servePublic(
   const traffic = new Traffic(connections);
   // The purchase is the crowd's: it reads no more than it must.
   const careful = { ...host, authenticate: unambiguous(host.authenticate) };
+  const payment = (kind: 'pay' | 'redeem') =>
+    host.publicPayment ? orderChangeRoute(careful, kind) : operatorsOnlyRoute;
   new Router(app, host, traffic, host.gate)
     .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(careful))
     .route('get', '/v1/sales/:saleId', saleRoute(host))
     .route('get', '/v1/orders/:orderId', orderRoute(careful))
-    .route('post', '/v1/orders/:orderId/pay', orderChangeRoute(careful, 'pay'))
+    .route('post', '/v1/orders/:orderId/pay', payment('pay'))
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(careful, 'cancel'))
-    .route('post', '/v1/orders/:orderId/redeem', orderChangeRoute(careful, 'redeem'))
+    .route('post', '/v1/orders/:orderId/redeem', payment('redeem'))
     .end();
   return listen(app, address, port, traffic);
 }

@@ -7,7 +7,7 @@
  * stores go.
  */
 import type { Config } from '../config/config.ts';
-import { httpUrl, isUnprotected } from '../config/hosts.ts';
+import { httpUrl, isUnprotected, paysInPublic } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
@@ -68,6 +68,7 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
 async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
   warnOfUnprotectedKeys(config, log);
   openDataDir(config, log);
+  warnOfPublicPayment(config, log);
   const stores = await openStores(config, releasers);
   const workers: RunningWorker[] = [];
   const board = new Board(BOARD_SALES);
@@ -193,6 +194,14 @@ function warnOfUnprotectedKeys({ buyerAuth, jwtJwksUrl }: Config, log: Log): voi
   );
 }
 
+function warnOfPublicPayment(config: Config, log: Log): void {
+  if (!paysInPublic(config)) return;
+  log.warn(
+    { host: config.host },
+    'PUBLIC_PAYMENT=1: every buyer who reaches HOST can mark an order paid and redeemed without paying: unset it',
+  );
+}
+
 /** MAX_CONNECTIONS, or less where the process may not have so many files open. */
 function connectionsOf({ maxConnections }: Config, log: Log): number {
   const openFiles = openFilesLimit();
@@ -242,6 +251,7 @@ function workerSettings(
           timeoutMs: config.requestDeadlineMs,
         }
       : undefined,
+    publicPayment: config.publicPayment,
     requestDeadlineMs: config.requestDeadlineMs,
     laneCapacity: config.laneCapacity,
     maxConnections: Math.ceil(config.maxConnections / config.workers),

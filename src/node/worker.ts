@@ -36,6 +36,7 @@ export interface WorkerSettings {
   readonly port: number;
   /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
   readonly jwt: JwtOptions | undefined;
+  readonly publicPayment: boolean;
   readonly requestDeadlineMs: number;
   readonly laneCapacity: number;
   /** This worker's share of MAX_CONNECTIONS. */
@@ -162,6 +163,7 @@ export async function startWorker({
     {
       authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
       gate: limits.gate,
+      publicPayment: settings.publicPayment,
       buy: (purchase, done) => engine.buy(purchase, done),
       asksForToken: (saleId) => engine.asksForToken(saleId),
       tokens,

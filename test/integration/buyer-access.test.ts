@@ -156,9 +156,7 @@ describe('a token', () => {
 describe('the order of another', () => {
   const deeds: [string, string, string | undefined][] = [
     ['read', '', undefined],
-    ['paid for', '/pay', '{"payType":"card"}'],
     ['cancelled', '/cancel', undefined],
-    ['redeemed', '/redeem', undefined],
   ];
 
   test.each(deeds)('can’t be %s, and is as it was', async (_, path, body) => {
@@ -167,10 +165,6 @@ describe('the order of another', () => {
     const method = 'POST' as const;
     const bought = await node.request(`/v1/sales/${id}/orders`, { method, headers: await asBuyer('ann') });
     const { orderId } = bought.body;
-    if (path === '/redeem') {
-      const paid = { method, headers: await asBuyer('ann'), body: '{"payType":"card"}' };
-      expect(await node.request(`/v1/orders/${orderId}/pay`, paid)).toMatchObject({ status: 200 });
-    }
     const before = await ordersOf(databaseUrl, id);
     for (const sub of ['bob', 'Ann', 'ann ', 'an', 'anna', '*', '%']) {
       const headers = { ...(await asBuyer(sub)), 'x-buyer-id': 'ann' };
@@ -183,6 +177,72 @@ describe('the order of another', () => {
     }
     expect(await ordersOf(databaseUrl, id)).toEqual(before);
     await expectSold(node, id, 1);
+  });
+});
+
+describe('a buyer who marks an order paid or redeemed at the public port', () => {
+  const deeds: [string, string | undefined][] = [
+    ['pay', '{"payType":"card"}'],
+    ['redeem', undefined],
+  ];
+  const attempt = (
+    at: TestNode,
+    orderId: string,
+    deed: string,
+    headers: Record<string, string>,
+    body?: string,
+  ) =>
+    at.request(`/v1/orders/${orderId}/${deed}`, {
+      method: 'POST',
+      headers,
+      ...(body !== undefined && { body }),
+    });
+
+  test.each(deeds)('can’t %s, with a token of its own, before or after the payment', async (deed, body) => {
+    const id = await makeSale(node);
+    const headers = { authorization: `Bearer ${await sign({ sub: 'ann' })}` };
+    const bought = await node.request(`/v1/sales/${id}/orders`, { method: 'POST', headers });
+    const { orderId } = bought.body;
+    const refused = {
+      status: 403,
+      code: 'operators_only',
+      body: { detail: expect.stringContaining('ops port') },
+    };
+    const unpaid = await ordersOf(databaseUrl, id);
+    expect(await attempt(node, orderId, deed, headers, body)).toMatchObject(refused);
+    expect(await ordersOf(databaseUrl, id)).toEqual(unpaid);
+    const paid = await node.opsRequest(`/v1/orders/${orderId}/pay`, {
+      method: 'POST',
+      body: '{"payType":"card"}',
+    });
+    expect(paid).toMatchObject({ status: 200, code: 'paid' });
+    expect(await attempt(node, orderId, deed, headers, body)).toMatchObject(refused);
+    const seen = await node.request(`/v1/orders/${orderId}`, { headers });
+    expect(seen).toMatchObject({ status: 200, code: 'paid' });
+  });
+
+  test('hears the same whatever the order, and whoever asks', async () => {
+    for (const orderId of ['1', 'nonsense', '9223372036854775807']) {
+      for (const headers of [{}, { 'x-buyer-id': 'ann' }, { authorization: 'Bearer wrong' }]) {
+        const answer = await attempt(node, orderId, 'redeem', headers as Record<string, string>);
+        expect(answer).toMatchObject({ status: 403, code: 'operators_only' });
+      }
+    }
+  });
+
+  test('can’t where a header names the buyer, unless PUBLIC_PAYMENT=1; then the start warns on a public address', async () => {
+    const headers = { 'x-buyer-id': 'ann' };
+    const stores = await redisAndPostgres();
+    await using plain = await startTestNode({ ...stores, env: { WORKERS: '1' } });
+    const { orderId } = (await plain.buy(await makeSale(plain), 'ann')).body;
+    for (const [deed, body] of deeds)
+      expect(await attempt(plain, orderId, deed, headers, body)).toMatchObject({ code: 'operators_only' });
+    expect(await plain.log()).not.toContain('PUBLIC_PAYMENT');
+    const open = { WORKERS: '1', PUBLIC_PAYMENT: '1', HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1' };
+    await using trial = await startTestNode({ ...stores, env: open });
+    expect(await trial.log()).toContain('PUBLIC_PAYMENT=1: every buyer who reaches HOST');
+    for (const [deed, body] of deeds)
+      expect(await attempt(trial, orderId, deed, headers, body)).toMatchObject({ status: 200 });
   });
 });
 

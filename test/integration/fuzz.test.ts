@@ -9,7 +9,10 @@ import { redisAndPostgres } from './stores.ts';
 const REQUESTS = 500;
 
 test('whatever is sent, the node lives, answers as described and sells on', async () => {
-  await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '2' } });
+  await using node = await startTestNode({
+    ...(await redisAndPostgres()),
+    env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },
+  });
   const target = new Target(node);
   const { requests, failure } = await fuzz(target, { seed: seed(), requests: REQUESTS });
   expect(failure, 'run again with npm run fuzz -- --seed and --path').toBeUndefined();

@@ -25,6 +25,9 @@ const LIMIT = 4;
 function expectProblem(answer: Answer | undefined, status: number, code: string): void {
   expect(answer).toMatchObject({ status, code, body: { status, code, title: expect.any(String) } });
   expect(answer?.headers['content-type']).toBe('application/problem+json');
+  // RFC 9110, 15.5.2: each 401 says how to come in.
+  if (status === 401)
+    expect(answer?.headers['www-authenticate']).toMatch(/^(Bearer|X-Buyer-Id) realm="stockade"/);
 }
 
 /** `{"quantity":1}` blown up with spaces. */
@@ -223,9 +226,7 @@ onEachStore((stage) => {
       const path = `/v1/orders/${bought.body.orderId}`;
       for (const answer of [
         await twice('GET', path),
-        await twice('POST', `${path}/pay`, '{"payType":"card"}'),
         await twice('POST', `${path}/cancel`),
-        await twice('POST', `${path}/redeem`),
         await twice('POST', `/v1/sales/${id}/tokens`),
       ]) {
         expectProblem(answer, 400, 'invalid_request');
@@ -799,6 +800,36 @@ describe('tokens signed with a secret', () => {
         headers: { authorization: `Bearer ${token}` },
       });
       expectProblem(read, 401, 'unauthenticated');
+    });
+
+    test('tell one that is missing, expired or not valid apart, and say nothing that helps to forge one', async () => {
+      const reasonOf = async (authorization: string | undefined) => {
+        const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+        const { body, headers: answered } = await stage.node.request('/v1/orders/1', { headers });
+        expect(body.code).toBe('unauthenticated');
+        return { reason: body.reason, detail: body.detail, challenge: answered['www-authenticate'] };
+      };
+      const refused = 'Bearer realm="stockade", error="invalid_token", error_description=';
+      const bare = { reason: 'missing', challenge: 'Bearer realm="stockade"' };
+      expect(await reasonOf(undefined)).toMatchObject(bare);
+      expect(await reasonOf('Basic YTpi')).toMatchObject(bare);
+      expect(await reasonOf(`Bearer ${await sign({ ...claims, exp: inSeconds(-60) }, key)}`)).toMatchObject({
+        reason: 'expired',
+        challenge: `${refused}"The token has expired"`,
+      });
+      const other = new TextEncoder().encode(`${secret}!`);
+      const forgeries = [
+        await sign(claims, other),
+        // Its end is the forger's own word.
+        await sign({ ...claims, exp: inSeconds(-60) }, other),
+        await sign(claims, key, { alg: 'HS512' }),
+        withOtherSub(await sign(claims, key)),
+      ];
+      const told = await Promise.all(forgeries.map((token) => reasonOf(`Bearer ${token}`)));
+      expect(new Set(told.map((answer) => JSON.stringify(answer))).size, JSON.stringify(told)).toBe(1);
+      expect(told[0]).toMatchObject({ reason: 'invalid', challenge: expect.stringContaining(refused) });
+      const misled = await reasonOf(`Bearer ${await sign({ ...claims, aud: 'another' }, key)}`);
+      expect(misled).toMatchObject({ reason: 'invalid', detail: expect.stringContaining('"aud"') });
     });
 
     test('are wanted as a bearer token, and as nothing else', async () => {

@@ -7,6 +7,8 @@ import { query } from '../support/truth.ts';
 import { expectBalanced, expectSold, makeSale, onEachStore, redisAndPostgres } from './stores.ts';
 
 const CARD = '{"payType":"card"}';
+/** Nodes whose buyers pay and redeem at the public port. */
+const PUBLIC_PAYMENT = { PUBLIC_PAYMENT: '1' };
 
 /** What a buyer does with an order. */
 const act = (node: TestNode, orderId: string, buyer: string, action: string, body = '') =>
@@ -224,11 +226,14 @@ onEachStore((stage) => {
     const { body } = await stage.node.opsRequest('/metrics');
     expect(Number(/^stockade_expired_orders_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThan(0);
   });
-});
+}, PUBLIC_PAYMENT);
 
 describe('on Redis and Postgres', () => {
   test('an order that is accepted, and not in Postgres yet, can’t be changed yet', async () => {
-    await using node = await startTestNode({ ...(await redisAndPostgres()), env: { SYNC: 'off' } });
+    await using node = await startTestNode({
+      ...(await redisAndPostgres()),
+      env: { SYNC: 'off', ...PUBLIC_PAYMENT },
+    });
     const saleId = await makeSale(node);
     const { body } = await node.buy(saleId, 'ann', { prefer: 'respond-async' });
     const answer = await pay(node, body.orderId, 'ann');

@@ -126,7 +126,10 @@ describe('without the token', () => {
     const before = await books();
     for (const route of guarded) {
       const answer = await node.opsRequest(pathOf(route), spec(route, headers));
-      expect(answer, nameOf(route)).toMatchObject({ status: 401, code: 'unauthenticated' });
+      const reason = headers.authorization === '' ? 'missing' : 'invalid';
+      expect(answer, nameOf(route)).toMatchObject({ status: 401, code: 'unauthenticated', body: { reason } });
+      const error = reason === 'missing' ? '$' : ', error="invalid_token"';
+      expect(answer.headers['www-authenticate']).toMatch(new RegExp(`^Bearer realm="stockade"${error}`));
     }
     expect(await books()).toEqual(before);
   });

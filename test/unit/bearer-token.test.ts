@@ -10,7 +10,10 @@ import { type Identity, jwtIdentity } from '../../src/http/identity.ts';
 const SECRET = 'a secret of more than thirty-two characters';
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const ANN: Identity = { buyerId: 'ann' };
-const REFUSED = { refused: expect.any(String) };
+const REFUSED = {
+  refused: { reason: expect.stringMatching(/^(missing|invalid)$/), detail: expect.any(String) },
+  scheme: 'Bearer',
+};
 
 const authenticate = jwtIdentity(
   { secret: SECRET, jwksUrl: undefined, audience: undefined, issuer: undefined, timeoutMs: 1_000 },

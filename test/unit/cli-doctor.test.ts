@@ -64,9 +64,20 @@ test.each<[string, 'jwt' | 'header', string[]]>([
   ['http://[2001:db8::1]/set', 'jwt', ['warn key set']],
   ['http://keys.example/set', 'header', []],
 ])('keys of buyers from %s, BUYER_AUTH=%s', (url, buyerAuth, expected) => {
-  const checks = checkBuyers({ buyerAuth, jwtJwksUrl: new SecretUrl(url) });
+  const local = { publicPayment: false, host: '127.0.0.1' };
+  const checks = checkBuyers({ buyerAuth, jwtJwksUrl: new SecretUrl(url), ...local });
   expect(notOk(checks)).toEqual(expected);
   expect(checks).toHaveLength(buyerAuth === 'jwt' ? 1 : 0);
+});
+
+test.each<[boolean, string, string[]]>([
+  [true, '0.0.0.0', ['warn payment']],
+  [true, 'shop.example', ['warn payment']],
+  [true, '127.0.0.1', []],
+  [false, '0.0.0.0', []],
+])('PUBLIC_PAYMENT %j at %s', (publicPayment, host, expected) => {
+  const checks = checkBuyers({ buyerAuth: 'header', jwtJwksUrl: undefined, publicPayment, host });
+  expect(notOk(checks)).toEqual(expected);
 });
 
 describe('Postgres', () => {

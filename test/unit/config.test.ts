@@ -40,6 +40,7 @@ describe('defaults', () => {
       jwtJwksUrl: undefined,
       jwtAudience: undefined,
       jwtIssuer: undefined,
+      publicPayment: false,
       rateLimitBuyer: undefined,
       rateLimitAddress: undefined,
       rateLimitConnections: undefined,

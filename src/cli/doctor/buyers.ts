@@ -1,14 +1,28 @@
 import type { Config } from '../../config/config.ts';
-import { isUnprotected } from '../../config/hosts.ts';
+import { isUnprotected, paysInPublic } from '../../config/hosts.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('buyers');
 
-/** How buyers are known. Fetches nothing: who publishes the keys may count who asks for them. */
-export function checkBuyers({
-  buyerAuth,
-  jwtJwksUrl,
-}: Pick<Config, 'buyerAuth' | 'jwtJwksUrl'>): readonly Check[] {
+type BuyerSettings = Pick<Config, 'buyerAuth' | 'jwtJwksUrl' | 'publicPayment' | 'host'>;
+
+/** How buyers are known, and what they may do. Fetches nothing: whoever publishes the keys may count the requests for them. */
+export function checkBuyers(config: BuyerSettings): readonly Check[] {
+  return [...checkKeySet(config), ...checkPayment(config)];
+}
+
+function checkPayment(config: BuyerSettings): readonly Check[] {
+  if (!paysInPublic(config)) return [];
+  return [
+    warn(
+      'payment',
+      `PUBLIC_PAYMENT=1, and HOST is ${config.host}: every buyer can mark an order paid and redeemed without paying`,
+      'Unset PUBLIC_PAYMENT, and let the shop report payments at the ops port.',
+    ),
+  ];
+}
+
+function checkKeySet({ buyerAuth, jwtJwksUrl }: BuyerSettings): readonly Check[] {
   if (buyerAuth !== 'jwt' || jwtJwksUrl === undefined) return [];
   if (!isUnprotected(jwtJwksUrl.reveal())) return [ok('key set', `${jwtJwksUrl}`)];
   return [
