@@ -2,8 +2,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../src/engine/limits.ts';
+import { readOpenMovements } from '../../src/sync/changes/ledger.ts';
 import { followForsaken, readForsakenSales } from '../../src/sync/changes/movements.ts';
-import { withdraw } from '../../src/sync/changes/withdrawal.ts';
+import { undoWithdrawal, withdraw } from '../../src/sync/changes/withdrawal.ts';
 import { rows } from '../../src/sync/database.ts';
 import { InsufficientStock, UnknownSale, WrongState } from '../../src/sync/operations.ts';
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
@@ -207,6 +208,55 @@ describe('a change whose maker dies', () => {
       code: 'insufficient_stock',
     });
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that ends while it is being undone comes too late: nothing is withdrawn', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let isOut = false;
+    let goOn = () => {};
+    const mayEnd = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let snapshots = 0;
+    const slow = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.snapshot' || ++snapshots < 2) return;
+      isOut = true;
+      await mayEnd;
+    });
+    const end = withdraw(shop.db, slow, sale.id, 10, BY).then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    );
+    await until(() => isOut, { what: 'all of it is out of the segments' });
+    const [movement] = await readOpenMovements(shop.db, sale.id);
+    const undoing = intercept(shop.backend, async (call) => {
+      // All is out still: its maker finds what he wanted.
+      if (call !== 'sales.giveBack') return;
+      goOn();
+      await end;
+    });
+    await undoWithdrawal(shop.db, undoing, movement!);
+    expect(await end).toBe('unavailable');
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    expect(await shop.service.ledger(sale.id)).toMatchObject([
+      { units: 0, applied: true, detail: { wanted: 10, void: true } },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that has ended is not undone', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let movement: Awaited<ReturnType<typeof readOpenMovements>>[number] | undefined;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call === 'sales.withdraw') [movement] = await readOpenMovements(shop.db, sale.id);
+    });
+    await withdraw(shop.db, backend, sale.id, 10, BY);
+    await undoWithdrawal(shop.db, shop.backend, movement!);
+    expect(sum(await left(sale.id))).toBe(10);
+    expect(await shop.service.ledger(sale.id)).toMatchObject([
+      { units: -10, applied: true, detail: { wanted: 10 } },
+    ]);
     await expectVerified(sale.id);
   });
 

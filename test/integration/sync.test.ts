@@ -442,6 +442,20 @@ describe('closed sales', () => {
     expect(new Set(pulsed)).toEqual(new Set([closed.id]));
   });
 
+  test('whose logs hold orders when a sync comes are let go of only when those are in Postgres', async () => {
+    const { id } = await shop.sell({ stock: 10, segments: 2 });
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(id, buyers(6), { awaitCommit: false });
+    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
+    await shop.service.change(id, { action: 'close' }, BY);
+    const locks = new WatchedLocks();
+    const { seen } = await shop.startSync({ locks });
+    await until(() => seen.sweeps > 1, { what: 'two sweeps' });
+    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    expect(seen.orders).toBe(6);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 6 });
+  });
+
   test('are all looked at, a page a sweep, also those behind the first page', {
     timeout: 300_000,
   }, async () => {

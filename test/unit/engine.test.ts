@@ -1016,6 +1016,28 @@ describe('a watermark that gives the number of an entry to another one', () => {
   });
 });
 
+describe('a connection to the backend that was lost and is there again', () => {
+  it('has the lanes of every sale ask whether the backend has gone back, in what nobody waits for', async () => {
+    learn();
+    const [anna, , cleo] = neighbours();
+    const bought = [buy({ buyerId: anna, awaitCommit: false }), buy({ buyerId: cleo, awaitCommit: false })];
+    for (let i = 0; i < bought.length; i++) await (await takes.next()).serve([TAKEN], { seq: 4 });
+    expect(codes(...bought)).toEqual(['accepted', 'accepted']);
+
+    for (const { reconnected } of events) reconnected?.();
+    const checks = [await takes.next(), await takes.next()];
+    expect(checks.map(({ orders }) => orders)).toEqual([[], []]);
+    expect(new Set(checks.map(({ batch }) => batch.segment))).toEqual(
+      new Set([anna, cleo].map((buyerId) => homeSegment(buyerId, SEGMENTS))),
+    );
+    for (const check of checks) expect(check.batch.newest.seq).toBe(4);
+    await checks[0]!.refuse('stale');
+    await checks[1]!.serve([], { seq: 4 });
+    expect(takes.asks).toHaveLength(4);
+    expect(faults).toEqual([]);
+  });
+});
+
 describe('the deadline', () => {
   it.each([
     ['queued', true, 'busy'],
