@@ -1,6 +1,6 @@
 /**
- * How many connections a port holds. Each has one request under way at most (uWebSockets.js closes one that sends the next
- * before it was answered), so that this bounds all that requests may hold: bodies, queued purchases, answers on their way.
+ * How many connections a port holds. Each has one request under way at most (departures.ts: one that sends the next before it
+ * was answered is closed), so that this bounds all that requests may hold: bodies, queued purchases, answers on their way.
  *
  *   up to the limit ──> served ──above──> the next request, whoever sends it, is answered `busy` and its connection closed
  *                                 ──above by an eighth──> a new connection is closed at once, without an answer

@@ -2,6 +2,9 @@
  * One request and its answer over uWebSockets.js. Its rules, each of which ends the process or corrupts memory when it is
  * broken, are kept here and nowhere else: an abort handler is always set, nothing is read from the request later, the
  * response is not touched after an abort or twice, and what is written outside the handler is corked.
+ *
+ * An answer is written at the end of the turn (departures.ts). A client that has not taken the answers before it by then did
+ * not wait for them: its connection is closed, so that unread answers never pile up here.
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
@@ -9,11 +12,14 @@ import { isUtf8 } from 'node:buffer';
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicMs } from '../engine/monotonic.ts';
 import { Connections } from './connections.ts';
+import { type Departing, Departures } from './departures.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
 
 export const MAX_BODY_BYTES = 4_096;
 /** Of a body that comes in pieces. */
 const LEAST_KEPT_BYTES = 64;
+/** Of an answer that uWS writes whole or not at all: with its head it fits into the 16 KB that it gathers before a write. */
+const MOST_WHOLE_CHARACTERS = 4_096;
 
 export type Method = 'get' | 'post' | 'patch';
 /** Reads what it needs from the request at once: uWS reuses the request object. */
@@ -30,6 +36,7 @@ export class Traffic {
   #begun = 0;
   #whenIdle: (() => void) | undefined;
   readonly connections: Connections;
+  readonly departures = new Departures();
   /** True once no more requests are wanted: each answer then closes its connection. */
   draining = false;
 
@@ -93,7 +100,10 @@ export interface Port {
   readonly observer: Observer;
 }
 
-export class Exchange {
+export class Exchange implements Departing {
+  /** The one that writes now: one function for all of them, instead of one for each answer. */
+  static #writing: Exchange;
+  static readonly #writeNow = () => Exchange.#writing.#write();
   readonly #response: HttpResponse;
   readonly #port: Port;
   readonly #toHead: boolean;
@@ -103,29 +113,29 @@ export class Exchange {
   /** What has come of a body that does not come in one piece; `#size` bytes of it. */
   #kept: Buffer | undefined;
   #over = false;
-  /** Within a callback of uWS its writes are gathered anyway; outside, `cork` does it. */
-  #withinCallback = true;
-  #isLast = false;
+  #reply: Reply | undefined;
+  #isLast: boolean;
+  /** The client has not taken the answers before this one. */
+  #isDeaf = false;
 
-  /** @param toHead the answer must not have a body */
+  /** @param toHead the answer must not have a body; it is the last one of its connection */
   constructor(response: HttpResponse, port: Port, toHead = false) {
     this.#response = response;
     this.#port = port;
     this.#toHead = toHead;
+    this.#isLast = toHead;
     port.traffic.begin();
     response.onAborted(() => this.#end());
   }
 
   /** Runs a callback of uWS. What it throws is answered and reported, and never reaches uWS. */
   run(callback: () => void | Promise<void>): void {
-    this.#withinCallback = true;
     try {
       const ended = callback();
       if (ended instanceof Promise) ended.catch((error) => this.#failed(error));
     } catch (error) {
       this.#failed(error);
     }
-    this.#withinCallback = false;
   }
 
   /**
@@ -181,13 +191,11 @@ export class Exchange {
 
   /** As `run`, without a closure for every request. */
   #read(bytes: Uint8Array): void {
-    this.#withinCallback = true;
     try {
       this.#reader!.body(bytes)?.catch((error) => this.#failed(error));
     } catch (error) {
       this.#failed(error);
     }
-    this.#withinCallback = false;
   }
 
   /** The address of who holds the connection: 4 bytes, or 16. */
@@ -195,7 +203,7 @@ export class Exchange {
     return new Uint8Array(this.#response.getRemoteAddress());
   }
 
-  /** As `reply`, and closes the connection. */
+  /** As `reply`, and closes the connection: what has come on it meanwhile is not looked at. */
   replyLast(reply: Reply): void {
     this.#isLast = true;
     this.reply(reply);
@@ -203,19 +211,25 @@ export class Exchange {
 
   /** The first answer counts; after an abort none does. */
   reply(reply: Reply): void {
-    if (this.#over) return;
-    if (this.#withinCallback) this.#write(reply);
-    else this.#response.cork(() => this.#write(reply));
-    this.#end();
+    if (this.#over || this.#reply) return;
+    this.#reply = reply;
+    this.#port.traffic.departures.add(this);
   }
 
-  #write(reply: Reply): void {
-    const response = this.#response.writeStatus(reply.head);
-    const closes = this.#isLast || this.#port.traffic.draining;
-    // Without a length uWS would wait for that many bytes; but without one it does not close.
-    if (!this.#toHead) response.end(reply.body, closes);
-    else if (closes) response.endWithoutBody(0, true);
-    else response.endWithoutBody();
+  depart(): void {
+    if (this.#over) return;
+    Exchange.#writing = this;
+    this.#response.cork(Exchange.#writeNow);
+    this.#end();
+    if (this.#isLast || this.#isDeaf) this.#response.close();
+  }
+
+  #write(): void {
+    const { head, body } = this.#reply!;
+    if (this.#isLast) this.#response.writeStatus(head + lastWords(this.#toHead ? undefined : body));
+    else if (this.#port.traffic.draining) this.#response.writeStatus(head).end(body, true);
+    else if (body.length > MOST_WHOLE_CHARACTERS) this.#response.writeStatus(head).end(body);
+    else this.#isDeaf = !this.#response.writeStatus(head).tryEnd(body, WHOLE)[1];
   }
 
   #end(): void {
@@ -228,6 +242,23 @@ export class Exchange {
     this.#port.observer.fault(error);
     this.reply(problem('internal'));
   }
+}
+
+/** For uWS: there is no more than this. */
+const WHOLE = 0;
+/** What uWS writes behind a status, which here is the end of the answer. */
+const LINE_END = '\r\n';
+
+/**
+ * What follows the head of an answer after which the connection is closed. uWS would close it too, but only when the client
+ * has taken all, and would go on to handle what the client sends until then: so the answer is given without uWS' knowing
+ * that this was all of it, and the connection is then closed from here.
+ */
+function lastWords(body: string | undefined): string {
+  const closing = `${LINE_END}connection: close`;
+  if (body === undefined) return closing + LINE_END;
+  const length = Buffer.byteLength(body) + LINE_END.length;
+  return `${closing}${LINE_END}content-length: ${length}${LINE_END}${LINE_END}${body}`;
 }
 
 function refusedAs(code: ProblemCode, detail: string): RefusedBody {

@@ -33,9 +33,9 @@ export function servePublic(
   const payment = (kind: 'pay' | 'redeem') =>
     host.publicPayment ? orderChangeRoute(careful, kind) : operatorsOnlyRoute;
   new Router(app, host, traffic, host.gate)
-    .route('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
+    .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(careful))
-    .route('get', '/v1/sales/:saleId', saleRoute(host))
+    .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
     .route('get', '/v1/orders/:orderId', orderRoute(careful))
     .route('post', '/v1/orders/:orderId/pay', payment('pay'))
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(careful, 'cancel'))

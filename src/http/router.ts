@@ -1,6 +1,7 @@
-/** Which handler answers a request, and what stands in front of all of them: the bound on connections, then the gate. */
-import type { HttpRequest, HttpResponse, TemplatedApp } from 'uWebSockets.js';
+/** Which handler answers a request, and what stands in front of all: the bound on connections, the framing, then the gate. */
+import type { HttpRequest, TemplatedApp } from 'uWebSockets.js';
 import { Exchange, type Handler, type Method, type Observer, type Port, type Traffic } from './exchange.ts';
+import { misframed } from './framing.ts';
 import { problem, type Reply } from './problem.ts';
 
 /** @returns the answer to who may not ask now. Called before anything else is done for a request. */
@@ -29,9 +30,12 @@ export class Router {
   }
 
   route(method: Method, pattern: string, handler: Handler): this {
-    this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
-    this.#app[method](pattern, this.#wrapped(handler));
-    return this;
+    return this.#route(method, pattern, handler, false);
+  }
+
+  /** A route that the crowd asks: what stands in front of it looks at no more than it must. */
+  hotRoute(method: Method, pattern: string, handler: Handler): this {
+    return this.#route(method, pattern, handler, true);
   }
 
   /** Answers what no route has: to be called after the last one. */
@@ -48,16 +52,17 @@ export class Router {
     const handler = this.#behindGate((exchange) => exchange.reply(reply));
     this.#app.any(pattern, (response, request) => {
       const exchange = new Exchange(response, this.#port, request.getMethod() === 'head');
-      this.#serve(exchange, () => handler(exchange, request));
+      this.#serve(exchange, request, handler, false);
     });
   }
 
-  #wrapped(behind: Handler): (response: HttpResponse, request: HttpRequest) => void {
+  #route(method: Method, pattern: string, behind: Handler, isHot: boolean): this {
     const handler = this.#behindGate(behind);
-    return (response, request) => {
-      const exchange = new Exchange(response, this.#port);
-      this.#serve(exchange, () => handler(exchange, request));
-    };
+    this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
+    this.#app[method](pattern, (response, request) => {
+      this.#serve(new Exchange(response, this.#port), request, handler, isHot);
+    });
+    return this;
   }
 
   #behindGate(handler: Handler): Handler {
@@ -73,8 +78,11 @@ export class Router {
   }
 
   /** Of a request that is one too many nothing is read: it must cost as little as can be. */
-  #serve(exchange: Exchange, handle: () => void | Promise<void>): void {
-    const isTooMany = this.#port.traffic.connections.shed(exchange);
-    exchange.run(isTooMany ? () => exchange.replyLast(BUSY) : handle);
+  #serve(exchange: Exchange, request: HttpRequest, handler: Handler, isHot: boolean): void {
+    exchange.run(() => {
+      const refusal = this.#port.traffic.connections.shed(exchange) ? BUSY : misframed(request, isHot);
+      if (!refusal) return handler(exchange, request);
+      exchange.replyLast(refusal);
+    });
   }
 }

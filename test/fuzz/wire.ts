@@ -68,6 +68,8 @@ function isSound({ method, headers, framing, body }: RequestSpec, target: string
   const values = headers.map(([, value]) => value).join('');
   return (
     framing.kind !== 'broken' &&
+    // They are refused, and the connection is closed.
+    framing.kind !== 'chunked' &&
     framing.kind !== 'abort' &&
     /^[A-Z]{1,20}$/.test(method) &&
     /^\/[\x21-\x7e]*$/.test(target) &&

@@ -112,23 +112,19 @@ onEachStore((stage) => {
       expectProblem(answer, 413, 'payload_too_large');
     });
 
-    test('may not be longer than the limit either when its length is not announced', async () => {
+    test('is not read in chunks: they are refused, and the connection is closed', async () => {
       using connection = await RawConnection.open(stage.node.publicUrl);
-      await connection.send(chunkedHead(sale.id));
-      await connection.send(chunk(bodyOf(MAX_BODY_BYTES)));
-      await connection.send(chunk(' '));
-      expectProblem(await connection.answer(), 413, 'payload_too_large');
+      await connection.send(rawHead(sale.id, { 'Transfer-Encoding': 'chunked' }));
+      expectProblem(await connection.answer(), 400, 'invalid_request');
+      await connection.closed;
     });
 
-    test.each([
-      ['announced', (id: string) => rawHead(id, { 'Content-Length': String(2 * HUGE_BODY_BYTES) }), raw],
-      ['in chunks', chunkedHead, chunk],
-    ])('of 30 MB, %s, is answered 413 and not kept', async (_, head, part) => {
+    test('of 30 MB is answered 413 and not kept', async () => {
       const { pid, publicUrl } = stage.node;
       using connection = await RawConnection.open(publicUrl);
       const before = residentBytesOf(pid);
-      await connection.send(head(sale.id));
-      const megabyte = part('x'.repeat(1024 * 1024));
+      await connection.send(rawHead(sale.id, { 'Content-Length': String(2 * HUGE_BODY_BYTES) }));
+      const megabyte = 'x'.repeat(1024 * 1024);
       for (let sent = 0; sent < HUGE_BODY_BYTES; sent += 1024 * 1024) await connection.send(megabyte);
       expectProblem(await connection.answer(), 413, 'payload_too_large');
 
@@ -155,9 +151,13 @@ onEachStore((stage) => {
     test('a body that comes in pieces is put together', async () => {
       const id = await stage.sale({ perBuyerLimit: LIMIT });
       using connection = await RawConnection.open(stage.node.publicUrl);
-      await connection.send(chunkedHead(id));
-      for (const character of '{"quantity":3}') await connection.send(chunk(character));
-      await connection.send('0\r\n\r\n');
+      const body = '{"quantity":3}';
+      await connection.send(rawHead(id, { 'Content-Length': String(body.length) }));
+      for (const character of body) {
+        await connection.send(character);
+        // Whoever comes later is served: the piece is read by then.
+        await ask(stage.node, rawRequest('GET', '/nowhere'));
+      }
       expect(await connection.answer()).toMatchObject({ status: 201, body: { quantity: 3 } });
       await expectSold(stage.node, id, 3);
     });
@@ -406,15 +406,15 @@ onEachStore((stage) => {
       }
     });
 
-    test('an answer to HEAD has no body, so that the connection can go on', async () => {
+    test('an answer to HEAD has no body, and closes the connection', async () => {
       using connection = await RawConnection.open(stage.node.publicUrl);
       await connection.send(rawRequest('HEAD', `/v1/sales/${sale.id}`));
       expect(await connection.answer({ toHead: true })).toMatchObject({
         status: 405,
         headers: { allow: 'GET' },
       });
-      await connection.send(rawRequest('GET', `/v1/sales/${sale.id}`));
-      expect(await connection.answer()).toMatchObject({ status: 200, body: { id: sale.id } });
+      await connection.closed;
+      expect(connection.rest).toBe('');
     });
   });
 
@@ -629,8 +629,7 @@ onEachStore((stage) => {
         `POST /v1/sales/${sale}/orders HTTP/1.1\r\nHost: x\r\n`,
         rawHead(sale, { 'Content-Length': '14' }),
         `${rawHead(sale, { 'Content-Length': '14' })}{"quant`,
-        chunkedHead(sale),
-        `${chunkedHead(sale)}5\r\n{"qua`,
+        rawHead(sale, { 'Transfer-Encoding': 'chunked' }),
       ];
       for (const half of halves) {
         for (const end of ['close', 'reset'] as const) {
@@ -694,7 +693,7 @@ onEachStore((stage) => {
       await expectSold(stage.node, sale, 2);
     });
 
-    test('sent without waiting are answered in their order where no answer takes time', async () => {
+    test('sent without waiting end the connection, also where no answer takes time', async () => {
       const sale = await stage.sale();
       using connection = await RawConnection.open(stage.node.publicUrl);
       await connection.send(
@@ -703,9 +702,7 @@ onEachStore((stage) => {
           rawRequest('POST', `/v1/sales/${sale}/orders`, { 'X-Buyer-Id': 'ann' }, '{"quantity":0}') +
           rawRequest('GET', '/nowhere'),
       );
-      const answers = [];
-      for (let i = 0; i < 4; i++) answers.push((await connection.answer())?.code);
-      expect(answers).toEqual(['method_not_allowed', 'unauthenticated', 'invalid_request', 'not_found']);
+      expect(await connection.answer()).toBeUndefined();
       await expectSold(stage.node, sale, 0);
     });
 
@@ -1009,16 +1006,4 @@ async function ask(node: TestNode, request: string): Promise<Answer | undefined>
 
 function rawHead(saleId: string, headers: Record<string, string> = {}): string {
   return rawRequest('POST', `/v1/sales/${saleId}/orders`, { 'X-Buyer-Id': 'ann', ...headers });
-}
-
-function chunkedHead(saleId: string): string {
-  return rawHead(saleId, { 'Transfer-Encoding': 'chunked' });
-}
-
-function chunk(text: string): string {
-  return `${text.length.toString(16)}\r\n${text}\r\n`;
-}
-
-function raw(text: string): string {
-  return text;
 }

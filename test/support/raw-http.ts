@@ -65,7 +65,7 @@ export class RawConnection implements Disposable {
   }
 
   /** As `send`, for as long as the other side takes it; `limitMs` after it has stopped that is given up. */
-  async sendOrGiveUp(bytes: string, limitMs: number): Promise<void> {
+  async sendOrGiveUp(bytes: string | Buffer, limitMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(() => {
