@@ -5,8 +5,11 @@ export const PACKAGES_OF_A_NODE = 86;
 
 /** Licences under which anybody may use, change and pass on. One of several that a package offers is enough. */
 const LICENCES = ['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'];
-/** For tools that are not passed on: changes of their own files would have to be published. */
-const LICENCES_OF_TOOLS = [...LICENCES, 'MPL-2.0'];
+/**
+ * For tools that are not passed on: MPL-2.0 would have changes of their own files published, CC-BY-4.0 (a table of browsers)
+ * would have its author named.
+ */
+const LICENCES_OF_TOOLS = [...LICENCES, 'MPL-2.0', 'CC-BY-4.0'];
 /** Packages that may run a program of theirs when they are installed, each looked at. */
 const INSTALL_SCRIPTS = ['esbuild'];
 

@@ -1,0 +1,34 @@
+/**
+ * Mutants that are no bugs: the program does the same with them, or only works harder for it. Nobody could write a test that
+ * tells them apart, so they are not planted. Each says why; a short list, for which the code was looked at first: what can be
+ * written without the mutant is better written so.
+ */
+import type { Mutant } from './mutant.ts';
+
+export interface Equivalent {
+  readonly file: string;
+  readonly mutator: string;
+  readonly original: string;
+  readonly replacement: string;
+  readonly why: string;
+}
+
+export const EQUIVALENT: readonly Equivalent[] = [];
+
+/** @throws if one of the list does not match exactly one mutant: then it is out of date */
+export function withoutEquivalent(
+  mutants: readonly Mutant[],
+  list: readonly Equivalent[] = EQUIVALENT,
+): Mutant[] {
+  const left = new Set(mutants);
+  for (const { why, ...words } of list) {
+    const names = Object.keys(words) as (keyof typeof words)[];
+    const matching = mutants.filter((mutant) => names.every((name) => mutant[name] === words[name]));
+    if (matching.length !== 1)
+      throw new Error(
+        `test/mutants/equivalent.ts is out of date: ${matching.length} mutants, not one, are ${JSON.stringify(words)} (${why})`,
+      );
+    left.delete(matching[0]!);
+  }
+  return [...left];
+}

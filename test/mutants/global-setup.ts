@@ -1,0 +1,11 @@
+/** Hands the stores of the harness to the tests, with a database of this very copy of the migrations. */
+import type { TestProject } from 'vitest/node';
+import { createMigratedDatabase } from '../support/least-rights.ts';
+import type { StoreUrls } from './stores.ts';
+
+export default async function setup(project: TestProject): Promise<void> {
+  const { redisUrl, postgresUrl } = JSON.parse(process.env.MUTANTS_STORES!) as StoreUrls;
+  project.provide('redisUrl', redisUrl);
+  project.provide('postgresUrl', postgresUrl);
+  project.provide('migratedDatabase', await createMigratedDatabase(postgresUrl));
+}

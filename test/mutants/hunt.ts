@@ -1,0 +1,61 @@
+/** Plants mutants, one after another: tests wait for each other's servers, and have deadlines. */
+import { reachOfTests } from './coverage.ts';
+import type { Population } from './find-mutants.ts';
+import { type Court, judge, type Verdict } from './judge.ts';
+import type { Mutant } from './mutant.ts';
+import { lineOf } from './report.ts';
+import { Ladder } from './rungs.ts';
+import { Stores } from './stores.ts';
+import type { Outcome } from './suites.ts';
+import { Tree } from './trees.ts';
+
+export type Draw = Iterable<Mutant, void, 'again' | undefined>;
+
+/** @param root of the repository, with a slash at its end; `say` is told each step */
+export async function hunt(
+  root: string,
+  { instrumented: files }: Population,
+  draw: Draw,
+  say: (line: string) => void,
+): Promise<Verdict[]> {
+  const trees: Tree[] = [];
+  const fellAll = () => {
+    for (const tree of trees) tree.fell();
+  };
+  process.once('exit', fellAll);
+  await using stores = new Stores();
+  try {
+    const instrumented = await Tree.instrumented(root, files);
+    trees.push(instrumented);
+    const plain = await Tree.plain(root);
+    trees.push(plain);
+    const reaches = await reachOfTests(root, instrumented, stores, (file, number, count, outcome) =>
+      say(`dry run ${number} of ${count}: ${file} ${told(outcome)}`),
+    );
+    return await judgeAll(
+      { instrumented, plain, stores, ladder: await Ladder.build(root, reaches) },
+      draw,
+      say,
+    );
+  } finally {
+    fellAll();
+    process.off('exit', fellAll);
+  }
+}
+
+function told({ passed, ms, failure, output }: Outcome): string {
+  const time = `(${(ms / 1e3).toFixed(1)} s)`;
+  return passed ? `passes ${time}` : `FAILS and is left out ${time}\n${failure || output}`;
+}
+
+async function judgeAll(court: Court, draw: Draw, say: (line: string) => void): Promise<Verdict[]> {
+  const verdicts: Verdict[] = [];
+  const mutants = draw[Symbol.iterator]();
+  for (let next = mutants.next(); !next.done; ) {
+    const verdict = await judge(court, next.value);
+    verdicts.push(verdict);
+    say(lineOf(verdict, verdicts.length));
+    next = mutants.next(verdict.end === 'invalid' ? 'again' : undefined);
+  }
+  return verdicts;
+}

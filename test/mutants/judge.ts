@@ -1,0 +1,120 @@
+/** What becomes of one mutant. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Mutant } from './mutant.ts';
+import type { Ladder, Rung } from './rungs.ts';
+import type { Stores } from './stores.ts';
+import { type Outcome, runTests } from './suites.ts';
+import type { Tree } from './trees.ts';
+
+const PATIENCE_FACTOR = 3;
+const PATIENCE_MS = 15_000;
+const CONTROL_MS = 200_000;
+
+/** What Postgres says of a text that it can't read, and the drivers of a number of values that does not fit to it. */
+const NO_SQL =
+  /syntax error at|operator does not exist|must be type boolean|could not determine data type|is not allowed (with|in)|there is no parameter|bind message supplies|Expected \d+ bindings|column .* does not exist|missing FROM-clause/;
+
+/** Without it a check takes five times as long. */
+const INCREMENTAL = ['--incremental', '--tsBuildInfoFile', '.tsbuildinfo'];
+
+export type End = 'killed' | 'timed out' | 'survived' | 'invalid';
+
+export interface Verdict {
+  readonly mutant: Mutant;
+  readonly end: End;
+  /** What killed it, or which tests it has passed. */
+  readonly why: string;
+  readonly seconds: number;
+}
+
+export interface Court {
+  readonly instrumented: Tree;
+  readonly plain: Tree;
+  readonly stores: Stores;
+  readonly ladder: Ladder;
+}
+
+/**
+ * `invalid`: nobody could bring it in, because the compiler or Postgres refuses the text. It does not count, whatever the tests
+ * say.
+ */
+export async function judge(court: Court, mutant: Mutant): Promise<Verdict> {
+  const began = performance.now();
+  const verdict = (end: End, why: string): Verdict => ({
+    mutant,
+    end,
+    why,
+    seconds: Math.round((performance.now() - began) / 100) / 10,
+  });
+  if (mutant.kind === 'ts' && !(await compiles(court.plain, mutant)))
+    return verdict('invalid', 'it does not compile');
+  const rungs = court.ladder.rungsOf(mutant);
+  if (rungs.length === 0) return verdict('survived', 'no test reaches it');
+  const tree = mutant.kind === 'ts' ? court.instrumented : court.plain;
+  for (const rung of rungs) {
+    const outcome = await climb(court, tree, rung, mutant);
+    if (outcome.passed) continue;
+    const failure =
+      outcome.failure || `${rung.files.join(', ')}: ${outcome.output.trim().split('\n').at(-1)}`;
+    if (mutant.kind === 'sql' && NO_SQL.test(failure)) return verdict('invalid', failure);
+    if (isDoubtful(outcome) && !(await isToBlame(court, tree, rung, mutant))) continue;
+    return verdict(outcome.timedOut ? 'timed out' : 'killed', failure);
+  }
+  const files = rungs.flatMap((rung) => rung.files);
+  return verdict('survived', `it passes ${files.length === 1 ? files[0] : `${files.length} test files`}`);
+}
+
+/** It may be the machine that is slow, or the harness that fails: no test says what is wrong, or only that it has waited. */
+const isDoubtful = ({ timedOut, failure }: Outcome) =>
+  timedOut || failure === '' || /tim(ed|e) ?out|within|deadline|not .*after \d/i.test(failure);
+
+/**
+ * Whether the tests pass without the mutant, and fail with it once more, in three times as long as they take now.
+ * @throws if they don't pass without it
+ */
+async function isToBlame(court: Court, tree: Tree, rung: Rung, mutant: Mutant): Promise<boolean> {
+  const control = await climb(court, tree, { ...rung, ms: CONTROL_MS }, undefined);
+  if (!control.passed) {
+    const what = control.failure || control.output;
+    throw new Error(`${rung.files.join(', ')} fails without a mutant too: ${what}`);
+  }
+  if (limitOf(control) <= limitOf(rung)) return true;
+  return !(await climb(court, tree, { ...rung, ms: control.ms }, mutant)).passed;
+}
+
+/** As in StrykerJS: a mutant that takes so much longer than the code does is in a loop without an end. */
+const limitOf = ({ ms }: { readonly ms: number }) => ms * PATIENCE_FACTOR + PATIENCE_MS;
+
+async function climb(
+  { stores }: Court,
+  tree: Tree,
+  rung: Rung,
+  mutant: Mutant | undefined,
+): Promise<Outcome> {
+  const urls = rung.needsStores ? await stores.fresh() : undefined;
+  try {
+    if (mutant) tree.put(mutant);
+    return await runTests(tree.root, rung.files, limitOf(rung), urls);
+  } finally {
+    tree.restore();
+  }
+}
+
+async function compiles(tree: Tree, mutant: Mutant): Promise<boolean> {
+  const compiler = join(tree.root, 'node_modules/typescript/bin/tsc');
+  try {
+    tree.putSource(mutant);
+    const args = [compiler, '--noEmit', '-p', 'tsconfig.build.json', ...INCREMENTAL];
+    await promisify(execFile)(process.execPath, args, {
+      cwd: tree.root,
+    });
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 1 || (error as { code?: unknown }).code === 2) return false;
+    throw error;
+  } finally {
+    tree.restore();
+  }
+}

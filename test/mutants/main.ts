@@ -1,0 +1,84 @@
+/**
+ * Mutation testing: do the tests notice bugs? Each mutant is a small bug, in TypeScript, Lua or SQL; the tests that reach
+ * it must fail.
+ *
+ *   npm run mutants -- --sample 200 --json          a random sample of all three kinds
+ *   npm run mutants -- --files src/sync/verify      of one folder
+ *   npm run mutants -- --only 1f0c5a7be2            one again
+ *
+ *   find-mutants.ts -> all mutants: StrykerJS's for TypeScript (typescript.ts), our own for Lua and SQL (lua-mutator.ts,
+ *                      sql-mutator.ts), without those that are no bugs (equivalent.ts)
+ *   hunt.ts         -> what follows, from the first to the last:
+ *   trees.ts        -> copies of the repository to plant them in
+ *   coverage.ts     -> a dry run of all tests: who reaches what
+ *   sample.ts       -> some of them, by a seed
+ *   judge.ts        -> the tests that reach it, the cheap ones first (rungs.ts), until one fails (suites.ts)
+ *
+ * What is missing in StrykerJS's runner is why there is one here: the code runs in processes that tests start, in threads, in
+ * Redis and in Postgres too.
+ */
+import { fileURLToPath } from 'node:url';
+import { withoutEquivalent } from './equivalent.ts';
+import { findMutants } from './find-mutants.ts';
+import { hunt } from './hunt.ts';
+import type { Mutant } from './mutant.ts';
+import { HELP, type Options, optionsFrom } from './options.ts';
+import { listed, summaryOf, textOf } from './report.ts';
+import { Sample } from './sample.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Of the mutants that were planted. */
+const GOOD_SCORE = 0.95;
+
+const say = (line: string) => process.stderr.write(`${line}\n`);
+
+async function main(options: Options): Promise<boolean> {
+  const population = await findMutants(ROOT);
+  const mutants = withoutEquivalent(population.mutants);
+  const chosen = mutants.filter(
+    ({ kind, file }) => (options.kind ?? kind) === kind && file.startsWith(options.files),
+  );
+  if (options.list) {
+    console.log(listed(chosen, options.json));
+    return true;
+  }
+  const { only, sample, seed } = options;
+  if (chosen.length === 0) throw new Error('no mutant is in these files');
+  say(`${chosen.length} mutants to draw from, seed ${seed}`);
+  const drawn = only.length > 0 ? named(mutants, only) : new Sample(chosen, sample, seed);
+  const summary = summaryOf(seed, await hunt(ROOT, population, drawn, say));
+  console.log(options.json ? JSON.stringify(summary) : textOf(summary));
+  return only.length > 0 ? summary.survivors.length === 0 : summary.score >= GOOD_SCORE;
+}
+
+function named(mutants: readonly Mutant[], ids: readonly string[]): Mutant[] {
+  return ids.map((id) => {
+    const mutant = mutants.find((one) => one.id === id);
+    if (!mutant) throw new Error(`no mutant has the id ${id}: the words that it replaced have changed`);
+    return mutant;
+  });
+}
+
+function refuse(why: string): never {
+  console.error(`error: ${why}\n\n${HELP}`);
+  process.exit(2);
+}
+
+function asked(): Options {
+  try {
+    const options = optionsFrom(process.argv.slice(2));
+    if (options) return options;
+  } catch (error) {
+    refuse((error as Error).message);
+  }
+  console.log(HELP);
+  process.exit(0);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
+try {
+  process.exit((await main(asked())) ? 0 : 1);
+} catch (error) {
+  console.error(`error: ${(error as Error).message}`);
+  process.exit(2);
+}

@@ -1,0 +1,110 @@
+/**
+ * Goes into the instrumented copy, as a module of src/: all its files ask here which mutant is on. `mutant-state.json` in the
+ * root of the copy says it, and not the environment, which tests don't hand on to the programs that they start.
+ *
+ * In a dry run no mutant is on; instead, each process writes down which mutants it has come by, which files it has loaded,
+ * which scripts it has sent to Redis and which functions it has called in Postgres. It writes now and then, because tests kill
+ * processes.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What one process has come by. */
+export interface Sighting {
+  /** Names of switches. */
+  readonly switches: readonly string[];
+  /** Files that were loaded. */
+  readonly files: readonly string[];
+  /** SHA-1 of their sources. */
+  readonly scripts: readonly string[];
+  /** Of the database: names. */
+  readonly functions: readonly string[];
+}
+
+export interface SwitchState {
+  /** The switch of the mutant that is on. */
+  readonly on?: string | undefined;
+  /** A folder for sightings. */
+  readonly record?: string | undefined;
+}
+
+interface StrykersNamespace {
+  activeMutant?: string | undefined;
+  mutantCoverage?: { static: Record<string, number> };
+  /** Of a dry run: writes down what was reached so far (record-reach.ts). */
+  write?: () => void;
+}
+
+const WRITE_EVERY_MS = 200;
+const files = new Set<string>();
+
+export function loaded(file: string): void {
+  files.add(file);
+}
+
+function readState(): SwitchState {
+  try {
+    return JSON.parse(readFileSync(new URL('../mutant-state.json', import.meta.url), 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+const { on, record } = readState();
+const place = globalThis as { __stryker__?: StrykersNamespace };
+const stryker: StrykersNamespace = place.__stryker__ ?? {};
+place.__stryker__ = stryker;
+stryker.activeMutant = on;
+if (record !== undefined) await recordInto(record);
+
+async function recordInto(folder: string): Promise<void> {
+  const scripts = new Set<string>();
+  const functions = new Set<string>();
+  await watchRedis(scripts);
+  await watchPostgres(functions);
+  const path = join(folder, randomUUID());
+  let written = 0;
+  const write = () => {
+    const switches = Object.keys(stryker.mutantCoverage?.static ?? {});
+    const size = switches.length + files.size + scripts.size + functions.size;
+    if (size === written) return;
+    written = size;
+    const seen: Sighting = { switches, files: [...files], scripts: [...scripts], functions: [...functions] };
+    writeFileSync(`${path}.part`, JSON.stringify(seen));
+    renameSync(`${path}.part`, `${path}.json`);
+  };
+  stryker.write = write;
+  process.on('exit', write);
+  process.on('disconnect', write);
+  setInterval(write, WRITE_EVERY_MS).unref();
+}
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+/** Calls `look` before each call of the method. */
+function spy(prototype: object, name: string, look: (args: unknown[]) => void): void {
+  const methods = prototype as Record<string, Method>;
+  const real = methods[name]!;
+  methods[name] = function (...args) {
+    look(args);
+    return real.apply(this, args);
+  };
+}
+
+async function watchRedis(scripts: Set<string>): Promise<void> {
+  const { Redis } = await import('ioredis');
+  spy(Redis.prototype, 'sendCommand', ([command]) => {
+    const { name, args } = command as { name: string; args: unknown[] };
+    if (name === 'evalsha') scripts.add(String(args[0]));
+    if (name === 'eval') scripts.add(createHash('sha1').update(String(args[0])).digest('hex'));
+  });
+}
+
+async function watchPostgres(functions: Set<string>): Promise<void> {
+  const { default: pg } = await import('pg');
+  spy(pg.Client.prototype, 'query', ([query]) => {
+    const text = typeof query === 'string' ? query : (query as { text?: string } | undefined)?.text;
+    for (const [name] of text?.matchAll(/\bstockade_\w+/g) ?? []) functions.add(name);
+  });
+}

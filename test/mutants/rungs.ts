@@ -1,0 +1,113 @@
+/** Which tests a mutant has to pass, the cheap ones first: it is killed by the first that fails. */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Reach } from './coverage.ts';
+import { functionAt } from './find-mutants.ts';
+import type { Mutant } from './mutant.ts';
+import { needsStores, SIMULATION } from './suites.ts';
+
+/** Unit tests that take less are run together: starting vitest takes as long. */
+const LONG_UNIT_TEST_MS = 10_000;
+
+/** Tests that are run by one command. */
+export interface Rung {
+  readonly files: readonly string[];
+  readonly needsStores: boolean;
+  /** Without a mutant. */
+  readonly ms: number;
+}
+
+export class Ladder {
+  readonly #root: string;
+  readonly #reaches: readonly Reach[];
+  readonly #scripts: ReadonlyMap<string, ReadonlySet<string>>;
+
+  private constructor(
+    root: string,
+    reaches: readonly Reach[],
+    scripts: ReadonlyMap<string, ReadonlySet<string>>,
+  ) {
+    this.#root = root;
+    this.#reaches = reaches.filter(({ passed }) => passed);
+    this.#scripts = scripts;
+  }
+
+  static async build(root: string, reaches: readonly Reach[]): Promise<Ladder> {
+    return new Ladder(root, reaches, await scriptsWith(root));
+  }
+
+  /** None: no test reaches it. */
+  rungsOf(mutant: Mutant): Rung[] {
+    const reaches = this.#reaches
+      .filter(({ seen }) => this.#isReachedBy(mutant, seen))
+      .sort((a, b) => a.ms - b.ms);
+    const unit = reaches.filter(
+      ({ file, ms }) => !needsStores(file) && file !== SIMULATION && ms < LONG_UNIT_TEST_MS,
+    );
+    const others = reaches.filter((reach) => !unit.includes(reach));
+    const rung = (some: readonly Reach[]): Rung => ({
+      files: some.map(({ file }) => file),
+      needsStores: some.some(({ file }) => needsStores(file)),
+      ms: some.reduce((sum, { ms }) => sum + ms, 0),
+    });
+    return [...(unit.length > 0 ? [rung(unit)] : []), ...others.map((reach) => rung([reach]))];
+  }
+
+  #isReachedBy(mutant: Mutant, { switches, scripts, functions }: Reach['seen']): boolean {
+    if (mutant.switch !== undefined) return switches.includes(mutant.switch);
+    if (mutant.kind === 'lua') {
+      const hashes = this.#scripts.get(mutant.file)!;
+      return scripts.some((hash) => hashes.has(hash));
+    }
+    const name = functionAt(readFileSync(join(this.#root, mutant.file), 'utf8'), mutant.start);
+    // An index is there for all who write.
+    if (name === undefined) return functions.length > 0;
+    return callersOf(this.#root, name).some((caller) => functions.includes(caller));
+  }
+}
+
+/** The function, and those that call it. */
+function callersOf(root: string, name: string): string[] {
+  const folder = join(root, 'src/sync/migrations');
+  const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+  const callers = texts.flatMap((text) =>
+    [...text.matchAll(new RegExp(`\\b${name}\\(`, 'g'))].flatMap(
+      ({ index }) => functionAt(text, index) ?? [],
+    ),
+  );
+  return [...new Set([name, ...callers])];
+}
+
+/** By the file: the hashes under which Redis knows the scripts that it is a part of, with a fencing token and without. */
+async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
+  const load = (file: string) => import(pathToFileURL(join(root, file)).href);
+  const { luaSource } = (await load('src/engine/redis/lua-source.ts')) as { luaSource(name: string): string };
+  const { fenced } = (await load('src/engine/redis/fenced.ts')) as { fenced(lua: string): string };
+  const hashes = new Map<string, Set<string>>();
+  const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
+  const redis = 'src/engine/redis/lua/';
+  const note = (file: string, ...sources: string[]) => {
+    const some = hashes.get(file) ?? new Set();
+    for (const source of sources) some.add(sha1(source));
+    hashes.set(file, some);
+  };
+  for (const name of readdirSync(join(root, redis))) {
+    const script = luaSource(name.replace('.lua', ''));
+    for (const part of partsOf(root, `${redis}${name}`)) note(part, script, fenced(script));
+    note(`${redis}fenced.lua`, fenced(script));
+  }
+  const lock = 'src/engine/lock/lua/';
+  for (const name of readdirSync(join(root, lock)))
+    note(`${lock}${name}`, readFileSync(join(root, lock, name), 'utf8'));
+  return hashes;
+}
+
+function partsOf(root: string, file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const included = [...text.matchAll(/--include ([\w-]+)/g)].map(
+    ([, name]) => `src/engine/redis/lua/${name}.lua`,
+  );
+  return [file, ...included.flatMap((part) => partsOf(root, part))];
+}

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * Runs the tests of one mutant, in a copy of the repository (trees.ts). With stores, they are those that the harness keeps.
+ * A test that hangs is ended with its whole process, when its time is over (suites.ts).
+ */
+export default defineConfig({
+  cacheDir: '.cache',
+  test: {
+    include: ['test/**/*.test.ts'],
+    ...(process.env.MUTANTS_STORES === undefined ? {} : { globalSetup: ['test/mutants/global-setup.ts'] }),
+    setupFiles: ['test/mutants/record-reach.ts'],
+    testTimeout: 200_000,
+    hookTimeout: 200_000,
+    fileParallelism: false,
+    bail: 1,
+    reporters: ['json'],
+  },
+});
