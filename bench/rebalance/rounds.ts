@@ -100,7 +100,7 @@ async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: Roun
     const { backend } = await openRedis({ urls, keyPrefix, ...options });
     releasers.add(() => backend.close());
     const service = new SaleService(db, backend, new LocalLocks());
-    await service.create({ id: SALE, stock: crowd.length, segments: parameters.segments });
+    await service.create({ id: SALE, stock: crowd.length, segments: parameters.segments }, 'bench');
     const { engine, refills } = await startEngine(backend, releasers);
     const watch = new SyncWatch();
     let moves = 0;

@@ -74,7 +74,7 @@ async function setStage(
   releasers.add(async () => redis.disconnect());
   const { orders, segments } = parameters;
   const sale = { id: SALE_ID, stock: orders + UNITS_LEFT, segments };
-  await new SaleService(db, backend, new LocalLocks()).create(sale);
+  await new SaleService(db, backend, new LocalLocks()).create(sale, 'bench');
   // Ids and buyers in no common order, as in a sale.
   await db.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)

@@ -121,7 +121,10 @@ async function openBackend(
 }
 
 async function createSale(db: Database, backend: Backend, segments: number, buyers: number): Promise<void> {
-  await insertSale(db, parseSale({ id: SALE, stock: SPARE_UNITS + buyers, segments }));
+  await insertSale(db, parseSale({ id: SALE, stock: SPARE_UNITS + buyers, segments }), {
+    actor: 'bench',
+    reason: '',
+  });
   await db.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
      SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n`,

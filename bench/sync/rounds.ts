@@ -104,7 +104,7 @@ async function setStage(
   const { segments } = parameters;
   // Units for everybody in every segment, however unevenly the buyers live.
   const sale = { id: SALE_ID, stock: segments * parameters.orders, segments, perBuyerLimit: 1 };
-  const { generation } = await new SaleService(db, backend, new LocalLocks()).create(sale);
+  const { generation } = await new SaleService(db, backend, new LocalLocks()).create(sale, 'bench');
   const orders = await fillLogs(backend, { ...sale, generation }, parameters.orders);
   return { stores, db, databaseUrl, backend, saleId: SALE_ID, orders, parameters };
 }

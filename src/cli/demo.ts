@@ -84,7 +84,7 @@ async function runScenario(
 ): Promise<DemoReport> {
   const { stock, segments, requests, buyers, concurrency, seed } = scenario;
   const saleId = `demo-${Date.now().toString(36)}`;
-  await node.operations.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 });
+  await node.operations.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
   note(
     `Sale ${saleId}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
       `${plural(concurrency, 'client')} for ${plural(buyers, 'buyer')} (seed ${seed}) …`,

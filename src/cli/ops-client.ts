@@ -1,7 +1,8 @@
 /** What operators do with sales, orders and events, done by a running node that is asked through its ops port. */
 import type { Config } from '../config/config.ts';
 import { VERIFY_DEADLINE_MS } from '../config/ops-deadlines.ts';
-import { type Author, changeToJson, type SaleAction, type SaleChange } from '../engine/sale-change.ts';
+import type { Author } from '../engine/author.ts';
+import { changeToJson, type SaleAction, type SaleChange } from '../engine/sale-change.ts';
 import type { RebalanceOptions, RebalanceReport } from '../sync/changes/rebalance.ts';
 import type { DeadLetters, EventOperations } from '../sync/events/event-operations.ts';
 import type { DeadLetter } from '../sync/events/webhook-queue.ts';
@@ -35,9 +36,10 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     this.#connection = new OpsConnection(config);
   }
 
-  create(input: unknown): Promise<SaleStatus> {
+  create(input: unknown, actor: string): Promise<SaleStatus> {
     const saleId = String((input as { id?: unknown } | null)?.id);
-    return this.#connection.call({ method: 'POST', path: '/v1/sales', body: input, saleId });
+    const path = '/v1/sales';
+    return this.#connection.call({ method: 'POST', path, body: input, saleId, operator: actor });
   }
 
   async list(): Promise<SaleStatus[]> {
@@ -91,8 +93,14 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     return this.#order({ method: 'GET', path: orderPathOf(orderId) });
   }
 
-  changeOrder(orderId: string, { kind, ...body }: OrderChange): Promise<OrderOutcome> {
-    return this.#order({ method: 'POST', path: `${orderPathOf(orderId)}/${kind}`, body });
+  changeOrder(
+    orderId: string,
+    { kind, ...change }: OrderChange,
+    { actor, reason }: Author,
+  ): Promise<OrderOutcome> {
+    const path = `${orderPathOf(orderId)}/${kind}`;
+    const body = { ...change, ...(reason !== '' && { reason }) };
+    return this.#order({ method: 'POST', path, body, operator: actor });
   }
 
   async refundsDue(saleId?: string): Promise<Order[]> {

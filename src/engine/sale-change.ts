@@ -1,8 +1,9 @@
 /** What an operator may change of a sale that lives, and how he says it in JSON. */
 import { z } from 'zod';
+import { reason } from './author.ts';
 import { InvalidInput } from './errors.ts';
 import { MAX_SEGMENTS, MAX_STOCK } from './limits.ts';
-import { isStorable, time, whole } from './sale-json.ts';
+import { time, whole } from './sale-json.ts';
 
 export type SaleChange =
   | { readonly action: 'pause' | 'resume' | 'close' }
@@ -17,22 +18,6 @@ export type SaleChange =
   | { readonly action: 'resize'; readonly segments: number };
 
 export type SaleAction = SaleChange['action'];
-
-/** Who makes a change, and why: kept in the ledger with it. */
-export interface Author {
-  readonly actor: string;
-  /** `''`: he did not say. */
-  readonly reason: string;
-}
-
-const MAX_ACTOR_CHARACTERS = 200;
-const MAX_REASON_CHARACTERS = 500;
-
-const reason = z
-  .string({ error: 'must be a string' })
-  .max(MAX_REASON_CHARACTERS, { error: `must have at most ${MAX_REASON_CHARACTERS} characters` })
-  .refine(isStorable, { error: 'must be well-formed text without NUL characters' })
-  .default('');
 
 const units = whole(1, MAX_STOCK);
 
@@ -75,14 +60,6 @@ export function changeToJson(change: SaleChange): Record<string, unknown> {
   const { action, startsAt, endsAt } = change;
   const iso = (ms: number | null | undefined) => (ms == null ? ms : new Date(ms).toISOString());
   return { action, startsAt: iso(startsAt), endsAt: iso(endsAt) };
-}
-
-/** @throws InvalidInput */
-export function parseActor(name: string): string {
-  if (name.length > 0 && name.length <= MAX_ACTOR_CHARACTERS && /^[\x20-\x7e]+$/.test(name)) return name;
-  throw new InvalidInput('the operator is not valid', [
-    { field: 'X-Operator', problem: `must be 1 to ${MAX_ACTOR_CHARACTERS} printable ASCII characters` },
-  ]);
 }
 
 function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {

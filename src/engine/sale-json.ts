@@ -1,5 +1,6 @@
 /** A sale as it looks in JSON: times are ISO 8601 with zone, what is not set is left out. */
 import { z } from 'zod';
+import { reason } from './author.ts';
 import type { Sale } from './contract.ts';
 import { InvalidInput } from './errors.ts';
 import {
@@ -9,6 +10,7 @@ import {
   MAX_STOCK,
   SALE_ID_PATTERN,
 } from './limits.ts';
+import { isStorable, text } from './storable.ts';
 
 const DEFAULT_SEGMENTS = 8;
 const MAX_METADATA_BYTES = 16 * 1_024;
@@ -33,15 +35,6 @@ export const time = z.iso
     error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
   })
   .transform((text) => Date.parse(text));
-
-/** Postgres stores neither a NUL nor half of a surrogate pair. */
-export const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
-
-const text = (most: number) =>
-  z
-    .string({ error: 'must be a string' })
-    .max(most, { error: `must have at most ${most} characters` })
-    .refine(isStorable, { error: 'must be well-formed text without NUL characters' });
 
 /** Level by level, because what is nested thousands deep would exhaust the stack. */
 function depthOf(value: unknown): number {
@@ -92,15 +85,22 @@ const FIELDS = {
     .default({}),
 };
 
-const schema = z.strictObject(FIELDS, {
-  error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined),
-});
+const schema = z.strictObject(
+  { ...FIELDS, reason },
+  { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },
+);
+
+export interface NewSale {
+  readonly sale: Sale;
+  /** Why it is created; `''`: not said. */
+  readonly reason: string;
+}
 
 /**
  * A sale from what an operator sent. Only `id` and `stock` are required.
  * @throws InvalidInput with all faults at once
  */
-export function parseSale(input: unknown, now = Date.now()): Sale {
+export function parseNewSale(input: unknown, now = Date.now()): NewSale {
   const parsed = schema.safeParse(input);
   const faults = parsed.success ? [] : parsed.error.issues.map(fault);
   if (parsed.success) {
@@ -108,9 +108,17 @@ export function parseSale(input: unknown, now = Date.now()): Sale {
     const { endsAt } = parsed.data;
     if (endsAt !== undefined && endsAt <= startsAt)
       faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
-    if (faults.length === 0) return complete(parsed.data, startsAt);
+    if (faults.length === 0) {
+      const { reason, ...data } = parsed.data;
+      return { sale: complete(data, startsAt), reason };
+    }
   }
   throw new InvalidInput('the sale is not valid', faults);
+}
+
+/** The sale alone. @throws as `parseNewSale` */
+export function parseSale(input: unknown, now = Date.now()): Sale {
+  return parseNewSale(input, now).sale;
 }
 
 function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
@@ -120,7 +128,7 @@ function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
   return { field: issue.path.join('.') || 'the sale', problem: issue.message };
 }
 
-function complete(data: z.output<typeof schema>, startsAt: number): Sale {
+function complete(data: Omit<z.output<typeof schema>, 'reason'>, startsAt: number): Sale {
   const { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId, ...rest } = data;
   return { ...rest, startsAt, endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId };
 }

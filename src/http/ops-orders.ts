@@ -1,9 +1,9 @@
 /** What operators, and a payment provider's callbacks behind them, do with single orders. */
 import { isOrderId } from '../engine/order-id.ts';
 import { mayBeInLog } from '../sync/orders/log-age.ts';
-import type { OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
-import type { Guarded } from './ops-server.ts';
-import { parseOrderChange } from './order-change-body.ts';
+import type { OrderChange, OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
+import type { Action, Guarded } from './ops-server.ts';
+import { parseNotedChange } from './order-change-body.ts';
 import { orderReply } from './order-reply.ts';
 import { json, problem, type Reply } from './problem.ts';
 import type { Router } from './router.ts';
@@ -23,20 +23,15 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
         return json(200, { orders: await orders.refundsDue(saleId) });
       }),
     );
-  router.route(
-    'post',
-    '/v1/orders/:orderId/pay',
-    guarded(async (id, body) => told(id, await orders.changeOrder(id, parseOrderChange('pay', body))), true),
-  );
+  const changing =
+    (kind: OrderChange['kind']): Action =>
+    async (id, body = {}, actor) => {
+      const { change, reason } = parseNotedChange(kind, body);
+      return told(id, await orders.changeOrder(id, change, { actor, reason }));
+    };
+  router.route('post', '/v1/orders/:orderId/pay', guarded(changing('pay'), true));
   for (const kind of ['cancel', 'redeem', 'refund'] as const) {
-    router.route(
-      'post',
-      `/v1/orders/:orderId/${kind}`,
-      guarded(
-        async (id, body = {}) => told(id, await orders.changeOrder(id, parseOrderChange(kind, body))),
-        'optional',
-      ),
-    );
+    router.route('post', `/v1/orders/:orderId/${kind}`, guarded(changing(kind), 'optional'));
   }
 }
 

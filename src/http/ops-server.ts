@@ -2,8 +2,9 @@
 
 import * as uWS from 'uWebSockets.js';
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { parseActor } from '../engine/author.ts';
 import { InvalidInput } from '../engine/errors.ts';
-import { parseActor, parseChange } from '../engine/sale-change.ts';
+import { parseChange } from '../engine/sale-change.ts';
 import { within } from '../engine/within.ts';
 import type { EventOperations } from '../sync/events/event-operations.ts';
 import type { SaleOperations } from '../sync/operations.ts';
@@ -43,7 +44,7 @@ const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FO
 const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
 
 /** `id`: the part of the path that varies. `operator`: who asks, by his own word. `query`: as it stands in the address. */
-type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
+export type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
 /** `optional`: a request without a body is the action's `undefined`. */
 export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
@@ -87,7 +88,7 @@ function addSaleRoutes(router: Router, operations: SaleOperations, guarded: Guar
     .route(
       'post',
       '/v1/sales',
-      guarded(async (_, body) => json(201, await operations.create(body)), true),
+      guarded(async (_, body, actor) => json(201, await operations.create(body, actor)), true),
     )
     .route(
       'get',

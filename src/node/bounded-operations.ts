@@ -1,4 +1,5 @@
-import type { Author, SaleChange } from '../engine/sale-change.ts';
+import type { Author } from '../engine/author.ts';
+import type { SaleChange } from '../engine/sale-change.ts';
 import type { RebalanceOptions, RebalanceReport } from '../sync/changes/rebalance.ts';
 import type {
   LedgerEntry,
@@ -26,8 +27,8 @@ export class BoundedOperations implements SaleOperations {
     this.#bounded = new BoundedWork(watch, bounds);
   }
 
-  create(input: unknown): Promise<SaleStatus> {
-    return this.#change('create', this.#work.create(input));
+  create(input: unknown, actor: string): Promise<SaleStatus> {
+    return this.#change('create', this.#work.create(input, actor));
   }
 
   list(): Promise<SaleStatus[]> {

@@ -1,3 +1,4 @@
+import type { Author } from '../engine/author.ts';
 import type { LatePaymentParts } from '../sync/orders/late-payment.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../sync/orders/order-operations.ts';
 import { OrderService } from '../sync/orders/order-service.ts';
@@ -19,8 +20,8 @@ class BoundedOrders implements OrderOperations {
     return this.#bounded.run('show', this.#work.showOrder(orderId));
   }
 
-  changeOrder(orderId: string, change: OrderChange, buyerId?: string): Promise<OrderOutcome> {
-    const work = this.#work.changeOrder(orderId, change, buyerId);
+  changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
+    const work = this.#work.changeOrder(orderId, change, by);
     return this.#bounded.run(change.kind, work, { changes: true });
   }
 

@@ -24,6 +24,7 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   webhook_pages: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   sale_losses: ['SELECT', 'INSERT'],
   lost_orders: ['SELECT', 'INSERT'],
+  order_changes: ['SELECT', 'INSERT'],
 };
 
 /** They run with the rights of who calls them. */
@@ -33,6 +34,8 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_expire_orders',
   'stockade_change_order',
   'stockade_settle_late_payment',
+  'stockade_change_order_by',
+  'stockade_settle_late_payment_by',
 ];
 
 /** What Postgres takes for a name without quotes. */

@@ -1,7 +1,8 @@
 /** What operators do with sales. Done in place (SaleService) or through a node's ops port (cli/ops-client.ts). */
+import type { Author } from '../engine/author.ts';
 import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
-import type { Author, SaleAction, SaleChange } from '../engine/sale-change.ts';
+import type { SaleAction, SaleChange } from '../engine/sale-change.ts';
 import type { SaleJson } from '../engine/sale-json.ts';
 import type { RebalanceOperations } from './changes/rebalance.ts';
 import type { RecoverOperations } from './rebuild/recovery.ts';
@@ -30,32 +31,32 @@ export interface SaleStatus extends SaleJson {
   readonly committedUnits: number;
 }
 
-/** One change that an operator has made to a sale. */
+/** A sale's creation, or one change that an operator has made to it. */
 export interface LedgerEntry {
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
-  readonly action: SaleAction;
-  /** What it added to the sale's total stock. */
+  readonly action: 'create' | SaleAction;
+  /** What it added to the stock that the sale began with: a creation adds nothing. */
   readonly units: number;
-  /** Who made it, and why. */
-  readonly actor: string;
+  /** Who made it; `undefined`: not known, of a sale from before creations were noted. */
+  readonly actor: string | undefined;
   readonly reason: string;
-  /** Values before and after. */
+  /** Values before and after; of a creation, what the sale began with. */
   readonly detail: Readonly<Record<string, unknown>>;
   /** Whether the stock that is sold from has followed. */
   readonly applied: boolean;
 }
 
 export interface SaleOperations extends RebalanceOperations, RecoverOperations {
-  /** @throws InvalidInput, SaleExists */
-  create(input: unknown): Promise<SaleStatus>;
+  /** @param input the sale in JSON, and a `reason` if there is one. @throws InvalidInput, SaleExists */
+  create(input: unknown, actor: string): Promise<SaleStatus>;
   list(): Promise<SaleStatus[]>;
   /** @throws UnknownSale */
   show(saleId: string): Promise<SaleStatus>;
   /** What is so already is no change. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus>;
-  /** All changes so far, the newest last. @throws UnknownSale */
+  /** The sale's creation, then all changes so far, the newest last. @throws UnknownSale */
   ledger(saleId: string): Promise<LedgerEntry[]>;
   /** @throws UnknownSale */
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;

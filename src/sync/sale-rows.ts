@@ -1,6 +1,8 @@
 import type { Knex } from 'knex';
+import type { Author } from '../engine/author.ts';
 import type { Sale, SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { saleToJson } from '../engine/sale-json.ts';
 import { rows } from './database.ts';
 import { UnknownSale } from './operations.ts';
 
@@ -12,6 +14,7 @@ export interface SaleRow {
   readonly generation: number;
   /** Units not yet sold. */
   readonly stock: number;
+  readonly createdAt: Date;
 }
 
 interface RawSale {
@@ -32,14 +35,26 @@ interface RawSale {
   currency: string | null;
   shop_id: string | null;
   metadata: Record<string, unknown>;
+  created_at: Date;
 }
 
-export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
+/**
+ * The sale, and its creation as the first row of its ledger: one statement, so one transaction, one round trip. The row
+ * moves no units, and the backend has nothing to follow: it is applied.
+ * @returns false if there is a sale of this id, which is left as it is
+ */
+export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author): Promise<boolean> {
   const inserted = await rows(
     db,
-    `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, require_token, starts_at, ends_at,
-       pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+    `WITH made AS (
+       INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, require_token, starts_at, ends_at,
+         pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id
+     ), noted AS (
+       INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, applied_at)
+       SELECT id, 0, ?, ?, 'create', ?::jsonb, now() FROM made
+     )
+     SELECT id FROM made`,
     [
       sale.id,
       sale.title,
@@ -56,9 +71,18 @@ export async function insertSale(db: Knex, sale: Sale): Promise<boolean> {
       sale.currency ?? null,
       sale.shopId ?? null,
       JSON.stringify(sale.metadata),
+      reason,
+      actor,
+      JSON.stringify(settingsOf(sale)),
     ],
   );
   return inserted.length === 1;
+}
+
+/** What a sale begins with, for the ledger: all but its name and the data that Stockade only keeps. */
+export function settingsOf(sale: Sale): Readonly<Record<string, unknown>> {
+  const { id: _, metadata: __, ...settings } = saleToJson(sale);
+  return settings;
 }
 
 /** @throws UnknownSale */
@@ -129,5 +153,6 @@ function decode(row: RawSale): SaleRow {
     state: row.state,
     generation: row.generation,
     stock: Number(row.stock),
+    createdAt: row.created_at,
   };
 }

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
+import type { Author } from '../engine/author.ts';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
-import type { Author, SaleChange } from '../engine/sale-change.ts';
-import { parseSale, saleToJson } from '../engine/sale-json.ts';
+import type { SaleChange } from '../engine/sale-change.ts';
+import { parseNewSale, saleToJson } from '../engine/sale-json.ts';
 import { unitsLeft } from '../engine/units-left.ts';
 import { readLedger, readWantedSegments } from './changes/ledger.ts';
 import { followMovements } from './changes/movements.ts';
@@ -44,9 +45,9 @@ export class SaleService implements SaleOperations {
     this.#recoveries = new Recoveries(db, backend, locks);
   }
 
-  async create(input: unknown): Promise<SaleStatus> {
-    const sale = parseSale(input);
-    if (!(await insertSale(this.#db, sale))) throw new SaleExists(sale.id);
+  async create(input: unknown, actor: string): Promise<SaleStatus> {
+    const { sale, reason } = parseNewSale(input);
+    if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
     await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);
   }
@@ -70,8 +71,7 @@ export class SaleService implements SaleOperations {
   }
 
   async ledger(saleId: string): Promise<LedgerEntry[]> {
-    await this.#row(saleId);
-    return readLedger(this.#db, saleId);
+    return readLedger(this.#db, await this.#row(saleId));
   }
 
   async verify(saleId: string, { repair = false }: VerifyOptions = {}): Promise<VerifyReport> {

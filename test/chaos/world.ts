@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { BY } from '../support/author.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';
 import type { PostgresServer } from '../support/servers/postgres-server.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
@@ -139,14 +140,17 @@ export class World implements AsyncDisposable {
     await this.follow();
     for (let number = 0; number < NODES; number++) this.nodes.push(await this.#serving(number));
     this.sync = await this.#syncing();
-    await this.nodes[0]!.node.ops.create({
-      id: SALE,
-      stock: this.sale.stock,
-      segments: this.sale.segments,
-      perBuyerLimit: this.sale.limit,
-      // Long before any step of a clock.
-      startsAt: '2024-01-01T00:00:00Z',
-    });
+    await this.nodes[0]!.node.ops.create(
+      {
+        id: SALE,
+        stock: this.sale.stock,
+        segments: this.sale.segments,
+        perBuyerLimit: this.sale.limit,
+        // Long before any step of a clock.
+        startsAt: '2024-01-01T00:00:00Z',
+      },
+      BY.actor,
+    );
   }
 
   async #redis(): Promise<RedisServer> {

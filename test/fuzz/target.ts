@@ -1,4 +1,6 @@
 /** The node that is fuzzed: its sales and orders, what it logs, and whether it is still in order. */
+
+import { BY } from '../support/author.ts';
 import type { TestNode } from '../support/node.ts';
 import { residentBytesOf } from '../support/servers/process-table.ts';
 import { ApiDescription, type PortName } from './description.ts';
@@ -49,11 +51,14 @@ export class Target {
     this.#orders = [];
     this.#sales = Array.from({ length: SALES }, (_, i) => `fuzz-${round}-${i}`);
     for (const [i, id] of this.#sales.entries()) {
-      await this.#node.ops.create({
-        ...{ id, stock: i === 0 ? 3 : 500, segments: (i % 4) + 1, perBuyerLimit: i % 2 === 0 ? 1 : 5 },
-        ...(i === 5 && { startsAt: '2098-01-01T00:00:00Z' }),
-        ...(i === 6 && { payWithinSeconds: 1 }),
-      });
+      await this.#node.ops.create(
+        {
+          ...{ id, stock: i === 0 ? 3 : 500, segments: (i % 4) + 1, perBuyerLimit: i % 2 === 0 ? 1 : 5 },
+          ...(i === 5 && { startsAt: '2098-01-01T00:00:00Z' }),
+          ...(i === 6 && { payWithinSeconds: 1 }),
+        },
+        BY.actor,
+      );
     }
   }
 
@@ -76,7 +81,7 @@ export class Target {
     const complaint = await this.complaint();
     if (complaint !== undefined) throw new Error(complaint);
     const id = `after-${this.#round++}`;
-    await this.#node.ops.create({ id, stock: 1, segments: 4 });
+    await this.#node.ops.create({ id, stock: 1, segments: 4 }, BY.actor);
     const bought = await this.#node.buy(id, 'somebody');
     if (bought.status !== 201) throw new Error(`a purchase was answered ${bought.status} ${bought.code}`);
     for (const sale of await this.#node.ops.list()) await this.#assertVerified(sale.id);

@@ -116,6 +116,7 @@ onEachStore((stage) => {
       const open = { what: 'that none is required' };
       await until(async () => (await node.buy(id, 'dan')).status === 201, open);
       expect(await node.ops.ledger(id)).toMatchObject([
+        { action: 'create' },
         { action: 'require-token', detail: { from: false, to: true }, applied: true },
         { action: 'require-token', detail: { from: true, to: false }, applied: true },
       ]);
@@ -166,7 +167,7 @@ test('a token ends, and a repeated purchase is answered all the same', async () 
     ...(await redisAndPostgres()),
     env: { PURCHASE_TOKEN_TTL_SECONDS: '1' },
   });
-  await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
+  await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true }, BY.actor);
   // What is left of the second in which it is made may be too short to buy in.
   let token = '';
   const bought = await until(
@@ -195,7 +196,7 @@ test('nodes of one database know each other’s tokens, and so do those that are
   const [SECRET, NEXT] = ['s'.repeat(32), 't'.repeat(32)];
   await using one = await startTestNode(stores);
   await using two = await startTestNode(stores);
-  await one.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
+  await one.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true }, BY.actor);
   const anns = await tokenOf(one, 'tickets', 'ann');
   expect(await two.buy('tickets', 'ann', withToken(anns))).toMatchObject({ status: 201 });
 
@@ -224,7 +225,7 @@ describe('rate limits', () => {
   test('two workers of a node share one limit for a buyer', async () => {
     const env = { WORKERS: '2', RATE_LIMIT_BUYER: '20/86400' };
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
-    await node.ops.create({ id: 'tickets', stock: 100, segments: 2, perBuyerLimit: 100 });
+    await node.ops.create({ id: 'tickets', stock: 100, segments: 2, perBuyerLimit: 100 }, BY.actor);
     // A connection belongs to one worker. Of many, both have some.
     const buy = rawRequest('POST', '/v1/sales/tickets/orders', { 'X-Buyer-Id': 'ann' });
     const answers = await Promise.all(
@@ -262,7 +263,7 @@ describe('rate limits', () => {
       ...(await redisAndPostgres()),
       env: { RATE_LIMIT_ADDRESS: '3/86400' },
     });
-    await node.ops.create({ id: 'tickets', stock: 100, segments: 2 });
+    await node.ops.create({ id: 'tickets', stock: 100, segments: 2 }, BY.actor);
     expect(await node.buy('tickets', 'ann')).toMatchObject({ status: 201 });
     expect((await node.request('/v1/sales/tickets')).status).toBe(200);
     expect(await node.buy('tickets', '')).toMatchObject({ status: 401 });
@@ -372,7 +373,7 @@ describe('a challenge', () => {
       ...(await redisAndPostgres()),
       env: { CHALLENGE: 'pow', CHALLENGE_BITS: '10' },
     });
-    await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
+    await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true }, BY.actor);
     const asked = await askToken(node, 'tickets', 'ann');
     expect(asked).toMatchObject({
       status: 403,
@@ -407,7 +408,7 @@ describe('a challenge', () => {
         ...(await redisAndPostgres()),
         env: { CHALLENGE, REQUEST_DEADLINE_MS: '3000', TAKE_TIMEOUT_MS: '2500' },
       });
-      await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true });
+      await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true }, BY.actor);
       expect((await askToken(node, 'tickets', 'ann')).body).toMatchObject({
         code: 'challenge_required',
         challenge: { siteKey: 'k', saleId: 'tickets', buyerId: 'ann' },

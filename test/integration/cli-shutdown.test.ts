@@ -1,5 +1,6 @@
 /** How long a node takes to stop, with what may hold it up. */
 import { expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';
@@ -22,7 +23,7 @@ test('one grace is enough for both ports, with requests that do not end at eithe
     ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
     env: { WORKERS: '1', SYNC: 'off', REQUEST_DEADLINE_MS: '30000', SHUTDOWN_GRACE_MS: String(GRACE_MS) },
   });
-  await node.ops.create({ id: SALE, stock: 5 });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
   using operator = await RawConnection.open(node.opsUrl);
   await operator.send(
     `POST /v1/sales HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer ${node.opsToken}\r\nContent-Length: 2\r\n\r\n{`,
@@ -43,7 +44,7 @@ test('a Postgres that stands still does not keep it', async () => {
     ...{ redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase(), keyPrefix: freshPrefix() },
     env: { WORKERS: '1' },
   });
-  await node.ops.create({ id: SALE, stock: 5 });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
   expect((await node.buy(SALE, 'anna')).status).toBe(201);
   await postgres.pause();
   try {

@@ -10,6 +10,7 @@ import { NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 import { clusterClient, connect } from '../../src/engine/redis/clients.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { rebalanceSale } from '../../src/sync/changes/rebalance.ts';
+import { BY } from '../support/author.ts';
 import { runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';
 import { Load } from '../support/load.ts';
@@ -279,7 +280,7 @@ describe('a whole shop', () => {
   test('is a node that is given the servers, with pause, rebalance, verify and doctor', async () => {
     const stores = { redisUrl: servers.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
     await using node = await startTestNode(stores);
-    const { id } = await node.ops.create({ id: 'tickets', stock: 40, segments: 4 });
+    const { id } = await node.ops.create({ id: 'tickets', stock: 40, segments: 4 }, BY.actor);
     expect((await node.buy(id, 'ann')).status).toBe(201);
     const by = { actor: 'tester', reason: '' };
     expect(await node.ops.change(id, { action: 'pause' }, by)).toMatchObject({ state: 'paused' });

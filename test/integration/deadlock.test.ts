@@ -8,6 +8,7 @@ import { batchOf } from '../../src/sync/apply/batch.ts';
 import { rows } from '../../src/sync/database.ts';
 import { changeOrder, expireOrders } from '../../src/sync/orders/order-changes.ts';
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
+import { BY } from '../support/author.ts';
 import { emptyDatabase, until } from '../support/fixtures.ts';
 import { buyers, Shop } from '../support/shop.ts';
 
@@ -77,7 +78,7 @@ describe('the victim of a deadlock is made once more', () => {
     const changed =
       kind === 'expire'
         ? expireOrders(shop.db, 10)
-        : changeOrder(shop.db, { orderId: orderId!, kind, payType: undefined, buyerId: undefined });
+        : changeOrder(shop.db, { orderId: orderId!, kind, payType: undefined, by: BY });
     await blocked(1);
     await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId!]);
     await other.commit();

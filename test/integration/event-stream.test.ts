@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { Outbox, PART_EVENTS } from '../../src/sync/events/outbox.ts';
 import { emptyOutbox } from '../../src/sync/events/outbox-work.ts';
 import { LocalLocks, PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { BY } from '../support/author.ts';
 import { Desk, MAX_EVENTS } from '../support/event-desk.ts';
 import {
   expectStories,
@@ -51,12 +52,12 @@ test('what becomes of an order is told as it happened, whoever did it', async ()
   const redeemed = await placed(till, desk.saleId, 'ada');
   const refunded = await placed(till, desk.saleId, 'bob');
   const cancelled = await placed(till, desk.saleId, 'eve');
-  for (const id of [redeemed, refunded]) await orders.changeOrder(id, { kind: 'pay', payType: 'card' });
+  for (const id of [redeemed, refunded]) await orders.changeOrder(id, { kind: 'pay', payType: 'card' }, BY);
   // Once more: it is answered like the first time, and is no event.
-  await orders.changeOrder(redeemed, { kind: 'pay', payType: 'card' });
-  await orders.changeOrder(redeemed, { kind: 'redeem' });
-  await orders.changeOrder(refunded, { kind: 'refund' });
-  await orders.changeOrder(cancelled, { kind: 'cancel' });
+  await orders.changeOrder(redeemed, { kind: 'pay', payType: 'card' }, BY);
+  await orders.changeOrder(redeemed, { kind: 'redeem' }, BY);
+  await orders.changeOrder(refunded, { kind: 'refund' }, BY);
+  await orders.changeOrder(cancelled, { kind: 'cancel' }, BY);
   await desk.emptied();
   const stories = storiesOf(await desk.stream());
   expect(stories.get(redeemed)).toEqual(['committed', 'paid', 'redeemed']);

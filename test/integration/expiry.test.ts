@@ -1,6 +1,7 @@
 /** Orders that are not paid in time expire, once each, whoever dies and however many look for them. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { rows } from '../../src/sync/database.ts';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';
 import { aged, kindsOf, placed } from '../support/orders.ts';
@@ -53,7 +54,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const sale = await shop.sell({ stock: 2, payWithinSeconds: 1 });
     const orders = shop.orders(till.take);
     const paid = await placed(till, sale.id, 'anna');
-    await orders.changeOrder(paid, { kind: 'pay', payType: 'card' });
+    await orders.changeOrder(paid, { kind: 'pay', payType: 'card' }, BY);
     const unpaid = await placed(till, sale.id, 'bert');
     expect(await till.buy(sale.id, 'carl')).toEqual({ code: 'sold_out' });
     shop.startExpiry();

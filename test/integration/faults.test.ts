@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
+import { BY } from '../support/author.ts';
 import { freshPrefix, until } from '../support/fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from '../support/node.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
@@ -171,7 +172,7 @@ async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: read
 test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed as if nothing was', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores);
-  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS });
+  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   const operator = new Redis(redis.url);
   let flushes = 0;
   try {
@@ -197,7 +198,7 @@ test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed as if nothi
 test('Postgres is away for 10 s: purchases are accepted, and all of them are committed when it is back', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores, IMPATIENT);
-  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS });
+  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await using rush = new Rush([node]);
   await rush.more(200, 'committed');
   await postgres.stop('immediate');
@@ -219,7 +220,7 @@ test('Postgres is away for 10 s: purchases are accepted, and all of them are com
 test('Postgres is frozen and the log is full: busy, nothing taken; it sells on when Postgres goes on', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores, { ...IMPATIENT, LOG_BACKLOG_MAX: String(MAX_BATCH_ORDERS) });
-  await node.ops.create({ id: SALE, stock: STOCK, segments: 1 });
+  await node.ops.create({ id: SALE, stock: STOCK, segments: 1 }, BY.actor);
   await settle(node, 'early');
   const fillers = Array.from({ length: MAX_BATCH_ORDERS }, (_, n) => `filler-${n}`);
   await postgres.pause();
@@ -253,7 +254,7 @@ test('a node is killed under load: the other one keeps its promises and sells on
   const stores = await freshStores();
   await using first = await startNode(stores);
   await using second = await startNode(stores);
-  await first.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS });
+  await first.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await until(async () => (await buy(second, 'early')).status === 201, { what: 'the second node sells' });
   await using rush = new Rush([first, second]);
   await rush.more(500, 'committed');
@@ -275,7 +276,7 @@ test('a node is killed under load: the other one keeps its promises and sells on
 test('Redis is killed under load and comes back from its log: what was committed stays, the rest is settled by key', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores, IMPATIENT);
-  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS });
+  await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await using rush = new Rush([node]);
   await rush.more(500, 'committed');
   // Frozen first: purchases are on their way for certain when it dies.

@@ -1,4 +1,5 @@
 /** Orders after their purchase, as buyers, operators and the command line see them. */
+import { userInfo } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { runCli } from '../support/cli.ts';
 import { until } from '../support/fixtures.ts';
@@ -63,7 +64,7 @@ onEachStore((stage) => {
     expect((await read(node, orderId, 'ann')).body).toEqual(redeemed.body);
     expect((await node.opsRequest(`/v1/orders/${orderId}`)).body).toEqual({
       ...redeemed.body,
-      buyerId: 'ann',
+      ...{ buyerId: 'ann', changes: [] },
     });
     await expectSold(node, saleId, 1);
   });
@@ -96,6 +97,24 @@ onEachStore((stage) => {
     expect(await operate(node, third, 'cancel')).toMatchObject({ status: 200, code: 'cancelled' });
     await until(async () => (await node.ops.show(saleId)).remaining === 9, { what: 'the units are back' });
     await expectSold(node, saleId, 1);
+  });
+
+  test('who has changed an order as an operator, and why, is told to operators and not to its buyer', async () => {
+    const { node } = stage;
+    const orderId = await bought(node, await stage.sale(), 'ann');
+    await operate(node, orderId, 'pay', CARD);
+    const refunded = await node.opsRequest(`/v1/orders/${orderId}/refund`, {
+      ...{ method: 'POST', body: '{"reason":"fell ill"}', headers: { 'x-operator': 'otto' } },
+    });
+    expect(refunded).toMatchObject({ status: 200, code: 'refunded' });
+    const { body } = await node.opsRequest(`/v1/orders/${orderId}`);
+    expect(body.changes).toEqual([
+      { change: 'pay', at: body.paidAt, actor: 'ops token', reason: '' },
+      { change: 'refund', at: body.refundedAt, actor: 'otto', reason: 'fell ill' },
+    ]);
+    const { body: shown } = await read(node, orderId, 'ann');
+    expect(shown).toMatchObject({ status: 'refunded' });
+    expect(JSON.stringify(shown)).not.toMatch(/changes|otto|fell ill|ops token/);
   });
 
   test('a payment after the time to pay takes the unit anew, once', async () => {
@@ -151,12 +170,15 @@ onEachStore((stage) => {
   test('a change with a body that it does not know is not made, at either port', async () => {
     const { node } = stage;
     const orderId = await bought(node, await stage.sale(), 'ann');
-    const body = '{"reason":"sick"}';
-    expect(await act(node, orderId, 'ann', 'cancel', body)).toMatchObject({ status: 400 });
-    expect(await operate(node, orderId, 'cancel', body)).toMatchObject({
-      status: 400,
-      body: { faults: [{ field: 'reason', problem: 'is not a field of this change' }] },
-    });
+    const refused = (answer: Answer, field: string, problem: string) =>
+      expect(answer).toMatchObject({ status: 400, body: { faults: [{ field, problem }] } });
+    expect(await act(node, orderId, 'ann', 'cancel', '{"reason":"sick"}')).toMatchObject({ status: 400 });
+    const unknown = await operate(node, orderId, 'cancel', '{"why":"sick"}');
+    refused(unknown, 'why', 'is not a field of this change');
+    const long = JSON.stringify({ reason: 'x'.repeat(501) });
+    refused(await operate(node, orderId, 'cancel', long), 'reason', 'must have at most 500 characters');
+    const nobody = { method: 'POST', headers: { 'x-operator': 'x'.repeat(201) } } as const;
+    expect(await node.opsRequest(`/v1/orders/${orderId}/cancel`, nobody)).toMatchObject({ status: 400 });
     expect((await read(node, orderId, 'ann')).body.status).toBe('unpaid');
     expect(await operate(node, orderId, 'cancel', '{}')).toMatchObject({ status: 200, code: 'cancelled' });
   });
@@ -282,7 +304,9 @@ describe('on Redis and Postgres', () => {
     expect(retaken).toMatchObject({ status: 'paid', payType: 'wechat', retaken: true, replaces: second });
     const again = JSON.parse((await order(`pay ${second} --pay-type wechat --json`, throughNode)).text);
     expect(again).toEqual(retaken);
-    expect(await order(`refund ${retaken.orderId}`, onStores)).toMatchObject({ exitCode: 0 });
+    expect(await order(`refund ${retaken.orderId} --by otto --reason ill`, onStores)).toMatchObject({
+      exitCode: 0,
+    });
 
     const third = await bought(node, saleId, 'cid');
     await age(third);
@@ -295,7 +319,11 @@ describe('on Redis and Postgres', () => {
       const due = await order('refunds-due', env);
       expect(due).toMatchObject({ exitCode: 0, text: expect.stringContaining(third) });
     }
-    expect(await order(`refund ${third}`, throughNode)).toMatchObject({ exitCode: 0 });
+    expect(await order(`refund ${third} --by otto --reason ill`, throughNode)).toMatchObject({ exitCode: 0 });
+    expect(JSON.parse((await order(`show ${third} --json`, onStores)).text).changes).toMatchObject([
+      { change: 'pay', actor: userInfo().username, reason: '' },
+      { change: 'refund', actor: 'otto', reason: 'ill' },
+    ]);
     expect(await order(`refunds-due ${saleId}`, onStores)).toEqual({
       exitCode: 0,
       text: 'No refund is due.\n',

@@ -8,6 +8,7 @@ import { UnknownSale } from '../../src/sync/operations.ts';
 import { settleLatePayment } from '../../src/sync/orders/order-changes.ts';
 import type { Order, OrderChange, OrderOutcome } from '../../src/sync/orders/order-operations.ts';
 import type { OrderService } from '../../src/sync/orders/order-service.ts';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';
 import { aged, kindsOf, placed } from '../support/orders.ts';
@@ -76,8 +77,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const { saleId, orderId } = await overdue();
       const first = await orders.changeOrder(orderId, PAY, 'anna');
       const retaken = expectRetaken(first, orderId);
-      expect(await orders.changeOrder(orderId, PAY)).toEqual(first);
-      expect(await orders.changeOrder(retaken, PAY)).toMatchObject({ code: 'done' });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual(first);
+      expect(await orders.changeOrder(retaken, PAY, BY)).toMatchObject({ code: 'done' });
       expect(await shown(orderId)).toMatchObject({ status: 'expired', retakenBy: retaken });
       expect(await kindsOf(shop, orderId)).toEqual(['committed', 'expired']);
       expect(await kindsOf(shop, retaken)).toEqual(['committed', 'paid']);
@@ -85,17 +86,33 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect((await ordersOf(shop.databaseUrl, saleId)).get(retaken)?.key).toBe(`retake:${orderId}`);
     });
 
+    test('of an operator is noted at both orders, once; one of the buyer at none', async () => {
+      const { orderId } = await overdue();
+      const retaken = expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
+      await orders.changeOrder(orderId, PAY, AUTHOR);
+      const pay = { change: 'pay', at: expect.any(String), ...BY };
+      expect(await shown(orderId)).toMatchObject({ changes: [pay] });
+      expect(await shown(retaken)).toMatchObject({ changes: [pay] });
+      const other = await overdue();
+      const own = expectRetaken(await orders.changeOrder(other.orderId, PAY, 'anna'), other.orderId);
+      await orders.changeOrder(other.orderId, PAY, BY);
+      expect([await shown(other.orderId), await shown(own)]).toMatchObject([
+        { changes: [] },
+        { changes: [] },
+      ]);
+    });
+
     test('by other means is one payment too many', async () => {
       const { orderId } = await overdue();
-      await orders.changeOrder(orderId, PAY);
-      const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' });
+      await orders.changeOrder(orderId, PAY, BY);
+      const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' }, BY);
       expect(other).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
     });
 
     test('gets its own units back in a sale that is sold out', async () => {
       const { saleId, orderId } = await overdue({ stock: 1 });
       expect(await till.buy(saleId, 'bert')).toEqual({ code: 'sold_out' });
-      expectRetaken(await orders.changeOrder(orderId, PAY), orderId);
+      expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
       await balanced(saleId, 1);
     });
 
@@ -105,12 +122,14 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await shop.service.change(saleId, { action: 'window', startsAt: endsAt - 1_000, endsAt }, AUTHOR);
       const later = await shop.startEngine();
       expect(await later.buy(saleId, 'bert')).toMatchObject({ code: 'ended' });
-      expectRetaken(await shop.orders(later.take).changeOrder(orderId, PAY), orderId);
+      expectRetaken(await shop.orders(later.take).changeOrder(orderId, PAY, BY), orderId);
     });
 
     test('of many at once there is one new order', async () => {
       const { saleId, orderId } = await overdue();
-      const outcomes = await Promise.all(Array.from({ length: 8 }, () => orders.changeOrder(orderId, PAY)));
+      const outcomes = await Promise.all(
+        Array.from({ length: 8 }, () => orders.changeOrder(orderId, PAY, BY)),
+      );
       expect(new Set(outcomes.map((outcome) => expectRetaken(outcome, orderId))).size).toBe(1);
       await balanced(saleId, 1);
     });
@@ -118,8 +137,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
 
   describe('when the units can’t be had', () => {
     const refundIsDue = async (orderId: string) => {
-      expect(await orders.changeOrder(orderId, PAY)).toEqual({ code: 'expired', refundDue: true });
-      expect(await orders.changeOrder(orderId, PAY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
       expect(await shown(orderId)).toMatchObject({ status: 'expired', payType: 'card', refundDue: true });
     };
 
@@ -132,18 +151,20 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(await orders.refundsDue(id)).toEqual([]);
       await expect(orders.refundsDue('mistyped')).rejects.toThrow(new UnknownSale('mistyped'));
 
-      const refunded = await orders.changeOrder(orderId, { kind: 'refund' });
+      const refunded = await orders.changeOrder(orderId, { kind: 'refund' }, BY);
       expect(refunded).toMatchObject({ order: { status: 'expired', refundedAt: expect.any(String) } });
-      expect(await orders.changeOrder(orderId, { kind: 'refund' })).toEqual(refunded);
+      expect(await orders.changeOrder(orderId, { kind: 'refund' }, BY)).toEqual(refunded);
       expect(await orders.refundsDue()).toEqual([]);
-      expect(await orders.changeOrder(orderId, PAY)).toEqual({ code: 'expired', refundDue: false });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: false });
+      const changes = ['pay', 'refund'].map((change) => ({ change, at: expect.any(String), ...BY }));
+      expect(await shown(orderId)).toMatchObject({ changes });
       expect(await kindsOf(shop, orderId)).toEqual(['committed', 'expired', 'refunded']);
       await balanced(saleId, 1);
     });
 
     test('an expired order that was never paid needs no refund', async () => {
       const { orderId } = await overtaken();
-      const refund = await orders.changeOrder(orderId, { kind: 'refund' });
+      const refund = await orders.changeOrder(orderId, { kind: 'refund' }, BY);
       expect(refund).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
     });
 
@@ -174,9 +195,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     test.each(answers)('because the take is answered %o, leaves everything open', async (answer, code) => {
       const { saleId, orderId } = await overdue();
       const deciding = shop.orders(async () => answer);
-      expect(await deciding.changeOrder(orderId, PAY)).toEqual({ code });
+      expect(await deciding.changeOrder(orderId, PAY, BY)).toEqual({ code });
       expect(await shown(orderId)).toMatchObject({ status: 'expired', refundDue: undefined });
-      expectRetaken(await orders.changeOrder(orderId, PAY), orderId);
+      expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
       await balanced(saleId, 1);
     });
 
@@ -184,10 +205,10 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const { saleId, orderId } = await overdue();
       const failing = breaker('log.compensate');
       const cut = shop.orders(till.take, intercept(shop.backend, failing.before));
-      expect(await cut.changeOrder(orderId, PAY)).toEqual({ code: 'unavailable' });
+      expect(await cut.changeOrder(orderId, PAY, BY)).toEqual({ code: 'unavailable' });
       expect(failing.hits).not.toEqual([]);
       failing.mend();
-      expectRetaken(await cut.changeOrder(orderId, PAY), orderId);
+      expectRetaken(await cut.changeOrder(orderId, PAY, BY), orderId);
       await balanced(saleId, 1);
     });
   });
@@ -200,7 +221,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
         taken = await till.take(purchase);
         throw new Error('dies, as the test wants it');
       });
-      await expect(dying.changeOrder(orderId, PAY)).rejects.toThrow('dies');
+      await expect(dying.changeOrder(orderId, PAY, BY)).rejects.toThrow('dies');
       return taken && 'orderId' in taken ? taken.orderId : '';
     };
 
@@ -209,7 +230,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const taken = await dead(orderId);
       expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
       expect(await shown(orderId)).toMatchObject({ retakenBy: undefined, refundDue: undefined });
-      expect(expectRetaken(await orders.changeOrder(orderId, PAY), orderId)).toBe(taken);
+      expect(expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId)).toBe(taken);
       await balanced(saleId, 1);
     });
 
@@ -220,15 +241,15 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const expiry = shop.startExpiry();
       await until(() => expiry.orders === 1, { what: 'the new order expires' });
       await balanced(saleId, 0);
-      expect(expectRetaken(await orders.changeOrder(orderId, PAY), orderId)).not.toBe(taken);
+      expect(expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId)).not.toBe(taken);
       await balanced(saleId, 1);
     });
 
     test('is one payment too many if the buyer has paid the new order by itself', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
-      await orders.changeOrder(taken, PAY);
-      expect(await orders.changeOrder(orderId, PAY)).toEqual({ code: 'expired', refundDue: true });
+      await orders.changeOrder(taken, PAY, BY);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
       expect(await shown(taken)).toMatchObject({ status: 'paid' });
       await balanced(saleId, 1);
     });
@@ -236,16 +257,13 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     test('takes nothing for good if another call has found that a refund is due', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
-      expect(await settleLatePayment(shop.db, orderId, undefined, 'card')).toMatchObject({
-        verdict: 'refund_due',
-      });
+      const payment = { late: orderId, payType: 'card', by: BY } as const;
+      expect(await settleLatePayment(shop.db, payment, undefined)).toMatchObject({ verdict: 'refund_due' });
       const settling = shop.orders(async () => ({ code: 'committed', orderId: taken, quantity: 1 }));
-      expect(await settling.changeOrder(orderId, PAY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await settling.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
       expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
       // As a call does that was on its way when the other one settled.
-      expect(await settleLatePayment(shop.db, orderId, taken, 'card')).toMatchObject({
-        verdict: 'refund_due',
-      });
+      expect(await settleLatePayment(shop.db, payment, taken)).toMatchObject({ verdict: 'refund_due' });
       expect(await shown(taken)).toMatchObject({ status: 'cancelled' });
       await balanced(saleId, 0);
     });

@@ -9,6 +9,7 @@ import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
 import type { Inside } from '../../src/engine/lock/locked-takes.ts';
 import { HOLD_MAX_MS } from '../../src/engine/lock/segment-hold.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';
 import { freezeTime, settledTurns } from '../support/frozen-time.ts';
 import { untilLater, untilTurned } from '../support/locks.ts';
@@ -453,7 +454,7 @@ test('a node with STRATEGY=lock and two workers sells what there is, and verify 
     keyPrefix: freshPrefix(),
   };
   await using node = await startTestNode({ ...stores, env: { STRATEGY: 'lock', WORKERS: '2' } });
-  await node.ops.create({ id: 'tickets', stock: 20, segments: 4 });
+  await node.ops.create({ id: 'tickets', stock: 20, segments: 4 }, BY.actor);
   const answers = await Promise.all(
     Array.from({ length: 60 }, (_, i) => node.buy('tickets', `buyer-${i}`, { key: `key-${i}` })),
   );

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { startTestNode } from '../support/node.ts';
 import { redisAndPostgres } from './stores.ts';
 
@@ -35,7 +36,7 @@ test('who is refused by the shop is told so, 403, with its reason, unless his ke
   const LOCK_WORK = await moduleWith(BLOCKLIST);
   const stores = await redisAndPostgres();
   await using node = await startTestNode({ ...stores, env: { STRATEGY: 'lock', LOCK_WORK } });
-  await node.ops.create({ id: 'tickets', stock: 10, segments: 1 });
+  await node.ops.create({ id: 'tickets', stock: 10, segments: 1 }, BY.actor);
 
   const buy = (buyer: string, key: string) => node.buy('tickets', buyer, { key });
   const [anna, eve] = await Promise.all([buy('anna', 'click-1'), buy('eve', 'click-1')]);

@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../src/engine/home-segment.ts';
+import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from '../support/node.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
@@ -43,7 +44,7 @@ const earlyBuyers = Array.from({ length: SEGMENTS }, (_, segment) => {
 
 beforeEach(async () => {
   saleId = `tickets-${++salesMade}`;
-  await node.ops.create({ id: saleId, stock: STOCK, segments: SEGMENTS });
+  await node.ops.create({ id: saleId, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await Promise.all(earlyBuyers.map(settle));
 });
 

@@ -3,6 +3,7 @@
  * log what it has met, and the sale goes on.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { type CrowdAnswer, type CrowdOptions, crowd, everNewBuyers, startCrowd } from '../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';
@@ -48,7 +49,7 @@ class Market implements AsyncDisposable {
     const market = new Market(spec.redis ?? redisUrl(), spec.database ?? (await freshDatabase()));
     try {
       const node = await market.startNode(env);
-      await node.ops.create({ id: SALE, stock, segments });
+      await node.ops.create({ id: SALE, stock, segments }, BY.actor);
       return market;
     } catch (error) {
       await market[Symbol.asyncDispose]();

@@ -1,6 +1,7 @@
 /** What operators are told while a store is away: by the ops port and by commands that work on the stores themselves. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { BY } from '../support/author.ts';
 import { RunningCli, runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../support/node.ts';
@@ -65,7 +66,7 @@ test('Redis stands still: every operation is given up and says so, and all goes 
   await using redis = await RedisServer.start();
   const stores = { redisUrl: redis.productUrl, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
   await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
-  await node.ops.create({ id: SALE, stock: 5 });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
   const { orderId } = (await node.buy(SALE, 'anna')).body;
   await redis.pause();
   try {
@@ -113,7 +114,7 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
   await using postgres = await PostgresServer.start();
   const stores = { redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase() };
   await using node = await startTestNode({ ...stores, keyPrefix: freshPrefix(), env: { WORKERS: '1' } });
-  await node.ops.create({ id: SALE, stock: 5 });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
   const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL } = stores;
   await using sync = new RunningCli(['sync', '--ops-port', '0', '--json'], {
     env: { REDIS_URL, DATABASE_URL, OPS_TOKEN: node.opsToken },

@@ -1,12 +1,15 @@
 /** Orders after their purchase: paid, cancelled, redeemed, refunded. Each unit that comes back is sold again. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { rows } from '../../src/sync/database.ts';
-import type { OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
+import type { Order, OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
 import type { OrderService } from '../../src/sync/orders/order-service.ts';
+import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { aged, kindsOf, placed } from '../support/orders.ts';
 import { buyers, Shop, type Till } from '../support/shop.ts';
+import { query } from '../support/truth.ts';
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
 const CANCEL: OrderChange = { kind: 'cancel' };
@@ -61,7 +64,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const sale = await shop.sell({ stock: 3, segments: 2, perBuyerLimit: 3 });
       const orderId = await placed(till, sale.id, 'anna', { quantity: 3 });
       expect(await till.buy(sale.id, 'bert')).toEqual({ code: 'sold_out' });
-      for (const change of changes) await orders.changeOrder(orderId, change);
+      for (const change of changes) await orders.changeOrder(orderId, change, BY);
       expect(await orders.showOrder(orderId)).toMatchObject({ order: { status, quantity: 3 } });
       await expectSold(sale.id, 0);
 
@@ -78,11 +81,12 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     for (const changes of [[PAY, REDEEM], [PAY, REFUND], [CANCEL]]) {
       const orderId = await placed(till, sale.id, `buyer-${changes.map(({ kind }) => kind)}`);
       for (const change of changes) {
-        const first = await orders.changeOrder(orderId, change);
-        expect(await orders.changeOrder(orderId, change)).toEqual(first);
+        const first = await orders.changeOrder(orderId, change, BY);
+        expect(await orders.changeOrder(orderId, change, BY)).toEqual(first);
       }
-      const last = await orders.showOrder(orderId);
-      for (const change of changes) expect(await orders.changeOrder(orderId, change)).toEqual(last);
+      const { order } = (await orders.showOrder(orderId)) as { order: Order };
+      const last = { code: 'done', order: { ...order, changes: undefined } };
+      for (const change of changes) expect(await orders.changeOrder(orderId, change, BY)).toEqual(last);
       expect(await kindsOf(shop, orderId)).toEqual(['committed', ...changes.map(({ kind }) => PAST[kind])]);
     }
     await expectSold(sale.id, 1);
@@ -91,7 +95,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   test('of many calls at once for the same change each gets the same answer, and one has done it', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
-    const outcomes = await Promise.all(Array.from({ length: 12 }, () => orders.changeOrder(orderId, CANCEL)));
+    const outcomes = await Promise.all(
+      Array.from({ length: 12 }, () => orders.changeOrder(orderId, CANCEL, BY)),
+    );
     expect(outcomes).toEqual(outcomes.map(() => outcomes[0]));
     expect(await kindsOf(shop, orderId)).toEqual(['committed', 'cancelled']);
     await expectSold(sale.id, 0);
@@ -111,9 +117,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const wrong: string[] = [];
       for (const change of [PAY, CANCEL, REDEEM, REFUND]) {
         const orderId = await placed(till, sale.id, `${status}-${change.kind}`);
-        for (const step of way) await orders.changeOrder(orderId, step);
+        for (const step of way) await orders.changeOrder(orderId, step, BY);
         const before = await orders.showOrder(orderId);
-        const outcome = await orders.changeOrder(orderId, change);
+        const outcome = await orders.changeOrder(orderId, change, BY);
         if (outcome.code === 'done') continue;
         expect(outcome).toEqual({ code: 'wrong_status', orderStatus: status });
         expect(await orders.showOrder(orderId)).toEqual(before);
@@ -130,11 +136,79 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     });
   });
 
+  describe('an operator’s change', () => {
+    const ANN = { actor: 'ann', reason: 'fell ill' };
+    const noted = async (orderId: string) => {
+      const shown = await orders.showOrder(orderId);
+      return 'order' in shown ? shown.order.changes!.map(({ at: _, ...change }) => change) : shown.code;
+    };
+
+    test('is noted with who made it and why; a repetition, and a refusal, is not', async () => {
+      const sale = await shop.sell({ stock: 2 });
+      const orderId = await placed(till, sale.id, 'anna');
+      expect(await noted(orderId)).toEqual([]);
+      await orders.changeOrder(orderId, REDEEM, ANN);
+      await orders.changeOrder(orderId, PAY, { actor: 'ops token', reason: '' });
+      await orders.changeOrder(orderId, PAY, ANN);
+      await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' }, ANN);
+      await orders.changeOrder(orderId, CANCEL, ANN);
+      await orders.changeOrder(orderId, REFUND, ANN);
+      await orders.changeOrder(orderId, REFUND, BY);
+      expect(await noted(orderId)).toEqual([
+        { change: 'pay', actor: 'ops token', reason: '' },
+        { change: 'refund', ...ANN },
+      ]);
+      const { order } = (await orders.showOrder(orderId)) as { order: Order };
+      expect(order.changes!.map(({ at }) => at)).toEqual([order.paidAt, order.refundedAt]);
+      expect(await noted(await placed(till, sale.id, 'anna'))).toEqual([]);
+      expect(await noted('1')).toBe('unknown_order');
+    });
+
+    test('is not what the buyer has done before', async () => {
+      const sale = await shop.sell({ stock: 2 });
+      const orderId = await placed(till, sale.id, 'anna');
+      await orders.changeOrder(orderId, CANCEL, 'anna');
+      expect(await orders.changeOrder(orderId, CANCEL, ANN)).toMatchObject({ code: 'done' });
+      expect(await noted(orderId)).toEqual([]);
+    });
+
+    test('of many at once is one operator’s', async () => {
+      const sale = await shop.sell({ stock: 1 });
+      const orderId = await placed(till, sale.id, 'anna');
+      const actors = Array.from({ length: 12 }, (_, i) => `operator-${i}`);
+      await Promise.all(actors.map((actor) => orders.changeOrder(orderId, CANCEL, { actor, reason: actor })));
+      const [change, ...others] = (await noted(orderId)) as { actor: string; reason: string }[];
+      expect(others).toEqual([]);
+      expect(actors).toContain(change!.actor);
+      expect(change!.reason).toBe(change!.actor);
+      await expectSold(sale.id, 0);
+    });
+
+    test('is made and noted both, or neither', async () => {
+      const sale = await shop.sell({ stock: 1 });
+      const orderId = await placed(till, sale.id, 'anna');
+      await orders.changeOrder(orderId, PAY, BY);
+      await query(asAdmin(shop.databaseUrl), "ALTER TABLE order_changes ADD CHECK (actor <> 'nobody')");
+      const refund = orders.changeOrder(orderId, REFUND, { actor: 'nobody', reason: '' });
+      await expect(refund).rejects.toThrow(/check/);
+      expect(await orders.showOrder(orderId)).toMatchObject({ order: { status: 'paid' } });
+      expect(await kindsOf(shop, orderId)).toEqual(['committed', 'paid']);
+      await expectSold(sale.id, 1);
+    });
+
+    test('of a node of the version before is made, and not noted', async () => {
+      const sale = await shop.sell({ stock: 1 });
+      const orderId = await placed(till, sale.id, 'anna');
+      await rows(shop.db, 'SELECT verdict FROM stockade_change_order(?, ?, NULL, NULL)', [orderId, 'cancel']);
+      expect(await orders.showOrder(orderId)).toMatchObject({ order: { status: 'cancelled', changes: [] } });
+    });
+  });
+
   test('a second payment by other means is refused', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
-    await orders.changeOrder(orderId, PAY);
-    const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' });
+    await orders.changeOrder(orderId, PAY, BY);
+    const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' }, BY);
     expect(other).toEqual({ code: 'wrong_status', orderStatus: 'paid' });
     expect(await orders.showOrder(orderId)).toMatchObject({ order: { payType: 'card' } });
   });
@@ -156,7 +230,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const orderId = await placed(till, sale.id, 'anna');
     const failing = breaker('log.compensate');
     const cut = shop.orders(till.take, intercept(shop.backend, failing.before));
-    expect(await cut.changeOrder(orderId, CANCEL)).toMatchObject({ order: { status: 'cancelled' } });
+    expect(await cut.changeOrder(orderId, CANCEL, BY)).toMatchObject({ order: { status: 'cancelled' } });
     expect(failing.hits).not.toEqual([]);
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
     await until(async () => (await till.buy(sale.id, 'bert')).code === 'committed', { what: 'bert buys' });
@@ -172,7 +246,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await aged(shop, ids, (i) => i % 3 === 0);
     shop.startExpiry({ pageOrders: 7 });
     const race = async (id: string, first: OrderChange, second: OrderChange) =>
-      Promise.all([orders.changeOrder(id, first), orders.changeOrder(id, second)]);
+      Promise.all([orders.changeOrder(id, first, BY), orders.changeOrder(id, second, BY)]);
     const outcomes = await Promise.all(
       ids.map(async (id, i) => {
         if (i % 2 === 0) return race(id, PAY, CANCEL);

@@ -31,7 +31,7 @@ async function order(orderId: string, buyerId: string): Promise<void> {
 type Kind = 'pay' | 'cancel' | 'redeem' | 'refund';
 
 const request = (orderId: string, kind: Kind) => ({
-  ...{ orderId, kind, buyerId: undefined },
+  ...{ orderId, kind, by: 'anna' },
   payType: kind === 'pay' ? ('card' as const) : undefined,
 });
 
@@ -114,7 +114,8 @@ test('of two settlements of a late payment at once the first one decides, and wh
   const trx = await shop.db.transaction();
   await trx.raw("SELECT stockade_settle_late_payment(?, NULL, 'card')", [ORDER]);
   let isOver = false;
-  const second = settleLatePayment(shop.db, ORDER, '1002', 'card').finally(() => {
+  const payment = { late: ORDER, payType: 'card', by: 'anna' } as const;
+  const second = settleLatePayment(shop.db, payment, '1002').finally(() => {
     isOver = true;
   });
   await until(async () => isOver || (await shop.isBlocked()), {

@@ -181,7 +181,9 @@ describe('an order that is given back while the sale is built', () => {
     const orders = shop.orders(till.take);
     const toCancel = sold.map((outcome) => ('orderId' in outcome ? outcome.orderId : ''));
     const cancelNext = async () => {
-      expect(await orders.changeOrder(toCancel.shift()!, { kind: 'cancel' })).toMatchObject({ code: 'done' });
+      expect(await orders.changeOrder(toCancel.shift()!, { kind: 'cancel' }, BY)).toMatchObject({
+        code: 'done',
+      });
     };
     const backend = intercept(shop.backend, async (call) => {
       if (call === 'sales.loadSegment' && toCancel.length === 3) await cancelNext();
@@ -205,7 +207,7 @@ describe('an order that is given back while the sale is built', () => {
     const backend = intercept(shop.backend, async (call) => {
       if (call !== 'sales.publish') return;
       const orderId = 'orderId' in sold ? sold.orderId : '';
-      expect(await orders.changeOrder(orderId, { kind: 'cancel' })).toMatchObject({ code: 'done' });
+      expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });
       const row = (await readSale(shop.db, sale.id))!;
       for await (const { holdings } of holdingPages(shop.db, row.sale, '', row.generation)) {
         const segment = homeSegment('anna', row.sale.segments);

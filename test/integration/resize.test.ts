@@ -141,7 +141,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
       expect(await shop.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
       expect(sync.seen).toMatchObject({ breaks: [], losses: [], rejections: [], failures: [], crashes: [] });
       expect(sync.seen.rebuilds).toMatchObject([{ again: false }]);
-      expect(await shop.service.ledger(id)).toMatchObject([
+      expect(await shop.changesOf(id)).toMatchObject([
         { action: 'resize', actor: 'otto', reason: 'more came', applied: true, detail: { from, to } },
       ]);
     },
@@ -233,11 +233,11 @@ describe('a resize', () => {
     shop = await Shop.open();
     const { id } = await shop.sell({ stock: 10, segments: 2 });
     await resize(id, 2);
-    expect(await shop.service.ledger(id)).toEqual([]);
+    expect(await shop.changesOf(id)).toEqual([]);
     const sync = await shop.startSync();
     await sync.ready;
     await Promise.all([resize(id, 5), resize(id, 3)]);
-    const ledger = await shop.service.ledger(id);
+    const ledger = await shop.changesOf(id);
     expect(await shop.service.show(id)).toMatchObject({ segments: ledger.at(-1)!.detail.to });
     expect(ledger.map(({ applied }) => applied)).toEqual([true, true]);
     await expectSound(id, []);

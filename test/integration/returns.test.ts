@@ -229,7 +229,7 @@ test('an order that was given back while a node was in doubt about it is taken a
         // The buyer asks another node, is told which order it was, and cancels it.
         const again = await till.buy(id, 'anna', { key: 'k' });
         const { orderId } = again as { orderId: string };
-        expect(await orders.changeOrder(orderId, { kind: 'cancel' })).toMatchObject({ code: 'done' });
+        expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });
         throw new OutcomeUnknown('the reply is lost');
       },
     },

@@ -2,17 +2,20 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../src/engine/limits.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
 import { readOpenMovements } from '../../src/sync/changes/ledger.ts';
 import { followForsaken, readForsakenSales } from '../../src/sync/changes/movements.ts';
 import { undoWithdrawal, withdraw } from '../../src/sync/changes/withdrawal.ts';
 import { rows } from '../../src/sync/database.ts';
-import { InsufficientStock, UnknownSale, WrongState } from '../../src/sync/operations.ts';
+import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../src/sync/operations.ts';
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { SaleService } from '../../src/sync/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
+import { asAdmin } from '../support/least-rights.ts';
 import { buyers, Shop } from '../support/shop.ts';
+import { query } from '../support/truth.ts';
 
 let shop: Shop;
 
@@ -20,6 +23,8 @@ afterEach(() => shop[Symbol.asyncDispose]());
 
 const topUp = (units: number) => ({ action: 'top-up' as const, units });
 const take = (units: number) => ({ action: 'withdraw' as const, units });
+
+const parseAndTell = (spec: object) => saleToJson(parseSale(spec));
 
 async function left(saleId: string): Promise<number[]> {
   const { segments, generation } = await shop.service.show(saleId);
@@ -55,10 +60,72 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     });
     const outcomes = await till.buyAll(sale.id, buyers(10, 'second'));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(5);
-    expect(await shop.service.ledger(sale.id)).toMatchObject([
+    expect(await shop.changesOf(sale.id)).toMatchObject([
       { action: 'top-up', units: 6, actor: 'ann', reason: 'second batch', applied: true },
     ]);
     await expectVerified(sale.id);
+  });
+
+  test('the ledger begins with who created the sale, with what and why', async () => {
+    const spec = { id: 'noted', stock: 7, segments: 3, startsAt: '2026-01-01T00:00:00Z', perBuyerLimit: 2 };
+    await shop.service.create({ ...spec, title: 'Row 1', reason: 'opening night' }, 'ann');
+    await shop.service.change('noted', topUp(5), BY);
+    await shop.service.change('noted', { action: 'require-token', requireToken: true }, BY);
+    const [creation, ...changes] = await shop.service.ledger('noted');
+    expect(creation).toEqual({
+      ...{ id: expect.any(String), at: expect.any(String), action: 'create', units: 0 },
+      ...{ actor: 'ann', reason: 'opening night', applied: true },
+      detail: {
+        ...{ title: 'Row 1', stock: 7, segments: 3, perBuyerLimit: 2, requireToken: false },
+        startsAt: '2026-01-01T00:00:00.000Z',
+      },
+    });
+    expect(changes.map(({ action }) => action)).toEqual(['top-up', 'require-token']);
+    expect(await shop.service.show('noted')).toMatchObject({ stock: 7, movedUnits: 5 });
+    await expectVerified('noted');
+  });
+
+  test('a sale that is created again gets no second row', async () => {
+    const again = () => shop.service.create({ id: 'once', stock: 1, reason: 'again' }, 'bert');
+    await shop.service.create({ id: 'once', stock: 1 }, 'ann');
+    await expect(again()).rejects.toThrow(new SaleExists('once'));
+    const racing = { id: 'raced', stock: 1 };
+    const ends = await Promise.allSettled(
+      ['ann', 'bert', 'cid'].map((actor) => shop.service.create(racing, actor)),
+    );
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await shop.service.ledger('once')).toMatchObject([{ action: 'create', actor: 'ann', reason: '' }]);
+    expect(await shop.service.ledger('raced')).toMatchObject([{ action: 'create' }]);
+  });
+
+  test('a sale and its row are created both, or neither', async () => {
+    await query(asAdmin(shop.databaseUrl), "ALTER TABLE stock_movements ADD CHECK (actor <> 'nobody')");
+    await expect(shop.service.create({ id: 'half', stock: 1 }, 'nobody')).rejects.toThrow(/check/);
+    await expect(shop.service.show('half')).rejects.toThrow(new UnknownSale('half'));
+    expect(await shop.service.create({ id: 'half', stock: 1 }, 'ann')).toMatchObject({ remaining: 1 });
+  });
+
+  test('the creation of a sale from before it was noted is told from its row and its first changes', async () => {
+    const spec = { id: 'older', stock: 9, segments: 4, startsAt: '2026-01-01T00:00:00Z' };
+    await shop.service.create(spec, 'ann');
+    await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
+    const first = async () => (await shop.service.ledger('older'))[0];
+    const { id: _, metadata: __, ...settings } = parseAndTell(spec);
+    const creation = {
+      ...{ id: '0', at: expect.any(String), action: 'create', units: 0, applied: true },
+      ...{ actor: undefined, reason: '', detail: settings },
+    };
+    expect(await first()).toEqual(creation);
+    const endsAt = Date.parse('2200-01-01T00:00:00Z');
+    await shop.service.change('older', { action: 'window', endsAt }, BY);
+    await shop.service.change('older', { action: 'window', startsAt: 0, endsAt: null }, BY);
+    await shop.service.change('older', { action: 'require-token', requireToken: true }, BY);
+    await shop.service.change('older', { action: 'resize', segments: 2 }, BY);
+    await shop.service.change('older', { action: 'resize', segments: 3 }, BY);
+    await shop.service.change('older', topUp(3), BY);
+    expect(await first()).toEqual(creation);
+    expect(await shop.changesOf('older')).toHaveLength(6);
+    await expectVerified('older');
   });
 
   test('a withdrawal takes what is unsold, evenly, and never more', async () => {
@@ -76,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(
       (await till.buyAll(sale.id, buyers(9, 'second'))).filter((o) => o.code === 'committed'),
     ).toHaveLength(8);
-    expect(await shop.service.ledger(sale.id)).toMatchObject([
+    expect(await shop.changesOf(sale.id)).toMatchObject([
       { action: 'withdraw', units: -7, detail: { wanted: 7 }, applied: true },
     ]);
     await expectVerified(sale.id);
@@ -96,7 +163,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await until(async () => (await till.buy(sale.id, 'ben')).code === 'ended', { what: 'ben is told' });
     await shop.service.change(sale.id, { action: 'window', endsAt: null }, BY);
     await until(async () => (await till.buy(sale.id, 'ben')).code === 'committed', { what: 'ben can buy' });
-    expect((await shop.service.ledger(sale.id)).map(({ detail }) => detail)).toEqual([
+    expect((await shop.changesOf(sale.id)).map(({ detail }) => detail)).toEqual([
       { from: ['2200-01-01T00:00:00.000Z', null], to: ['2026-01-01T00:00:00.000Z', null] },
       {
         from: ['2026-01-01T00:00:00.000Z', null],
@@ -114,7 +181,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await shop.service.change(sale.id, { action: 'pause' }, BY);
     await shop.service.change(sale.id, { action: 'pause' }, BY);
     await shop.service.change(sale.id, { action: 'window', startsAt: Date.parse(sale.startsAt) }, BY);
-    expect((await shop.service.ledger(sale.id)).map(({ action, detail }) => ({ action, detail }))).toEqual([
+    expect((await shop.changesOf(sale.id)).map(({ action, detail }) => ({ action, detail }))).toEqual([
       { action: 'pause', detail: { from: 'open' } },
     ]);
   });
@@ -136,7 +203,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       { action: 'window', endsAt: null },
       new WrongState(sale.id, 'closed', 'given another window'),
     );
-    expect((await shop.service.ledger(sale.id)).map(({ action }) => action)).toEqual(['close']);
+    expect((await shop.changesOf(sale.id)).map(({ action }) => action)).toEqual(['close']);
     expect(await shop.service.show(sale.id)).toMatchObject({ movedUnits: 0, remaining: 3 });
     await expectVerified(sale.id);
   });
@@ -172,7 +239,7 @@ describe('a change whose maker dies', () => {
     const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
     void dying.change(sale.id, topUp(6), BY);
     await death;
-    expect((await shop.service.ledger(sale.id))[0]).toMatchObject({ applied: false });
+    expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
     await mend(sale.id);
     expect(sum(await left(sale.id))).toBe(10);
     await expectVerified(sale.id);
@@ -191,9 +258,7 @@ describe('a change whose maker dies', () => {
     await mend(sale.id);
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
     expect(await epochOf(sale.id), 'who has called it sold out meanwhile is told').toBeGreaterThan(epoch);
-    expect(await shop.service.ledger(sale.id)).toMatchObject([
-      { units: 0, detail: { wanted: 10, void: true } },
-    ]);
+    expect(await shop.changesOf(sale.id)).toMatchObject([{ units: 0, detail: { wanted: 10, void: true } }]);
     await expectVerified(sale.id);
   });
 
@@ -239,7 +304,7 @@ describe('a change whose maker dies', () => {
     await undoWithdrawal(shop.db, undoing, movement!);
     expect(await end).toBe('unavailable');
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
-    expect(await shop.service.ledger(sale.id)).toMatchObject([
+    expect(await shop.changesOf(sale.id)).toMatchObject([
       { units: 0, applied: true, detail: { wanted: 10, void: true } },
     ]);
     await expectVerified(sale.id);
@@ -254,7 +319,7 @@ describe('a change whose maker dies', () => {
     await withdraw(shop.db, backend, sale.id, 10, BY);
     await undoWithdrawal(shop.db, shop.backend, movement!);
     expect(sum(await left(sale.id))).toBe(10);
-    expect(await shop.service.ledger(sale.id)).toMatchObject([
+    expect(await shop.changesOf(sale.id)).toMatchObject([
       { units: -10, applied: true, detail: { wanted: 10 } },
     ]);
     await expectVerified(sale.id);
@@ -283,7 +348,7 @@ describe('a change whose maker dies', () => {
       });
       await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toThrow();
       expect(sum(await left(sale.id))).toBe(20);
-      expect(await shop.service.ledger(sale.id)).toMatchObject([
+      expect(await shop.changesOf(sale.id)).toMatchObject([
         { units: 0, detail: { void: true }, applied: true },
       ]);
       await expectVerified(sale.id);

@@ -1,6 +1,7 @@
 /** The reference scenarios over HTTP: a crowd on real connections, a node in its own process, and Postgres as the judge. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../src/engine/home-segment.ts';
+import { BY } from '../support/author.ts';
 import { type CrowdResult, crowd } from '../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';
@@ -14,7 +15,7 @@ const S3_PATIENCE_MS = 30_000;
 let salesMade = 0;
 
 async function sell(node: TestNode, spec: { stock: number } & Record<string, unknown>): Promise<string> {
-  return (await node.ops.create({ id: `sale-${++salesMade}`, ...spec })).id;
+  return (await node.ops.create({ id: `sale-${++salesMade}`, ...spec }, BY.actor)).id;
 }
 
 interface Expected {

@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { SaleStatus } from '../../src/sync/operations.ts';
+import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from '../support/node.ts';
 
@@ -73,7 +74,10 @@ export class Stage {
 
 /** A new sale of ten units in two segments, unless the spec says otherwise; its id. */
 export async function makeSale(node: TestNode, spec: Record<string, unknown> = {}): Promise<string> {
-  const { id } = await node.ops.create({ id: `sale-${++salesMade}`, stock: 10, segments: 2, ...spec });
+  const { id } = await node.ops.create(
+    { id: `sale-${++salesMade}`, stock: 10, segments: 2, ...spec },
+    BY.actor,
+  );
   return id;
 }
 

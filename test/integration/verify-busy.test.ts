@@ -60,7 +60,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
         "SELECT order_id::text AS id FROM orders WHERE sale_id = ? AND status = 'unpaid' LIMIT 8",
         [id],
       );
-      await Promise.all(live.map((order) => orders.changeOrder(order.id, { kind: 'cancel' })));
+      await Promise.all(live.map((order) => orders.changeOrder(order.id, { kind: 'cancel' }, BY)));
     };
     const change = async (kind: 'top-up' | 'withdraw') => service.change(id, { action: kind, units: 7 }, BY);
     const move = () => rebalanceSale(db, shop.backend, id, { dryRun: false });

@@ -498,7 +498,7 @@ describe('a foreign write in Postgres is named, and never mended', () => {
 async function cancelFirst(saleId: string, backend = shop.backend): Promise<void> {
   const [order] = await orders(saleId);
   const till = await shop.startEngine();
-  await shop.orders(till.take, backend).changeOrder(order!.id, { kind: 'cancel' });
+  await shop.orders(till.take, backend).changeOrder(order!.id, { kind: 'cancel' }, BY);
 }
 
 /** The order is cancelled in Postgres, and its unit is nowhere in the segments. */

@@ -14,6 +14,7 @@ import {
   orderIdKey,
   WorkerLeases,
 } from '../../src/sync/worker-leases.ts';
+import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
 import { asAdmin } from '../support/least-rights.ts';
 import { startTestNode } from '../support/node.ts';
@@ -294,7 +295,7 @@ test('a node whose clock is a day ahead names its orders by the time of Postgres
       ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
       env: { WORKERS: '1', NODE_OPTIONS: `--import=${preload}`, CHAOS_CLOCK: clock },
     });
-    const { startsAt } = await node.ops.create({ id: 'tickets', stock: 1 });
+    const { startsAt } = await node.ops.create({ id: 'tickets', stock: 1 }, BY.actor);
     expect(Date.parse(startsAt), 'the clock of the node').toBeGreaterThan(Date.now() + 23 * HOUR_MS);
     const { status, body } = await node.buy('tickets', 'anna');
     expect(status).toBe(201);

@@ -47,7 +47,7 @@ const operator =
 const buyer =
   (which: 'unpaid' | 'paid' | 'overdue', change: OrderChange): Deed =>
   ({ shop, trial, ...orders }, backend) =>
-    shop.orders(trial.tills[0]!.take, backend).changeOrder(orders[which], change);
+    shop.orders(trial.tills[0]!.take, backend).changeOrder(orders[which], change, BY);
 
 const DEEDS: Readonly<Record<string, Deed>> = {
   'resize to 5': operator({ action: 'resize', segments: 5 }),
@@ -95,7 +95,7 @@ async function scene(shop: Shop): Promise<Scene> {
   const ids = [];
   for (const buyerId of ['anna', 'ben', 'cleo']) ids.push(await placed(till!, saleId, buyerId));
   const [unpaid, paid, overdue] = ids as [string, string, string];
-  await shop.orders(till!.take).changeOrder(paid, PAY);
+  await shop.orders(till!.take).changeOrder(paid, PAY, BY);
   await aged(shop, [overdue]);
   await trial.stopSync();
   const made = { trial, shop, saleId, unpaid, paid, overdue, bought: [] };

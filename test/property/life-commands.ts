@@ -11,6 +11,7 @@ import type { OrderChange } from '../../src/sync/orders/order-operations.ts';
 import type { OrderService } from '../../src/sync/orders/order-service.ts';
 import { applyReturns } from '../../src/sync/orders/returns.ts';
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
+import { BY } from '../support/author.ts';
 import { type Before, breaker, intercept } from '../support/intercept.ts';
 import { aged } from '../support/orders.ts';
 import { type LifeModel, type LifeOrder, units } from './life-model.ts';
@@ -83,7 +84,7 @@ const changeOrder = command(14, 'change', fc.record({ picked, change }), {
     const isLate = isLatePayment(order, change);
     // Who pays late waits for the commit of what he takes anew.
     if (isLate && !trial.model.isSyncOn) return;
-    const outcome = await ordersOf(trial, dies).changeOrder(order.id, change);
+    const outcome = await ordersOf(trial, dies).changeOrder(order.id, change, BY);
     if (isLate) return paidLate(trial, order, change, outcome);
     expect(outcome.code, `${change.kind} of ${JSON.stringify(order)}`).toBe(
       trial.model.change(order, change),

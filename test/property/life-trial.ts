@@ -296,7 +296,8 @@ export class LifeTrial {
              'quantity', quantity, 'status', status, 'refundDue', refund_due_at IS NOT NULL,
              'retakenBy', retaken_by::text) ORDER BY order_id), '[]') FROM orders WHERE sale_id = s.id),
          'ledger', (SELECT coalesce(json_agg(json_build_object('id', id::text, 'action', action, 'units', units,
-             'open', applied_at IS NULL) ORDER BY id), '[]') FROM stock_movements WHERE sale_id = s.id),
+             'open', applied_at IS NULL) ORDER BY id), '[]') FROM stock_movements
+             WHERE sale_id = s.id AND action <> 'create'),
          'returns', (SELECT coalesce(json_agg(order_id::text), '[]') FROM stock_returns
              WHERE sale_id = s.id AND applied_at IS NULL),
          'cursors', (SELECT json_agg(json_build_object('segment', segment, 'seq', position, 'tail', tail,

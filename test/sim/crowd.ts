@@ -1,6 +1,7 @@
 /** Buyers and operators: what they ask for, and what they do when they get no answer. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import type { SaleChange } from '../../src/engine/sale-change.ts';
+import { BY } from '../support/author.ts';
 import type { Auditor } from './auditor.ts';
 import { SALE_ID } from './books.ts';
 import type { Scenario } from './scenario.ts';
@@ -147,7 +148,7 @@ export class Crowd {
     if (kind !== 'pay') this.#auditor.askedBack.add(orderId);
     const change = kind === 'pay' ? ({ kind, payType: 'card' } as const) : { kind };
     this.#atNode(node, `${kind} ${orderId}`, async ({ orders }) => {
-      const { code } = await orders.changeOrder(orderId, change);
+      const { code } = await orders.changeOrder(orderId, change, BY);
       time.after(time.random.unit() * 200, () => this.#change(orderId, others), WORLD);
       return code;
     });

@@ -1,5 +1,6 @@
 /** One seed, from empty stores to the finale. */
 import { BackendCorrupt } from '../../src/engine/errors.ts';
+import { BY } from '../support/author.ts';
 import { Auditor, Violation } from './auditor.ts';
 import { SALE_ID } from './books.ts';
 import { Crowd } from './crowd.ts';
@@ -97,7 +98,8 @@ async function play(
   const { stock, segments, limit: perBuyerLimit, payWithinSeconds } = scenario;
   const sale = { id: SALE_ID, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
   await runToEnd(
-    () => nodes[0]!.running!.service.create(payWithinSeconds ? { ...sale, payWithinSeconds } : sale),
+    () =>
+      nodes[0]!.running!.service.create(payWithinSeconds ? { ...sale, payWithinSeconds } : sale, BY.actor),
     nodes[0]!.machine,
   );
   const crowd = new Crowd(scenario, nodes, auditor);

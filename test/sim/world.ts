@@ -10,7 +10,7 @@ export const POSTGRES_PORT = 5432;
 const FIRST_REDIS_PORT = 7001;
 const TABLES = [
   ...['sales', 'orders', 'segment_cursors', 'stock_movements', 'stock_returns'],
-  ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders'],
+  ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders', 'order_changes'],
 ];
 
 /** See `Truth` in books.ts. */

@@ -1,2 +1,2 @@
-/** Who changes sales in tests. */
+/** The operator of the tests. */
 export const BY = { actor: 'tester', reason: 'a test' };

@@ -15,7 +15,7 @@ import { lostOrderNames } from '../../src/node/lost-order-names.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
 import { migrate } from '../../src/sync/migrate.ts';
-import type { SaleStatus } from '../../src/sync/operations.ts';
+import type { LedgerEntry, SaleStatus } from '../../src/sync/operations.ts';
 import { Expiry, type ExpiryEvents } from '../../src/sync/orders/expiry.ts';
 import type { Buy } from '../../src/sync/orders/late-payment.ts';
 import { OrderService } from '../../src/sync/orders/order-service.ts';
@@ -24,6 +24,7 @@ import { SaleService } from '../../src/sync/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import type { YieldingOptions } from '../../src/sync/yielding.ts';
+import { BY } from './author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { PATIENCE } from './patience.ts';
 
@@ -79,7 +80,14 @@ export class Shop implements AsyncDisposable {
 
   /** A sale with an id of its own, open and built. */
   sell(spec: { stock: number } & Record<string, unknown>): Promise<SaleStatus> {
-    return this.service.create({ id: `sale-${++salesMade}`, ...spec });
+    return this.service.create({ id: `sale-${++salesMade}`, ...spec }, BY.actor);
+  }
+
+  /** What operators have changed of a sale: its ledger without the creation. */
+  async changesOf(saleId: string): Promise<LedgerEntry[]> {
+    const [creation, ...changes] = await this.service.ledger(saleId);
+    if (creation?.action !== 'create') throw new Error(`the ledger of ${saleId} begins with a change`);
+    return changes;
   }
 
   /** Whether nobody who uses these locks works on the sale now. */

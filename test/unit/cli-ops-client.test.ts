@@ -50,7 +50,13 @@ describe('ids that a path would fold away', () => {
 
 describe('calls', () => {
   test.each([
-    ['create', () => client.create({ id: 'x', stock: 1 }), 'POST', '/v1/sales', '{"id":"x","stock":1}'],
+    [
+      'create',
+      () => client.create({ id: 'x', stock: 1 }, BY.actor),
+      'POST',
+      '/v1/sales',
+      '{"id":"x","stock":1}',
+    ],
     ['show', () => client.show('x'), 'GET', '/v1/sales/x', ''],
     [
       'pause',
@@ -111,7 +117,7 @@ describe('errors come back as what they were', () => {
   test('with all faults of the input', async () => {
     const faults = [{ field: 'stock', problem: 'must be at least 1' }];
     answer(400, { code: 'invalid_request', detail: 'the sale is not valid', faults });
-    const error = await client.create({}).catch((reason: unknown) => reason);
+    const error = await client.create({}, BY.actor).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(InvalidInput);
     expect((error as InvalidInput).faults).toEqual(faults);
   });

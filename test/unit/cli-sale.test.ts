@@ -9,9 +9,8 @@ import { ledgerTable } from '../../src/cli/sale/ledger.ts';
 import { inOrder, saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import type { SaleAction } from '../../src/engine/sale-change.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
-import type { SaleStatus } from '../../src/sync/operations.ts';
+import type { LedgerEntry, SaleStatus } from '../../src/sync/operations.ts';
 import type { OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
 
 describe('sale create', () => {
@@ -86,7 +85,27 @@ test('what operators have added since stands beside what the sale began with', (
   expect(saleSheet({ ...sale, movedUnits: -1 })).toMatch(/^withdrawn since +1 unit$/m);
 });
 
-test.each<[SaleAction, number, Record<string, unknown>, string]>([
+test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
+  [
+    'create',
+    0,
+    { stock: 1_000, segments: 8, perBuyerLimit: 2, requireToken: false, startsAt: 'A' },
+    '1,000 units in 8 segments; 2 per buyer; starts A; ends never',
+  ],
+  [
+    'create',
+    0,
+    {
+      stock: 1,
+      segments: 1,
+      perBuyerLimit: 1,
+      requireToken: true,
+      startsAt: 'A',
+      endsAt: 'B',
+      payWithinSeconds: 9,
+    },
+    '1 unit in 1 segment; 1 per buyer; starts A; ends B; purchase token required; pay within 9 s',
+  ],
   ['resize', 0, { from: 8, to: 3 }, 'from 8 to 3 segments'],
   ['window', 0, { from: ['A', null], to: ['A', 'B'] }, 'ends B, was never'],
   ['window', 0, { from: ['A', 'B'], to: ['C', null] }, 'starts C, was A; ends never, was B'],
@@ -101,6 +120,14 @@ test.each<[SaleAction, number, Record<string, unknown>, string]>([
   const entry = { id: '1', at: 'now', action, units, detail, actor: 'ann', reason: 'so', applied: true };
   const [, row] = ledgerTable([entry]).split('\n');
   expect(row!.replace(/^now +\S+ +([+-]\d+ +)?ann +applied */, '')).toBe(`${text}${text && '  '}so`);
+});
+
+test('a creation that nobody has noted is not known to be anybody’s', () => {
+  const detail = { stock: 1, segments: 1, perBuyerLimit: 1, requireToken: false, startsAt: 'A' };
+  const entry = { id: '0', at: 'now', action: 'create', units: 0, detail, applied: true } as const;
+  expect(ledgerTable([{ ...entry, actor: undefined, reason: '' }])).toMatch(
+    /^now +create +not known +applied/m,
+  );
 });
 
 test.each<[OrderChange, OrderStatus, RegExp]>([

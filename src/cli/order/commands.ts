@@ -2,6 +2,7 @@ import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../sync/orders/order-operations.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
@@ -38,18 +39,30 @@ interface ChangeSpec extends Pick<CommandSpec, 'summary' | 'details' | 'options'
   readonly change: (options: Readonly<Record<string, unknown>>) => OrderChange;
 }
 
-function changeCommand({ kind, change, ...spec }: ChangeSpec): CommandSpec {
+const EXAMPLE_REASONS: Readonly<Record<OrderChange['kind'], string>> = {
+  pay: 'transfer came by post',
+  cancel: 'asked by telephone',
+  redeem: 'scanner was broken',
+  refund: 'concert was moved',
+};
+
+function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec): CommandSpec {
   return {
     ...spec,
+    options: [...own, ...AUTHOR_OPTIONS],
     name: `${kind} <id>`,
     settings: SALE_SETTINGS,
     defaults: QUIET,
-    examples: [`stockade order ${kind} ${EXAMPLE_ID}`],
+    examples: [
+      `stockade order ${kind} ${EXAMPLE_ID}`,
+      `stockade order ${kind} ${EXAMPLE_ID} --reason "${EXAMPLE_REASONS[kind]}"`,
+    ],
     async run({ config, log, json, args, options }) {
       const orderId = orderIdFrom(args);
       const wanted = change(options);
+      const author = authorOf(options);
       const outcome = await withOperations({ config, log }, (_, orders) =>
-        orders.changeOrder(orderId, wanted),
+        orders.changeOrder(orderId, wanted, author),
       );
       const { order, replaces } = expectDone(outcome, orderId, wanted);
       if (json) printJson({ ...order, ...(replaces !== undefined && { retaken: true, replaces }) });

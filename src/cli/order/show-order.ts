@@ -73,6 +73,10 @@ export function orderSheet(order: Order, replaces?: string): string {
     ['expired', order.expiredAt],
     ['refunded', order.refundedAt],
     ['taken anew by', order.retakenBy],
+    ...(order.changes ?? []).map(({ change, at, actor, reason }): [string, string] => [
+      'operator',
+      `${change} by ${actor} at ${at}${reason && `: ${reason}`}`,
+    ]),
   ];
   return columns(rows.filter(([, value]) => value !== undefined));
 }

@@ -1,24 +1,20 @@
-import { userInfo } from 'node:os';
+/**
+ * Changes of a sale. All are said alike: the sale's id is the only argument, and what the change sets is an option, as in
+ * `sale create`, named as in the JSON of the ops port.
+ */
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
-import { parseActor, parseChange } from '../../engine/sale-change.ts';
+import { parseChange } from '../../engine/sale-change.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK, UsageError } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
 import { print, printJson } from '../output.ts';
 import { saleSheet } from './show-sale.ts';
 
-const AUTHOR_OPTIONS = [
-  new Option('--reason <text>', 'why, for the ledger'),
-  new Option('--by <name>', 'who does it, for the ledger (default: the user of this shell)'),
-];
-
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {
-  /** The change in JSON, as the ops port takes it, from the arguments behind the sale's id and the options. */
-  readonly change: (
-    args: readonly string[],
-    options: Readonly<Record<string, unknown>>,
-  ) => Record<string, unknown>;
+  /** The change in JSON, as the ops port takes it, from the options. */
+  readonly change: (options: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 }
 
 function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSpec {
@@ -28,13 +24,11 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
     settings: SALE_SETTINGS,
     defaults: QUIET,
     async run({ config, log, json, args, options: given }) {
-      const [saleId, ...rest] = args as [string, ...string[]];
+      const saleId = args[0]!;
+      const author = authorOf(given);
       const sale = await namingFlags(() => {
-        const parsed = parseChange({ ...change(rest, given), reason: given.reason ?? '' });
-        const author = { actor: actorOf(given.by), reason: parsed.reason };
-        return withOperations({ config, log }, (operations) =>
-          operations.change(saleId, parsed.change, author),
-        );
+        const wanted = parseChange(change(given)).change;
+        return withOperations({ config, log }, (operations) => operations.change(saleId, wanted, author));
       });
       if (json) printJson(sale);
       else print(saleSheet(sale));
@@ -43,7 +37,7 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
   };
 }
 
-/** What is found to be invalid, here or by whoever does it, is said of arguments and flags. */
+/** What is found to be invalid, here or by the node, is said of flags. */
 async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -51,32 +45,22 @@ async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
     if (!(error instanceof InvalidInput)) throw error;
     const faults = error.faults.map(({ field, problem }) => ({
       field: FLAGS[field] ?? field,
-      problem: problem
-        .replaceAll(/\b(startsAt|endsAt)\b/g, (name) => FLAGS[name]!)
-        .replace('true or false', 'on or off'),
+      problem: problem.replaceAll(/\b(startsAt|endsAt)\b/g, (name) => FLAGS[name]!),
     }));
     throw new InvalidInput('the change is not valid', faults);
   }
 }
 
 const FLAGS: Readonly<Record<string, string>> = {
-  units: '<units>',
+  units: '--units',
   startsAt: '--starts-at',
   endsAt: '--ends-at',
   segments: '--segments',
-  requireToken: '<on|off>',
-  reason: '--reason',
-  'X-Operator': '--by',
 };
 
-/** @throws InvalidInput */
-function actorOf(given: unknown): string {
-  return given === undefined ? userInfo().username : parseActor(String(given));
-}
-
 /** What is no number stays text: the schema then says what it must be. */
-const numberOrText = (text: string | undefined) =>
-  text !== undefined && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+const numberOrText = (text: unknown) =>
+  typeof text === 'string' && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 
 const SUMMARIES = {
   pause: 'pause a sale: buyers are told so until it is resumed',
@@ -94,18 +78,20 @@ const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as cons
 ) as [CommandSpec, CommandSpec, CommandSpec];
 
 const topUpSale = changeCommand({
-  name: 'top-up <id> <units>',
+  name: 'top-up <id>',
   summary: 'add units to a sale, while it sells or is sold out',
-  examples: ['stockade sale top-up tickets 500 --reason "second batch came in"'],
-  change: ([units]) => ({ action: 'top-up', units: numberOrText(units) }),
+  options: [new Option('--units <n>', 'how many to add (required)')],
+  examples: ['stockade sale top-up tickets --units 500 --reason "second batch came in"'],
+  change: ({ units }) => ({ action: 'top-up', units: numberOrText(units) }),
 });
 
 const withdrawFromSale = changeCommand({
-  name: 'withdraw <id> <units>',
+  name: 'withdraw <id>',
   summary: 'take unsold units out of a sale',
   details: 'All of them or none: if fewer are unsold, nothing is changed and the exit code is 1.',
-  examples: ['stockade sale withdraw tickets 20 --reason "kept for guests"'],
-  change: ([units]) => ({ action: 'withdraw', units: numberOrText(units) }),
+  options: [new Option('--units <n>', 'how many to take out (required)')],
+  examples: ['stockade sale withdraw tickets --units 20 --reason "kept for guests"'],
+  change: ({ units }) => ({ action: 'withdraw', units: numberOrText(units) }),
 });
 
 const moveSaleWindow = changeCommand({
@@ -121,7 +107,7 @@ const moveSaleWindow = changeCommand({
     '  --reason "one hour more"',
     'stockade sale window tickets --no-end',
   ],
-  change: (_, { startsAt, endsAt, end }) => {
+  change: ({ startsAt, endsAt, end }) => {
     if (startsAt === undefined && endsAt === undefined && end !== false) {
       throw new UsageError('--starts-at, --ends-at or --no-end must be given: what of the window to change');
     }
@@ -137,19 +123,23 @@ const resizeSale = changeCommand({
   name: 'resize <id>',
   summary: 'give a sale another number of segments, while it sells',
   details: 'Buyers wait for a moment; none is refused for it, and no limit is forgotten.',
-  options: [new Option('--segments <n>', 'from 1 to 1024').makeOptionMandatory()],
+  options: [new Option('--segments <n>', 'from 1 to 1024 (required)')],
   examples: ['stockade sale resize tickets --segments 32 --reason "more buyers than thought"'],
-  change: (_, { segments }) => ({ action: 'resize', segments: numberOrText(segments as string) }),
+  change: ({ segments }) => ({ action: 'resize', segments: numberOrText(segments) }),
 });
 
 const requireToken = changeCommand({
-  name: 'require-token <id> <on|off>',
+  name: 'require-token <id>',
   summary: 'say whether buyers need a purchase token',
-  examples: ['stockade sale require-token tickets on --reason "programs buy ahead"'],
-  change: ([word]) => ({
-    action: 'require-token',
-    requireToken: word === 'on' ? true : word === 'off' ? false : word,
-  }),
+  options: [
+    new Option('--on', 'sell only to buyers who have one'),
+    new Option('--off', 'sell to all').conflicts('on'),
+  ],
+  examples: ['stockade sale require-token tickets --on --reason "programs buy ahead"'],
+  change: ({ on, off }) => {
+    if (on === undefined && off === undefined) throw new UsageError('--on or --off must be given');
+    return { action: 'require-token', requireToken: on === true };
+  },
 });
 
 export const CHANGE_COMMANDS: readonly CommandSpec[] = [

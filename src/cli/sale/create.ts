@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseSale } from '../../engine/sale-json.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
@@ -35,7 +36,7 @@ const NUMBERS = new Set([
 export const createSale: CommandSpec = {
   name: 'create <id>',
   summary: 'create a sale, open for buyers within its window',
-  options,
+  options: [...options, ...AUTHOR_OPTIONS],
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: [
@@ -45,7 +46,10 @@ export const createSale: CommandSpec = {
   ],
   async run({ config, log, json, args, options: given }) {
     const input = saleInput(args[0]!, given);
-    const sale = await withOperations({ config, log }, (operations) => operations.create(input));
+    const { actor, reason } = authorOf(given);
+    const sale = await withOperations({ config, log }, (operations) =>
+      operations.create({ ...input, ...(reason !== '' && { reason }) }, actor),
+    );
     if (json) printJson(sale);
     else print(`Created.\n${saleSheet(sale)}`);
     return EXIT_OK;

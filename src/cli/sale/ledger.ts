@@ -1,19 +1,20 @@
+import type { SaleJson } from '../../engine/sale-json.ts';
 import type { LedgerEntry } from '../../sync/operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
 import { EXIT_OK } from '../explain.ts';
 import { withOperations } from '../open-operations.ts';
-import { columns, number, print, printJson } from '../output.ts';
+import { columns, number, plural, print, printJson } from '../output.ts';
 
 export const saleLedger: CommandSpec = {
   name: 'ledger <id>',
-  summary: 'list what operators have changed of a sale: when, who, why',
+  summary: 'list how a sale began and what operators have changed: when, who, why',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade sale ledger tickets', 'stockade sale ledger tickets --json'],
   async run({ config, log, json, args }) {
     const ledger = await withOperations({ config, log }, (operations) => operations.ledger(args[0]!));
     if (json) printJson({ ledger });
-    else print(ledger.length === 0 ? 'Nothing was changed since it was created.' : ledgerTable(ledger));
+    else print(ledgerTable(ledger));
     return EXIT_OK;
   },
 };
@@ -23,7 +24,7 @@ export function ledgerTable(ledger: readonly LedgerEntry[]): string {
     entry.at,
     entry.action,
     entry.units === 0 ? '' : `${entry.units > 0 ? '+' : ''}${number(entry.units)}`,
-    entry.actor,
+    entry.actor ?? 'not known',
     entry.applied ? 'applied' : 'under way',
     detailText(entry),
     entry.reason,
@@ -38,6 +39,8 @@ function detailText({ action, units, detail }: LedgerEntry): string {
   const { from, to, wanted } = detail;
   if (detail.void === true) return `came to nothing, wanted ${wanted}`;
   switch (action) {
+    case 'create':
+      return settingsText(detail as unknown as Settings);
     case 'window':
       return windowText(from as Window, to as Window);
     case 'resize':
@@ -51,6 +54,20 @@ function detailText({ action, units, detail }: LedgerEntry): string {
     default:
       return `was ${from}`;
   }
+}
+
+/** What a sale began with, as in the ledger. */
+type Settings = Omit<SaleJson, 'id' | 'metadata'>;
+
+function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...settings }: Settings): string {
+  return [
+    `${plural(stock, 'unit')} in ${plural(segments, 'segment')}`,
+    `${number(perBuyerLimit)} per buyer`,
+    `starts ${startsAt}`,
+    `ends ${endsAt ?? 'never'}`,
+    ...(settings.requireToken ? ['purchase token required'] : []),
+    ...(settings.payWithinSeconds === undefined ? [] : [`pay within ${settings.payWithinSeconds} s`]),
+  ].join('; ');
 }
 
 /** Start and end as in the ledger; `null`: open. */

@@ -3,9 +3,11 @@
  * transaction that makes the change; it is open until the backend has followed (movements.ts).
  */
 import type { Knex } from 'knex';
-import type { Author, SaleAction } from '../../engine/sale-change.ts';
+import type { Author } from '../../engine/author.ts';
+import type { SaleAction } from '../../engine/sale-change.ts';
 import { type Database, rows } from '../database.ts';
 import type { LedgerEntry } from '../operations.ts';
+import { type SaleRow, settingsOf } from '../sale-rows.ts';
 
 export interface Movement {
   readonly id: string;
@@ -93,12 +95,12 @@ export async function coverMovements(trx: Knex.Transaction, saleId: string): Pro
   );
 }
 
-/** The newest last. */
-export async function readLedger(db: Database, saleId: string): Promise<LedgerEntry[]> {
+/** The creation first, the newest change last. */
+export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntry[]> {
   const found = await rows<{
     id: string;
     moved_at: Date;
-    action: SaleAction;
+    action: LedgerEntry['action'];
     units: string;
     actor: string;
     reason: string;
@@ -108,13 +110,33 @@ export async function readLedger(db: Database, saleId: string): Promise<LedgerEn
     db,
     `SELECT id::text, moved_at, action, units, actor, reason, detail, applied_at IS NULL AS open
      FROM stock_movements WHERE sale_id = ? ORDER BY stock_movements.id`,
-    [saleId],
+    [row.sale.id],
   );
-  return found.map(({ id, moved_at, units, open, ...row }) => ({
+  const entries = found.map(({ id, moved_at, units, open, ...rest }) => ({
     id,
     at: moved_at.toISOString(),
     units: Number(units),
-    ...row,
+    ...rest,
     applied: !open,
   }));
+  return entries[0]?.action === 'create' ? entries : [unnotedCreation(row, entries), ...entries];
+}
+
+/**
+ * The creation of a sale that a version made which did not note it: what changes have replaced since is what the first of
+ * them found. No row has the id 0.
+ */
+function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
+  const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;
+  const [startsAt, endsAt] = (before('window') as [string, string | null] | undefined) ?? [];
+  const detail = {
+    ...settingsOf(sale),
+    ...(before('resize') !== undefined && { segments: before('resize') }),
+    ...(before('require-token') !== undefined && { requireToken: before('require-token') }),
+    ...(startsAt !== undefined && { startsAt, endsAt: endsAt ?? undefined }),
+  };
+  return {
+    ...{ id: '0', at: createdAt.toISOString(), action: 'create', units: 0 },
+    ...{ actor: undefined, reason: '', detail, applied: true },
+  };
 }

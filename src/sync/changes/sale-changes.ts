@@ -3,10 +3,11 @@
  * ledger. The sale's row is locked, so that of two changes one comes after the other, also in the ledger.
  */
 import type { Knex } from 'knex';
+import type { Author } from '../../engine/author.ts';
 import type { SaleState } from '../../engine/contract.ts';
 import { InvalidInput } from '../../engine/errors.ts';
 import { MAX_STOCK } from '../../engine/limits.ts';
-import type { Author, SaleChange } from '../../engine/sale-change.ts';
+import type { SaleChange } from '../../engine/sale-change.ts';
 import type { Database } from '../database.ts';
 import { WrongState } from '../operations.ts';
 import { readKnownSale, type SaleRow } from '../sale-rows.ts';

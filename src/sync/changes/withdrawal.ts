@@ -13,9 +13,9 @@
  * meanwhile. One at a time in a sale.
  */
 import pLimit from 'p-limit';
+import type { Author } from '../../engine/author.ts';
 import type { Backend, SegmentSnapshot } from '../../engine/contract.ts';
 import { StockadeError } from '../../engine/errors.ts';
-import type { Author } from '../../engine/sale-change.ts';
 import { drawDown } from '../../engine/shares.ts';
 import { type Database, rows } from '../database.ts';
 import { InsufficientStock } from '../operations.ts';

@@ -16,7 +16,7 @@
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
 import { RETAKE_PREFIX } from '../../engine/limits.ts';
 import { type Database, rows } from '../database.ts';
-import { settleLatePayment } from './order-changes.ts';
+import { type Asker, type LatePayment, settleLatePayment } from './order-changes.ts';
 import type { Order, OrderOutcome, PayType } from './order-operations.ts';
 import { applyReturnsOf } from './returns.ts';
 
@@ -33,16 +33,18 @@ export async function payLate(
   { db, backend, buy }: LatePaymentParts,
   late: Order,
   payType: PayType,
+  by: Asker,
 ): Promise<OrderOutcome> {
   const { orderId, saleId, buyerId, quantity } = late;
   // Until then the buyer's record holds the order: he might be at his limit because of the very one that he pays for.
   await applyReturnsOf(db, backend, [orderId]).catch(() => {});
   if (await isReturning(db, orderId)) return { code: 'unavailable' };
+  const payment = { late: orderId, payType, by };
   const key = `${RETAKE_PREFIX}${orderId}`;
   const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, retake: true });
   switch (outcome.code) {
     case 'committed':
-      return settle({ db, backend }, orderId, outcome.orderId, payType);
+      return settle({ db, backend }, payment, outcome.orderId);
     case 'busy':
     case 'unavailable':
       return { code: outcome.code };
@@ -62,22 +64,21 @@ export async function payLate(
     case 'token_invalid':
     case 'invalid_request':
     case 'idempotency_mismatch':
-      return settle({ db, backend }, orderId, undefined, payType);
+      return settle({ db, backend }, payment, undefined);
   }
 }
 
 async function settle(
   { db, backend }: Omit<LatePaymentParts, 'buy'>,
-  late: string,
+  payment: LatePayment,
   taken: string | undefined,
-  payType: PayType,
 ): Promise<OrderOutcome> {
-  const { verdict, order } = await settleLatePayment(db, late, taken, payType);
+  const { verdict, order } = await settleLatePayment(db, payment, taken);
   const isInVain = taken !== undefined && order.orderId !== taken;
   if (isInVain) await applyReturnsOf(db, backend, [taken]).catch(() => {});
   switch (verdict) {
     case 'retaken':
-      return { code: 'done', order, replaces: late };
+      return { code: 'done', order, replaces: payment.late };
     case 'refund_due':
       return { code: 'expired', refundDue: order.refundDue === true };
     case 'wrong_status':

@@ -1,4 +1,8 @@
-/** The changes of orders as Postgres makes them: one call, one transaction each (migrations/005-order-changes.sql). */
+/**
+ * The changes of orders as Postgres makes them: one call, one transaction each (migrations/005-order-changes.sql; of operators,
+ * who are noted with what they change, migrations/013-who-and-why.sql).
+ */
+import type { Author } from '../../engine/author.ts';
 import { type Database, rows } from '../database.ts';
 import { despiteDeadlocks } from '../deadlock.ts';
 import type { Order, OrderChange, PayType } from './order-operations.ts';
@@ -16,23 +20,22 @@ export interface ChangeRequest {
   readonly kind: OrderChange['kind'];
   /** Of a payment. */
   readonly payType: PayType | undefined;
-  /** Whose order it must be; `undefined`: anybody's. */
-  readonly buyerId: string | undefined;
+  readonly by: Asker;
 }
 
+/** Who asks for a change: the buyer, by his id, whose order it must be; or an operator. */
+export type Asker = string | Author;
+
 /** @returns `undefined` if there is no such order. @throws the database's error, which leaves open whether it is done */
-export async function changeOrder(
+export function changeOrder(
   db: Database,
-  { orderId, kind, payType, buyerId }: ChangeRequest,
+  { orderId, kind, payType, by }: ChangeRequest,
 ): Promise<Changed | undefined> {
-  const [row] = await despiteDeadlocks(() =>
-    rows<OrderRow & { verdict: Changed['verdict'] }>(
-      db,
-      'SELECT verdict, (stands).* FROM stockade_change_order(?, ?, ?, ?)',
-      [orderId, kind, payType ?? null, buyerId ?? null],
-    ),
-  );
-  return row && { verdict: row.verdict, order: orderOf(row) };
+  const [name, asker] =
+    typeof by === 'string'
+      ? ['stockade_change_order', [by]]
+      : ['stockade_change_order_by', [by.actor, by.reason]];
+  return decide(db, name, [orderId, kind, payType ?? null, ...asker]);
 }
 
 export interface Settled {
@@ -41,21 +44,41 @@ export interface Settled {
   readonly order: Order;
 }
 
+export interface LatePayment {
+  /** The order that had expired. */
+  readonly late: string;
+  readonly payType: PayType;
+  readonly by: Asker;
+}
+
 /** @param taken the order that has taken the units anew; `undefined`: they could not be taken */
 export async function settleLatePayment(
   db: Database,
-  late: string,
+  { late, payType, by }: LatePayment,
   taken: string | undefined,
-  payType: PayType,
 ): Promise<Settled> {
+  const [name, asker] =
+    typeof by === 'string'
+      ? ['stockade_settle_late_payment', []]
+      : ['stockade_settle_late_payment_by', [by.actor, by.reason]];
+  return (await decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]))!;
+}
+
+/** Asks one of the functions that decide about an order. @returns `undefined` if it answers without a row */
+async function decide<D extends Changed | Settled>(
+  db: Database,
+  name: string,
+  args: readonly (string | null)[],
+): Promise<D | undefined> {
+  const places = args.map(() => '?').join();
   const [row] = await despiteDeadlocks(() =>
-    rows<OrderRow & { verdict: Settled['verdict'] }>(
+    rows<OrderRow & { verdict: D['verdict'] }>(
       db,
-      'SELECT verdict, (stands).* FROM stockade_settle_late_payment(?, ?, ?)',
-      [late, taken ?? null, payType],
+      `SELECT verdict, (stands).* FROM ${name}(${places})`,
+      args,
     ),
   );
-  return { verdict: row!.verdict, order: orderOf(row!) };
+  return row && ({ verdict: row.verdict, order: orderOf(row) } as D);
 }
 
 export interface ExpiredOrders {

@@ -2,6 +2,7 @@
  * What happens to an order after it was bought: the words, and what buyers and operators may ask for. Done in place
  * (OrderService) or through a node's ops port (cli/ops-client.ts).
  */
+import type { Author } from '../../engine/author.ts';
 
 export type OrderStatus = 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected';
 
@@ -28,6 +29,15 @@ export interface Order {
   readonly refundDue: true | undefined;
   /** The order that took its place, because it was paid after it had expired. */
   readonly retakenBy: string | undefined;
+  /** What operators have done to it, the oldest first: only where an operator asks for the order (`showOrder`). */
+  readonly changes?: readonly NotedChange[];
+}
+
+/** A change of an order that an operator has made. What a buyer does to his own order is not noted. */
+export interface NotedChange extends Author {
+  readonly change: OrderChange['kind'];
+  /** ISO 8601. */
+  readonly at: string;
 }
 
 /** What may be done to an order. Each may be repeated: what was done before is answered as the first time. */
@@ -53,8 +63,8 @@ export type OrderOutcome =
 
 export interface OrderOperations {
   showOrder(orderId: string): Promise<OrderOutcome>;
-  /** @param buyerId whose order it must be; missing: anybody's */
-  changeOrder(orderId: string, change: OrderChange, buyerId?: string): Promise<OrderOutcome>;
+  /** @param by who asks, who may change anybody's order; noted with the change */
+  changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome>;
   /**
    * Orders that were paid too late and whose payments are to be refunded, the longest due first, at most 1,000.
    * @param saleId missing: of all sales. @throws UnknownSale

@@ -1,5 +1,5 @@
 import { type Database, rows } from '../database.ts';
-import type { Order, OrderStatus, PayType } from './order-operations.ts';
+import type { NotedChange, Order, OrderStatus, PayType } from './order-operations.ts';
 
 /** A row of `orders`. */
 export interface OrderRow {
@@ -24,6 +24,21 @@ export interface OrderRow {
 export async function readOrder(db: Database, orderId: string): Promise<Order | undefined> {
   const [row] = await rows<OrderRow>(db, 'SELECT * FROM orders WHERE order_id = ?', [orderId]);
   return row && orderOf(row);
+}
+
+/** The order with what operators have done to it, as of one moment. */
+export async function readNotedOrder(db: Database, orderId: string): Promise<Order | undefined> {
+  const [row] = await rows<OrderRow & { changes: NotedChange[] }>(
+    db,
+    `SELECT o.*, (SELECT coalesce(json_agg(json_build_object(
+         'change', c.change, 'at', c.changed_at, 'actor', c.actor, 'reason', c.reason) ORDER BY c.changed_at), '[]')
+       FROM order_changes c WHERE c.order_id = o.order_id) AS changes
+     FROM orders o WHERE o.order_id = ?`,
+    [orderId],
+  );
+  if (!row) return undefined;
+  const changes = row.changes.map((change) => ({ ...change, at: new Date(change.at).toISOString() }));
+  return { ...orderOf(row), changes };
 }
 
 export function orderOf(row: OrderRow): Order {

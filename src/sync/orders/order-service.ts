@@ -3,9 +3,9 @@ import { within } from '../../engine/within.ts';
 import { UnknownSale } from '../operations.ts';
 import { readSale } from '../sale-rows.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
-import { changeOrder } from './order-changes.ts';
+import { type Asker, changeOrder } from './order-changes.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from './order-operations.ts';
-import { readOrder, readRefundsDue } from './order-reader.ts';
+import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
 /** For units to be for sale again before their buyer is answered. Sync sees to those that take longer. */
@@ -23,14 +23,14 @@ export class OrderService implements OrderOperations {
   }
 
   async showOrder(orderId: string): Promise<OrderOutcome> {
-    const order = isOrderId(orderId) && (await readOrder(this.#parts.db, orderId));
+    const order = isOrderId(orderId) && (await readNotedOrder(this.#parts.db, orderId));
     return order ? { code: 'done', order } : { code: 'unknown_order' };
   }
 
-  async changeOrder(orderId: string, change: OrderChange, buyerId?: string): Promise<OrderOutcome> {
+  async changeOrder(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
     if (!isOrderId(orderId)) return { code: 'unknown_order' };
     const payType = change.kind === 'pay' ? change.payType : undefined;
-    const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, buyerId });
+    const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, by });
     if (!changed) return { code: 'unknown_order' };
     const { verdict, order } = changed;
     switch (verdict) {
@@ -40,7 +40,7 @@ export class OrderService implements OrderOperations {
       case 'retaken':
         return { code: 'done', order, replaces: orderId };
       case 'late':
-        return payLate(this.#parts, order, payType!);
+        return payLate(this.#parts, order, payType!, by);
       case 'refund_due':
         return { code: 'expired', refundDue: order.refundDue === true };
       case 'wrong_status':
