@@ -54,6 +54,7 @@ export function addCommand(
   finished: (exitCode: ExitCode) => void,
 ): Command {
   const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
+  command.showHelpAfterError(`(such as: ${firstExample(spec)}\n add --help for all that it takes)`);
   for (const option of spec.options ?? []) command.addOption(option);
   command.option('--json', 'print one JSON object on stdout and nothing else there');
   for (const name of spec.settings) addSetting(command, name, spec.defaults?.[name]);
@@ -69,8 +70,20 @@ export function addCommand(
 }
 
 function describe({ summary, details }: CommandSpec): string {
-  const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
-  return details === undefined ? sentence : `${sentence}\n\n${details}`;
+  return details === undefined ? sentence(summary) : `${sentence(summary)}\n\n${details}`;
+}
+
+export function sentence(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+}
+
+/** On one line, however many it has in the help. */
+function firstExample({ examples }: CommandSpec): string {
+  const end = examples.findIndex((line) => !line.endsWith('\\'));
+  return examples
+    .slice(0, end + 1)
+    .map((line) => line.replace(/\\$/, '').trim())
+    .join(' ');
 }
 
 function addSetting(command: Command, name: SettingName, fallback: unknown): void {

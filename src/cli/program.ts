@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
-import { addCommand } from './command.ts';
+import { addCommand, sentence } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { EVENT_COMMANDS } from './events/commands.ts';
@@ -20,7 +20,23 @@ import { sync } from './sync.ts';
 import { verify } from './verify.ts';
 
 const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor];
-const SALE_COMMANDS = [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger];
+const GROUPS = [
+  {
+    name: 'sale',
+    summary: 'create, list, show and steer sales',
+    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger],
+  },
+  {
+    name: 'order',
+    summary: 'show, pay, cancel, redeem and refund orders',
+    specs: ORDER_COMMANDS,
+  },
+  {
+    name: 'events',
+    summary: 'list and re-send order events that the webhook has not taken',
+    specs: EVENT_COMMANDS,
+  },
+];
 
 const OUTRO = `
 Settings come from flags, then the environment, then defaults;
@@ -49,24 +65,14 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     .version(version())
     .addHelpText('after', OUTRO)
     .configureHelp({ subcommandTerm })
-    .showHelpAfterError('(add --help for what this command takes)')
     .exitOverride();
   for (const spec of COMMANDS) addCommand(program, spec, finished);
-  const sale = program
-    .command('sale')
-    .summary('create, list, show and steer sales')
-    .description('Create, list, show and steer sales.');
-  for (const spec of SALE_COMMANDS) addCommand(sale, spec, finished);
-  const order = program
-    .command('order')
-    .summary('show, pay, cancel, redeem and refund orders')
-    .description('Show, pay, cancel, redeem and refund orders.');
-  for (const spec of ORDER_COMMANDS) addCommand(order, spec, finished);
-  const events = program
-    .command('events')
-    .summary('list and re-send order events that the webhook has not taken')
-    .description('List and re-send order events that the webhook has not taken.');
-  for (const spec of EVENT_COMMANDS) addCommand(events, spec, finished);
+  for (const { name, summary, specs } of GROUPS) {
+    const group = program.command(name).summary(summary).description(sentence(summary));
+    for (const spec of specs) addCommand(group, spec, finished);
+    group.showHelpAfterError(`(stockade ${name} has: ${namesIn(group)}; add --help for more)`);
+  }
+  program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);
   await program.parseAsync(argv);
   return exitCode;
 }
@@ -77,6 +83,10 @@ function subcommandTerm(command: Command): string {
     return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
   });
   return [command.name(), ...args].join(' ');
+}
+
+function namesIn(group: Command): string {
+  return group.commands.map((command) => command.name()).join(', ');
 }
 
 function version(): string {

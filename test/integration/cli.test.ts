@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../src/cli/doctor/check.ts';
@@ -241,7 +241,7 @@ describe('sales without a node', () => {
 
     expect((await json('migrate')).applied).toContain('001-initial.sql');
     expect((await json('migrate')).applied).toEqual([]);
-    expect(await json('sale create tickets --stock 100')).toMatchObject({
+    expect(await json('sale create tickets --stock 100 --by otto --reason spring')).toMatchObject({
       id: 'tickets',
       state: 'open',
       remaining: 100,
@@ -268,18 +268,29 @@ describe('sales without a node', () => {
     expect((await json('sale window tickets --no-end --ends-at 2100-01-01T00:00:00Z', 2)).error.message).toBe(
       "option '--no-end' cannot be used with option '--ends-at <time>'",
     );
-    expect((await json('sale top-up tickets 0', 2)).error.message).toBe(
-      'the change is not valid: <units> must be at least 1',
+    expect((await json('sale top-up tickets --units 0', 2)).error.message).toBe(
+      'the change is not valid: --units must be at least 1',
     );
-    expect((await json('sale require-token tickets yes', 2)).error.message).toBe(
-      'the change is not valid: <on|off> must be on or off',
-    );
-    expect(await json('sale require-token tickets on')).toMatchObject({ requireToken: true });
+    expect(await json('sale require-token tickets --on')).toMatchObject({ requireToken: true });
+    expect(await json('sale top-up tickets --units 5')).toMatchObject({ movedUnits: 5 });
+    expect(await json('sale withdraw tickets --units 2')).toMatchObject({ movedUnits: 3 });
+    expect((await json('sale withdraw tickets --units 104', 1)).error.code).toBe('insufficient_stock');
+    expect(await json('sale resize tickets --segments 3')).toMatchObject({ segments: 3 });
     expect((await json('sale ledger tickets')).ledger).toMatchObject([
-      { action: 'pause' },
+      { action: 'create', actor: 'otto', reason: 'spring', detail: { stock: 100, segments: 8 } },
+      { action: 'pause', actor: userInfo().username },
       { action: 'resume' },
       { action: 'require-token' },
+      { action: 'top-up', units: 5 },
+      { action: 'withdraw', units: -2 },
+      { action: 'resize' },
     ]);
+    expect((await json('events dead')).dead).toEqual([]);
+    expect((await json('events resend 17', 1)).error.code).toBe('unknown_dead_letter');
+    expect(await json('events resend --all')).toEqual({ resent: 0 });
+    expect(await json('order refunds-due')).toEqual({ orders: [] });
+    expect((await json('order refunds-due nothing', 1)).error.code).toBe('unknown_sale');
+    expect(await json('recover tickets')).toMatchObject({ saleId: 'tickets', state: 'done' });
     expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
     expect((await json('sale resume tickets', 1)).error.code).toBe('wrong_state');
     expect((await json('sale show nothing', 1)).error.code).toBe('unknown_sale');
