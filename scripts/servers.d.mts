@@ -1,4 +1,4 @@
-export type ServerName = 'redis' | 'postgres' | 'wrk' | 'openssl' | 'zookeeper';
+export type ServerName = 'redis' | 'postgres' | 'wrk' | 'openssl' | 'zookeeper' | 'nginx' | 'haproxy';
 
 export interface ServerPackage {
   programs: string[];

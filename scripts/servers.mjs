@@ -33,6 +33,18 @@ export const servers = {
     debianPackage: 'zookeeper',
     brewFormula: 'zookeeper',
   },
+  nginx: {
+    programs: ['nginx'],
+    why: 'the tests of deploy/nginx.conf start it in front of a node',
+    debianPackage: 'nginx-light',
+    brewFormula: 'nginx',
+  },
+  haproxy: {
+    programs: ['haproxy'],
+    why: 'the tests of deploy/haproxy.cfg start it in front of a node',
+    debianPackage: 'haproxy',
+    brewFormula: 'haproxy',
+  },
 };
 
 /** Debian keeps Postgres off the PATH, and so does Homebrew for its versioned formulas. */
@@ -55,6 +67,7 @@ export function findServer(name) {
 
 function foldersOffPath(name) {
   if (name === 'postgres') return postgresFolders();
+  if (name === 'nginx' || name === 'haproxy') return ['/usr/sbin'];
   return name === 'zookeeper' ? zookeeperFolders : [];
 }
 
