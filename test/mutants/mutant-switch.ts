@@ -52,6 +52,7 @@ function readState(): SwitchState {
 }
 
 const { on, record } = readState();
+export const records = record !== undefined;
 const place = globalThis as { __stryker__?: StrykersNamespace };
 const stryker: StrykersNamespace = place.__stryker__ ?? {};
 place.__stryker__ = stryker;
