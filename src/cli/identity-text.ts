@@ -1,5 +1,5 @@
 import type { Cause, Identity, Term, VerifyReport } from '../sync/operations.ts';
-import { plural } from './output.ts';
+import { lines, plural } from './output.ts';
 
 /** Both sides of an equation, term by term: `100 initial + 0 movements = 40 stock + 60 in live orders`. */
 export function identityText({ left, right, difference }: Identity): string {
@@ -29,7 +29,7 @@ const CAUSES: Readonly<Record<Cause, string>> = {
 /** A report as lines: verdict, equations, differences with their causes, repairs. */
 export function reportText(report: VerifyReport): string {
   const orders = `${plural(report.committedOrders, 'order')} of ${plural(report.distinctBuyers, 'buyer')}`;
-  return [
+  return lines([
     `${report.saleId}: ${report.ok ? 'ok' : 'FAILED'}, ${orders}`,
     ...report.identities.map((identity) => `  ${identity.name}: ${identityText(identity)}`),
     ...report.differences.map(
@@ -43,5 +43,5 @@ export function reportText(report: VerifyReport): string {
     ...(report.lostOrders === 0
       ? []
       : [`  ${plural(report.lostOrders, 'order')} at least lost by Redis for good`]),
-  ].join('\n');
+  ]);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { Console } from 'node:console';
+import { inspect } from 'node:util';
 import { EXIT_OK, type ExitCode, explain } from './explain.ts';
-import { note, printJson } from './output.ts';
+import { note, printJson, visible } from './output.ts';
 import { runProgram } from './program.ts';
 
 async function main(): Promise<ExitCode> {
@@ -9,8 +10,8 @@ async function main(): Promise<ExitCode> {
     return await runProgram(process.argv);
   } catch (error) {
     const { exitCode, lines, json } = explain(error);
-    for (const line of lines) note(line);
-    if (lines.length > 0 && wantsStacks()) console.error(error);
+    for (const line of lines) note(visible(line));
+    if (lines.length > 0 && wantsStacks()) note(inspect(error));
     if (json && process.argv.includes('--json')) printJson(json);
     return exitCode;
   }

@@ -4,17 +4,44 @@
  */
 import Table from 'cli-table3';
 
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+/** What a terminal obeys or turns around instead of showing it: C0, DEL, C1, line separators, marks of writing direction. */
+const OBEYED = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+/**
+ * One line, and nothing in it that is not shown: titles, reasons and messages of servers are others' words, which could
+ * set a terminal, hide a line or put in another one.
+ */
+export function visible(text: string): string {
+  return text.replace(OBEYED, (character) => ESCAPES[character] ?? escaped(character));
 }
 
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** Line breaks are this program's own here: others' words have been through `visible` before they came into it. */
+function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n');
+}
+
+/** Lines that others' words are part of. */
+export function lines(all: readonly string[]): string {
+  return all.map(visible).join('\n');
+}
+
+export function print(text: string): void {
+  process.stdout.write(`${visibleLines(text)}\n`);
+}
+
+/** JSON escapes C0 by itself. The others it may escape too: whoever reads the object gets the same. */
 export function printJson(value: object): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`);
+  process.stdout.write(`${JSON.stringify(value).replace(OBEYED, escaped)}\n`);
 }
 
 /** Progress and remarks: for whoever watches, never part of the result. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${visibleLines(text)}\n`);
 }
 
 export type Align = 'left' | 'right';
@@ -34,7 +61,7 @@ const NO_BORDERS = Object.fromEntries(
   ]),
 );
 
-/** Rows in aligned columns, without borders or colours; a cell that is `undefined` shows as a dash. */
+/** Rows in aligned columns, without borders or colours; a cell that is `undefined` shows as a dash, and each is one line. */
 export function columns(rows: readonly (readonly Cell[])[], { head, align }: ColumnsOptions = {}): string {
   const table = new Table({
     ...(head ? { head: [...head] } : {}),
@@ -42,7 +69,9 @@ export function columns(rows: readonly (readonly Cell[])[], { head, align }: Col
     chars: { ...NO_BORDERS, middle: '', 'mid-mid': '' },
     style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [] },
   });
-  table.push(...rows.map((row) => row.map((cell) => cell ?? '-')));
+  table.push(
+    ...rows.map((row) => row.map((cell) => (typeof cell === 'string' ? visible(cell) : (cell ?? '-')))),
+  );
   return table
     .toString()
     .split('\n')

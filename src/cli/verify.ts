@@ -6,7 +6,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
 import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './explain.ts';
 import { reportText } from './identity-text.ts';
 import { withOperations } from './open-operations.ts';
-import { note, print, printJson } from './output.ts';
+import { note, print, printJson, visible } from './output.ts';
 import { watchSignals } from './signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
 
@@ -98,7 +98,7 @@ async function watch(
           print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
       } catch (error) {
         if (isFirst || !isAway(error)) throw error;
-        note(`${at} not looked: ${describe(error)}`);
+        note(visible(`${at} not looked: ${describe(error)}`));
       }
       await delay(everyS * 1_000, undefined, { signal: interruption.signal }).catch(() => {});
     }

@@ -4,8 +4,12 @@ import { z } from 'zod';
 export const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
 
 /** Text that Postgres can store. */
+/** One line. What older versions have stored may hold more, and stays readable. Marks of writing direction are part of languages. */
+const isLine = (value: string) => isStorable(value) && !/[\p{Cc}\u2028\u2029]/u.test(value);
+
+/** What people read in lists and at terminals. */
 export const text = (most: number) =>
   z
     .string({ error: 'must be a string' })
     .max(most, { error: `must have at most ${most} characters` })
-    .refine(isStorable, { error: 'must be well-formed text without NUL characters' });
+    .refine(isLine, { error: 'must be one line of well-formed text without control characters' });
