@@ -16,7 +16,7 @@ const AT_ONCE = 100;
 
 process.once('message', async ({ url, saleId, idle, slow }: SilentOrder) => {
   const { hostname, port } = new URL(url);
-  const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: bench\r\n`;
+  const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\n`;
   const kinds = [
     // A request that never has its last header.
     { first: head, byte: 'X-', everyMs: BYTE_EVERY_MS },
@@ -30,7 +30,7 @@ process.once('message', async ({ url, saleId, idle, slow }: SilentOrder) => {
       deaf: true,
     },
   ];
-  const ping = { first: '', byte: 'GET /idle HTTP/1.1\r\nHost: bench\r\n\r\n', everyMs: PING_EVERY_MS };
+  const ping = { first: '', byte: 'GET /idle HTTP/1.1\r\nHost: localhost\r\n\r\n', everyMs: PING_EVERY_MS };
   const hold = (kind: Kind) => holdOne(Number(port), hostname, kind);
   const wanted: Kind[] = [
     ...Array.from({ length: slow }, (_, i) => kinds[i % kinds.length]!),

@@ -86,7 +86,7 @@ export class Stream {
   /** @param dueMs when it should have been asked: a late generator must not make the node look faster than it is */
   #ask(line: Line, dueMs: number): void {
     const { name, saleId } = this.#plan;
-    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: bench\r\nPrefer: respond-async\r\n`;
+    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\nPrefer: respond-async\r\n`;
     this.#underWay++;
     windowAt(this.#tally, dueMs).asked++;
     line.ask(`${head}X-Buyer-Id: ${name}-${this.#buyers++}\r\nContent-Length: 0\r\n\r\n`, (answer) => {

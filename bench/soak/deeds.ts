@@ -214,7 +214,7 @@ export class Deeds implements AsyncDisposable {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => {});
     await once(socket, 'connect');
-    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: soak\r\nX-Buyer-Id: ${this.#newBuyer()}\r\n`;
+    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\nX-Buyer-Id: ${this.#newBuyer()}\r\n`;
     await new Promise((resolve) => socket.write(`${head}Content-Length: 14\r\n\r\n{"quantity":1}`, resolve));
     socket.resetAndDestroy();
     return 0;

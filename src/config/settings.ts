@@ -130,7 +130,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: false,
     fallbackText: '0',
     description:
-      '1: only a gateway that sets `X-Buyer-Id` itself can reach `HOST`, so that it need not be loopback.',
+      '1: only a gateway that sets `X-Buyer-Id` itself can reach `HOST`, so that it need not be loopback. Needed for a gateway on the same machine too, if it passes on the shop’s `Host`: without it only names of the loopback are answered.',
   },
   jwtSecret: {
     env: 'JWT_SECRET',

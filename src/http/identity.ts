@@ -16,6 +16,8 @@ export type Identity =
   /** It says so more than once, and perhaps not the same. */
   | { readonly ambiguous: string }
   | { readonly unavailable: string }
+  /** A web page of another site may be behind it (local-site.ts). */
+  | { readonly elsewhere: string }
   /** Known, and asks more than he may. */
   | { readonly limited: Reply };
 
@@ -157,12 +159,19 @@ function checked(buyerId: unknown, otherwise: Identity): Identity {
   return typeof buyerId === 'string' && ID_PATTERN.test(buyerId) ? { buyerId } : otherwise;
 }
 
+const FOREIGN_SITE = 'The request may be a web page’s of another site';
+
 /** What is answered to somebody who is not let in. */
 export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   code: ProblemCode;
   reply: Reply;
 } {
   if ('limited' in identity) return { code: 'rate_limited', reply: identity.limited };
+  if ('elsewhere' in identity)
+    return {
+      code: 'forbidden',
+      reply: problem('forbidden', { title: FOREIGN_SITE, detail: identity.elsewhere }),
+    };
   if ('ambiguous' in identity)
     return { code: 'invalid_request', reply: problem('invalid_request', { detail: identity.ambiguous }) };
   return 'refused' in identity

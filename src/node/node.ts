@@ -252,6 +252,7 @@ function workerSettings(
         }
       : undefined,
     publicPayment: config.publicPayment,
+    isBehindGateway: config.trustBuyerHeader,
     requestDeadlineMs: config.requestDeadlineMs,
     laneCapacity: config.laneCapacity,
     maxConnections: Math.ceil(config.maxConnections / config.workers),

@@ -16,6 +16,7 @@ import { unitsLeft } from '../engine/units-left.ts';
 import { within } from '../engine/within.ts';
 import { type ConnectionCounts, Connections } from '../http/connections.ts';
 import { type Authenticate, headerIdentity, type JwtOptions, jwtIdentity } from '../http/identity.ts';
+import { onlyFromThisMachine } from '../http/local-site.ts';
 import { servePublic } from '../http/public-server.ts';
 import type { RateLimitCounts } from '../http/rate-limits.ts';
 import { RequestStats, type RequestStatsData } from '../http/request-stats.ts';
@@ -37,6 +38,8 @@ export interface WorkerSettings {
   /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
   readonly jwt: JwtOptions | undefined;
   readonly publicPayment: boolean;
+  /** TRUST_BUYER_HEADER: whoever sets that header is a gateway. */
+  readonly isBehindGateway: boolean;
   readonly requestDeadlineMs: number;
   readonly laneCapacity: number;
   /** This worker's share of MAX_CONNECTIONS. */
@@ -161,7 +164,7 @@ export async function startWorker({
   });
   const listener = await servePublic(
     {
-      authenticate: limits.limitBuyers(authentication(settings.jwt, log)),
+      authenticate: limits.limitBuyers(authentication(settings, log)),
       gate: limits.gate,
       publicPayment: settings.publicPayment,
       buy: (purchase, done) => engine.buy(purchase, done),
@@ -218,8 +221,9 @@ export async function startWorker({
   };
 }
 
-function authentication(jwt: JwtOptions | undefined, log: Log): Authenticate {
-  if (!jwt) return headerIdentity();
+function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Authenticate {
+  // Without a gateway the port is on the loopback (config/relations.ts).
+  if (!jwt) return isBehindGateway ? headerIdentity() : onlyFromThisMachine(headerIdentity());
   return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
 }
 

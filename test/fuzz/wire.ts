@@ -38,7 +38,7 @@ export function wire(spec: RequestSpec, names: Names): Wired {
   const chunked = framing.kind === 'chunked' && body !== undefined;
   const length =
     body === undefined ? [] : [chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`];
-  const lines = [`${spec.method} ${target} HTTP/1.1`, 'Host: stockade.test', ...given, ...length];
+  const lines = [`${spec.method} ${target} HTTP/1.1`, 'Host: localhost', ...given, ...length];
   const content = chunked ? chunks(body, framing.bytes) : (body ?? '');
   const text =
     framing.kind === 'broken'

@@ -294,7 +294,7 @@ describe('rate limits', () => {
     const look = async (...forwarded: string[]) => {
       using connection = await RawConnection.open(node.publicUrl);
       const lines = forwarded.map((value) => `X-Forwarded-For: ${value}\r\n`).join('');
-      await connection.send(`GET /v1/sales/none HTTP/1.1\r\nHost: stockade.test\r\n${lines}\r\n`);
+      await connection.send(`GET /v1/sales/none HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`);
       return (await connection.answer())!.status;
     };
     expect(await look('192.0.2.1')).toBe(404);

@@ -626,7 +626,7 @@ onEachStore((stage) => {
       const sale = await stage.sale({ stock: 1_000 });
       const halves = [
         'POST /v1/sales',
-        `POST /v1/sales/${sale}/orders HTTP/1.1\r\nHost: x\r\n`,
+        `POST /v1/sales/${sale}/orders HTTP/1.1\r\nHost: localhost\r\n`,
         rawHead(sale, { 'Content-Length': '14' }),
         `${rawHead(sale, { 'Content-Length': '14' })}{"quant`,
         rawHead(sale, { 'Transfer-Encoding': 'chunked' }),

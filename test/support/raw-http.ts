@@ -134,7 +134,7 @@ export function rawRequest(
   body?: string,
 ): string {
   const all = {
-    Host: 'stockade.test',
+    Host: 'localhost',
     ...headers,
     ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body, 'latin1')) }),
   };
