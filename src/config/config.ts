@@ -5,7 +5,7 @@
 import type { ForwardedHeader } from '../admission/addresses.ts';
 import { StockadeError } from '../engine/errors.ts';
 import { relations } from './relations.ts';
-import { Secret, type SecretUrl, withoutPassword } from './secret.ts';
+import { originOnly, Secret, SecretUrl, withoutSecrets } from './secret.ts';
 import { type Setting, type SettingName, settingNames, settings } from './settings.ts';
 
 /** Each of these is described in settings.ts. */
@@ -104,8 +104,11 @@ export function loadConfig(
     if (given === undefined) continue;
     fields.set(name, given.field);
     const parsed = settings[name].schema.safeParse(given.value);
-    if (parsed.success) values[name] = parsed.data;
-    else {
+    if (parsed.success) {
+      values[name] = parsed.data;
+      if (given.isFlag && parsed.data instanceof SecretUrl && parsed.data.holdsSecret)
+        faults.push({ field: given.field, problem: onCommandLine(settings[name].env) });
+    } else {
       faulty.add(name);
       faults.push({
         field: given.field,
@@ -122,17 +125,24 @@ export function loadConfig(
 interface Given {
   readonly field: string;
   readonly value: unknown;
+  readonly isFlag: boolean;
+}
+
+/** Refused, not warned of: a warning would be read once, and the password by everybody, each time. */
+function onCommandLine(env: string): string {
+  return `holds a user, password or key, and everybody on this machine can read a command line: set ${env} in the environment instead, and change what was shown`;
 }
 
 function find(name: SettingName, env: NodeJS.ProcessEnv, flags: Values, defaults: Values): Given | undefined {
   const setting: Setting<unknown> = settings[name];
   const flag = flags[name];
-  if (flag !== undefined) return { field: setting.flag?.split(' ')[0] ?? name, value: flag };
+  if (flag !== undefined) return { field: setting.flag?.split(' ')[0] ?? name, value: flag, isFlag: true };
   const variable = env[setting.env];
   // Compose files and CI set what they have no value for to ''.
-  if (variable !== undefined && variable !== '') return { field: setting.env, value: variable };
+  if (variable !== undefined && variable !== '')
+    return { field: setting.env, value: variable, isFlag: false };
   const fallback = defaults[name];
-  return fallback === undefined ? undefined : { field: setting.env, value: fallback };
+  return fallback === undefined ? undefined : { field: setting.env, value: fallback, isFlag: false };
 }
 
 function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): string {
@@ -143,7 +153,8 @@ function problemOf(name: SettingName, value: unknown, mustBe = 'is not valid'): 
 function shown(name: SettingName, value: unknown): string {
   const text = String(value);
   if (settings[name].flag === undefined) return `${text.length} characters long`;
-  if (name.endsWith('Url')) return withoutPassword(text);
+  if (name === 'webhookUrl') return originOnly(text);
+  if (name.endsWith('Url')) return withoutSecrets(text);
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 

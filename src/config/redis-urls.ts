@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { TLS_FILES } from '../engine/redis-address.ts';
-import { SecretUrl, withoutPassword } from './secret.ts';
+import { SecretUrl, withoutSecrets } from './secret.ts';
 import { unreadable } from './url-files.ts';
 
 const MUST_BE = 'must be a URL that begins with redis:// or rediss://';
@@ -58,5 +58,5 @@ function isTlsFile(name: string): boolean {
 
 function shown(text: string): string {
   const [first = '', ...others] = redisUrls(text);
-  return [withoutPassword(first), ...others.map((url) => new URL(url).host)].join(',');
+  return [withoutSecrets(first), ...others.map((url) => new URL(url).host)].join(',');
 }

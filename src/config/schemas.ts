@@ -32,6 +32,21 @@ export function url(...protocols: readonly string[]) {
     .transform((text) => new SecretUrl(text));
 }
 
+/** Without user and password: they would not be sent. */
+export function plainUrl(shown?: (text: string) => string) {
+  return url('https:', 'http:')
+    .refine((secretUrl) => !hasUser(secretUrl.reveal()), {
+      error: 'must hold no user and no password: neither is sent',
+      abort: true,
+    })
+    .transform((secretUrl) => new SecretUrl(secretUrl.reveal(), shown?.(secretUrl.reveal())));
+}
+
+function hasUser(text: string): boolean {
+  const { username, password } = new URL(text);
+  return username !== '' || password !== '';
+}
+
 export function secret(leastCharacters: number) {
   return z
     .string({ error: `must have at least ${leastCharacters} characters` })

@@ -11,7 +11,8 @@ import { MAX_BATCH_ORDERS } from '../engine/limits.ts';
 import type { Config } from './config.ts';
 import { postgresUrl } from './postgres-url.ts';
 import { redisUrl } from './redis-urls.ts';
-import { either, host, matching, oneOf, readable, secret, text, url, whole } from './schemas.ts';
+import { either, host, matching, oneOf, plainUrl, readable, secret, text, url, whole } from './schemas.ts';
+import { originOnly } from './secret.ts';
 
 export type SettingGroup =
   | 'Stores'
@@ -143,7 +144,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'JWT_JWKS_URL',
     flag: '--jwt-jwks-url <url>',
     group: 'Buyers',
-    schema: url('https:', 'http:'),
+    schema: plainUrl(),
     fallback: undefined,
     description: "Where the keys of the buyers' tokens are published, instead of `JWT_SECRET`.",
   },
@@ -425,7 +426,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     env: 'WEBHOOK_URL',
     flag: '--webhook-url <url>',
     group: 'Events',
-    schema: url('https:', 'http:'),
+    schema: plainUrl(originOnly),
     fallback: undefined,
     description: 'Where order events are sent by HTTP POST.',
   },

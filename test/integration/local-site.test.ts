@@ -17,7 +17,10 @@ async function ask(method: string, path: string, headers: Record<string, string>
 }
 
 async function begin(env: Record<string, string> = {}): Promise<void> {
-  node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1', PUBLIC_PAYMENT: '1', ...env } });
+  node = await startTestNode({
+    ...(await redisAndPostgres()),
+    env: { WORKERS: '1', PUBLIC_PAYMENT: '1', ...env },
+  });
   sale = await makeSale(node, { stock: 10, perBuyerLimit: 10 });
   orderId = (await node.buy(sale, 'ann')).body.orderId;
 }

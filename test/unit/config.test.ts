@@ -175,6 +175,80 @@ describe('faults', () => {
   });
 });
 
+describe('URLs', () => {
+  const SIGNED = { WEBHOOK_SECRET: '16-characters-xy' };
+  const KEYS = { BUYER_AUTH: 'jwt' };
+  const shown = (env: NodeJS.ProcessEnv) => {
+    const config = loadConfig(env, {});
+    return `${JSON.stringify(describeConfig(config))} ${inspect(config)}`;
+  };
+
+  test.each<[NodeJS.ProcessEnv, string]>([
+    [
+      { ...SIGNED, WEBHOOK_URL: 'https://shop.example/in?token=hunter2&x=hunter3#hunter4' },
+      'https://shop.example/(hidden)',
+    ],
+    [
+      { ...SIGNED, WEBHOOK_URL: 'https://hooks.example/services/T0/B0/hunter2' },
+      'https://hooks.example/(hidden)',
+    ],
+    [{ ...SIGNED, WEBHOOK_URL: 'https://hooks.example' }, '"https://hooks.example"'],
+    [{ ...KEYS, JWT_JWKS_URL: 'https://keys.example/set?key=hunter2' }, 'https://keys.example/set?key=***'],
+    [{ OPS_URL: 'http://hunter2:hunter3@ops:9090/x?token=hunter4' }, 'http://***:***@ops:9090/x?token=***'],
+    [
+      { DATABASE_URL: 'postgres://shop:hunter2@db/shop?options=hunter3' },
+      'postgres://shop:***@db/shop?options=***',
+    ],
+    [{ DATABASE_URL: 'postgres://db/shop?sslmode=verify-full' }, 'postgres://db/shop?sslmode=verify-full'],
+  ])('%o are shown without what lets somebody in', (env, expected) => {
+    expect(shown(env)).toContain(expected);
+    expect(shown(env)).not.toContain('hunter');
+  });
+
+  test('that are no webhooks do not show their paths either', () => {
+    const WEBHOOK_URL = 'htps://hooks.example/services/hunter2';
+    expect(faultsOf({ WEBHOOK_URL })).toEqual([
+      'WEBHOOK_URL is htps://hooks.example/(hidden): must be a URL that begins with https:// or http://',
+    ]);
+  });
+
+  test.each(['WEBHOOK_URL', 'JWT_JWKS_URL'])('%s holds no user, whom nobody would send', (name) => {
+    const faults = faultsOf({ ...SIGNED, [name]: 'https://hunter2:hunter3@shop.example/hook' });
+    expect(faults[0]).toMatch(/: must hold no user and no password: neither is sent$/);
+    expect(faults.join()).not.toContain('hunter');
+  });
+
+  test.each<[string, string, string]>([
+    ['redisUrl', 'REDIS_URL', 'redis://:hunter2@cache'],
+    ['redisUrl', 'REDIS_URL', 'redis://shop:hunter2@a:6379,b:6379'],
+    ['databaseUrl', 'DATABASE_URL', 'postgres://shop:hunter2@db/shop'],
+    ['databaseUrl', 'DATABASE_URL', 'postgres://db/shop?password=hunter2'],
+    ['webhookUrl', 'WEBHOOK_URL', 'https://shop.example/hook?token=hunter2'],
+    ['jwtJwksUrl', 'JWT_JWKS_URL', 'https://keys.example/set?key=hunter2'],
+    ['opsUrl', 'OPS_URL', 'http://ann:hunter2@ops:9090'],
+  ])('%s with a secret is refused on the command line: %s is for it', (name, env, url) => {
+    const given = { ...(name === 'jwtJwksUrl' ? KEYS : SIGNED) };
+    const [fault, ...others] = faultsOf(given, { [name]: url });
+    expect(others).toEqual([]);
+    expect(fault).toMatch(
+      new RegExp(`^--[a-z-]+ holds a user, password or key, .*: set ${env} in the environment`),
+    );
+    expect(fault).not.toContain('hunter');
+    expect(faultsOf({ ...given, [env]: url })).toEqual([]);
+  });
+
+  test('without one may be flags', () => {
+    const flags = {
+      ...{
+        redisUrl: 'redis://shop@a:6379,b:6379',
+        databaseUrl: 'postgres://shop@db/shop?sslmode=verify-full',
+      },
+      ...{ webhookUrl: 'https://shop.example/hook', opsUrl: 'http://ops:9090/' },
+    };
+    expect(faultsOf(SIGNED, flags)).toEqual([]);
+  });
+});
+
 describe('relations', () => {
   test('more than one worker needs Redis', () => {
     expect(faultsOf({ WORKERS: '2' })).toEqual([expect.stringMatching(/^WORKERS is 2, .*REDIS_URL/)]);

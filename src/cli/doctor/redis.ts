@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/hosts.ts';
 import { redisUrls } from '../../config/redis-urls.ts';
-import { type SecretUrl, withoutPassword } from '../../config/secret.ts';
+import { type SecretUrl, withoutSecrets } from '../../config/secret.ts';
 import { redisAddress } from '../../engine/redis-address.ts';
 import { describe, tlsAdviceFor } from '../explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
@@ -57,7 +57,7 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
   client.on('error', (error) => {
     reason ??= error;
   });
-  const shown = withoutPassword(url);
+  const shown = withoutSecrets(url);
   try {
     await client.connect();
     const facts = await factsOf(client);
