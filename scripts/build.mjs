@@ -14,6 +14,8 @@ if (!typescript) {
   process.exit(1);
 }
 
+// On a busy machine it takes a while, and who has typed `npm start` waits for it.
+process.stderr.write('Building dist/ …\n');
 if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true });
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
   stdio: 'inherit',

@@ -3,7 +3,6 @@
  * what the crowd was told is held against what Postgres has.
  */
 import { Option } from 'commander';
-import { describeConfig } from '../config/config.ts';
 import type { RunningNode } from '../node/node.ts';
 import { type CommandSpec, type Invocation, settingsOf } from './command.ts';
 import { sendCrowd } from './demo/crowd.ts';
@@ -16,6 +15,7 @@ import { settle } from './demo/settle.ts';
 import { EXIT_FAILED, type ExitCode } from './explain.ts';
 import { note, plural, print, printJson } from './output.ts';
 import { progressBar } from './progress.ts';
+import { startingText } from './serve-notes.ts';
 import { type Interruption, watchSignals } from './signals.ts';
 
 const ownDataDir = demoDataDir();
@@ -61,10 +61,7 @@ export const demo: CommandSpec = {
 };
 
 async function withNode<T>({ config, log }: Invocation, work: (node: RunningNode) => Promise<T>): Promise<T> {
-  const shown = describeConfig(config);
-  const stock = shown.REDIS_URL ?? 'this process';
-  const orders = shown.DATABASE_URL ?? `PGlite in ${config.dataDir}, which takes 2 to 3 seconds to boot`;
-  note(`Starting a node (stock in ${stock}; orders in ${orders}) …`);
+  note(startingText(config));
   const start = performance.now();
   const { startNode } = await import('../node/node.ts');
   const node = await startNode(config, log);

@@ -3,8 +3,9 @@ import { settingNames } from '../config/settings.ts';
 import { createLog } from '../node/log.ts';
 import type { CommandSpec } from './command.ts';
 import { EXIT_FAILED, EXIT_OK } from './explain.ts';
-import { print, printJson } from './output.ts';
+import { note, print, printJson } from './output.ts';
 import { readyText } from './ready.ts';
+import { HOW_TO_STOP, startingText, stoppedText, stoppingText } from './serve-notes.ts';
 import { watchSignals } from './signals.ts';
 
 export const serve: CommandSpec = {
@@ -24,6 +25,8 @@ export const serve: CommandSpec = {
     // Logs are what this command produces; with --json stdout is kept for the one object.
     const log = createLog(config, { stderr: json });
     const interruption = watchSignals();
+    const tell = process.stderr.isTTY ? note : () => {};
+    tell(startingText(config));
     log.debug({ config: describeConfig(config) }, 'starting');
     const { startNode } = await import('../node/node.ts');
     const node = await startNode(config, log);
@@ -34,11 +37,20 @@ export const serve: CommandSpec = {
     if (json) printJson({ ready: true, pid: process.pid, ...place });
     else if (process.stdout.isTTY) print(text);
     else log.info(place, text);
+    tell(HOW_TO_STOP);
 
     const end = await Promise.race([interruption.asked, node.failed]);
     if (end instanceof Error) log.fatal({ err: end }, 'the node failed');
-    else log.info({ signal: end }, 'stopping');
+    else {
+      const underWay = await node.underWay();
+      log.info({ signal: end, underWay, graceMs: config.shutdownGraceMs }, 'stopping');
+      tell(stoppingText(underWay, config));
+    }
+    const began = performance.now();
     await node.stop();
+    const tookMs = Math.round(performance.now() - began);
+    log.info({ tookMs }, 'stopped');
+    tell(stoppedText(tookMs));
     return end instanceof Error ? EXIT_FAILED : EXIT_OK;
   },
 };

@@ -1,4 +1,5 @@
 import { Interrupted } from './explain.ts';
+import { note } from './output.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -20,7 +21,10 @@ export function watchSignals(): Interruption {
   });
   const onSignal = (signal: NodeJS.Signals) => {
     // Not `process.exit`: it stops worker threads under their open sockets, at which Node aborts with a core dump.
-    if (abort.signal.aborted) process.kill(process.pid, 'SIGKILL');
+    if (abort.signal.aborted) {
+      note(`A second signal, ${signal}: ended at once, whatever was under way.`);
+      process.kill(process.pid, 'SIGKILL');
+    }
     abort.abort(new Interrupted(signal));
     ask(signal);
   };

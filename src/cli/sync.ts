@@ -31,8 +31,13 @@ export const sync: CommandSpec = {
       else note(`Carrying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
       const end = await Promise.race([interruption.asked, running.failed]);
       if (end instanceof Error) log.fatal({ err: end }, 'sync failed');
-      else log.info({ signal: end }, 'stopping');
+      else {
+        log.info({ signal: end }, 'stopping');
+        if (!json && process.stderr.isTTY) note('Stopping; a second Ctrl-C ends it at once …');
+      }
       await running.stop();
+      log.info('stopped');
+      if (!json && process.stderr.isTTY) note('Stopped.');
       return end instanceof Error ? EXIT_FAILED : EXIT_OK;
     } finally {
       interruption.release();

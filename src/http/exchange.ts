@@ -44,6 +44,10 @@ export class Traffic {
     this.connections = connections;
   }
 
+  get active(): number {
+    return this.#active;
+  }
+
   begin(): void {
     this.#active++;
     this.#begun++;

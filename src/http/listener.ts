@@ -4,6 +4,8 @@ import type { Traffic } from './exchange.ts';
 
 export interface Listener {
   readonly port: number;
+  /** Requests that are not answered yet. */
+  underWay(): number;
   /**
    * No new connections. Threads that share a port all do this before one of them drains: a client that is told to go comes
    * back at once, and a listener that is then closed would reset him.
@@ -44,6 +46,7 @@ export function listen(
       };
       resolve({
         port: uWS.us_socket_local_port(socket),
+        underWay: () => traffic.active,
         stopListening,
         async drain(graceMs) {
           stopListening();

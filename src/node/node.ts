@@ -9,6 +9,7 @@
 import type { Config } from '../config/config.ts';
 import { httpUrl, isUnprotected, paysInPublic } from '../config/hosts.ts';
 import { Board } from '../engine/board.ts';
+import { within } from '../engine/within.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import { Expiry } from '../sync/orders/expiry.ts';
 import { readSale } from '../sync/sale-rows.ts';
@@ -42,6 +43,9 @@ import { type RunningWorker, startWorker, type WorkerParts, type WorkerSettings 
 /** Sales that the board has room for in a node's life; those beyond are answered without it. */
 const BOARD_SALES = 65_536;
 
+/** A stop does not wait for longer to be able to say how much it waits for. */
+const UNDER_WAY_WAIT_MS = 200;
+
 export interface RunningNode {
   readonly publicUrl: string;
   readonly opsUrl: string;
@@ -51,6 +55,8 @@ export interface RunningNode {
   readonly operations: SaleOperations;
   /** Resolves with the reason if a part ends that the node can't do without. */
   readonly failed: Promise<Error>;
+  /** Requests at both ports that are not answered yet; `undefined` if the workers don't say so at once. */
+  underWay(): Promise<number | undefined>;
   stop(): Promise<void>;
 }
 
@@ -131,6 +137,11 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     databaseName: stores.databaseName,
     operations,
     failed: Promise.race(failures),
+    async underWay() {
+      const counts = Promise.all(workers.map((worker) => worker.metrics()));
+      const known = await within(UNDER_WAY_WAIT_MS, counts).catch(() => undefined);
+      return known?.reduce((sum, { underWay }) => sum + underWay, ops.underWay());
+    },
     async stop() {
       stopping = true;
       await releasers.release();

@@ -8,6 +8,8 @@ import { claimPort } from './ports.ts';
 export interface OpsPort {
   readonly url: string;
   readonly token: string;
+  /** Requests that are not answered yet. */
+  underWay(): number;
   /** No new connections. */
   stopListening(): Promise<void>;
   /** What is under way is answered, for at most SHUTDOWN_GRACE_MS; then all connections are closed. */
@@ -27,6 +29,7 @@ export async function openOpsPort(
   return {
     url: httpUrl(config.opsHost, listener.port),
     token,
+    underWay: listener.underWay,
     stopListening: async () => listener.stopListening(),
     stop: () => listener.drain(config.shutdownGraceMs),
   };

@@ -70,6 +70,8 @@ export interface WorkerMetrics {
   /** Refills that buyers have waited for. */
   readonly refills: number;
   readonly connections: ConnectionCounts;
+  /** Requests that are not answered yet. */
+  readonly underWay: number;
   /** What the thread's heap holds, live or not collected yet. */
   readonly heapBytes: number;
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
@@ -204,6 +206,7 @@ export async function startWorker({
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
       connections: connections.counts(),
+      underWay: listener.underWay(),
       heapBytes: getHeapStatistics().used_heap_size,
     }),
     renewed(end) {
