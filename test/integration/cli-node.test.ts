@@ -1,5 +1,5 @@
 /** Commands that run a node: serve and demo, embedded and on real servers. */
-import { exec, execFile } from 'node:child_process';
+import { exec, execFile, spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -14,8 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { mainProgram } from '../support/build.ts';
 import { type CliOptions, RunningCli, runCli } from '../support/cli.ts';
-import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 
 let cwd: string;
 
@@ -108,7 +109,8 @@ describe('serve', () => {
   });
 
   test('--json: one object on stdout, logs on stderr; a second signal kills it at once', async () => {
-    await using node = start('serve --port 0 --ops-port 0 --workers 1 --json', await ownStores());
+    const words = 'serve --port 0 --ops-port 0 --workers 1 --log-level debug --json';
+    await using node = start(words, await ownStores());
     await node.said(/"ready":true/);
     // Both signals are there when it wakes up, so that the second can't come too late.
     node.signal('SIGSTOP', 'SIGINT', 'SIGTERM', 'SIGCONT');
@@ -116,7 +118,46 @@ describe('serve', () => {
     expect({ exitCode, signal }).toEqual({ exitCode: null, signal: 'SIGKILL' });
     expect(JSON.parse(stdout)).toMatchObject({ ready: true, backend: 'redis', database: 'postgres' });
     expect(stderr).toContain('"msg":');
+    expect(stderr).toContain('A second signal, ');
   });
+
+  test.runIf(existsSync('/usr/bin/script'))(
+    'at a terminal: says at once that it starts, how to stop it, and how the stop goes',
+    async () => {
+      const words = [
+        process.execPath,
+        mainProgram,
+        'serve',
+        '--port',
+        '0',
+        '--ops-port',
+        '0',
+        '--workers',
+        '1',
+      ];
+      const env = { PATH: process.env.PATH, ...(await ownStores()), SHUTDOWN_GRACE_MS: '3000' };
+      const terminal = spawn('script', ['-qec', words.join(' '), '/dev/null'], { cwd, env });
+      let shown = '';
+      terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+        shown += text;
+      });
+      const ended = new Promise((resolve) => terminal.once('close', resolve));
+      try {
+        const sees = (text: string) => until(() => shown.includes(text), { what: text, timeoutMs: 100_000 });
+        await sees('Ctrl-C stops it.');
+        expect(shown).toMatch(/^Starting a node \(stock in redis:.*; orders in postgres:.*\) …\r\n/);
+        expect(shown.indexOf('Stockade sells at http://')).toBeGreaterThan(0);
+        terminal.stdin.write('\x03');
+        await ended;
+      } finally {
+        terminal.kill('SIGKILL');
+      }
+      expect(shown).toMatch(
+        /Stopping: no request is under way\. It takes at most 8 s; a second Ctrl-C ends it at once …\r\n/,
+      );
+      expect(shown).toMatch(/Stopped after \d+\.\d s\.\r\n$/);
+    },
+  );
 });
 
 describe('sync', () => {

@@ -36,6 +36,12 @@ test('one grace is enough for both ports, with requests that do not end at eithe
   expect(seconds).toBeGreaterThan((GRACE_MS - 100) / 1_000);
   expect(seconds).toBeLessThan((2 * GRACE_MS - 500) / 1_000);
   expect(await purchase).toBe('cut off');
+  const said = (await node.log()).split('\n').filter((line) => line.startsWith('{"level"'));
+  const [stopping, stopped] = ['stopping', 'stopped'].map((msg) =>
+    said.map((line) => JSON.parse(line)).find((line) => line.msg === msg),
+  );
+  expect(stopping).toMatchObject({ signal: 'SIGTERM', underWay: 2, graceMs: GRACE_MS });
+  expect(stopped.tookMs).toBeGreaterThan(GRACE_MS - 100);
 });
 
 test('a Postgres that stands still does not keep it', async () => {
