@@ -3,7 +3,6 @@ import { z } from 'zod';
 /** Postgres stores neither a NUL nor half of a surrogate pair. */
 export const isStorable = (value: string) => Buffer.from(value).toString() === value && !value.includes('\0');
 
-/** Text that Postgres can store. */
 /** One line. What older versions have stored may hold more, and stays readable. Marks of writing direction are part of languages. */
 const isLine = (value: string) => isStorable(value) && !/[\p{Cc}\u2028\u2029]/u.test(value);
 
