@@ -23,7 +23,10 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
   let sale: string;
 
   beforeAll(async () => {
-    node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1', PUBLIC_PAYMENT: '1' } });
+    node = await startTestNode({
+      ...(await redisAndPostgres()),
+      env: { WORKERS: '1', PUBLIC_PAYMENT: '1', TRUST_BUYER_HEADER: '1' },
+    });
     relay = await Relay.to(Number(new URL(node.publicUrl).port));
     login = await Login.start();
     gateway = await Gateway.start(kind, { nodePort: relay.port, loginPort: login.port, jwtSecret: SECRET });
