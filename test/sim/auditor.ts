@@ -9,6 +9,8 @@
 import type { Outcome } from '../../src/engine/contract.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from './books.ts';
+import { LedgerWatch } from './ledger-watch.ts';
+import { OrderWatch } from './order-watch.ts';
 import { time } from './virtual-time.ts';
 import type { World } from './world.ts';
 
@@ -33,6 +35,8 @@ export class Auditor {
   /** Redis has lost writes at some time. */
   everLost = false;
   nodesDied = 0;
+  readonly orders = new OrderWatch((what) => this.fail(what));
+  readonly ledger = new LedgerWatch((what) => this.fail(what));
   /** What has happened, for whoever replays it. */
   trace: (line: string) => void = () => {};
   truth: Truth | undefined;
@@ -112,6 +116,8 @@ export class Auditor {
     for (const [buyer, units] of held)
       if (units > truth.limit) this.fail(`P3: ${buyer} holds ${units} units, ${truth.limit} are allowed`);
     for (const promised of this.#unchecked.splice(0)) this.#checkKept(promised);
+    this.orders.check(truth);
+    this.ledger.check(truth);
   }
 
   #checkKept({ orderId, buyerId, units }: Promised): void {

@@ -4,6 +4,14 @@ import type { World } from './world.ts';
 
 export const SALE_ID = 's';
 
+/** A row of the ledger, as the simulation's operators know it again. */
+export interface LedgerRow {
+  readonly reason: string;
+  readonly action: string;
+  readonly units: number;
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
 /** As Postgres has it. */
 export interface Truth {
   readonly initial: number;
@@ -12,6 +20,7 @@ export interface Truth {
   readonly generation: number;
   readonly segments: number;
   readonly state: string;
+  readonly requireToken: boolean;
   readonly limit: number;
   readonly orders: readonly {
     id: string;
@@ -19,10 +28,15 @@ export interface Truth {
     units: number;
     status: string;
     key: string | null;
+    retakenBy: string | null;
+    /** What was done to it (order-watch.ts), separated by spaces. */
+    marks: string;
   }[];
   readonly cursors: readonly { segment: number; generation: number; units: number; position: number }[];
   readonly pendingReturns: number;
   readonly openMovements: number;
+  /** In the order of the changes. */
+  readonly ledger: readonly LedgerRow[];
   /** The ids of those that are known to be lost. */
   readonly lostOrders: readonly string[];
 }

@@ -1,11 +1,12 @@
 /** Buyers and operators: what they ask for, and what they do when they get no answer. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
-import type { SaleChange } from '../../src/engine/sale-change.ts';
 import { BY } from '../support/author.ts';
 import type { Auditor } from './auditor.ts';
 import { SALE_ID } from './books.ts';
+import { atNode, changeSale } from './operators.ts';
+import type { Payers } from './payers.ts';
 import type { Scenario } from './scenario.ts';
-import { isOfTheStores, type SimNode } from './sim-node.ts';
+import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
 
 /** An answer may be so much later than the deadline: the sweep of the deadlines, and timers that are late. */
@@ -32,12 +33,14 @@ export class Crowd {
   readonly #scenario: Scenario;
   readonly #nodes: readonly SimNode[];
   readonly #auditor: Auditor;
+  readonly #payers: Payers;
   #keys = 0;
 
-  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor) {
+  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor, payers: Payers) {
     this.#scenario = scenario;
     this.#nodes = nodes;
     this.#auditor = auditor;
+    this.#payers = payers;
   }
 
   /** Spreads what is asked over the run. */
@@ -131,7 +134,10 @@ export class Crowd {
       const node = this.#nodeOfBuyers();
       if (node) this.#attempt(request, node);
       else time.after(RETRY_MS, () => this.#goOn(request), WORLD);
-    } else if (code === 'committed' && outcome?.code === code) this.#changeOrder(outcome.orderId);
+    } else if (code === 'committed' && outcome?.code === code) {
+      if (this.#scenario.dealings.payments) this.#payers.ordered(outcome.orderId);
+      else this.#changeOrder(outcome.orderId);
+    }
   }
 
   #changeOrder(orderId: string): void {
@@ -147,7 +153,7 @@ export class Crowd {
     if (!node || !kind) return;
     if (kind !== 'pay') this.#auditor.askedBack.add(orderId);
     const change = kind === 'pay' ? ({ kind, payType: 'card' } as const) : { kind };
-    this.#atNode(node, `${kind} ${orderId}`, async ({ orders }) => {
+    atNode(node, `${kind} ${orderId}`, this.#auditor, async ({ orders }) => {
       const { code } = await orders.changeOrder(orderId, change, BY);
       time.after(time.random.unit() * 200, () => this.#change(orderId, others), WORLD);
       return code;
@@ -160,52 +166,25 @@ export class Crowd {
     if (!node) return;
     const pick = random.whole(0, 8);
     if (pick === 0) {
-      this.change(node, { action: 'pause' });
+      changeSale(node, { action: 'pause' }, this.#auditor);
       time.after(
         random.unit() * 400,
-        () => this.change(this.#anyNode() ?? node, { action: 'resume' }),
+        () => changeSale(this.#anyNode() ?? node, { action: 'resume' }, this.#auditor),
         WORLD,
       );
-    } else if (pick <= 2) this.change(node, { action: 'top-up', units: random.whole(1, 6) });
-    else if (pick <= 4) this.change(node, { action: 'withdraw', units: random.whole(1, 4) });
-    else if (pick <= 6) this.change(node, { action: 'resize', segments: random.whole(1, 5) });
+    } else if (pick <= 2) changeSale(node, { action: 'top-up', units: random.whole(1, 6) }, this.#auditor);
+    else if (pick <= 4) changeSale(node, { action: 'withdraw', units: random.whole(1, 4) }, this.#auditor);
+    else if (pick <= 6) changeSale(node, { action: 'resize', segments: random.whole(1, 5) }, this.#auditor);
     else if (pick === 7)
-      this.#atNode(node, 'rebalance', ({ service }) => service.rebalance(SALE_ID, { dryRun: false }));
-    else this.#atNode(node, 'recover', ({ service }) => service.recover(SALE_ID));
+      atNode(node, 'rebalance', this.#auditor, ({ service }) =>
+        service.rebalance(SALE_ID, { dryRun: false }),
+      );
+    else atNode(node, 'recover', this.#auditor, ({ service }) => service.recover(SALE_ID));
   }
 
   #topUp(): void {
     const node = this.#anyNode();
-    if (node) this.change(node, { action: 'top-up', units: time.random.whole(1, 2) });
-  }
-
-  change(node: SimNode, change: SaleChange): void {
-    const by = { actor: 'sim', reason: '' };
-    this.#atNode(node, JSON.stringify(change), ({ service }) => service.change(SALE_ID, change, by));
-  }
-
-  /** What fails because of the weather is not asked again: sync has to see to what was begun. */
-  #atNode(
-    node: SimNode,
-    what: string,
-    work: (running: NonNullable<SimNode['running']>) => Promise<unknown>,
-  ): void {
-    this.#auditor.trace(`${node.name} is to ${what}`);
-    time.after(
-      0,
-      () => {
-        const { running } = node;
-        if (!running) return;
-        work(running).then(
-          (end) => this.#auditor.trace(`${node.name} did ${what}: ${JSON.stringify(end)}`),
-          (error) => {
-            this.#auditor.trace(`${node.name} could not ${what}: ${error}`);
-            if (!isOfTheStores(error)) this.#auditor.fail(`${node.name} failed to ${what}: ${error.stack}`);
-          },
-        );
-      },
-      node.machine,
-    );
+    if (node) changeSale(node, { action: 'top-up', units: time.random.whole(1, 2) }, this.#auditor);
   }
 }
 

@@ -3,12 +3,14 @@ import type { Purchase } from '../../src/engine/contract.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, SALE_ID } from './books.ts';
 import { type Crowd, onceOnly } from './crowd.ts';
+import type { Payers } from './payers.ts';
 import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
 import { runToEnd, type World } from './world.ts';
 
 /** Whatever was begun has ended by then: reconnections, retries, sweeps, rebuilds. */
 const SETTLE_MS = 60_000;
+const BY = { actor: 'sim', reason: '' };
 const LOOK_EVERY_MS = 40;
 /** Who asks a moment after a rebuild or a pause may have to ask again. */
 const ASK_AGAIN_MS = 20_000;
@@ -23,21 +25,28 @@ export interface FinaleParts {
   readonly nodes: readonly SimNode[];
   readonly auditor: Auditor;
   readonly crowd: Crowd;
+  readonly payers: Payers;
   /** Lets happen what happens in this time, with the auditor looking. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
 export async function finale(parts: FinaleParts): Promise<void> {
   const { auditor } = parts;
-  await settle(parts, 'the sale settles');
+  await settle(parts, 'the sale settles', () => parts.payers.isIdle);
   if (auditor.truth!.state === 'paused') {
-    const by = { actor: 'sim', reason: '' };
-    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'resume' }, by));
+    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'resume' }, BY));
     await settle(parts, 'the sale is resumed', () => auditor.truth!.state === 'open');
+  }
+  const isClosed = auditor.truth!.state === 'closed';
+  if (auditor.truth!.requireToken && !isClosed) {
+    const change = { action: 'require-token', requireToken: false } as const;
+    await ask(parts, ({ service }) => service.change(SALE_ID, change, BY));
+    await settle(parts, 'the sale wants no token any more', () => !auditor.truth!.requireToken);
   }
   await mendKnownGaps(parts);
   await settleDoubts(parts);
-  await sellOut(parts);
+  if (isClosed) await sellNothing(parts);
+  else await sellOut(parts);
   await settle(parts, 'the last orders are in Postgres');
   await checkPromises(parts);
   checkHidden(parts);
@@ -101,7 +110,7 @@ async function settleDoubts(parts: FinaleParts): Promise<void> {
 }
 
 /** May be told in calm weather for a while: by a node that has not heard yet that the sale was rebuilt or resumed, say. */
-const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused']);
+const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused', 'token_required']);
 
 /** Until he is told something that is final. */
 async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
@@ -139,6 +148,13 @@ async function sellOut(parts: FinaleParts): Promise<void> {
       auditor.fail(`P2: ${stock} units are left, and a buyer is told sold_out`);
     await pass(BOARD_MS);
   }
+}
+
+/** A sale that is closed has sold what it has sold. */
+async function sellNothing(parts: FinaleParts): Promise<void> {
+  const purchase = { saleId: SALE_ID, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
+  const code = await insist(parts, purchase);
+  if (code !== 'ended') parts.auditor.fail(`P2: a buyer of a closed sale is told ${code}`);
 }
 
 /** P4 and P5: what was promised is in Postgres; of what Redis has lost it was said so. */

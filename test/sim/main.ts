@@ -85,9 +85,10 @@ function range(first: number, count: number): Iterable<number> {
   return { [Symbol.iterator]: () => ({ next }) };
 }
 
-/** Seeds for whoever has forked this. */
+/** Seeds for whoever has forked this, until he ends. */
 async function serveSeeds(): Promise<void> {
   const workshop = Workshop.open();
+  process.on('disconnect', () => process.exit());
   process.on('message', async ({ root, seed }: Task) => {
     const seeds = await (await workshop).seedsOf(root);
     process.send!(await seeds.run(seed));

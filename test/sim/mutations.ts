@@ -236,4 +236,87 @@ export const MUTATIONS: readonly Mutation[] = [
       'client.connect()',
     ),
   ),
+  mutation(
+    'expiry: paid orders expire',
+    [],
+    edit(
+      'sync/migrations/005-order-changes.sql',
+      "WHERE o.status = 'unpaid' AND",
+      "WHERE o.status IN ('unpaid', 'paid') AND",
+    ),
+  ),
+  mutation(
+    'payment: an order that has expired is paid all the same',
+    [],
+    edit(
+      'sync/migrations/005-order-changes.sql',
+      "stands.expires_at <= now()) THEN 'late'",
+      "stands.expires_at <= now()) THEN 'possible'",
+    ),
+  ),
+  mutation(
+    'late payment: counts although the units are gone',
+    [],
+    edit(
+      'sync/migrations/005-order-changes.sql',
+      'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
+      "UPDATE orders SET status = 'paid', paid_at = now(), pay_type = payment WHERE order_id = late;",
+    ),
+  ),
+  mutation(
+    'refund: of a late payment gives the units back once more',
+    [],
+    edit(
+      'sync/migrations/005-order-changes.sql',
+      "ELSIF stands.status = 'paid' THEN",
+      "ELSIF change = 'refund' THEN",
+    ),
+  ),
+  mutation(
+    'changes: made by what was read before another one',
+    [],
+    edit(
+      'sync/changes/sale-changes.ts',
+      '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
+      '  const row = await readKnownSale(db, saleId);\n  await db.transaction(async (trx) => {\n    const movement',
+    ),
+  ),
+  mutation(
+    'changes: a pause leaves no row in the ledger',
+    [],
+    edit(
+      'sync/changes/sale-changes.ts',
+      'return { action, detail: { from: row.state } };',
+      "return action === 'pause' ? undefined : { action, detail: { from: row.state } };",
+    ),
+  ),
+  mutation(
+    'sweep: a closed sale is let go of although its log holds orders',
+    [],
+    edit(
+      'sync/sweep.ts',
+      "else if (state === 'closed' && log.backlog === 0)",
+      "else if (state === 'closed')",
+    ),
+  ),
+  mutation(
+    'withdrawal: ends although it is being undone',
+    [],
+    edit('sync/changes/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
+  ),
+  mutation(
+    'draft: its beginning is read behind its pages',
+    [],
+    edit('sync/rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
+    edit(
+      'sync/rebuild/draft.ts',
+      '  return { id, segments, buyers, since };',
+      '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
+    ),
+  ),
+  mutation(
+    'lanes: do not check after a reconnection',
+    [],
+    edit('engine/live-sale.ts', 'for (const lane of this.lanes) lane?.check();', ''),
+  ),
 ];

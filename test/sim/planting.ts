@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { ROOT, type Runner, withRunners } from './crew.ts';
 import type { Mutation } from './mutations.ts';
 
-const COPIED = ['src', 'test/sim', 'test/support/random.ts'];
+const COPIED = ['src', 'test/sim', 'test/support/random.ts', 'test/support/author.ts'];
 const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];
 
 export interface Found {

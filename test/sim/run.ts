@@ -6,6 +6,8 @@ import { SALE_ID } from './books.ts';
 import { Crowd } from './crowd.ts';
 import { finale } from './finale.ts';
 import { network } from './network.ts';
+import { Operators } from './operators.ts';
+import { Payers } from './payers.ts';
 import { type Scenario, scenarioOf } from './scenario.ts';
 import { SimNode } from './sim-node.ts';
 import { Storm } from './storm.ts';
@@ -102,13 +104,16 @@ async function play(
       nodes[0]!.running!.service.create(payWithinSeconds ? { ...sale, payWithinSeconds } : sale, BY.actor),
     nodes[0]!.machine,
   );
-  const crowd = new Crowd(scenario, nodes, auditor);
+  const payers = new Payers(scenario, nodes, auditor);
+  const crowd = new Crowd(scenario, nodes, auditor, payers);
+  const operators = new Operators(scenario, world, nodes, auditor);
   const storm = new Storm(scenario, world, nodes, auditor);
   crowd.begin();
+  operators.begin();
   storm.begin();
   await pass(scenario.lastsMs);
   storm.end();
-  await finale({ world, nodes, auditor, crowd, pass });
+  await finale({ world, nodes, auditor, crowd, payers, pass });
 }
 
 let unhandled: (error: unknown) => void = () => {};

@@ -1,5 +1,6 @@
 /** What a seed makes of a run: the sale, the nodes, how many buyers come, and the weather. */
 import type { Random } from '../support/random.ts';
+import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
 import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
@@ -23,6 +24,7 @@ export interface Scenario {
   readonly lastsMs: number;
   /** Which things may happen, and how often each. */
   readonly weather: Weather;
+  readonly dealings: Dealings;
 }
 
 export interface Weather {
@@ -59,9 +61,15 @@ const CLUSTER = 3;
 /** Every third seed has a squall: weather in which one kind of bug shows. The others are as they would be without. */
 const SQUALL_EVERY = 3;
 
+/** Of the others, every ninth has dealings: the fourth of nine. */
+const DEALINGS_EVERY = 9;
+const DEALINGS_FIRST = 4;
+
 export function scenarioOf(seed: number, random: Random): Scenario {
   const scenario = mixedWeather(random);
-  return seed % SQUALL_EVERY === 0 ? squallOf(seed / SQUALL_EVERY, scenario, random) : scenario;
+  if (seed % SQUALL_EVERY === 0) return squallOf(seed / SQUALL_EVERY, scenario, random);
+  const nth = (seed - DEALINGS_FIRST) / DEALINGS_EVERY;
+  return Number.isInteger(nth) ? dealingOf(nth, scenario, random) : scenario;
 }
 
 function mixedWeather(random: Random): Scenario {
@@ -110,5 +118,6 @@ function mixedWeather(random: Random): Scenario {
       deafness: 0,
       topUps: 0,
     },
+    dealings: NO_DEALINGS,
   };
 }

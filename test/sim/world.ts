@@ -13,16 +13,29 @@ const TABLES = [
   ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders', 'order_changes'],
 ];
 
+/** What was done to an order, one word each. */
+const MARKS = `concat_ws(' ', ${[
+  ...['paid', 'redeemed', 'cancelled', 'expired', 'refunded'].map((done) => [done, `${done}_at`]),
+  ...[
+    ['due', 'refund_due_at'],
+    ['retaken', 'retaken_by'],
+  ],
+]
+  .map(([mark, column]) => `CASE WHEN ${column} IS NOT NULL THEN '${mark}' END`)
+  .join(', ')})`;
+
 /** See `Truth` in books.ts. */
 const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock, 'generation', generation,
-  'segments', segments, 'state', state, 'limit', per_buyer_limit,
+  'segments', segments, 'state', state, 'requireToken', require_token, 'limit', per_buyer_limit,
   'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements),
   'orders', (SELECT coalesce(json_agg(json_build_object('id', order_id::text, 'buyer', buyer_id, 'units', quantity,
-     'status', status, 'key', idempotency_key) ORDER BY order_id), '[]') FROM orders),
+     'status', status, 'key', idempotency_key, 'retakenBy', retaken_by::text, 'marks', ${MARKS}) ORDER BY order_id), '[]') FROM orders),
   'cursors', (SELECT coalesce(json_agg(json_build_object('segment', segment, 'generation', generation, 'units', units,
      'position', position) ORDER BY segment), '[]') FROM segment_cursors),
   'pendingReturns', (SELECT count(*) FROM stock_returns WHERE applied_at IS NULL),
   'openMovements', (SELECT count(*) FROM stock_movements WHERE applied_at IS NULL),
+  'ledger', (SELECT coalesce(json_agg(json_build_object('reason', reason, 'action', action, 'units', units,
+     'detail', detail) ORDER BY stock_movements.id), '[]') FROM stock_movements),
   'lostOrders', (SELECT coalesce(json_agg(order_id::text), '[]') FROM lost_orders))
   FROM sales`;
 

@@ -1,0 +1,145 @@
+/**
+ * Dealings: what is done to a sale and its orders behind the purchase, by buyers who pay and by several operators at once, each
+ * kind with weather in which its bugs show. Some seeds have one; the others are as they would be without.
+ */
+import type { Random } from '../support/random.ts';
+import type { Scenario } from './scenario.ts';
+
+export interface Dealings {
+  /** Buyers pay, in time or late, and the shop redeems and refunds; often two of it at once, at different nodes. */
+  readonly payments: boolean;
+  /** How often two operators change the sale at the same moment, at different nodes. */
+  readonly pairs: number;
+  /** When the sale is closed; 0: never. */
+  readonly closesAtMs: number;
+  /** How often a withdrawal is begun whose node then can't reach Postgres until others undo it. */
+  readonly slowWithdrawals: number;
+  /** How often a resize is begun while a server of Redis can't be reached for longer than transactions take to show. */
+  readonly slowResizes: number;
+}
+
+export const NO_DEALINGS: Dealings = {
+  payments: false,
+  pairs: 0,
+  closesAtMs: 0,
+  slowWithdrawals: 0,
+  slowResizes: 0,
+};
+
+type Dealing = (scenario: Scenario, random: Random) => Scenario;
+
+const CALM = {
+  ...{ cut: 0, slow: 0, nodeDeaths: 0, redisDeaths: 0, isLossy: false, isEmptied: false, postgresDeaths: 0 },
+  ...{ hangs: 0, jumps: 0, changes: 0 },
+};
+
+/** Orders expire while they are paid; of some the units are sold again before the late payment comes. */
+const payDay: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }) => ({
+  ...scenario,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000 },
+  stock: pick([2, 4, 8, 24]),
+  limit: pick([1, 2]),
+  payWithinSeconds: 1,
+  buyers: 20,
+  requests: 40,
+  changesOrder: 0,
+  awaitsCommit: 0.8,
+  lastsMs: pick([2_000, 4_000]),
+  weather: {
+    ...weather,
+    ...CALM,
+    cut: pick([0, 0.003, 0.01]),
+    slow: pick([0, 0.05, 0.2]),
+    slowMs: pick([20, 150]),
+    nodeDeaths: whole(0, 2),
+    postgresDeaths: whole(0, 1),
+    jumps: whole(0, 2),
+    topUps: whole(0, 2),
+  },
+  dealings: { ...NO_DEALINGS, payments: true, closesAtMs: chance(0.2) ? whole(1_000, 2_000) : 0 },
+});
+
+/** Two operators at a time, each at his node, while buyers come; at the end one may close the sale. */
+const manyHands: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }) => ({
+  ...scenario,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000 },
+  stock: pick([4, 16]),
+  payWithinSeconds: undefined,
+  requests: 40,
+  changesOrder: 0.3,
+  awaitsCommit: 0.4,
+  lastsMs: pick([500, 1_500]),
+  weather: {
+    ...weather,
+    ...CALM,
+    cut: pick([0, 0.003, 0.01]),
+    slow: pick([0, 0.1, 0.3]),
+    slowMs: pick([10, 60]),
+    nodeDeaths: whole(0, 2),
+    cutPostgres: pick([0, 0.02]),
+  },
+  dealings: { ...NO_DEALINGS, pairs: whole(3, 10), closesAtMs: chance(0.5) ? whole(200, 500) : 0 },
+});
+
+/** The sale is closed in the rush, and syncs die with orders in the logs. */
+const closedInTheRush: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => ({
+  ...scenario,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000, batchRows: pick([1, 4]) },
+  stock: 32,
+  segments: whole(1, 3),
+  limit: 3,
+  payWithinSeconds: undefined,
+  buyers: 24,
+  requests: 60,
+  changesOrder: 0.1,
+  awaitsCommit: 0.2,
+  lastsMs: 200,
+  weather: { ...weather, ...CALM, slow: pick([0, 0.1]), slowMs: pick([10, 60]), nodeDeaths: whole(4, 8) },
+  dealings: { ...NO_DEALINGS, pairs: whole(0, 2), closesAtMs: whole(10, 60) },
+});
+
+/** A withdrawal whose maker is only slow ends just when it is undone. */
+const slowHands: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => ({
+  ...scenario,
+  redisServers: 1,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000, rebalanceEveryMs: 0 },
+  stock: 24,
+  segments: whole(2, 5),
+  limit: 2,
+  payWithinSeconds: undefined,
+  requests: 16,
+  changesOrder: 0.3,
+  lastsMs: 8_000,
+  weather: { ...weather, ...CALM, slow: pick([0.2, 0.5]), slowMs: pick([150, 600]) },
+  dealings: { ...NO_DEALINGS, slowWithdrawals: 1 },
+});
+
+/** On a cluster, the sale gets other segments while one server is out of reach and buyers go on at the others. */
+const slowDrafts: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => ({
+  ...scenario,
+  redisServers: 3,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000, rebalanceEveryMs: 0, requestDeadlineMs: 1_500, takeTimeoutMs: 300 },
+  stock: 60,
+  segments: whole(3, 5),
+  limit: 2,
+  payWithinSeconds: undefined,
+  buyers: 40,
+  requests: 80,
+  changesOrder: pick([0, 0.3]),
+  awaitsCommit: 0.5,
+  lastsMs: 5_000,
+  weather: { ...weather, ...CALM },
+  dealings: { ...NO_DEALINGS, slowResizes: whole(1, 2) },
+});
+
+const DEALINGS: readonly Dealing[] = [payDay, manyHands, slowHands, payDay, closedInTheRush, slowDrafts];
+
+/** @param nth which of the dealings: they take turns */
+export function dealingOf(nth: number, scenario: Scenario, random: Random): Scenario {
+  return DEALINGS[nth % DEALINGS.length]!(scenario, random);
+}

@@ -1,0 +1,150 @@
+/**
+ * What the auditor checks of the ledger: what an operator was told is done is in it once, as he asked for it; what he was
+ * refused has changed nothing; and its rows, one after the other, lead to the sale as it is.
+ */
+import type { SaleChange } from '../../src/engine/sale-change.ts';
+import type { LedgerRow, Truth } from './books.ts';
+import { time } from './virtual-time.ts';
+
+interface Asked {
+  readonly reason: string;
+  readonly change: SaleChange;
+  readonly at: number;
+  end: 'open' | 'done' | 'refused';
+}
+
+/** Nothing was done, for good. */
+const REFUSALS = new Set(['insufficient_stock', 'wrong_state', 'invalid_request', 'busy']);
+
+const STATES = {
+  pause: { from: ['open'], to: 'paused' },
+  resume: { from: ['paused'], to: 'open' },
+  close: { from: ['open', 'paused'], to: 'closed' },
+} as const;
+
+/** What the rows of the ledger make of a sale. */
+interface Standing {
+  readonly state: string;
+  readonly requireToken: boolean;
+  /** That it has, or is to have. */
+  readonly segments: number;
+}
+
+export class LedgerWatch {
+  readonly #fail: (what: string) => never;
+  readonly #asked = new Map<string, Asked>();
+  /** Every standing that the sale was seen to have, and since when. */
+  readonly #standings: { readonly at: number; readonly standing: Standing }[] = [];
+  readonly #unchecked = new Set<Asked>();
+  #begunWith: number | undefined;
+
+  constructor(fail: (what: string) => never) {
+    this.#fail = fail;
+  }
+
+  /** @returns the reason that the change has to give: by that its row is known */
+  asked(change: SaleChange): string {
+    const reason = `change ${this.#asked.size + 1}`;
+    this.#asked.set(reason, { reason, change, at: time.now, end: 'open' });
+    return reason;
+  }
+
+  done(reason: string): void {
+    const asked = this.#asked.get(reason)!;
+    asked.end = 'done';
+    this.#unchecked.add(asked);
+  }
+
+  failed(reason: string, code: string | undefined): void {
+    if (code !== undefined && REFUSALS.has(code)) this.#asked.get(reason)!.end = 'refused';
+  }
+
+  check(truth: Truth): void {
+    this.#begunWith ??= truth.segments;
+    const standing = this.#follow(truth);
+    const before = this.#standings.at(-1)?.standing;
+    if (JSON.stringify(before) !== JSON.stringify(standing)) this.#standings.push({ at: time.now, standing });
+    for (const row of truth.ledger) this.#checkRow(row, truth);
+    for (const asked of this.#unchecked) this.#checkDone(asked, truth);
+    this.#unchecked.clear();
+  }
+
+  /** Row by row. The sale has to be as they say. */
+  #follow({ ledger, state, requireToken }: Truth): Standing {
+    let now: Standing = { state: 'open', requireToken: false, segments: this.#begunWith! };
+    for (const { action, detail } of ledger) {
+      if (action === 'pause' || action === 'resume' || action === 'close') {
+        const { from, to } = STATES[action];
+        if (!(from as readonly string[]).includes(now.state) || detail.from !== now.state)
+          this.#fail(`P7: the ledger has ${action} of a sale that is ${now.state}, and says ${detail.from}`);
+        now = { ...now, state: to };
+      } else if (action === 'require-token') {
+        if (detail.from !== now.requireToken || detail.to === detail.from)
+          this.#fail(
+            `P7: the ledger has ${action} from ${detail.from} to ${detail.to}: it was ${now.requireToken}`,
+          );
+        now = { ...now, requireToken: detail.to === true };
+      } else if (action === 'resize') {
+        if (detail.from !== now.segments || detail.to === detail.from)
+          this.#fail(
+            `P7: the ledger has ${action} from ${detail.from} to ${detail.to}: it was ${now.segments}`,
+          );
+        now = { ...now, segments: Number(detail.to) };
+      }
+    }
+    if (now.state !== state || now.requireToken !== requireToken)
+      this.#fail(
+        `P7: by the ledger the sale is ${JSON.stringify(now)}; it is ${state}, token ${requireToken}`,
+      );
+    return now;
+  }
+
+  #checkRow({ reason, action, units, detail }: LedgerRow, { ledger }: Truth): void {
+    const asked = this.#asked.get(reason);
+    if (!asked) return;
+    const { change, end } = asked;
+    if (ledger.filter((row) => row.reason === reason).length > 1)
+      this.#fail(`P7: ${reason}, ${JSON.stringify(change)}, is in the ledger more than once`);
+    const wanted =
+      change.action === 'top-up' ? change.units : change.action === 'withdraw' ? -change.units : 0;
+    const isNone = change.action === 'withdraw' && units === 0;
+    if (action !== change.action || (units !== wanted && !isNone))
+      this.#fail(`P7: ${JSON.stringify(change)} is in the ledger as ${action} of ${units} units`);
+    if (end === 'refused' && units !== 0)
+      this.#fail(`P7: ${JSON.stringify(change)} was refused, and ${units} units are in the ledger`);
+    if (detail.void === true && units !== 0)
+      this.#fail(`P7: ${JSON.stringify(change)} is void, and ${units} units are in the ledger`);
+  }
+
+  #checkDone({ reason, change, at }: Asked, { ledger }: Truth): void {
+    const row = ledger.find((each) => each.reason === reason);
+    const moved = change.action === 'top-up' || change.action === 'withdraw' ? change.units : 0;
+    if (moved > 0 ? Math.abs(row?.units ?? 0) !== moved : !row && !this.#wasSo(change, at))
+      this.#fail(
+        `P7: ${JSON.stringify(change)} was answered as done, and the ledger has ${JSON.stringify(row)}`,
+      );
+  }
+
+  /** Whether the sale was as wanted at some time since. */
+  #wasSo(change: SaleChange, since: number): boolean {
+    return this.#standings.some(({ standing }, i) => {
+      const until = this.#standings[i + 1]?.at ?? Number.POSITIVE_INFINITY;
+      return until >= since && isAsWanted(standing, change);
+    });
+  }
+}
+
+function isAsWanted({ state, requireToken, segments }: Standing, change: SaleChange): boolean {
+  switch (change.action) {
+    case 'pause':
+    case 'resume':
+    case 'close':
+      return state === STATES[change.action].to;
+    case 'require-token':
+      return requireToken === change.requireToken;
+    case 'resize':
+      return segments === change.segments;
+    default:
+      return false;
+  }
+}

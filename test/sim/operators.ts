@@ -1,0 +1,152 @@
+/** Operators: they change the sale, two at the same moment at different nodes, or at a node that is cut off from a store then. */
+import type { SaleChange } from '../../src/engine/sale-change.ts';
+import type { Auditor } from './auditor.ts';
+import { SALE_ID } from './books.ts';
+import { network } from './network.ts';
+import type { Scenario } from './scenario.ts';
+import { isOfTheStores, type SimNode } from './sim-node.ts';
+import { type Machine, time, WORLD } from './virtual-time.ts';
+import type { World } from './world.ts';
+
+/** Two who do something at the same moment are so far apart at most. */
+const MOMENT_MS = 3;
+/** A withdrawal is on its way to the segments, or back in Postgres, when its node loses Postgres. */
+const WITHDRAWING_MS = 15;
+/** Others undo what was not ended for 5 s, within a second: the maker is back at about that time. */
+const AWAY_LEAST_MS = 4_800;
+const AWAY_MS = 2_000;
+/** A transaction shows a second later than it began, at most (draft.ts). */
+const DRAFTING_MS = 12;
+const UNREACHABLE_LEAST_MS = 1_100;
+const UNREACHABLE_MS = 1_500;
+
+export class Operators {
+  readonly #scenario: Scenario;
+  readonly #world: World;
+  readonly #nodes: readonly SimNode[];
+  readonly #auditor: Auditor;
+
+  constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor) {
+    this.#scenario = scenario;
+    this.#world = world;
+    this.#nodes = nodes;
+    this.#auditor = auditor;
+  }
+
+  begin(): void {
+    const { lastsMs, dealings } = this.#scenario;
+    const { random } = time;
+    const sometime = (times: number, within: number, happens: () => void) => {
+      for (let i = 0; i < times; i++) time.after(random.unit() * within, happens, WORLD);
+    };
+    sometime(dealings.pairs, lastsMs, () => this.#pair());
+    sometime(dealings.slowWithdrawals, lastsMs / 8, () => this.#withdrawSlowly());
+    sometime(dealings.slowResizes, lastsMs / 2, () => this.#resizeSlowly());
+    if (dealings.closesAtMs > 0)
+      time.after(dealings.closesAtMs, () => this.#change({ action: 'close' }), WORLD);
+  }
+
+  #pair(): void {
+    const [one, other] = time.random.chance(0.5) ? [0, 1] : [1, 0];
+    for (const nth of [one, other]) {
+      const change = this.#anyChange();
+      time.after(time.random.unit() * MOMENT_MS, () => this.#change(change, this.#nodes[nth]), WORLD);
+    }
+  }
+
+  #anyChange(): SaleChange {
+    const { random } = time;
+    switch (random.whole(0, 8)) {
+      case 0:
+      case 1:
+        return { action: 'pause' };
+      case 2:
+      case 3:
+        return { action: 'resume' };
+      case 4:
+      case 5:
+        return { action: 'top-up', units: random.whole(1, 4) };
+      case 6:
+        return { action: 'withdraw', units: random.whole(1, 4) };
+      case 7:
+        return { action: 'resize', segments: random.whole(1, 5) };
+      default:
+        return { action: 'require-token', requireToken: random.chance(0.3) };
+    }
+  }
+
+  #withdrawSlowly(): void {
+    const node = time.random.pick(this.#nodes);
+    this.#change({ action: 'withdraw', units: time.random.whole(2, 8) }, node);
+    const { machine } = this.#world.postgres;
+    time.after(
+      time.random.unit() * WITHDRAWING_MS,
+      () => this.#cutOff(node.machine, machine, AWAY_LEAST_MS + time.random.unit() * AWAY_MS),
+      WORLD,
+    );
+  }
+
+  #resizeSlowly(): void {
+    this.#change({ action: 'resize', segments: time.random.whole(2, 6) });
+    const { machine } = time.random.pick(this.#world.redis);
+    const ms = UNREACHABLE_LEAST_MS + time.random.unit() * UNREACHABLE_MS;
+    time.after(
+      time.random.unit() * DRAFTING_MS,
+      () => {
+        for (const node of this.#nodes) this.#cutOff(node.machine, machine, ms);
+      },
+      WORLD,
+    );
+  }
+
+  #cutOff(client: Machine, server: Machine, ms: number): void {
+    const between = [...network.links].filter((link) => link.client === client && link.server === server);
+    this.#auditor.trace(`* nothing passes between ${client.name} and ${server.name} for ${ms.toFixed(0)} ms`);
+    for (const link of between) link.hang(ms);
+  }
+
+  /** @param node whichever runs, if it is not up */
+  #change(change: SaleChange, node?: SimNode): void {
+    const running = node?.running ? node : this.#nodes.find((each) => each.running);
+    if (running) changeSale(running, change, this.#auditor);
+  }
+}
+
+/** What fails because of the weather is not asked again: sync has to see to what was begun. */
+export function changeSale(node: SimNode, change: SaleChange, auditor: Auditor): void {
+  const reason = auditor.ledger.asked(change);
+  atNode(node, JSON.stringify(change), auditor, async ({ service }) => {
+    try {
+      const end = await service.change(SALE_ID, change, { actor: 'sim', reason });
+      auditor.ledger.done(reason);
+      return end;
+    } catch (error) {
+      auditor.ledger.failed(reason, (error as { code?: string }).code);
+      throw error;
+    }
+  });
+}
+
+export function atNode(
+  node: SimNode,
+  what: string,
+  auditor: Auditor,
+  work: (running: NonNullable<SimNode['running']>) => Promise<unknown>,
+): void {
+  auditor.trace(`${node.name} is to ${what}`);
+  time.after(
+    0,
+    () => {
+      const { running } = node;
+      if (!running) return;
+      work(running).then(
+        (end) => auditor.trace(`${node.name} did ${what}: ${JSON.stringify(end)}`),
+        (error) => {
+          auditor.trace(`${node.name} could not ${what}: ${error}`);
+          if (!isOfTheStores(error)) auditor.fail(`${node.name} failed to ${what}: ${error.stack}`);
+        },
+      );
+    },
+    node.machine,
+  );
+}

@@ -1,0 +1,91 @@
+/**
+ * What the auditor checks of the lives of orders: that each goes from status to status only as it may, bears the marks of
+ * what was done to it and no others, and that what somebody was told is done stays done.
+ */
+import type { OrderChange, OrderOutcome } from '../../src/sync/orders/order-operations.ts';
+import type { Truth } from './books.ts';
+
+type Order = Truth['orders'][number];
+
+/** What may become of an order, at once or step by step: between two looks there may be several. */
+const LATER: Readonly<Record<string, readonly string[]>> = {
+  unpaid: ['paid', 'redeemed', 'refunded', 'cancelled', 'expired'],
+  paid: ['redeemed', 'refunded'],
+};
+
+/** Marks are the times that Postgres has noted; due: of a payment that is to be refunded. */
+const MARKS: Readonly<Record<string, readonly string[]>> = {
+  unpaid: [''],
+  rejected: [''],
+  paid: ['paid'],
+  redeemed: ['paid redeemed'],
+  refunded: ['paid refunded'],
+  cancelled: ['cancelled'],
+  expired: ['expired', 'expired due', 'expired refunded due', 'expired retaken'],
+};
+
+const MARK_OF: Readonly<Record<OrderChange['kind'], string>> = {
+  pay: 'paid',
+  cancel: 'cancelled',
+  redeem: 'redeemed',
+  refund: 'refunded',
+};
+
+export class OrderWatch {
+  readonly #fail: (what: string) => never;
+  readonly #statuses = new Map<string, string>();
+  /** By order, the marks that somebody was told of. */
+  readonly #told = new Map<string, Set<string>>();
+
+  constructor(fail: (what: string) => never) {
+    this.#fail = fail;
+  }
+
+  told(orderId: string, kind: OrderChange['kind'], outcome: OrderOutcome): void {
+    if (outcome.code === 'done') {
+      this.#promise(outcome.order.orderId, MARK_OF[kind]);
+      if (outcome.replaces !== undefined) this.#promise(outcome.replaces, 'retaken');
+    } else if (kind === 'pay' && outcome.code === 'expired' && outcome.refundDue)
+      this.#promise(orderId, 'due');
+  }
+
+  #promise(orderId: string, mark: string): void {
+    const marks = this.#told.get(orderId) ?? new Set();
+    this.#told.set(orderId, marks.add(mark));
+  }
+
+  check({ orders }: Truth): void {
+    const byId = new Map(orders.map((order) => [order.id, order]));
+    for (const order of orders) this.#checkStep(order);
+    for (const id of this.#statuses.keys()) if (!byId.has(id)) this.#fail(`P4: order ${id} is gone`);
+    const taking = new Map<string, string>();
+    for (const order of orders) {
+      if (order.retakenBy === null) continue;
+      if (taking.has(order.retakenBy))
+        this.#fail(`P7: order ${order.retakenBy} stands for ${taking.get(order.retakenBy)} and ${order.id}`);
+      taking.set(order.retakenBy, order.id);
+      this.#checkRetaken(order, byId.get(order.retakenBy));
+    }
+    for (const [id, marks] of this.#told) {
+      const has = byId.get(id)?.marks.split(' ') ?? [];
+      for (const mark of marks)
+        if (!has.includes(mark))
+          this.#fail(`P4: somebody was told that order ${id} is ${mark}: ${has.join(' ')}`);
+    }
+  }
+
+  #checkStep({ id, status, marks }: Order): void {
+    const before = this.#statuses.get(id);
+    if (before !== undefined && before !== status && !LATER[before]?.includes(status))
+      this.#fail(`P4: order ${id} was ${before}, and is ${status}`);
+    if (!MARKS[status]?.includes(marks))
+      this.#fail(`P4: order ${id} is ${status}, and its marks are ${marks}`);
+    this.#statuses.set(id, status);
+  }
+
+  #checkRetaken(late: Order, taken: Order | undefined): void {
+    const isPaid = taken?.marks.split(' ').includes('paid');
+    if (!taken || !isPaid || taken.buyer !== late.buyer || taken.units !== late.units)
+      this.#fail(`P4: order ${late.id} was paid late, and ${JSON.stringify(taken)} stands for it`);
+  }
+}
