@@ -15,6 +15,7 @@ import { checkHead, checkPublished } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import { followState } from './changes/follow-state.ts';
+import { readWantedSegments } from './changes/ledger.ts';
 import { followForsaken, readForsakenSales } from './changes/movements.ts';
 import type { HeldSales } from './held-sales.ts';
 import { Lookout, type Seen } from './lookout.ts';
@@ -184,7 +185,14 @@ export class Sweep {
     // Behind the check: segments that have to be built anew follow no state.
     const isAsWanted = [pulse, ...reads.map(({ head }) => head!)].every((seen) => seen.state === state);
     if (!isAsWanted) await followState(db, backend, id);
-    else if (state === 'closed' && log.backlog === 0) await this.#sales.finish(id);
+    else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
+      await this.#sales.finish(id);
+    }
+  }
+
+  /** Wanted before it was closed, of somebody who may have died: without its log nobody would carry it out. */
+  async #isToBeResized(saleId: string): Promise<boolean> {
+    return (await readWantedSegments(this.#stores.db, saleId)) !== undefined;
   }
 
   /** Asked again under the lock: another may have built the sale since the sweep began. */

@@ -1,6 +1,7 @@
 /** Sync carries every accepted order to Postgres once, whatever becomes of hints, replies, locks and syncs. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Watermark } from '../../src/engine/contract.ts';
+import { makeChange } from '../../src/sync/changes/sale-changes.ts';
 import { rows } from '../../src/sync/database.ts';
 import { LocalLocks } from '../../src/sync/sale-locks.ts';
 import { BY } from '../support/author.ts';
@@ -454,6 +455,23 @@ describe('closed sales', () => {
     await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
     expect(seen.orders).toBe(6);
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 6 });
+  });
+
+  test('that are to have another number of segments get it before they are let go of', async () => {
+    const { id } = await shop.sell({ stock: 10, segments: 2 });
+    // Whoever has asked for it dies, and it is closed before any sync has begun with it.
+    await makeChange(shop.db, id, { action: 'resize', segments: 3 }, BY);
+    await shop.service.change(id, { action: 'close' }, BY);
+    const locks = new WatchedLocks();
+    const { seen } = await shop.startSync({ locks });
+    await until(async () => (await shop.service.show(id)).segments === 3, { what: 'it has three segments' });
+    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    expect(seen.failures).toEqual([]);
+    expect(await shop.service.ledger(id)).toMatchObject([
+      { action: 'resize', applied: true },
+      { action: 'close', applied: true },
+    ]);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
   });
 
   test('are all looked at, a page a sweep, also those behind the first page', {

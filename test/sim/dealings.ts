@@ -98,7 +98,7 @@ const closedInTheRush: Dealing = ({ weather, node, ...scenario }, { whole, pick 
   awaitsCommit: 0.2,
   lastsMs: 200,
   weather: { ...weather, ...CALM, slow: pick([0, 0.1]), slowMs: pick([10, 60]), nodeDeaths: whole(4, 8) },
-  dealings: { ...NO_DEALINGS, pairs: whole(0, 2), closesAtMs: whole(10, 60) },
+  dealings: { ...NO_DEALINGS, closesAtMs: whole(10, 60) },
 });
 
 /** A withdrawal whose maker is only slow ends just when it is undone. */

@@ -238,7 +238,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'expiry: paid orders expire',
-    [],
+    [4, 31],
     edit(
       'sync/migrations/005-order-changes.sql',
       "WHERE o.status = 'unpaid' AND",
@@ -247,7 +247,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'payment: an order that has expired is paid all the same',
-    [],
+    [31],
     edit(
       'sync/migrations/005-order-changes.sql',
       "stands.expires_at <= now()) THEN 'late'",
@@ -256,7 +256,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'late payment: counts although the units are gone',
-    [],
+    [166],
     edit(
       'sync/migrations/005-order-changes.sql',
       'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
@@ -265,7 +265,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'refund: of a late payment gives the units back once more',
-    [],
+    [166],
     edit(
       'sync/migrations/005-order-changes.sql',
       "ELSIF stands.status = 'paid' THEN",
@@ -274,7 +274,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'changes: made by what was read before another one',
-    [],
+    [337],
     edit(
       'sync/changes/sale-changes.ts',
       '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
@@ -283,7 +283,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'changes: a pause leaves no row in the ledger',
-    [],
+    [67],
     edit(
       'sync/changes/sale-changes.ts',
       'return { action, detail: { from: row.state } };',
@@ -292,31 +292,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sweep: a closed sale is let go of although its log holds orders',
-    [],
-    edit(
-      'sync/sweep.ts',
-      "else if (state === 'closed' && log.backlog === 0)",
-      "else if (state === 'closed')",
-    ),
-  ),
-  mutation(
-    'withdrawal: ends although it is being undone',
-    [],
-    edit('sync/changes/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
-  ),
-  mutation(
-    'draft: its beginning is read behind its pages',
-    [],
-    edit('sync/rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
-    edit(
-      'sync/rebuild/draft.ts',
-      '  return { id, segments, buyers, since };',
-      '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
-    ),
-  ),
-  mutation(
-    'lanes: do not check after a reconnection',
-    [],
-    edit('engine/live-sale.ts', 'for (const lane of this.lanes) lane?.check();', ''),
+    [526],
+    edit('sync/sweep.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
 ];

@@ -10,15 +10,19 @@ import type { World } from './world.ts';
 
 /** Two who do something at the same moment are so far apart at most. */
 const MOMENT_MS = 3;
-/** A withdrawal is on its way to the segments, or back in Postgres, when its node loses Postgres. */
-const WITHDRAWING_MS = 15;
+/** How a moment is waited for. */
+const LOOK_EVERY_MS = 0.5;
+const MAX_LOOKS = 6_000;
 /** Others undo what was not ended for 5 s, within a second: the maker is back at about that time. */
 const AWAY_LEAST_MS = 4_800;
 const AWAY_MS = 2_000;
-/** A transaction shows a second later than it began, at most (draft.ts). */
-const DRAFTING_MS = 12;
+/** A draft's first page is on its way within this time. It is held up for longer than a transaction takes to show (draft.ts). */
+const DRAFTING_MS = 6;
 const UNREACHABLE_LEAST_MS = 1_100;
 const UNREACHABLE_MS = 1_500;
+const NOBODY_THERE_MS = 60;
+
+const isDraft = (key: string) => key.endsWith(':draft');
 
 export class Operators {
   readonly #scenario: Scenario;
@@ -48,8 +52,9 @@ export class Operators {
 
   #pair(): void {
     const [one, other] = time.random.chance(0.5) ? [0, 1] : [1, 0];
+    const same = time.random.chance(0.4) ? this.#anyChange() : undefined;
     for (const nth of [one, other]) {
-      const change = this.#anyChange();
+      const change = same ?? this.#anyChange();
       time.after(time.random.unit() * MOMENT_MS, () => this.#change(change, this.#nodes[nth]), WORLD);
     }
   }
@@ -79,10 +84,10 @@ export class Operators {
     const node = time.random.pick(this.#nodes);
     this.#change({ action: 'withdraw', units: time.random.whole(2, 8) }, node);
     const { machine } = this.#world.postgres;
-    time.after(
-      time.random.unit() * WITHDRAWING_MS,
-      () => this.#cutOff(node.machine, machine, AWAY_LEAST_MS + time.random.unit() * AWAY_MS),
-      WORLD,
+    const ms = AWAY_LEAST_MS + time.random.unit() * AWAY_MS;
+    this.#when(
+      () => this.#auditor.truth!.openMovements > 0,
+      () => this.#cutOff(node.machine, machine, ms),
     );
   }
 
@@ -90,13 +95,19 @@ export class Operators {
     this.#change({ action: 'resize', segments: time.random.whole(2, 6) });
     const { machine } = time.random.pick(this.#world.redis);
     const ms = UNREACHABLE_LEAST_MS + time.random.unit() * UNREACHABLE_MS;
-    time.after(
-      time.random.unit() * DRAFTING_MS,
-      () => {
+    const isDrafting = () => this.#world.redis.some(({ redis }) => [...redis.data.keys()].some(isDraft));
+    this.#when(isDrafting, () => {
+      const cutOff = () => {
         for (const node of this.#nodes) this.#cutOff(node.machine, machine, ms);
-      },
-      WORLD,
-    );
+      };
+      time.after(time.random.unit() * DRAFTING_MS, cutOff, WORLD);
+    });
+  }
+
+  /** If that comes to be. */
+  #when(isSo: () => boolean, act: () => void, looks = MAX_LOOKS): void {
+    if (isSo()) act();
+    else if (looks > 0) time.after(LOOK_EVERY_MS, () => this.#when(isSo, act, looks - 1), WORLD);
   }
 
   #cutOff(client: Machine, server: Machine, ms: number): void {
@@ -105,10 +116,11 @@ export class Operators {
     for (const link of between) link.hang(ms);
   }
 
-  /** @param node whichever runs, if it is not up */
+  /** @param node whichever runs, if it is not up; if none is, later */
   #change(change: SaleChange, node?: SimNode): void {
     const running = node?.running ? node : this.#nodes.find((each) => each.running);
     if (running) changeSale(running, change, this.#auditor);
+    else time.after(NOBODY_THERE_MS, () => this.#change(change, node), WORLD);
   }
 }
 
