@@ -295,4 +295,14 @@ export const MUTATIONS: readonly Mutation[] = [
     [526],
     edit('sync/sweep.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
+  mutation(
+    'draft: its beginning is read behind its pages',
+    [103],
+    edit('sync/rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
+    edit(
+      'sync/rebuild/draft.ts',
+      '  return { id, segments, buyers, since };',
+      '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
+    ),
+  ),
 ];
