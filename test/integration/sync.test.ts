@@ -468,6 +468,7 @@ describe('closed sales', () => {
     await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
     expect(seen.failures).toEqual([]);
     expect(await shop.service.ledger(id)).toMatchObject([
+      { action: 'create' },
       { action: 'resize', applied: true },
       { action: 'close', applied: true },
     ]);
