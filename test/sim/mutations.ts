@@ -296,6 +296,11 @@ export const MUTATIONS: readonly Mutation[] = [
     edit('sync/sweep.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
   mutation(
+    'withdrawal: ends although it is being undone',
+    [724],
+    edit('sync/changes/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
+  ),
+  mutation(
     'draft: its beginning is read behind its pages',
     [103],
     edit('sync/rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
