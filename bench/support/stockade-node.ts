@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -62,6 +63,8 @@ export class StockadeNode implements AsyncDisposable {
     const flags = {
       'redis-url': redisUrl ?? redis.url,
       'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
+      // Each database has a Redis of its own, which a prefix is.
+      'key-prefix': `bench-${randomBytes(6).toString('hex')}:`,
       workers: String(workers),
       'events-stream-max': String(eventsStreamMax),
       'events-yield-ms': String(eventsYieldMs),

@@ -54,10 +54,13 @@ export function explain(error: unknown): Explanation {
   };
 }
 
+/** What was given can't be used, and nothing was tried. */
+const USAGE_CODES = new Set(['invalid_config', 'foreign_stores']);
+
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT_USAGE;
   // A part of the node finds out, such as that a module lacks an export: from a worker's thread the class is lost.
-  if (error instanceof StockadeError && error.code === 'invalid_config') return EXIT_USAGE;
+  if (error instanceof StockadeError && USAGE_CODES.has(error.code)) return EXIT_USAGE;
   return error instanceof Interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 

@@ -26,6 +26,15 @@ const CAUSES: Readonly<Record<Cause, string>> = {
   unexplained: 'unexplained',
 };
 
+/** A repair gives its own advice. */
+function adviceOn({ saleId, differences, repairs }: VerifyReport): string[] {
+  if (repairs || !differences.some(({ cause }) => cause === 'unexplained')) return [];
+  return [
+    '  Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right,',
+    `  \`stockade recover ${saleId}\` builds the segments anew from it.`,
+  ];
+}
+
 /** A report as lines: verdict, equations, differences with their causes, repairs. */
 export function reportText(report: VerifyReport): string {
   const orders = `${plural(report.committedOrders, 'order')} of ${plural(report.distinctBuyers, 'buyer')}`;
@@ -35,6 +44,7 @@ export function reportText(report: VerifyReport): string {
     ...report.differences.map(
       ({ cause, isFault, what }) => `  ${isFault ? 'found' : 'under way'}: ${what} (${CAUSES[cause]})`,
     ),
+    ...adviceOn(report),
     // What was not done says so itself.
     ...(report.repairs ?? []).map(({ done, what }) => `  ${done ? 'mended: ' : ''}${what}`),
     ...(report.rejectedOrders === 0

@@ -24,19 +24,14 @@ export const migrate: CommandSpec = {
     'stockade migrate --json',
   ],
   async run({ config, log, json, options }) {
-    const { openServices } = await import('../node/services.ts');
-    const services = await openServices(config, log);
-    try {
-      const grantee = options.grantTo as string | undefined;
-      const applied = await services.migrate({ grantee });
-      const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
-      if (json) printJson({ database, applied, ...(grantee !== undefined && { grantedTo: grantee }) });
-      else if (applied.length === 0) print(`${database} is up to date.`);
-      else print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
-      if (!json && grantee !== undefined) print(`${grantee} has the rights that serving needs.`);
-      return EXIT_OK;
-    } finally {
-      await services.close();
-    }
+    const { migrateDatabase } = await import('../node/services.ts');
+    const grantee = options.grantTo as string | undefined;
+    const applied = await migrateDatabase(config, log, { grantee });
+    const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
+    if (json) printJson({ database, applied, ...(grantee !== undefined && { grantedTo: grantee }) });
+    else if (applied.length === 0) print(`${database} is up to date.`);
+    else print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
+    if (!json && grantee !== undefined) print(`${grantee} has the rights that serving needs.`);
+    return EXIT_OK;
   },
 };

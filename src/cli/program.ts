@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { version } from '../node/version.ts';
 import { addCommand, sentence } from './command.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
@@ -87,8 +87,4 @@ function subcommandTerm(command: Command): string {
 
 function namesIn(group: Command): string {
   return group.commands.map((command) => command.name()).join(', ');
-}
-
-function version(): string {
-  return (createRequire(import.meta.url)('../../package.json') as { version: string }).version;
 }

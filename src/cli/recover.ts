@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
+import type { Adoption } from '../sync/ownership.ts';
 import type { RecoverOperations, Recovery } from '../sync/rebuild/recovery.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
-import { EXIT_OK } from './explain.ts';
+import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './command.ts';
+import { EXIT_OK, type ExitCode, UsageError } from './explain.ts';
 import { withOperations } from './open-operations.ts';
 import { columns, note, plural, print, printJson } from './output.ts';
 import { type Progress, progressBar } from './progress.ts';
@@ -10,21 +12,56 @@ import { type Progress, progressBar } from './progress.ts';
 const LOOK_MS = 200;
 
 export const recover: CommandSpec = {
-  name: 'recover <sale>',
+  name: 'recover [sale]',
   summary: 'build the stock of a sale anew from Postgres',
   details:
     'Nodes do this by themselves when Redis has lost data; this does it now. Orders that are in the logs still are saved ' +
-    'first. Buyers wait meanwhile. It says which accepted orders were lost, as far as the nodes remember them.',
+    'first. Buyers wait meanwhile. It says which accepted orders were lost, as far as the nodes remember them.\n\n' +
+    '--adopt, without a sale: the Redis and the database of these settings belong together from now on, whatever either ' +
+    'says of it. For a database that was made anew or a KEY_PREFIX that was changed; stop all nodes before. Sales in that ' +
+    'Redis that have the name of one of this database and are not the same are removed, with what is in their logs. The ' +
+    'nodes build the sales when they start.',
+  options: [new Option('--adopt', 'make these stores belong together, and recover nothing')],
   settings: SALE_SETTINGS,
   defaults: QUIET,
-  examples: ['stockade recover tickets', 'stockade recover tickets --json'],
-  async run({ config, log, json, args }) {
-    const done = await withOperations({ config, log }, (operations) => follow(operations, args[0]!));
+  examples: ['stockade recover tickets', 'stockade recover tickets --json', 'stockade recover --adopt'],
+  async run({ config, log, json, args, options }) {
+    const [saleId] = args;
+    if (options.adopt === true) return adopt({ config, log, json }, saleId);
+    if (saleId === undefined)
+      throw new UsageError('name the sale that is to be built anew, such as: stockade recover tickets');
+    const done = await withOperations({ config, log }, (operations) => follow(operations, saleId));
     if (json) printJson(done);
     else print(recoveryText(done));
     return EXIT_OK;
   },
 };
+
+async function adopt(
+  { config, log, json }: Pick<Invocation, 'config' | 'log' | 'json'>,
+  saleId: string | undefined,
+): Promise<ExitCode> {
+  if (saleId !== undefined) throw new UsageError('--adopt is for all sales together: name none');
+  if (config.opsUrl !== undefined) {
+    throw new UsageError(
+      '--adopt works on the stores themselves: take OPS_URL out, and set what the nodes will have',
+    );
+  }
+  const { adoptStores } = await import('../node/services.ts');
+  const adoption = await adoptStores(config, log);
+  if (json) printJson(adoption);
+  else print(adoptionText(adoption));
+  return EXIT_OK;
+}
+
+export function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): string {
+  return [
+    'These stores belong together now. Start the nodes: they build the sales.',
+    `owner before       ${before ?? 'none'}`,
+    `KEY_PREFIX before  ${keyPrefixBefore ?? 'none'}`,
+    `sales removed      ${discarded.length === 0 ? 'none' : discarded.join(', ')}`,
+  ].join('\n');
+}
 
 type Done = Extract<Recovery, { state: 'done' }>;
 

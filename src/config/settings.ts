@@ -36,6 +36,11 @@ export interface Setting<T> {
   /** The fallback in words, where its value alone would not explain itself. */
   readonly fallbackText?: string;
   readonly description: string;
+  /**
+   * All processes of a shop must have the same, or buyers, tokens and events are treated by which of them they come to: the value
+   * itself, or the file that it names. The others may differ from machine to machine.
+   */
+  readonly shared?: 'value' | 'file';
 }
 
 const MOST_WORKERS_BY_DEFAULT = 4;
@@ -122,6 +127,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: oneOf('header', 'jwt'),
     fallback: 'header',
     description: 'How a buyer is known: `header` (`X-Buyer-Id`, set by a gateway) or `jwt` (claim `sub`).',
+    shared: 'value',
   },
   trustBuyerHeader: {
     env: 'TRUST_BUYER_HEADER',
@@ -139,6 +145,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: secret(32),
     fallback: undefined,
     description: "HS256 key of the buyers' tokens, 32 characters or more.",
+    shared: 'value',
   },
   jwtJwksUrl: {
     env: 'JWT_JWKS_URL',
@@ -147,6 +154,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: plainUrl(),
     fallback: undefined,
     description: "Where the keys of the buyers' tokens are published, instead of `JWT_SECRET`.",
+    shared: 'value',
   },
   jwtAudience: {
     env: 'JWT_AUDIENCE',
@@ -155,6 +163,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: text,
     fallback: undefined,
     description: 'Claim `aud` that a token must carry.',
+    shared: 'value',
   },
   jwtIssuer: {
     env: 'JWT_ISSUER',
@@ -163,6 +172,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: text,
     fallback: undefined,
     description: 'Claim `iss` that a token must carry.',
+    shared: 'value',
   },
   publicPayment: {
     env: 'PUBLIC_PAYMENT',
@@ -173,6 +183,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallbackText: '0',
     description:
       '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: whoever asks gets a paid order.',
+    shared: 'value',
   },
   rateLimitBuyer: {
     env: 'RATE_LIMIT_BUYER',
@@ -183,6 +194,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallbackText: 'no limit',
     description:
       'Requests of one buyer, as `requests/seconds` or `requests/seconds/burst`: `10/60`, `5/1/20`. More are answered `rate_limited`. Each node counts by itself.',
+    shared: 'value',
   },
   rateLimitAddress: {
     env: 'RATE_LIMIT_ADDRESS',
@@ -193,6 +205,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallbackText: 'no limit',
     description:
       'The same for one address (IPv6: one network of 64 bits, and 64 times as much for one of 48), looked at before anything else. Behind a gateway it needs `TRUSTED_PROXIES`, or all buyers share the gateway’s.',
+    shared: 'value',
   },
   rateLimitConnections: {
     env: 'RATE_LIMIT_CONNECTIONS',
@@ -203,6 +216,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallbackText: 'no limit',
     description:
       'Connections that one address may open, such as `20/10/100`; more are refused as those beyond `MAX_CONNECTIONS` are. Not those of the loopback and of `TRUSTED_PROXIES`, which must be networks then.',
+    shared: 'value',
   },
   rateLimitKeys: {
     env: 'RATE_LIMIT_KEYS',
@@ -238,6 +252,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: whole(1, 86_400),
     fallback: 300,
     description: 'How long a purchase token is good for.',
+    shared: 'value',
   },
   purchaseTokenSecret: {
     env: 'PURCHASE_TOKEN_SECRET',
@@ -246,6 +261,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     fallbackText: 'a random one, kept in Postgres',
     description: 'Key of the purchase tokens, the same at all nodes, 32 characters or more.',
+    shared: 'value',
   },
   purchaseTokenOtherSecret: {
     env: 'PURCHASE_TOKEN_OTHER_SECRET',
@@ -254,6 +270,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     description:
       'A second key whose tokens are accepted too: the next one, then the last one, while keys are changed.',
+    shared: 'value',
   },
   challenge: {
     env: 'CHALLENGE',
@@ -264,6 +281,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallbackText: 'none',
     description:
       'What a buyer has to do for a purchase token: `pow`, a piece of work for his processor, or a JavaScript module whose exports `issue` and `verify` ask for something else, such as a captcha.',
+    shared: 'file',
   },
   challengeBits: {
     env: 'CHALLENGE_BITS',
@@ -272,6 +290,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: whole(1, MAX_WORK_BITS),
     fallback: 18,
     description: 'Difficulty of `CHALLENGE=pow`: 2 to this power hashes on average.',
+    shared: 'value',
   },
   opsHost: {
     env: 'OPS_HOST',
@@ -349,6 +368,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 1_000_000,
     description:
       "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",
+    shared: 'value',
   },
   strategy: {
     env: 'STRATEGY',
@@ -358,6 +378,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 'script',
     description:
       "How units are taken: `script`, or `lock` for the same under the segment's lock. `lock` needs `REDIS_URL`.",
+    shared: 'value',
   },
   lockWork: {
     env: 'LOCK_WORK',
@@ -367,6 +388,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: undefined,
     description:
       "A JavaScript module whose export `inside` does the shop's own work under the lock, and may refuse orders. Needs `STRATEGY=lock`.",
+    shared: 'file',
   },
   sync: {
     env: 'SYNC',
@@ -412,6 +434,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 100_000,
     description:
       'Order events that the stream in Redis keeps, roughly: the oldest make room for new ones. 0: no stream.',
+    shared: 'value',
   },
   eventsYieldMs: {
     env: 'EVENTS_YIELD_MS',
@@ -429,6 +452,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: plainUrl(originOnly),
     fallback: undefined,
     description: 'Where order events are sent by HTTP POST.',
+    shared: 'value',
   },
   webhookSecret: {
     env: 'WEBHOOK_SECRET',
@@ -436,6 +460,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     schema: secret(16),
     fallback: undefined,
     description: 'Key of the signature that each request to `WEBHOOK_URL` carries, 16 characters or more.',
+    shared: 'value',
   },
   webhookTimeoutMs: {
     env: 'WEBHOOK_TIMEOUT_MS',
@@ -453,6 +478,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: 12,
     description:
       'Attempts before events become dead letters and the next ones are sent; with pauses that grow to a minute, 12 take some 4 minutes.',
+    shared: 'value',
   },
   logLevel: {
     env: 'LOG_LEVEL',

@@ -43,6 +43,7 @@
 import type { AuditStore } from './contract/audits.ts';
 import type { EventStream } from './contract/events.ts';
 import type { LogHint, OrderLog, Watermark } from './contract/order-log.ts';
+import type { OwnerMark } from './contract/owner.ts';
 import type { SaleStore } from './contract/sales.ts';
 import type { TakeStore } from './contract/takes.ts';
 import type { TransferStore } from './contract/transfers.ts';
@@ -53,6 +54,7 @@ export type * from './contract/building.ts';
 export type * from './contract/events.ts';
 export type * from './contract/holdings.ts';
 export * from './contract/order-log.ts';
+export type * from './contract/owner.ts';
 export type * from './contract/purchase.ts';
 export type * from './contract/sale.ts';
 export type * from './contract/sales.ts';
@@ -83,6 +85,8 @@ export interface Backend {
   /** Missing: other programs can't read from this backend. */
   readonly events?: EventStream;
   readonly audits: AuditStore;
+  /** Missing: nobody else can reach this backend. */
+  readonly owner?: OwnerMark;
   /** @returns a function that ends the subscription */
   subscribe(events: BackendEvents): Promise<() => Promise<void>>;
   close(): Promise<void>;

@@ -29,6 +29,12 @@ export interface OpsHost extends Observer {
   readonly events?: EventOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
+  /** Settings that must be the same in all processes of the shop and are not, with how many others of how many differ. */
+  settingsDiffer(): readonly {
+    readonly setting: string;
+    readonly processes: readonly unknown[];
+    readonly of: number;
+  }[];
   /** Why the process can't do its work now; `undefined` if it can. Answers in bounded time. */
   notReady(): Promise<string | undefined>;
 }
@@ -62,7 +68,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
   const guarded = guard(host);
   router
     .route('get', '/healthz', (exchange) => exchange.reply(json(200, { status: 'ok' })))
-    .route('get', '/readyz', async (exchange) => exchange.reply(readiness(await host.notReady())))
+    .route('get', '/readyz', async (exchange) => exchange.reply(await readiness(host)))
     .route(
       'get',
       '/metrics',
@@ -154,8 +160,12 @@ function parse(body: string): unknown {
   }
 }
 
-function readiness(reason: string | undefined): Reply {
-  return reason === undefined ? json(200, { status: 'ready' }) : notReady(reason);
+/** Other settings are no reason not to sell: while they are changed node by node, no node would be ready. */
+async function readiness(host: OpsHost): Promise<Reply> {
+  const reason = await host.notReady();
+  if (reason !== undefined) return notReady(reason);
+  const differing = host.settingsDiffer().map((each) => ({ ...each, processes: each.processes.length }));
+  return json(200, { status: 'ready', ...(differing.length > 0 && { settingsDiffer: differing }) });
 }
 
 const RETRY_LATER = { 'content-type': 'application/json', 'retry-after': '1' };

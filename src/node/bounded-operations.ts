@@ -74,6 +74,7 @@ export class BoundedOperations implements SaleOperations {
 }
 
 export function boundedOperations(stores: Stores): SaleOperations {
-  const { db, backend, locks } = stores;
-  return new BoundedOperations(new SaleService(db, backend, locks), new StoreWatch(stores));
+  const { db, backend, locks, ownership } = stores;
+  const service = new SaleService(db, backend, locks, ownership);
+  return new BoundedOperations(service, new StoreWatch(stores));
 }

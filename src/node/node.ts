@@ -34,6 +34,8 @@ import { prepareDatabase } from './prepare-database.ts';
 import { whyNotSelling } from './readiness.ts';
 import { Releasers } from './releasers.ts';
 import { SaleDirectory } from './sale-directory.ts';
+import { digestKey, settingDigests, settingsOfNode } from './shared-settings.ts';
+import { ShopWatch } from './shop-watch.ts';
 import { StoreWatch } from './store-watch.ts';
 import { openStores, redisOptions, type Stores } from './stores.ts';
 import { watchSync } from './sync-watch.ts';
@@ -91,15 +93,19 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   });
   await keepFromEviction({ config, log, registry: metrics.registry }, releasers);
   await prepareDatabase(stores.db, log);
+  await stores.ownership.claim();
+  const settings = settingDigests(config, settingsOfNode(config), await digestKey(stores.db));
+  const shop = ShopWatch.begin({ stores, settings, log, registry: metrics.registry }, releasers);
 
   const ports: Port[] = [];
   if (config.sync) {
     const { db, backend, locks } = stores;
+    const claim = () => stores.ownership.claim();
     const events = watchSync(log, metrics.registry);
     const crowd = crowdWatch(workers);
     const yielding = { isCrowded: crowd.isCrowded, maxMs: config.syncYieldMs };
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
-    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, yielding });
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, yielding, claim });
     await sync.start();
     releasers.add(() => sync.stop());
     await sync.ready;
@@ -115,6 +121,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
   const outlived = lostOrderNames(stores.db, log);
   const failures = [
     stores.failed,
+    shop.strayed,
     ...(await startWorkers({ config, log, stores, board, directory, outlived, workers, ports }, releasers)),
   ];
   const port = workers[0]!.port;
@@ -126,6 +133,7 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     orders: boundedOrders(stores, (purchase) => workers[0]!.buy(purchase)),
     events: boundedEvents(stores),
     metrics: () => metrics.text(),
+    settingsDiffer: () => shop.differences,
     notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
   });
   ports.push(ops);

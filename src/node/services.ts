@@ -4,38 +4,70 @@ import type { EventOperations } from '../sync/events/event-operations.ts';
 import { type MigrateOptions, migrate } from '../sync/migrate.ts';
 import type { SaleOperations } from '../sync/operations.ts';
 import type { OrderOperations } from '../sync/orders/order-operations.ts';
+import type { Adoption } from '../sync/ownership.ts';
 import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
 import { openDataDir } from './data-dir.ts';
 import { engineOnDemand } from './engine-on-demand.ts';
 import type { Log } from './log.ts';
+import { prepareDatabase } from './prepare-database.ts';
 import { Releasers } from './releasers.ts';
-import { openStores } from './stores.ts';
+import { openDatabasePart, openStores } from './stores.ts';
 
 export interface Services {
   readonly operations: SaleOperations;
   readonly orders: OrderOperations;
   readonly events: EventOperations;
-  migrate(options?: MigrateOptions): Promise<string[]>;
   close(): Promise<void>;
 }
 
-/** @throws the stores' errors if they can't be reached */
+/** @throws the stores' errors if they can't be reached, ForeignStores if they do not belong together */
 export async function openServices(config: Config, log: Log): Promise<Services> {
   const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
-    if (!config.databaseUrl) openDataDir(config, log);
     const stores = await openStores(config, releasers);
+    await stores.ownership.check();
     return {
       operations: boundedOperations(stores),
       orders: boundedOrders(stores, engineOnDemand(stores, config, releasers)),
       events: boundedEvents(stores),
-      migrate: (options) => migrate(stores.db, options),
       close: () => releasers.release(),
     };
   } catch (error) {
     await releasers.release();
     throw error;
+  }
+}
+
+/** Brings the tables up to this version; needs no Redis. @throws as `migrate` */
+export function migrateDatabase(config: Config, log: Log, options: MigrateOptions): Promise<string[]> {
+  return withReleasers(config, log, async (releasers) => {
+    const { db } = await openDatabasePart(config, releasers);
+    return migrate(db, options);
+  });
+}
+
+/** Makes the stores of this configuration belong together from now on (sync/ownership.ts). */
+export function adoptStores(config: Config, log: Log): Promise<Adoption> {
+  return withReleasers(config, log, async (releasers) => {
+    const { db, ownership } = await openStores(config, releasers);
+    await prepareDatabase(db, log);
+    return ownership.adopt();
+  });
+}
+
+async function withReleasers<T>(
+  config: Config,
+  log: Log,
+  work: (releasers: Releasers) => Promise<T>,
+): Promise<T> {
+  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  try {
+    // For PGlite; commands on the stores name a Postgres.
+    if (!config.databaseUrl) openDataDir(config, log);
+    return await work(releasers);
+  } finally {
+    await releasers.release();
   }
 }

@@ -1,10 +1,14 @@
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { redisUrls } from '../config/redis-urls.ts';
+import type { SecretUrl } from '../config/secret.ts';
 import { type OpenRedisOptions, openRedis, type RedisKind } from '../engine/cluster/open-redis.ts';
 import type { Backend } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import { MemoryBackend } from '../engine/memory/memory-backend.ts';
 import { awaitDatabase, type Database, openDatabase } from '../sync/database.ts';
+import { Ownership } from '../sync/ownership.ts';
 import { LocalLocks, PostgresLocks, type SaleLocks } from '../sync/sale-locks.ts';
 import { startEmbeddedDatabase } from './embedded-database.ts';
 import type { Releasers } from './releasers.ts';
@@ -19,6 +23,10 @@ export interface Stores {
   readonly locks: SaleLocks;
   readonly backendName: RedisKind | 'in-process';
   readonly databaseName: 'postgres' | 'pglite';
+  /** Whether other processes can work with the same ones. */
+  readonly isShared: boolean;
+  /** To be claimed before the stores are worked on, or at least checked. */
+  readonly ownership: Ownership;
   /** Resolves with the reason if an embedded part ends by itself. */
   readonly failed: Promise<Error>;
 }
@@ -29,7 +37,10 @@ export async function openStores(config: Config, releasers: Releasers): Promise<
   const stock = await openStock(config);
   releasers.add(() => stock.backend.close());
   if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();
-  return { ...database, ...stock };
+  const names = storeNames(config);
+  const ownership = new Ownership(database.db, stock.backend, names);
+  const isShared = names.isShared || names.redis !== undefined;
+  return { ...database, ...stock, ownership, isShared };
 }
 
 async function openStock(config: Config): Promise<Pick<Stores, 'backend' | 'backendName'>> {
@@ -59,7 +70,18 @@ export function redisOptions(config: Config): OpenRedisOptions {
   };
 }
 
-async function openDatabasePart(config: Config, releasers: Releasers) {
+/** In messages, and in the mark of a Redis: without users and passwords. */
+function storeNames({ redisUrl, databaseUrl, keyPrefix, dataDir }: Config) {
+  const database = databaseUrl ? withoutUser(databaseUrl) : `PGlite in ${resolve(dataDir)} on ${hostname()}`;
+  return { redis: redisUrl?.toString(), keyPrefix, database, isShared: databaseUrl !== undefined };
+}
+
+function withoutUser(databaseUrl: SecretUrl): string {
+  const { protocol, host, pathname } = new URL(databaseUrl.reveal());
+  return `${protocol}//${host}${pathname}`;
+}
+
+export async function openDatabasePart(config: Config, releasers: Releasers) {
   if (config.databaseUrl) {
     const url = config.databaseUrl.reveal();
     const locks = new PostgresLocks(url);

@@ -13,6 +13,8 @@ import { prepareDatabase } from './prepare-database.ts';
 import { watchProcess } from './process-metrics.ts';
 import { whyNotSyncing } from './readiness.ts';
 import { Releasers } from './releasers.ts';
+import { digestKey, settingDigests, settingsOfSync } from './shared-settings.ts';
+import { ShopWatch } from './shop-watch.ts';
 import { StoreWatch } from './store-watch.ts';
 import { openStores } from './stores.ts';
 import { watchSync } from './sync-watch.ts';
@@ -34,10 +36,14 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
     watchProcess(metrics);
     await keepFromEviction({ config, log, registry: metrics }, releasers);
     await prepareDatabase(stores.db, log);
+    await stores.ownership.claim();
+    const settings = settingDigests(config, settingsOfSync(), await digestKey(stores.db));
+    const shop = ShopWatch.begin({ stores, settings, log, registry: metrics }, releasers);
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics);
+    const claim = () => stores.ownership.claim();
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
-    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs });
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, claim });
     await sync.start();
     releasers.add(() => sync.stop());
     const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics) });
@@ -48,12 +54,13 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
     let stopping = false;
     const ops = await openOpsPort(config, log, {
       metrics: () => metrics.metrics(),
+      settingsDiffer: () => shop.differences,
       notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
     });
     releasers.add(() => ops.stop(), config.shutdownGraceMs);
     return {
       opsUrl: ops.url,
-      failed: stores.failed,
+      failed: Promise.race([stores.failed, shop.strayed]),
       async stop() {
         stopping = true;
         await releasers.release();

@@ -25,6 +25,9 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   sale_losses: ['SELECT', 'INSERT'],
   lost_orders: ['SELECT', 'INSERT'],
   order_changes: ['SELECT', 'INSERT'],
+  shop: ['SELECT', 'UPDATE'],
+  // A process that is gone is removed.
+  processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
 };
 
 /** They run with the rights of who calls them. */

@@ -14,6 +14,7 @@ import { withdraw } from './changes/withdrawal.ts';
 import { type Database, rows } from './database.ts';
 import { LIVE } from './live-orders.ts';
 import { type LedgerEntry, SaleExists, type SaleOperations, type SaleStatus } from './operations.ts';
+import type { Ownership } from './ownership.ts';
 import { writeDraft } from './rebuild/draft.ts';
 import { rebuildSale } from './rebuild/rebuild.ts';
 import { Recoveries, type Recovery } from './rebuild/recovery.ts';
@@ -28,6 +29,9 @@ const PARALLEL_STATUSES = 8;
 const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
 
+/** Missing where it is certain that backend and database belong together. */
+export type SaleOwnership = Pick<Ownership, 'claim' | 'clear'>;
+
 /**
  * The operators' work on Postgres and the backend. Postgres is written first; if this process dies before the backend
  * follows, sync's sweep sees the difference and makes it follow.
@@ -36,17 +40,21 @@ export class SaleService implements SaleOperations {
   readonly #db: Database;
   readonly #backend: Backend;
   readonly #locks: SaleLocks;
+  readonly #ownership: SaleOwnership | undefined;
   readonly #recoveries: Recoveries;
 
-  constructor(db: Database, backend: Backend, locks: SaleLocks) {
+  constructor(db: Database, backend: Backend, locks: SaleLocks, ownership?: SaleOwnership) {
     this.#db = db;
     this.#backend = backend;
     this.#locks = locks;
-    this.#recoveries = new Recoveries(db, backend, locks);
+    this.#ownership = ownership;
+    this.#recoveries = new Recoveries(db, backend, locks, async () => ownership?.claim());
   }
 
   async create(input: unknown, actor: string): Promise<SaleStatus> {
     const { sale, reason } = parseNewSale(input);
+    await this.#ownership?.claim();
+    await this.#ownership?.clear(sale.id, this.#locks);
     if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
     await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);
@@ -120,6 +128,7 @@ export class SaleService implements SaleOperations {
 
   /** A sale that is to have another number of segments sells on while the most is done. */
   async #rebuild(saleId: string): Promise<void> {
+    await this.#ownership?.claim();
     const [row, wanted] = await Promise.all([this.#row(saleId), readWantedSegments(this.#db, saleId)]);
     const draft = wanted === undefined ? undefined : await writeDraft(this.#db, this.#backend, row, wanted);
     await rebuildSale(this.#db, this.#backend, saleId, undefined, { draft });

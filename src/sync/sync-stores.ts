@@ -9,4 +9,6 @@ export interface SyncStores {
   readonly backend: Backend;
   readonly locks: SaleLocks;
   readonly events: SyncEvents;
+  /** Sees before a rebuild that backend and database belong together. Missing: that is certain. @throws ForeignStores */
+  claim?(): Promise<void>;
 }

@@ -112,12 +112,16 @@ test('a worker alone has lost Redis: the node is not ready until it is back', as
 
 test('Postgres is gone: every operation fails at once and says so', async () => {
   await using postgres = await PostgresServer.start();
-  const stores = { redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase() };
-  await using node = await startTestNode({ ...stores, keyPrefix: freshPrefix(), env: { WORKERS: '1' } });
+  const stores = {
+    redisUrl: redisUrl(),
+    databaseUrl: await postgres.createDatabase(),
+    keyPrefix: freshPrefix(),
+  };
+  await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
   await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
-  const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL } = stores;
+  const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL, keyPrefix: KEY_PREFIX } = stores;
   await using sync = new RunningCli(['sync', '--ops-port', '0', '--json'], {
-    env: { REDIS_URL, DATABASE_URL, OPS_TOKEN: node.opsToken },
+    env: { REDIS_URL, DATABASE_URL, KEY_PREFIX, OPS_TOKEN: node.opsToken },
   });
   const { opsUrl } = JSON.parse((await sync.said(/^.*"syncing":true.*$/m))[0]);
   await postgres.stop();

@@ -4,6 +4,7 @@ import { clusterClient, connect, takeClient } from '../redis/clients.ts';
 import { Keys } from '../redis/keys.ts';
 import type { RedisBackendOptions } from '../redis/redis-backend.ts';
 import { RedisEvents } from '../redis/redis-events.ts';
+import { RedisOwner } from '../redis/redis-owner.ts';
 import { type RedisTakeOptions, RedisTakes } from '../redis/redis-takes.ts';
 import { Scripts } from '../redis/scripts.ts';
 import { scattered } from '../redis/send-all.ts';
@@ -35,6 +36,7 @@ export class ClusterBackend implements Backend {
   readonly transfers: ClusterTransfers;
   readonly audits: ClusterAudits;
   readonly events: RedisEvents;
+  readonly owner: RedisOwner;
   readonly #cluster: Cluster;
   readonly #primaries: Primaries;
   readonly #keys: Keys;
@@ -64,6 +66,7 @@ export class ClusterBackend implements Backend {
     this.audits = new ClusterAudits(cluster, scripts, keys, sendAll);
     this.log = new ClusterLog(cluster, scripts, keys, sendAll);
     this.events = new RedisEvents(scripts, keys);
+    this.owner = new RedisOwner(cluster, keys, this.sales);
     cluster.on('refresh', () => this.takes.follow());
   }
 

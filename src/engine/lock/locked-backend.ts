@@ -3,6 +3,7 @@ import type {
   Backend,
   BackendEvents,
   OrderLog,
+  OwnerMark,
   SaleStore,
   TakeStore,
   TransferStore,
@@ -25,6 +26,7 @@ export class LockedBackend implements Backend {
   readonly log: OrderLog;
   readonly transfers: TransferStore;
   readonly audits: AuditStore;
+  readonly owner: OwnerMark;
   readonly #redis: RedisBackend;
   readonly #locks: Locks;
 
@@ -40,6 +42,7 @@ export class LockedBackend implements Backend {
     this.log = redis.log;
     this.transfers = redis.transfers;
     this.audits = redis.audits;
+    this.owner = redis.owner;
   }
 
   /** @throws as `RedisBackend.open` and `Locks.open` */

@@ -11,6 +11,8 @@ export class Keys {
   /** Counts the messages on `sales`. */
   readonly changes: string;
   readonly events: string;
+  /** Whose this Redis is. In the slot of `changes`: a cluster loses both or none. */
+  readonly owner: string;
   readonly #prefix: string;
 
   constructor(prefix: string) {
@@ -20,6 +22,7 @@ export class Keys {
     this.sales = `${prefix}sales`;
     this.changes = `${prefix}changes`;
     this.events = `${prefix}events`;
+    this.owner = `${prefix}{${this.changes}}:owner`;
   }
 
   sale(saleId: string): string {

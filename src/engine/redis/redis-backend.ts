@@ -5,6 +5,7 @@ import { Keys } from './keys.ts';
 import { RedisAudits } from './redis-audits.ts';
 import { RedisEvents } from './redis-events.ts';
 import { RedisLog } from './redis-log.ts';
+import { RedisOwner } from './redis-owner.ts';
 import { RedisSales } from './redis-sales.ts';
 import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
 import { RedisTransfers } from './redis-transfers.ts';
@@ -27,6 +28,7 @@ export class RedisBackend implements Backend {
   readonly transfers: RedisTransfers;
   readonly audits: RedisAudits;
   readonly events: RedisEvents;
+  readonly owner: RedisOwner;
   readonly #url: string;
   readonly #keys: Keys;
   readonly #clients: Redis[];
@@ -44,6 +46,7 @@ export class RedisBackend implements Backend {
     this.transfers = new RedisTransfers(scripts, keys);
     this.audits = new RedisAudits(forWork, scripts, keys);
     this.events = new RedisEvents(scripts, keys);
+    this.owner = new RedisOwner(forWork, keys, this.sales);
   }
 
   /** @throws the connection's error if Redis can't be reached now */

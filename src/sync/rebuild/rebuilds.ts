@@ -90,6 +90,7 @@ export class Rebuilds {
   async #rebuild({ saleId, generation, newest }: SaleLog, why: string, draft?: Draft): Promise<void> {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
+    await this.#stores.claim?.();
     if ((await readSale(db, saleId))?.generation !== generation) return;
     const witness = {
       generation,

@@ -61,13 +61,16 @@ export class Recoveries {
   readonly #db: Database;
   readonly #backend: Backend;
   readonly #locks: SaleLocks;
+  readonly #claim: () => Promise<void>;
   readonly #known = new Map<string, Recovery>();
   readonly #runs = new Map<string, Promise<void>>();
 
-  constructor(db: Database, backend: Backend, locks: SaleLocks) {
+  /** @param claim see `SyncStores` */
+  constructor(db: Database, backend: Backend, locks: SaleLocks, claim: () => Promise<void>) {
     this.#db = db;
     this.#backend = backend;
     this.#locks = locks;
+    this.#claim = claim;
   }
 
   begin(saleId: string): Recovery {
@@ -142,6 +145,7 @@ export class Recoveries {
   }
 
   async #attempt(saleId: string): Promise<RebuildReport & { rejectedOrders: number }> {
+    await this.#claim();
     let rejectedOrders = 0;
     const witness = { newest: [], rejected: () => void rejectedOrders++, ordersLost() {} };
     const report = await rebuildSale(this.#db, this.#backend, saleId, witness, {

@@ -82,7 +82,7 @@ function adviceFor(cause: Cause, saleId: string): string {
   if (cause === 'foreign_postgres')
     return 'Postgres is never mended: undo there what was written past the engine';
   if (cause === 'unexplained')
-    return 'Nothing proves which store is right: pause the sale, and keep both as they are';
+    return `Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right, \`stockade recover ${saleId}\` builds the segments anew from it`;
   return `What it should be is not proven. \`stockade recover ${saleId}\` builds the segments anew from Postgres and their logs; a key of another type has to be removed before`;
 }
 

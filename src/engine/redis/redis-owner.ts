@@ -1,0 +1,50 @@
+import type { Owner, OwnerMark, SaleStore } from '../contract.ts';
+import type { RedisClient } from './clients.ts';
+import { corrupt } from './codec.ts';
+import type { Keys } from './keys.ts';
+
+/** Above every generation of a sale. */
+const AFTER_ALL_GENERATIONS = 2 ** 31;
+
+/** The key `owner`, as `identity label`. Each of its commands may be sent twice. */
+export class RedisOwner implements OwnerMark {
+  readonly #redis: RedisClient;
+  readonly #keys: Keys;
+  readonly #sales: SaleStore;
+
+  constructor(redis: RedisClient, keys: Keys, sales: SaleStore) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#sales = sales;
+  }
+
+  async read(): Promise<Owner | undefined> {
+    const value = await this.#redis.get(this.#keys.owner);
+    return value === null ? undefined : decode(value);
+  }
+
+  async claim(owner: Owner): Promise<Owner> {
+    await this.#redis.set(this.#keys.owner, encode(owner), 'NX');
+    return (await this.read()) ?? owner;
+  }
+
+  async replace(owner: Owner): Promise<void> {
+    await this.#redis.set(this.#keys.owner, encode(owner));
+  }
+
+  async isUsed(): Promise<boolean> {
+    return (await this.#redis.get(this.#keys.changes)) !== null;
+  }
+
+  async discard(saleId: string): Promise<void> {
+    await this.#sales.removeSegments({ saleId, generation: AFTER_ALL_GENERATIONS }, 0);
+    await this.#redis.del(this.#keys.sale(saleId));
+  }
+}
+
+const encode = ({ identity, label }: Owner) => `${identity} ${label}`;
+
+function decode(value: string): Owner {
+  const [, identity, label] = /^(\S+) (.*)$/s.exec(value) ?? corrupt('the owner of this Redis is', value);
+  return { identity: identity!, label: label! };
+}
