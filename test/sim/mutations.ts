@@ -129,7 +129,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'returns: given back as often as asked',
-    [4],
+    [18],
     edit(`${LUA}/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
