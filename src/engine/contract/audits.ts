@@ -32,12 +32,17 @@ export type SegmentAudit =
       readonly others?: Omit<SegmentCounts, 'left'>;
     };
 
+export interface AuditedHolding extends Holding {
+  /** What is no record of this version's; `orders` is empty then. */
+  readonly fault?: string;
+}
+
 /** Looks at what others than the engine may have changed, and puts right what is proven to be wrong. */
 export interface AuditStore {
   /** All segments of a sale, such that no unit is missed or counted twice. */
   audit(saleId: string, segments: number, generation: number): Promise<readonly SegmentAudit[]>;
   /** Records of buyers, page by page. @param page `next` of the page before; `''` for the first, and as `next` of the last */
-  records(segment: SegmentRef, page: string): Promise<{ holdings: readonly Holding[]; next: string }>;
+  records(segment: SegmentRef, page: string): Promise<{ holdings: readonly AuditedHolding[]; next: string }>;
   /**
    * Makes `left` or `supplied` what the other counters say, if the segment is published and `supplied - left - taken` is
    * `off`, as no work of the engine changes that difference. `undefined`: `left` is no number.

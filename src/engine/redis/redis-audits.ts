@@ -1,4 +1,12 @@
-import type { AuditStore, Holding, SegmentAudit, SegmentCounts, SegmentRef } from '../contract.ts';
+import type {
+  AuditedHolding,
+  AuditStore,
+  Holding,
+  SegmentAudit,
+  SegmentCounts,
+  SegmentRef,
+} from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
 import type { RedisClient } from './clients.ts';
 import { decodeRecord, encodeRecord, isSegmentState } from './codec.ts';
 import type { Keys } from './keys.ts';
@@ -33,12 +41,13 @@ export class RedisAudits implements AuditStore {
     return (await this.#scripts.audit(this.#keys.segments(saleId, segments), generation)).map(decodeAudit);
   }
 
-  async records(ref: SegmentRef, page: string): Promise<{ holdings: readonly Holding[]; next: string }> {
+  async records(
+    ref: SegmentRef,
+    page: string,
+  ): Promise<{ holdings: readonly AuditedHolding[]; next: string }> {
     const { buyers } = this.#keys.segment(ref);
     const [next, flat] = await this.#redis.hscan(buyers, page || '0', 'COUNT', PAGE_RECORDS);
-    const holdings = flat.flatMap((buyerId, i) =>
-      i % 2 === 0 ? [{ buyerId, orders: decodeRecord(flat[i + 1]!) }] : [],
-    );
+    const holdings = flat.flatMap((buyerId, i) => (i % 2 === 0 ? [audited(buyerId, flat[i + 1]!)] : []));
     return { holdings, next: next === '0' ? '' : next };
   }
 
@@ -52,6 +61,15 @@ export class RedisAudits implements AuditStore {
   async remember(ref: SegmentRef, { buyerId, orders }: Holding): Promise<void> {
     const words = orders.map((order) => encodeRecord([order]));
     refuseStale(await this.#scripts.remember(this.#keys.segment(ref), ref.generation, buyerId, words), ref);
+  }
+}
+
+function audited(buyerId: string, record: string): AuditedHolding {
+  try {
+    return { buyerId, orders: decodeRecord(record) };
+  } catch (error) {
+    if (!(error instanceof BackendCorrupt)) throw error;
+    return { buyerId, orders: [], fault: error.message };
   }
 }
 

@@ -1,16 +1,17 @@
 /**
- * Whether buyers' records and orders name each other. A record that is gone lets its buyer buy again; an order that is gone,
- * or was written past the engine, shows in the first equation, and here it gets its name.
+ * Whether each order is in its buyer's record: one that is not lets him buy again. The other way round: held-orders.ts.
  *
  * Both are read while the sale moves. An order that lives in Postgres before and after its record was read was held by it
- * at that time, as it is taken out of it only after it has ceased to live. An entry below the cursors has its order in
- * Postgres; one that does not live is out of the record once its return is applied.
+ * at that time, as it is taken out of it only after it has ceased to live. So was one of the log that no cursor has passed
+ * after its record was read.
  */
-import type { Backend, SegmentRef } from '../../engine/contract.ts';
+import type { Backend, LogPosition, SegmentRef } from '../../engine/contract.ts';
 import { StaleGeneration } from '../../engine/errors.ts';
 import { groupBy } from '../../engine/group-by.ts';
 import { homeSegment } from '../../engine/home-segment.ts';
+import { after } from '../apply/log-chain.ts';
 import { numbers } from '../array-literal.ts';
+import { readCursors } from '../cursors.ts';
 import { type Database, rows } from '../database.ts';
 import { LIVE } from '../live-orders.ts';
 import { holdingPages } from '../rebuild/load.ts';
@@ -27,17 +28,21 @@ const MAX_MISSING = 1_000;
 
 /**
  * Live orders of the sale that no record holds, at most MAX_MISSING, and what is wrong with records that can't be read.
+ * @param unreadable buyers whose records are none, which is known already
  * @throws StaleGeneration if it is rebuilt meanwhile
  */
 export async function missingRecords(
   db: Database,
   backend: Backend,
   { row }: Truth,
+  unreadable: ReadonlySet<string>,
 ): Promise<{ missing: MissingRecord[]; faults: string[] }> {
   const missing: MissingRecord[] = [];
   const faults = new Map<number, string>();
   for await (const { holdings } of holdingPages(db, row.sale, '')) {
-    const page = holdings.flatMap(({ buyerId, orders }) => orders.map((order) => ({ ...order, buyerId })));
+    const page = holdings
+      .filter(({ buyerId }) => !unreadable.has(buyerId))
+      .flatMap(({ buyerId, orders }) => orders.map((order) => ({ ...order, buyerId })));
     const unheld: MissingRecord[] = [];
     for (const [segment, home] of groupBy(page, ({ buyerId }) => homeSegment(buyerId, row.sale.segments))) {
       if (faults.has(segment)) continue;
@@ -56,19 +61,19 @@ export async function missingRecords(
   return { missing: missing.slice(0, MAX_MISSING), faults: [...faults.values()] };
 }
 
-async function withoutRecord(
+async function withoutRecord<T extends MissingRecord>(
   backend: Backend,
   ref: SegmentRef,
-  orders: readonly MissingRecord[],
-): Promise<MissingRecord[]> {
-  const unheld: MissingRecord[] = [];
+  orders: readonly T[],
+): Promise<T[]> {
+  const unheld: T[] = [];
   for (let at = 0; at < orders.length; at += RECALL_BUYERS) {
     const chunk = orders.slice(at, at + RECALL_BUYERS);
     const { holdings } = await backend.sales.recall(
       ref,
       chunk.map(({ buyerId }) => buyerId),
     );
-    const isHeld = (order: MissingRecord, i: number) =>
+    const isHeld = (order: T, i: number) =>
       holdings[i]!.orders.some(({ orderId }) => orderId === order.orderId);
     unheld.push(...chunk.filter((order, i) => !isHeld(order, i)));
   }
@@ -90,9 +95,7 @@ async function stillLive(db: Database, orders: readonly MissingRecord[]): Promis
 export function judgeMissing(missing: readonly MissingRecord[], soldOff: number): Finding[] {
   if (missing.length === 0) return [];
   const units = missing.reduce((total, { quantity }) => total + quantity, 0);
-  const named = missing.slice(0, NAMED_ORDERS).map((o) => `${o.orderId} of buyer ${o.buyerId}`);
-  const more = missing.length > named.length ? ` and ${missing.length - named.length} more` : '';
-  const what = `no buyer's record holds order ${named.join(', ')}${more}`;
+  const what = `no buyer's record holds ${named(missing)}`;
   if (units === -soldOff) {
     return [
       fault('foreign_postgres', units, `${what}: written to Postgres by others, as the stock never had it`),
@@ -105,49 +108,61 @@ export function judgeMissing(missing: readonly MissingRecord[], soldOff: number)
   return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, mend)];
 }
 
-/** Names the orders that records hold and that do not live in Postgres although nothing is about to take them back. */
-export async function goneOrders(db: Database, backend: Backend, { row, cursors }: Truth): Promise<string[]> {
-  const { sale, generation } = row;
-  const gone: string[] = [];
-  for (const { segment, seq } of cursors) {
-    const ref = { saleId: sale.id, segment, generation };
-    let page = '';
-    do {
-      const { holdings, next } = await backend.audits.records(ref, page);
-      page = next;
-      const held = holdings.flatMap(({ buyerId, orders }) =>
-        orders.filter((order) => order.seq <= seq).map(({ orderId }) => ({ orderId, buyerId })),
+/** Entries of the log whose buyers are asked for at a time. */
+const LOG_PAGE_ENTRIES = 50;
+
+/**
+ * Orders that the log holds, Postgres does not yet, and their buyers' records do not hold: at most MAX_MISSING. An order is
+ * in both from its take on, and is taken out of its record only after a cursor has passed it.
+ * @throws StaleGeneration if the sale is rebuilt meanwhile
+ */
+export async function unrecordedOrders(
+  db: Database,
+  backend: Backend,
+  { row }: Truth,
+  unreadable: ReadonlySet<string>,
+): Promise<MissingRecord[]> {
+  const unrecorded: MissingRecord[] = [];
+  for (const cursor of await readCursors(db, row.sale.id)) {
+    let position: LogPosition = { ...cursor, generation: row.generation };
+    for (let upTo: number | undefined; ; ) {
+      const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
+      upTo ??= read!.head?.seq ?? 0;
+      const { entries } = read!;
+      const orders = entries.flatMap(({ seq, orders }) =>
+        orders.filter(({ buyerId }) => !unreadable.has(buyerId)).map((order) => ({ ...order, seq })),
       );
-      const dead = await notLive(db, held);
-      if (dead.length === 0) continue;
-      const again = await backend.sales.recall(
-        ref,
-        dead.map(({ buyerId }) => buyerId),
-      );
-      for (const [i, { orderId, buyerId }] of dead.entries()) {
-        const isHeld = again.holdings[i]!.orders.some((order) => order.orderId === orderId);
-        if (isHeld) gone.push(`${orderId} of buyer ${buyerId}`);
-        if (gone.length === NAMED_ORDERS) return gone;
-      }
-    } while (page !== '');
+      const unheld = await withoutRecord(backend, position, orders);
+      unrecorded.push(...(await notApplied(db, position, unheld)));
+      const newest = entries.at(-1);
+      if (!newest || newest.seq >= upTo || unrecorded.length >= MAX_MISSING) break;
+      position = after(position, newest);
+    }
   }
-  return gone;
+  return unrecorded.slice(0, MAX_MISSING);
 }
 
-interface Held {
-  readonly orderId: string;
-  readonly buyerId: string;
+async function notApplied<T extends { readonly seq: number }>(
+  db: Database,
+  { saleId, segment, generation }: SegmentRef,
+  orders: readonly T[],
+): Promise<T[]> {
+  if (orders.length === 0) return [];
+  const cursor = (await readCursors(db, saleId))[segment];
+  if (cursor?.generation !== generation) throw new StaleGeneration(saleId, generation);
+  return orders.filter(({ seq }) => seq > cursor.seq);
 }
 
-/** Those of which Postgres knows no live order, and no return that is still to be applied. */
-async function notLive(db: Database, held: readonly Held[]): Promise<Held[]> {
-  if (held.length === 0) return [];
-  const known = await rows<{ id: string }>(
-    db,
-    `SELECT order_id::text AS id FROM orders o WHERE order_id = ANY (?::bigint[]) AND (status IN ${LIVE}
-       OR EXISTS (SELECT 1 FROM stock_returns r WHERE r.order_id = o.order_id AND r.applied_at IS NULL))`,
-    [numbers(held.map(({ orderId }) => orderId))],
-  );
-  const ids = new Set(known.map(({ id }) => id));
-  return held.filter(({ orderId }) => !ids.has(orderId));
+export function judgeUnrecorded(unrecorded: readonly MissingRecord[]): Finding[] {
+  if (unrecorded.length === 0) return [];
+  const what = `no buyer's record holds ${named(unrecorded)}, accepted and not in Postgres yet`;
+  return [
+    fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, { kind: 'rebuild' }),
+  ];
+}
+
+function named(orders: readonly MissingRecord[]): string {
+  const names = orders.slice(0, NAMED_ORDERS).map((o) => `${o.orderId} of buyer ${o.buyerId}`);
+  const more = orders.length > names.length ? ` and ${orders.length - names.length} more` : '';
+  return `order ${names.join(', ')}${more}`;
 }

@@ -20,9 +20,10 @@ import { readCursors } from '../cursors.ts';
 import type { Database } from '../database.ts';
 import { countsOf, type Finding, fault, type Look } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
+import { findStrays, judgeStrays } from './held-orders.ts';
 import { type Judgement, judge, reportOf } from './judge.ts';
 import { countLogs, type LogCount } from './logs.ts';
-import { goneOrders, judgeMissing, missingRecords } from './records.ts';
+import { judgeMissing, judgeUnrecorded, missingRecords, unrecordedOrders } from './records.ts';
 import type { VerifyReport } from './report.ts';
 import { changesSince, readTruth } from './truth.ts';
 
@@ -124,17 +125,13 @@ async function judgeOrders(
   const isReadable = segments.every((found) => found.found !== 'nothing' && countsOf(found));
   const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
   if (isBuilding || !isReadable || isLost) return [];
-  const { missing, faults } = await missingRecords(db, backend, truth);
-  const gone = soldOff > 0 && faults.length === 0 ? await goneOrders(db, backend, truth) : [];
+  const { strays, unreadable, faults } = await findStrays(db, backend, truth);
+  const { missing, faults: others } = await missingRecords(db, backend, truth, unreadable);
+  const unrecorded = faults.length === 0 ? await unrecordedOrders(db, backend, truth, unreadable) : [];
   return [
-    ...faults.map((what) => fault('foreign_redis', 0, what)),
+    ...[...new Set([...faults, ...others])].map((what) => fault('foreign_redis', 0, what)),
     ...judgeMissing(missing, soldOff),
-    ...gone.map((order) =>
-      fault(
-        'foreign_postgres',
-        0,
-        `order ${order} is in his record and does not live in Postgres: it was deleted or changed`,
-      ),
-    ),
+    ...judgeUnrecorded(unrecorded),
+    ...judgeStrays(strays, soldOff),
   ];
 }
