@@ -72,6 +72,7 @@ function relayBeside(
 class RelayWatch implements RelayEvents {
   readonly crashes: unknown[] = [];
 
+  displaced(): void {}
   streamed(): void {}
   posted(): void {}
   postFailed(): void {}

@@ -3,6 +3,7 @@
  * judged as docs/events.md tells them to read: repeated ids are dropped.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { Outbox, PART_EVENTS } from '../../src/sync/events/outbox.ts';
 import { emptyOutbox } from '../../src/sync/events/outbox-work.ts';
@@ -18,6 +19,7 @@ import {
 } from '../support/event-log.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, part } from '../support/intercept.ts';
+import { asUser, REDIS_USER } from '../support/least-rights.ts';
 import { placed } from '../support/orders.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 import { buyers } from '../support/shop.ts';
@@ -38,6 +40,7 @@ test('an order that is committed is told of, with all that there is to know', as
     buyerId: 'ada',
     quantity: 1,
     at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    seq: '1',
   });
   expect(Math.abs(Date.parse(event!.at) - Date.now())).toBeLessThan(10_000);
   await desk.emptied();
@@ -221,6 +224,121 @@ test('the stream is a ring', async () => {
   expect(events.length).toBeLessThan(700);
   expect(events.at(-1)!.orderId).toBe(orderIds.at(-1));
 });
+
+test('what makes room before a group was given it is counted, and its reader sees the gap', async () => {
+  await using desk = await Desk.open();
+  using reader = new Reader(desk);
+  const { seen } = desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });
+  await desk.event('committed', await desk.orders(600));
+  await desk.emptied();
+  for (const group of ['cashier', 'mailer', 'idle']) await reader.create(group);
+  const [all, some] = [await reader.read('cashier', 1_000), await reader.read('mailer', 250)];
+  // What had made room before there was any group, nobody has missed.
+  expect(seen.displacements.flatMap(({ missed }) => missed)).toEqual([]);
+  await desk.event('committed', await desk.orders(2_000));
+  await desk.emptied();
+
+  const missed = seen.displacements.flatMap((displaced) => displaced.missed);
+  const missedBy = (name: string) =>
+    missed.reduce((sum, { group, events }) => sum + (group === name ? events : 0), 0);
+  const last: [group: string, seq: number][] = [
+    ['cashier', all.at(-1)!],
+    ['mailer', some.at(-1)!],
+    ['idle', all[0]! - 1],
+  ];
+  for (const [group, before] of last) {
+    const next = await reader.read(group, 5_000);
+    expect(next, group).toEqual(next.map((_, i) => next[0]! + i));
+    expect(next.at(-1), group).toBe(2_600);
+    expect(missedBy(group), group).toBe(next[0]! - before - 1);
+    expect(missedBy(group), group).toBeGreaterThan(1_000);
+  }
+  const displaced = seen.displacements.reduce((sum, { events }) => sum + events, 0);
+  expect(displaced).toBe(2_600 - (await desk.stream()).length);
+});
+
+test('a group that keeps up has missed nothing', async () => {
+  await using desk = await Desk.open();
+  using reader = new Reader(desk);
+  const { seen } = desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });
+  await reader.create('mailer');
+  const got: number[] = [];
+  for (let page = 0; page < 5; page++) {
+    await desk.event('committed', await desk.orders(400));
+    await desk.emptied();
+    got.push(...(await reader.read('mailer', 1_000)));
+  }
+  expect(got).toEqual(Array.from({ length: 2_000 }, (_, i) => i + 1));
+  expect(seen.displacements.length).toBeGreaterThan(0);
+  expect(seen.displacements.flatMap(({ missed }) => missed)).toEqual([]);
+});
+
+test('a stream that begins anew counts from one', async () => {
+  await using desk = await Desk.open();
+  using reader = new Reader(desk);
+  desk.startRelay();
+  await desk.event('committed', await desk.orders(3));
+  await desk.emptied();
+  await reader.redis.del(reader.stream);
+  await desk.event('committed', await desk.orders(2));
+  await desk.emptied();
+  await reader.create('mailer');
+  expect(await reader.read('mailer', 10)).toEqual([1, 2]);
+});
+
+test('with the rights of the version before, events go their way, and it is told what can’t be seen', async () => {
+  await using redis = await RedisServer.start();
+  await using desk = await Desk.open({ redis: redis.productUrl });
+  using reader = new Reader(desk);
+  await reader.redis.call('ACL', 'SETUSER', REDIS_USER, '-xrevrange', '-xlen', '-xinfo');
+  const { seen } = desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });
+  const orderIds = await desk.orders(1_000);
+  await desk.event('committed', orderIds);
+  await desk.emptied();
+  const events = await desk.stream();
+  expect(events.at(-1)!.orderId).toBe(orderIds.at(-1));
+  expect(events.length).toBeLessThan(700);
+  expect(events.at(-1)).not.toHaveProperty('seq');
+  expect(seen.displacements[0]!.unseen).toMatch(/can't run this command|permission/);
+  expect(seen.crashes).toEqual([]);
+});
+
+/** A program of the shop that reads the stream by groups. */
+class Reader implements Disposable {
+  readonly redis: Redis;
+  readonly stream: string;
+
+  constructor({ shop }: Desk) {
+    this.redis = new Redis(asUser(shop.redisUrl, ''));
+    this.stream = `${shop.keyPrefix}events`;
+  }
+
+  create(group: string): Promise<unknown> {
+    return this.redis.xgroup('CREATE', this.stream, group, '0', 'MKSTREAM');
+  }
+
+  /** @returns the numbers of the events that the group is given */
+  async read(group: string, count: number): Promise<number[]> {
+    const reply = await this.redis.xreadgroup(
+      'GROUP',
+      group,
+      'one',
+      'COUNT',
+      count,
+      'STREAMS',
+      this.stream,
+      '>',
+    );
+    const entries = ((reply ?? []) as [stream: string, entries: [id: string, fields: string[]][]][]).flatMap(
+      ([, found]) => found,
+    );
+    return entries.map(([, fields]) => Number(fields[fields.indexOf('seq') + 1]));
+  }
+
+  [Symbol.dispose](): void {
+    this.redis.disconnect();
+  }
+}
 
 test('without a stream and a webhook the outbox does not grow', async () => {
   await using desk = await Desk.open();

@@ -81,12 +81,16 @@ export class SeenRelayEvents implements RelayEvents {
   streamedEvents = 0;
   postedEvents = 0;
   lastWaiting: Info<'waiting'> | undefined;
+  readonly displacements: Info<'displaced'>[] = [];
   readonly failures: Info<'postFailed'>[] = [];
   readonly deaths: Info<'gaveUp'>[] = [];
   readonly crashes: Info<'crashed'>[] = [];
 
   streamed({ events }: Info<'streamed'>): void {
     this.streamedEvents += events;
+  }
+  displaced(info: Info<'displaced'>): void {
+    this.displacements.push(info);
   }
   posted({ events }: Info<'posted'>): void {
     this.postedEvents += events;

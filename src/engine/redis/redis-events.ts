@@ -1,4 +1,4 @@
-import type { EventPart, EventStream } from '../contract.ts';
+import type { Displaced, EventPart, EventStream } from '../contract.ts';
 import type { Keys } from './keys.ts';
 import type { Scripts } from './scripts.ts';
 
@@ -12,7 +12,12 @@ export class RedisEvents implements EventStream {
     this.#keys = keys;
   }
 
-  async append(parts: readonly EventPart[], maxEvents: number): Promise<void> {
-    await this.#scripts.appendEvents(this.#keys.events, parts, maxEvents);
+  async append(parts: readonly EventPart[], maxEvents: number): Promise<Displaced> {
+    const reply = await this.#scripts.appendEvents(this.#keys.events, parts, maxEvents);
+    const [events, reachMs, refused, ...names] = reply;
+    const missed = names.flatMap((group, i) =>
+      i % 2 === 0 ? [{ group: String(group), events: Number(names[i + 1]) }] : [],
+    );
+    return { events, reachMs, missed, ...(refused !== '' && { unseen: refused }) };
   }
 }

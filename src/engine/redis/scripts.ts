@@ -202,7 +202,9 @@ export class Scripts {
 
   appendEvents(stream: string, parts: readonly EventPart[], maxEvents: number) {
     const args = parts.flatMap(({ row, kind, at, lines }) => [row, kind, at, lines]);
-    return this.#commands.appendEvents(stream, maxEvents, ...args) as Promise<number>;
+    return this.#commands.appendEvents(stream, maxEvents, ...args) as Promise<
+      [events: number, reachMs: number, refused: string, ...missed: (string | number)[]]
+    >;
   }
 
   audit(segments: string[], generation: number) {

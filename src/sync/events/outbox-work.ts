@@ -24,7 +24,7 @@ export interface OutboxWorkOptions {
   readonly stream?: { readonly events: EventStream; readonly maxEvents: number } | undefined;
   /** Whether somebody delivers the webhook's pages. */
   readonly forWebhook: boolean;
-  readonly events: Pick<RelayEvents, 'streamed'>;
+  readonly events: Pick<RelayEvents, 'streamed' | 'displaced'>;
 }
 
 /** One page. @returns how long to rest, in milliseconds. @throws Contested */
@@ -33,8 +33,9 @@ export async function emptyOutbox(options: OutboxWorkOptions): Promise<number> {
   const { rows, parts } = stream ? await outbox.read() : await outbox.readRows();
   if (rows.length === 0) return IDLE_MS;
   for (const call of callsOf(parts)) {
-    await stream?.events.append(call, stream.maxEvents);
+    const displaced = await stream?.events.append(call, stream.maxEvents);
     events.streamed({ events: eventsIn(call) });
+    if (displaced && (displaced.events > 0 || displaced.unseen !== undefined)) events.displaced(displaced);
   }
   if ((await outbox.remove(rows, { forWebhook })) < rows.length) throw new Contested();
   return 0;

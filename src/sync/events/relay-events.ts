@@ -1,7 +1,11 @@
+import type { Displaced } from '../../engine/contract.ts';
+
 /** What the relay of order events tells those who watch it: the log and the metrics. */
 export interface RelayEvents {
   /** Events are in the stream. */
   streamed(info: { events: number }): void;
+  /** The stream was full, and its oldest events have made room. */
+  displaced(info: Displaced): void;
   /** The webhook has taken events. */
   posted(info: { events: number; tookMs: number }): void;
   /** The webhook has not taken them; they are tried again in `retryMs`, but for the pages that were given up. */

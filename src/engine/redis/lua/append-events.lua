@@ -1,5 +1,8 @@
 --[[
-  Appends events of orders to the event stream, one entry each, and trims the stream roughly to its bound.
+  Appends events of orders to the event stream, one entry each, and trims the stream roughly to its bound. Counts its entries
+  in `seq`, so that a reader sees which it has missed, and says which consumer groups have not been given what was trimmed.
+
+  A user with the rights of an older version may not look at that: it is told, and the events go their way without.
 
   Input
     KEYS[1] stream
@@ -7,17 +10,62 @@
     then four per part: id of the outbox row, kind, time, and a line per event: place in the row, order id, sale id,
     buyer id, quantity
   Output
-    1
+    { entries that were trimmed, milliseconds between the newest of them and the newest of all, why it could not look or '',
+    then name and missed entries of each group that was not given all of them }
 ]]
-local stream, most = KEYS[1], ARGV[1]
+local stream, most = KEYS[1], tonumber(ARGV[1])
+-- Redis trims so many at a time by itself.
+local MAX_TRIMMED = 10000
 
+local refused = ''
+local function seen(reply)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  refused = reply.err
+end
+
+local last, seq = seen(redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)), 0
+local fields = last and last[1] and last[1][2] or {}
+for i = 1, #fields, 2 do if fields[i] == 'seq' then seq = tonumber(fields[i + 1]) or 0 end end
+
+local newest
 for i = 2, #ARGV, 4 do
   local row, kind, at, lines = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   for place, order, sale, buyer, quantity in string.gmatch(lines, '(%S+) (%S+) (%S+) (%S+) (%S+)') do
+    seq = seq + 1
     -- Fails at the first entry, and so before anything is written, if the key is not a stream.
-    redis.call('XADD', stream, '*', 'id', row .. '-' .. place, 'kind', kind, 'orderId', order, 'saleId', sale,
-      'buyerId', buyer, 'quantity', quantity, 'at', at)
+    local event = { 'id', row .. '-' .. place, 'kind', kind, 'orderId', order, 'saleId', sale, 'buyerId', buyer,
+      'quantity', quantity, 'at', at }
+    if last then event[#event + 1] = 'seq'; event[#event + 1] = string.format('%d', seq) end
+    newest = redis.call('XADD', stream, '*', unpack(event))
   end
 end
-redis.call('XTRIM', stream, 'MAXLEN', '~', most)
-return 1
+
+local over = (seen(redis.pcall('XLEN', stream)) or 0) - most
+local oldest = over > 0 and redis.call('XRANGE', stream, '-', '+', 'COUNT', math.min(over, MAX_TRIMMED)) or {}
+local groups = over > 0 and seen(redis.pcall('XINFO', 'GROUPS', stream)) or {}
+local trimmed = redis.call('XTRIM', stream, 'MAXLEN', '~', most, 'LIMIT', MAX_TRIMMED)
+if not oldest[trimmed] then return { trimmed, 0, refused } end
+
+local function parts(id)
+  local ms, n = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(n)
+end
+local function missedBy(given)
+  local ms, n = parts(given)
+  for i = trimmed, 1, -1 do
+    local itsMs, itsN = parts(oldest[i][1])
+    if itsMs < ms or (itsMs == ms and itsN <= n) then return trimmed - i end
+  end
+  return trimmed
+end
+
+local reply = { trimmed, parts(newest) - parts(oldest[trimmed][1]), refused }
+for _, group in ipairs(groups) do
+  local name, given
+  for i = 1, #group, 2 do
+    if group[i] == 'name' then name = group[i + 1] elseif group[i] == 'last-delivered-id' then given = group[i + 1] end
+  end
+  local missed = missedBy(given)
+  if missed > 0 then reply[#reply + 1] = name; reply[#reply + 1] = missed end
+end
+return reply
