@@ -92,7 +92,8 @@ describe('a whole sale', () => {
     expect(report).toMatchObject({ ok: true, findings: [] });
     expect(term(report, 'in logs beyond the cursors')).toBe(entries);
     expect(Math.max(...pages) * 2).toBeLessThan(entries);
-    expect(pages.length).toBe(Math.ceil(entries / pages[0]!));
+    // Twice for its units and its buyers' records, and by the entry for orders that Postgres does not know yet.
+    expect(pages.reduce((sum, page) => sum + page, 0)).toBeLessThan(entries * 4);
 
     await keys.redis.xdel(keys.of(id, 0).log, `1-${entries - 50}`);
     const { ok, findings } = await shop.service.verify(id);
@@ -174,7 +175,10 @@ describe('a sale that somebody has tampered with', () => {
     await shop.db.raw("UPDATE orders SET one_per_buyer = false, buyer_id = 'hoarder'");
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
-    expect(report.findings).toEqual([expect.stringContaining('buyer hoarder holds 6 units, above 1')]);
+    expect(report.findings[0]).toBe(
+      "buyer hoarder holds 6 units, above 1: no order of the engine's gets there",
+    );
+    expect(report.findings.slice(1).join()).toMatch(/order \d+ of buyer buyer-0 .* is that of buyer hoarder/);
   });
 
   async function firstEntry(saleId: string): Promise<[segment: number, id: string]> {

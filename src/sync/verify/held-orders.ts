@@ -29,7 +29,7 @@ import { StaleGeneration } from '../../engine/errors.ts';
 import { groupBy } from '../../engine/group-by.ts';
 import { homeSegment } from '../../engine/home-segment.ts';
 import { ID_PATTERN } from '../../engine/limits.ts';
-import { numbers } from '../array-literal.ts';
+import { numbers, texts } from '../array-literal.ts';
 import { readCursors } from '../cursors.ts';
 import { type Database, rows } from '../database.ts';
 import { LIVE } from '../live-orders.ts';
@@ -161,9 +161,11 @@ class SegmentSearch {
   }
 
   async #examine(words: readonly Word[]): Promise<Stray[]> {
-    const known = await this.#knownOrders(words);
+    const unknown = await this.#notAsInPostgres(words);
     if (words.some(({ order }) => order.seq > this.#applied)) await this.#readApplied();
-    const doubtful = words.filter((word) => this.#problem(word, known.get(word.order.orderId)) !== undefined);
+    const doubtful = words.filter(
+      ({ isTwice, order }, i) => isTwice || order.seq > this.#applied || unknown.has(i),
+    );
     if (doubtful.length === 0) return [];
     const logged = await this.#log.find(doubtful.map(({ order }) => order));
     const { saleId } = this.#ref;
@@ -221,6 +223,25 @@ class SegmentSearch {
   async #readApplied(): Promise<void> {
     const cursors = await readCursors(this.#db, this.#ref.saleId);
     this.#applied = cursors[this.#ref.segment]?.seq ?? 0;
+  }
+
+  /** Most orders are as they should be: Postgres compares them, and names the others by their places. */
+  async #notAsInPostgres(words: readonly Word[]): Promise<Set<number>> {
+    const found = await rows<{ place: string }>(
+      this.#db,
+      `SELECT w.place FROM unnest(?::bigint[], ?::text[], ?::integer[], ?::text[]) WITH ORDINALITY
+         AS w (id, buyer, quantity, key, place)
+       WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = w.id AND o.sale_id = ? AND o.buyer_id = w.buyer
+         AND o.quantity = w.quantity AND coalesce(o.idempotency_key, '') = w.key AND o.status IN ${LIVE})`,
+      [
+        numbers(words.map(({ order }) => order.orderId)),
+        texts(words.map(({ buyerId }) => buyerId)),
+        numbers(words.map(({ order }) => order.quantity)),
+        texts(words.map(({ order }) => order.key)),
+        this.#ref.saleId,
+      ],
+    );
+    return new Set(found.map(({ place }) => Number(place) - 1));
   }
 
   async #knownOrders(words: readonly Word[]): Promise<Map<string, KnownOrder>> {
@@ -337,7 +358,7 @@ export function judgeStrays(strays: readonly Stray[], soldOff: number): Finding[
 
 /** A rebuild makes records of what Postgres and the logs hold: not where Postgres itself may have been changed. */
 function ofRecord(what: string, soldOff: number): Finding {
-  const text = `${what}: the record was written by others`;
+  const text = `${what}: it was written by others, or has gone back`;
   return soldOff === 0
     ? fault('foreign_redis', 0, text, { kind: 'rebuild' })
     : fault('foreign_redis', 0, text);

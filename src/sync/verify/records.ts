@@ -5,6 +5,7 @@
  * at that time, as it is taken out of it only after it has ceased to live. So was one of the log that no cursor has passed
  * after its record was read.
  */
+import pLimit from 'p-limit';
 import type { Backend, LogPosition, SegmentRef } from '../../engine/contract.ts';
 import { StaleGeneration } from '../../engine/errors.ts';
 import { groupBy } from '../../engine/group-by.ts';
@@ -110,6 +111,7 @@ export function judgeMissing(missing: readonly MissingRecord[], soldOff: number)
 
 /** Entries of the log whose buyers are asked for at a time. */
 const LOG_PAGE_ENTRIES = 50;
+const PARALLEL_LOGS = 4;
 
 /**
  * Orders that the log holds, Postgres does not yet, and their buyers' records do not hold: at most MAX_MISSING. An order is
@@ -122,24 +124,34 @@ export async function unrecordedOrders(
   { row }: Truth,
   unreadable: ReadonlySet<string>,
 ): Promise<MissingRecord[]> {
+  const cursors = await readCursors(db, row.sale.id);
+  const found = await pLimit(PARALLEL_LOGS).map(cursors, (cursor) =>
+    unrecordedIn(db, backend, { ...cursor, generation: row.generation }, unreadable),
+  );
+  return found.flat().slice(0, MAX_MISSING);
+}
+
+async function unrecordedIn(
+  db: Database,
+  backend: Backend,
+  from: LogPosition,
+  unreadable: ReadonlySet<string>,
+): Promise<MissingRecord[]> {
   const unrecorded: MissingRecord[] = [];
-  for (const cursor of await readCursors(db, row.sale.id)) {
-    let position: LogPosition = { ...cursor, generation: row.generation };
-    for (let upTo: number | undefined; ; ) {
-      const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
-      upTo ??= read!.head?.seq ?? 0;
-      const { entries } = read!;
-      const orders = entries.flatMap(({ seq, orders }) =>
-        orders.filter(({ buyerId }) => !unreadable.has(buyerId)).map((order) => ({ ...order, seq })),
-      );
-      const unheld = await withoutRecord(backend, position, orders);
-      unrecorded.push(...(await notApplied(db, position, unheld)));
-      const newest = entries.at(-1);
-      if (!newest || newest.seq >= upTo || unrecorded.length >= MAX_MISSING) break;
-      position = after(position, newest);
-    }
+  let position = from;
+  for (let upTo: number | undefined; ; ) {
+    const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
+    const { head, entries } = read!;
+    upTo ??= head?.seq ?? 0;
+    const orders = entries.flatMap(({ seq, orders }) =>
+      orders.filter(({ buyerId }) => !unreadable.has(buyerId)).map((order) => ({ ...order, seq })),
+    );
+    const unheld = await withoutRecord(backend, from, orders);
+    unrecorded.push(...(await notApplied(db, from, unheld)));
+    const newest = entries.at(-1);
+    if (!newest || newest.seq >= upTo || unrecorded.length >= MAX_MISSING) return unrecorded;
+    position = after(position, newest);
   }
-  return unrecorded.slice(0, MAX_MISSING);
 }
 
 async function notApplied<T extends { readonly seq: number }>(
