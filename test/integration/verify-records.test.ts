@@ -223,7 +223,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     const record = await recordOf('buyer-0');
     const till = await shop.startEngine();
     const [orderId] = record.split(':');
-    await shop.orders(till.take).changeOrder(orderId!, { kind: 'cancel' });
+    await shop.orders(till.take).changeOrder(orderId!, { kind: 'cancel' }, BY);
     expect(await shop.service.verify(id)).toMatchObject({ ok: true });
     await write('buyer-0', record);
     const { findings } = await found();
@@ -261,7 +261,7 @@ test('records that are forged while the sale is sold, and given back, are found,
         "SELECT order_id::text AS id FROM orders WHERE sale_id = ? AND status = 'unpaid' LIMIT 20",
         [id],
       );
-      await Promise.all(live.map((order) => orders.changeOrder(order.id, { kind: 'cancel' })));
+      await Promise.all(live.map((order) => orders.changeOrder(order.id, { kind: 'cancel' }, BY)));
     };
     const { buyers: key } = new Keys(shop.keyPrefix).segment({
       saleId: id,

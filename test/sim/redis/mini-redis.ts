@@ -104,8 +104,6 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     return names.map((name) => fields?.get(name) ?? null);
   },
   HGETALL: (r, [key]) => [...(r.of(key!, 'hash')?.fields ?? [])].flat(),
-  // All in one page.
-  HSCAN: (r, [key]) => ['0', [...(r.of(key!, 'hash')?.fields ?? [])].flat()],
   HSET: (r, [key, ...pairs]) => {
     if (pairs.length === 0 || pairs.length % 2 === 1) throw new ReplyFault('ERR wrong number of arguments');
     const fields = r.hash(key!);
