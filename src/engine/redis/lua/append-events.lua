@@ -35,7 +35,10 @@ for i = 2, #ARGV, 4 do
     -- Fails at the first entry, and so before anything is written, if the key is not a stream.
     local event = { 'id', row .. '-' .. place, 'kind', kind, 'orderId', order, 'saleId', sale, 'buyerId', buyer,
       'quantity', quantity, 'at', at }
-    if last then event[#event + 1] = 'seq'; event[#event + 1] = string.format('%d', seq) end
+    if last then
+      event[#event + 1] = 'seq'
+      event[#event + 1] = string.format('%d', seq)
+    end
     newest = redis.call('XADD', stream, '*', unpack(event))
   end
 end
@@ -66,6 +69,9 @@ for _, group in ipairs(groups) do
     if group[i] == 'name' then name = group[i + 1] elseif group[i] == 'last-delivered-id' then given = group[i + 1] end
   end
   local missed = missedBy(given)
-  if missed > 0 then reply[#reply + 1] = name; reply[#reply + 1] = missed end
+  if missed > 0 then
+    reply[#reply + 1] = name
+    reply[#reply + 1] = missed
+  end
 end
 return reply
