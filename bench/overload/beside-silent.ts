@@ -1,4 +1,4 @@
-/** The second part: a normal crowd, with and without thousands of silent and slow connections beside it. */
+/** The second part: a normal crowd, with and without thousands of silent and slow connections beside it, and pipelines. */
 import { fork, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +48,8 @@ export async function measureBesideSilent(
   releasers: Releasers,
 ): Promise<BesideSilent> {
   const { idle, slow } = allowed(parameters);
-  const flags = { 'max-connections': String(parameters.connections + idle + slow + SPARE_FILES) };
+  const others = idle + slow + parameters.pipelining;
+  const flags = { 'max-connections': String(parameters.connections + others + SPARE_FILES) };
   const settings = { workers: 1, eventsStreamMax: 0, eventsYieldMs: 0, flags };
   const node = await StockadeNode.start(stores, settings);
   releasers.add(() => node[Symbol.asyncDispose]());
@@ -106,10 +107,10 @@ async function measureRound(
   parameters: OverloadParameters,
   number: number,
 ): Promise<Round> {
-  const { idle, slow } = parameters;
+  const { idle, slow, pipelining } = parameters;
   const without = await crowd(node, parameters, `without-${number}`);
   const residentWithout = await figure(node, 'process_resident_memory_bytes');
-  const end = await holdSilent({ url: node.publicUrl, saleId: SALE, idle, slow });
+  const end = await holdSilent({ url: node.publicUrl, saleId: SALE, idle, slow, pipelining });
   try {
     const before = await figure(node, 'stockade_connections');
     const beside = await crowd(node, parameters, `with-${number}`);
@@ -126,10 +127,14 @@ async function measureRound(
 }
 
 /** What a process may have open here decides how many connections can be held at all. */
-function allowed({ idle, slow, connections }: OverloadParameters): { idle: number; slow: number } {
+function allowed({ idle, slow, pipelining, connections }: OverloadParameters): {
+  idle: number;
+  slow: number;
+} {
   // Node has raised its own soft limit to the hard one; what it starts inherits that.
   const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
-  const room = (said === 'unlimited' ? Number.POSITIVE_INFINITY : Number(said)) - SPARE_FILES - connections;
+  const room =
+    (said === 'unlimited' ? Number.POSITIVE_INFINITY : Number(said)) - SPARE_FILES - connections - pipelining;
   if (idle + slow <= room) return { idle, slow };
   const less = Math.max(0, room - slow);
   note(

@@ -75,9 +75,18 @@ export const OPTIONS = {
     fallback: 1_000,
     tiny: 30,
   },
+  pipelining: {
+    flags: '--pipelining <n>',
+    description:
+      'connections on which 19,000 requests a second are sent at once, without waiting for an answer',
+    least: 0,
+    most: 10_000,
+    fallback: 0,
+    tiny: 5,
+  },
   crowdSeconds: {
     flags: '--crowd-seconds <n>',
-    description: 'how long the normal crowd is measured each time, with and without the silent and slow',
+    description: 'how long the normal crowd is measured each time, with and without all of these',
     least: 1,
     most: 3_600,
     fallback: 6,

@@ -29,7 +29,7 @@ export function report(
     `Back at 90 % of the rate of before: ${backMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${BACK_BAR_MS} ms ${isBack ? 'met' : 'not met'})`,
     `busy without Retry-After: ${busyWithoutRetryAfter}; the buyers took ${generatorCores.toFixed(2)} cores`,
     '',
-    ...silentTable(silent),
+    ...silentTable(silent, parameters),
     '',
     'All else was answered as it should be, and verify found every sale in order.',
   ];
@@ -64,7 +64,7 @@ function overloadTable({ spans, capacityPerSecond }: Overload): string[] {
   ];
 }
 
-function silentTable(silent: BesideSilent): string[] {
+function silentTable(silent: BesideSilent, { pipelining }: OverloadParameters): string[] {
   const { idle, slow, held, rateRatio, p99Ratio, residentMb } = silent;
   const row = (title: string, way: 'without' | 'with') => [
     title,
@@ -74,7 +74,7 @@ function silentTable(silent: BesideSilent): string[] {
     residentMb[way],
   ];
   return [
-    `a normal crowd beside ${count(idle)} idle and ${count(slow)} slow connections (${count(held)} open, at least)`,
+    `a normal crowd beside ${count(idle)} idle and ${count(slow)} slow connections${pipelining > 0 ? ` and ${count(pipelining)} pipelines` : ''} (${count(held)} open, at least)`,
     columns([row('without', 'without'), row('with', 'with')], {
       head: ['', 'committed/s', 'p50 ms', 'p99 ms', 'resident MB'],
       align: ['left', 'right', 'right', 'right', 'right'],

@@ -1,4 +1,4 @@
-/** A process of buyers who hold connections and ask for nearly nothing. It goes on until it is told to end. */
+/** A process of those who hold connections and ask for nearly nothing, or for too much at once. It goes on until it is told to end. */
 import { connect, type Socket } from 'node:net';
 
 export interface SilentOrder {
@@ -6,15 +6,19 @@ export interface SilentOrder {
   readonly saleId: string;
   readonly idle: number;
   readonly slow: number;
+  readonly pipelining: number;
 }
 
 /** A node closes a connection that says nothing for some ten seconds. */
 const PING_EVERY_MS = 7_000;
 const BYTE_EVERY_MS = 2_000;
+/** Half a megabyte, which uWebSockets.js reads at once. */
+const PIPELINE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(19_000);
+const PIPELINE_EVERY_MS = 1_000;
 /** Connections made at a time. */
 const AT_ONCE = 100;
 
-process.once('message', async ({ url, saleId, idle, slow }: SilentOrder) => {
+process.once('message', async ({ url, saleId, idle, slow, pipelining }: SilentOrder) => {
   const { hostname, port } = new URL(url);
   const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\n`;
   const kinds = [
@@ -31,10 +35,12 @@ process.once('message', async ({ url, saleId, idle, slow }: SilentOrder) => {
     },
   ];
   const ping = { first: '', byte: 'GET /idle HTTP/1.1\r\nHost: localhost\r\n\r\n', everyMs: PING_EVERY_MS };
+  const pipeline = { first: '', byte: PIPELINE, everyMs: PIPELINE_EVERY_MS };
   const hold = (kind: Kind) => holdOne(Number(port), hostname, kind);
   const wanted: Kind[] = [
     ...Array.from({ length: slow }, (_, i) => kinds[i % kinds.length]!),
     ...Array.from({ length: idle }, () => ping),
+    ...Array.from({ length: pipelining }, () => pipeline),
   ];
   for (let i = 0; i < wanted.length; i += AT_ONCE) await Promise.all(wanted.slice(i, i + AT_ONCE).map(hold));
   process.send!({ kind: 'ready' });
