@@ -270,7 +270,8 @@ function refusedAs(code: ProblemCode, detail: string): RefusedBody {
 }
 
 function isZero(length: string): boolean {
-  return length !== '' && Number(length) === 0;
+  // Not by its value: `0x0` is refused by uWS when the handler was called.
+  return /^0+$/.test(length);
 }
 
 export function decode(bytes: Uint8Array): Body {

@@ -11,7 +11,8 @@ import type { HttpRequest } from 'uWebSockets.js';
 import { problem, type Reply } from './problem.ts';
 
 const ENCODED = refusal('Transfer-Encoding is not read here: send the body with its Content-Length');
-const REPEATED = refusal('the length of the body was given more than once, or without a value');
+const DOUBTFUL = refusal('the length of the body must be given once, in digits');
+const DIGITS = /^\d+$/;
 
 /**
  * The answer to a request that must not be handled, and after which nothing may be read from its connection.
@@ -19,18 +20,19 @@ const REPEATED = refusal('the length of the body was given more than once, or wi
  */
 export function misframed(request: HttpRequest, isHot: boolean): Reply | undefined {
   if (request.getHeader('transfer-encoding') !== '') return ENCODED;
-  return isHot ? undefined : repeated(request);
+  return isHot ? undefined : doubtful(request);
 }
 
-function repeated(request: HttpRequest): Reply | undefined {
+function doubtful(request: HttpRequest): Reply | undefined {
+  // A length that is no number is refused by uWebSockets.js, too, but only when the handler was called.
   let lengths = 0;
   let isOdd = false;
   request.forEach((name, value) => {
-    if (name === 'content-length') isOdd ||= value === '' || ++lengths > 1;
+    if (name === 'content-length') isOdd ||= !DIGITS.test(value) || ++lengths > 1;
     // With a value in front it would have been refused: so this one has none, or one without any stands before it.
     else if (name === 'transfer-encoding') isOdd = true;
   });
-  return isOdd ? REPEATED : undefined;
+  return isOdd ? DOUBTFUL : undefined;
 }
 
 function refusal(detail: string): Reply {

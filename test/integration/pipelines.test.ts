@@ -109,6 +109,7 @@ describe('a request whose end is in doubt is refused, and nothing behind it is h
     ['an encoding without a value in front', { 'Transfer-Encoding': '', 'transfer-encoding': 'chunked' }, ''],
     ['a list of lengths', { 'Content-Length': '2, 2' }, '{}'],
     ['a length with a sign', { 'Content-Length': '+2' }, '{}'],
+    ['a length of nothing in hexadecimal', { 'Content-Length': '0x0' }, ''],
   ] as const;
 
   test.each(shapes)('%s', async (_, headers, body) => {
