@@ -145,6 +145,8 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
         return { code: 'unknown_order' };
       case 'wrong_status':
         return { code: 'wrong_status', orderStatus: problem.orderStatus! };
+      case 'wrong_state':
+        return { code: 'wrong_state', state: 'paused' };
       case 'expired':
         return { code: 'expired', refundDue: problem.refundDue! };
       default:

@@ -10,7 +10,7 @@ import type { Handler } from './exchange.ts';
 import { refusal } from './identity.ts';
 import { parseOrderChange } from './order-change-body.ts';
 import { forBuyer, MAY_BE_DONE, orderReply } from './order-reply.ts';
-import type { OrderHost } from './order-route.ts';
+import { lookUp, type OrderHost } from './order-route.ts';
 import { problem, type Reply } from './problem.ts';
 
 export interface OrderChangeHost extends OrderHost {
@@ -61,9 +61,12 @@ async function changed(
   change: OrderChange,
   buyerId: string,
 ): Promise<Reply> {
-  const outcome = await host.changeOrder(orderId, change, buyerId);
-  const isAccepted = outcome.code === 'unknown_order' && (await host.findAccepted(buyerId, orderId));
-  return orderReply(isAccepted ? { code: 'wrong_status', orderStatus: 'accepted' } : outcome, forBuyer);
+  const { saved, accepted } = await lookUp(host, { buyerId, orderId }, async () => {
+    const outcome = await host.changeOrder(orderId, change, buyerId);
+    return outcome.code === 'unknown_order' ? undefined : outcome;
+  });
+  if (accepted) return orderReply({ code: 'wrong_status', orderStatus: 'accepted' });
+  return orderReply(saved ?? { code: 'unknown_order' }, forBuyer);
 }
 
 /** What is no JSON is `undefined`, and then refused for not being an object. */

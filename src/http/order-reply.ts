@@ -11,6 +11,15 @@ export const MAY_BE_DONE = problem('unknown', {
   detail: 'Ask again: what was done is not done twice.',
 });
 
+const PAUSED =
+  'The order had expired before it was paid. Its units can be taken anew once the sale is resumed: report the payment again then.';
+
+const NOT_ARRIVED = problem('unavailable', {
+  title: 'It is not known yet whether there is such an order',
+  detail:
+    'It is not in Postgres, and the order logs are not carried over yet: it may still come. Nothing was done. Ask again.',
+});
+
 /** @param show what of an order its reader is told */
 export function orderReply(outcome: OrderOutcome, show: (order: Order) => object = (order) => order): Reply {
   switch (outcome.code) {
@@ -25,6 +34,10 @@ export function orderReply(outcome: OrderOutcome, show: (order: Order) => object
       const { orderStatus } = outcome;
       return problem('wrong_status', { orderStatus }, orderStatus === 'accepted' ? RETRY_LATER : {});
     }
+    case 'wrong_state':
+      return problem('wrong_state', { state: outcome.state, detail: PAUSED });
+    case 'not_arrived':
+      return NOT_ARRIVED;
     case 'expired':
       return problem('expired', { refundDue: outcome.refundDue });
     case 'busy':

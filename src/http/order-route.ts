@@ -3,6 +3,7 @@
 import { isBusy, StockadeError } from '../engine/errors.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { within } from '../engine/within.ts';
+import { mayBeInLog } from '../sync/orders/log-age.ts';
 import type { Order } from '../sync/orders/order-operations.ts';
 import type { Handler, Observer } from './exchange.ts';
 import { type Authenticate, refusal } from './identity.ts';
@@ -38,11 +39,28 @@ export function orderRoute(host: OrderHost): Handler {
 }
 
 async function orderFor(host: OrderHost, buyerId: string, orderId: string): Promise<Reply> {
-  const order = await host.readOrder(orderId);
-  if (order) {
-    if (order.buyerId !== buyerId) return problem('forbidden');
-    return json(200, forBuyer(order));
-  }
-  const accepted = await host.findAccepted(buyerId, orderId);
+  const { saved: order, accepted } = await lookUp(host, { buyerId, orderId }, () => host.readOrder(orderId));
+  if (order) return order.buyerId === buyerId ? json(200, forBuyer(order)) : problem('forbidden');
   return accepted ? json(200, { orderId, ...accepted, status: 'accepted' }) : problem('unknown_order');
+}
+
+interface LookedUp<Saved> {
+  readonly saved?: Saved | undefined;
+  readonly accepted?: { readonly saleId: string; readonly quantity: number };
+}
+
+/**
+ * Looks for an order in Postgres, then in its buyer's record, then in Postgres again. Between the first two it may have been
+ * committed, cancelled by another request and given back; but an order leaves the record only after Postgres has it.
+ * @param ask of Postgres; `undefined`: it does not have the order
+ */
+export async function lookUp<Saved>(
+  { findAccepted }: Pick<OrderHost, 'findAccepted'>,
+  { buyerId, orderId }: { readonly buyerId: string; readonly orderId: string },
+  ask: () => Promise<Saved | undefined>,
+): Promise<LookedUp<Saved>> {
+  const saved = await ask();
+  if (saved !== undefined || !mayBeInLog(orderId)) return { saved };
+  const accepted = await findAccepted(buyerId, orderId);
+  return accepted ? { accepted } : { saved: await ask() };
 }

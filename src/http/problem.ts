@@ -32,7 +32,10 @@ const KINDS = {
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },
-  expired: { status: 409, title: 'The order had expired before it was paid, and its units are gone' },
+  expired: {
+    status: 409,
+    title: 'The order had expired before it was paid, and its units can’t be had any more',
+  },
   refused: { status: 403, title: 'The shop has refused this purchase' },
   token_required: {
     status: 403,

@@ -6,10 +6,11 @@
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { Engine } from '../engine/engine.ts';
+import { NotExecuted } from '../engine/errors.ts';
 import { within } from '../engine/within.ts';
 import type { Database } from '../sync/database.ts';
 import { mayBeInLog } from '../sync/orders/log-age.ts';
-import { readRecentSaleIds } from '../sync/orders/order-reader.ts';
+import { readRecentSales } from '../sync/orders/order-reader.ts';
 
 const UNFOUND_TTL_MS = 1_000;
 const MAX_UNFOUND = 10_000;
@@ -51,11 +52,15 @@ export class AcceptedOrders {
     const { db, engine, saleMs } = this.#parts;
     let fault: { readonly error: unknown } | undefined;
     // The worker may be younger than the order, or another node may have taken it.
-    await this.#views.map(await readRecentSaleIds(db), (saleId) =>
-      within(saleMs, engine.view(saleId)).catch((error: unknown) => {
+    await this.#views.map(await readRecentSales(db), async ({ id }) => {
+      try {
+        // What Postgres has is there: who can't see it yet, because he asked too early, does not know what it holds.
+        if (!(await within(saleMs, engine.view(id))))
+          throw new NotExecuted(`sale ${id} is not known here yet`);
+      } catch (error) {
         fault = { error };
-      }),
-    );
+      }
+    });
     const order = await engine.findOrder(buyerId, orderId, saleMs);
     if (!order && fault) throw fault.error;
     return order;

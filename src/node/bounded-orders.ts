@@ -33,5 +33,8 @@ class BoundedOrders implements OrderOperations {
 /** @param buy takes the units of late payments */
 export function boundedOrders(stores: Stores, buy: LatePaymentParts['buy']): OrderOperations {
   const { db, backend } = stores;
-  return new BoundedOrders(new OrderService({ db, backend, buy }), new BoundedWork(new StoreWatch(stores)));
+  return new BoundedOrders(
+    new OrderService({ db, backend, buy, hint: (hint) => backend.takes.hint(hint) }),
+    new BoundedWork(new StoreWatch(stores)),
+  );
 }

@@ -102,6 +102,11 @@ type Outcome = Awaited<ReturnType<OrderService['changeOrder']>>;
 
 function paidLate({ model }: LifeTrial, late: LifeOrder, change: OrderChange, outcome: Outcome): void {
   late.status = 'expired';
+  if (model.state === 'paused') {
+    expect(outcome).toEqual({ code: 'wrong_state', state: 'paused' });
+    model.applyReturns([late]);
+    return;
+  }
   late.payType = change.kind === 'pay' ? change.payType : undefined;
   model.applyReturns([late]);
   const { buyerId, quantity, id } = late;

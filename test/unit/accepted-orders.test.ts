@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { SaleView } from '../../src/engine/directory.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { AcceptedOrders, type AcceptedOrdersParts } from '../../src/node/accepted-orders.ts';
 import type { Database } from '../../src/sync/database.ts';
 
+const VIEW = {} as SaleView;
 const FOUND = { saleId: 'well', quantity: 2 };
 const recent = new OrderIds({ key: new Uint8Array(32), worker: 1 }).next();
 const HOUR_MS = 3_600_000;
@@ -17,8 +19,9 @@ function withSales(found: typeof FOUND | undefined, sick: readonly string[] = []
     engine: {
       view: async (saleId) => {
         if (saleId === 'silent') return new Promise(() => {});
+        if (saleId === 'unseen') return undefined;
         if (sick.includes(saleId)) throw new Error(`${saleId} is away`);
-        return undefined;
+        return VIEW;
       },
       findOrder: async (buyerId, orderId) => {
         looks.push(`${buyerId} ${orderId}`);
@@ -46,6 +49,11 @@ describe('an accepted order', () => {
     const { accepted, looks } = withSales(undefined, ['sick']);
     for (let i = 0; i < 2; i++) await expect(accepted.find('ann', recent)).rejects.toThrow('sick is away');
     expect(looks).toHaveLength(2);
+  });
+
+  it('is not called unknown while a sale of Postgres is not known here', async () => {
+    const { accepted } = withSales(undefined, ['unseen']);
+    await expect(accepted.find('ann', recent)).rejects.toThrow('sale unseen is not known here yet');
   });
 
   it('that is in no record is not looked for again at once; the same id of another buyer is', async () => {

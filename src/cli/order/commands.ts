@@ -76,7 +76,7 @@ const payOrder = changeCommand({
   kind: 'pay',
   summary: 'note that an order is paid',
   details:
-    'If it has expired, its units are taken anew, by another order; if they are gone, the order is listed by ' +
+    'If it has expired, its units are taken anew, by another order; if they can no longer be had, the order is listed by ' +
     '`order refunds-due` and the exit code is 1.',
   options: [
     new Option('--pay-type <type>', 'by what means')

@@ -1,6 +1,5 @@
 /** An order in words, and why one could not be changed. */
 import { StockadeError } from '../../engine/errors.ts';
-import { mayBeInLog } from '../../sync/orders/log-age.ts';
 import type { Order, OrderChange, OrderOutcome } from '../../sync/orders/order-operations.ts';
 import { columns, plural } from '../output.ts';
 
@@ -12,7 +11,7 @@ type Done = Extract<OrderOutcome, { code: 'done' }>;
  */
 export function expectDone(outcome: OrderOutcome, orderId: string, change?: OrderChange): Done {
   if (outcome.code === 'done') return outcome;
-  if (outcome.code === 'unknown_order') throw new StockadeError(outcome.code, unknownText(orderId));
+  if (outcome.code === 'unknown_order') throw new StockadeError(outcome.code, `there is no order ${orderId}`);
   throw new StockadeError(outcome.code, refusalText(outcome, `order ${orderId}`, change));
 }
 
@@ -22,12 +21,6 @@ const ALLOWED: Readonly<Record<OrderChange['kind'], string>> = {
   redeem: 'only a paid order can be redeemed',
   refund: 'only an order that is paid, or was paid too late, can be refunded',
 };
-
-function unknownText(orderId: string): string {
-  return mayBeInLog(orderId)
-    ? `order ${orderId} is not in Postgres; if it was accepted a moment ago, it will be: ask again`
-    : `there is no order ${orderId}`;
-}
 
 type Refusal = Exclude<OrderOutcome, Done | { code: 'unknown_order' }>;
 
@@ -39,8 +32,12 @@ function refusalText(outcome: Refusal, order: string, change?: OrderChange): str
       return wrongStatusText(`${order} is ${outcome.orderStatus}`, outcome.orderStatus, change);
     case 'expired':
       return outcome.refundDue
-        ? `${order} had expired, and its units are gone: give the money back, then refund the order`
+        ? `${order} had expired, and its units can't be had any more: give the money back, then refund the order`
         : `${order} had expired, and its payment has been refunded`;
+    case 'wrong_state':
+      return `${order} had expired, and its units can't be taken anew while the sale is paused: try again when it is resumed`;
+    case 'not_arrived':
+      return `${order} is not in Postgres, and the order logs are not carried over yet: it may still come, so try again`;
     case 'busy':
     case 'unavailable':
       return `the units of ${order} could not be taken anew now, and nothing is decided: try again`;

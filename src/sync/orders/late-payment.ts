@@ -3,7 +3,8 @@
  * the money has to go back.
  *
  *   late ──the return of its units is applied──> take ──taken, and in Postgres──> settled: the new order is paid
- *                                                  ├──refused: nothing left, limit, paused, closed──> settled: a refund is due
+ *                                                  ├──refused: nothing left, limit, closed──> settled: a refund is due
+ *                                                  ├──refused: paused──> late still: the payment is asked again when the sale is resumed
  *                                                  └──not known, or no answer──> late still: the payment is asked again
  *
  * The take is a purchase as any other, by the way of the buyers, so that neither stock nor limit can be broken. Its key
@@ -51,13 +52,15 @@ export async function payLate(
     case 'accepted':
     case 'unknown':
       return { code: 'unknown' };
+    // The units may be there: only the pause keeps them from being taken.
+    case 'paused':
+      return { code: 'wrong_state', state: 'paused' };
     // What stands decides about the buyer's money, for good: each is named, so that no refusal decides it unseen.
     case 'sold_out':
     case 'insufficient_stock':
     case 'limit_reached':
     case 'not_started':
     case 'ended':
-    case 'paused':
     case 'refused':
     case 'unknown_sale':
     case 'token_required':

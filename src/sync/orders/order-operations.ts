@@ -54,6 +54,10 @@ export type OrderOutcome =
   | { readonly code: 'forbidden' }
   /** Its status does not allow the change. `accepted`: it is in the order log, and not in Postgres yet. */
   | { readonly code: 'wrong_status'; readonly orderStatus: OrderStatus | 'accepted' }
+  /** The payment came too late, and the units can't be taken anew while the sale is paused. Nothing was decided. */
+  | { readonly code: 'wrong_state'; readonly state: 'paused' }
+  /** Postgres does not have it, and not all order logs were carried over in time: it may still come. Nothing was done. */
+  | { readonly code: 'not_arrived' }
   /** The payment came too late, and the units could not be taken anew. False: the money has gone back already. */
   | { readonly code: 'expired'; readonly refundDue: boolean }
   /** Nothing was decided: ask again. */

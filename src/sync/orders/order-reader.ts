@@ -82,12 +82,18 @@ export async function readRefundsDue(db: Database, saleId: string | undefined): 
 
 const RECENT_SALES = 1_000;
 
+export interface RecentSale {
+  readonly id: string;
+  readonly segments: number;
+  readonly generation: number;
+}
+
 /** Sales whose logs may still hold orders that Postgres does not have, the newest first. */
-export async function readRecentSaleIds(db: Database): Promise<string[]> {
-  const found = await rows<{ id: string }>(
+export function readRecentSales(db: Database): Promise<RecentSale[]> {
+  return rows<RecentSale>(
     db,
-    `SELECT id FROM sales WHERE generation > 0 ORDER BY state = 'closed', created_at DESC LIMIT ?`,
+    `SELECT id, segments, generation FROM sales WHERE generation > 0
+     ORDER BY state = 'closed', created_at DESC LIMIT ?`,
     [RECENT_SALES],
   );
-  return found.map((row) => row.id);
 }

@@ -1,8 +1,11 @@
+import type { LogHint } from '../../engine/contract.ts';
 import { isOrderId } from '../../engine/order-id.ts';
 import { within } from '../../engine/within.ts';
 import { UnknownSale } from '../operations.ts';
 import { readSale } from '../sale-rows.ts';
+import { Arrivals } from './arrivals.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
+import { mayBeInLog } from './log-age.ts';
 import { type Asker, changeOrder } from './order-changes.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from './order-operations.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
@@ -11,24 +14,49 @@ import { applyReturnsOf } from './returns.ts';
 /** For units to be for sale again before their buyer is answered. Sync sees to those that take longer. */
 const RETURN_WAIT_MS = 500;
 
+export interface OrderServiceParts extends LatePaymentParts {
+  /** Tells sync that somebody waits for a log, as lanes do. */
+  readonly hint?: (hint: LogHint) => void;
+}
+
 /**
  * Orders after their purchase. Postgres decides, in one transaction each; the units of an order that has ended are then
  * given back to the segments, which sync makes up for if this process dies in between.
  */
 export class OrderService implements OrderOperations {
-  readonly #parts: LatePaymentParts;
+  readonly #parts: OrderServiceParts;
+  readonly #arrivals: Arrivals;
 
-  constructor(parts: LatePaymentParts) {
+  constructor(parts: OrderServiceParts) {
     this.#parts = parts;
+    this.#arrivals = new Arrivals(parts.db, parts.backend, parts.hint);
   }
 
-  async showOrder(orderId: string): Promise<OrderOutcome> {
-    const order = isOrderId(orderId) && (await readNotedOrder(this.#parts.db, orderId));
-    return order ? { code: 'done', order } : { code: 'unknown_order' };
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#onceArrived(orderId, async () => {
+      const order = await readNotedOrder(this.#parts.db, orderId);
+      return order ? { code: 'done', order } : { code: 'unknown_order' };
+    });
   }
 
+  /** Of an order that Postgres does not have, a buyer's own record tells more: who asks for a buyer has to look there. */
   async changeOrder(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
+    const make = () => this.#change(orderId, change, by);
+    if (typeof by !== 'string') return this.#onceArrived(orderId, make);
+    return isOrderId(orderId) ? make() : { code: 'unknown_order' };
+  }
+
+  /** An order is called unknown only when it can't be in a log any more. */
+  async #onceArrived(orderId: string, ask: () => Promise<OrderOutcome>): Promise<OrderOutcome> {
     if (!isOrderId(orderId)) return { code: 'unknown_order' };
+    const first = await ask();
+    if (first.code !== 'unknown_order' || !mayBeInLog(orderId)) return first;
+    const haveArrived = await this.#arrivals.caughtUp();
+    const last = await ask();
+    return last.code === 'unknown_order' && !haveArrived ? { code: 'not_arrived' } : last;
+  }
+
+  async #change(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
     const payType = change.kind === 'pay' ? change.payType : undefined;
     const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, by });
     if (!changed) return { code: 'unknown_order' };
