@@ -81,6 +81,7 @@ export class Engine {
       taken: (saleId, segment, awaited) => this.#hints.grew(saleId, segment, awaited),
       outlived: (saleId, orders) => options.onOutlived?.(saleId, orders),
       stranded: (pendings, saleId, generation) => this.#sales.get(saleId)!.park(pendings, generation),
+      outdated: (pendings, saleId) => this.#sales.get(saleId)!.letInAnew(pendings),
       enterAgain: (pending) => this.#enterAgain(pending),
       look: (saleId, generation) => void this.#look(saleId, generation),
       confirm: (pending) => void this.#repeats.confirm(this.#sales.get(pending.saleId)!, pending),
@@ -128,6 +129,7 @@ export class Engine {
     }
     const pending = this.#begin(purchase, done);
     pending.barred = barred;
+    pending.rules = sale.rules;
     this.#enter(sale, pending, refusal ?? barred);
   }
 
@@ -226,8 +228,8 @@ export class Engine {
   }
 
   /**
-   * What is asked of a purchase before anything is read for it. Once: who was let in stays so, although the sale may be
-   * built anew while he waits.
+   * What is asked of a purchase before anything is read for it. Once: one that was let in stays so, although the sale may be
+   * built anew while it waits; unless the rules have changed.
    */
   #bar({ record }: LiveSale, purchase: Purchase): Outcome | undefined {
     const { checkToken } = this.#options;
@@ -267,6 +269,7 @@ export class Engine {
       if (pending.settled) return;
       const refusal = this.#refusal(sale, pending);
       pending.barred = this.#bar(sale, purchase);
+      pending.rules = sale.rules;
       if (refusal && isFinal(refusal, pending)) pending.settle(refusal);
       else if (pending.barred && isFinal(pending.barred, pending)) pending.settle(pending.barred);
       else this.#enter(sale, pending, refusal ?? pending.barred);
@@ -293,8 +296,16 @@ export class Engine {
   #enterAgain(pending: Pending): void {
     if (pending.settled) return;
     const sale = this.#sales.get(pending.saleId)!;
-    const refusal = pending.inDoubt ? undefined : (this.#refusal(sale, pending) ?? pending.barred);
+    const hasOtherRules = pending.rules !== sale.rules;
+    if (hasOtherRules) {
+      pending.barred = this.#bar(sale, pending);
+      pending.rules = sale.rules;
+    }
+    const refusal =
+      pending.inDoubt && !hasOtherRules ? undefined : (this.#refusal(sale, pending) ?? pending.barred);
     if (!refusal) sale.laneOf(pending.buyerId).readmit(pending);
+    // To ask for it again might take what the new rules refuse.
+    else if (pending.inDoubt) pending.settle({ code: 'unknown' });
     else if (isFinal(refusal, pending)) pending.settle(refusal);
     else void this.#repeats.recall(sale, pending, refusal);
   }

@@ -8,6 +8,7 @@
  *   asked ──served──> settled, or waiting for its commit ──short of stock──> asked again, behind a refill
  *     │ ──paused, closed, busy──> refused: nothing was done
  *     │ ──not executed──> unavailable: nothing was done
+ *     │ ──outdated──> let in anew, by the rules that its segment goes by (rules.ts), or refused by them
  *     │ ──stale──> stranded: it seeks its lane in the next generation, with all that are queued here
  *     └──reply lost──> in doubt ──> asked again: same order id, newer ticket
  *
@@ -30,6 +31,7 @@ import { Fifo } from './fifo.ts';
 import { MAX_BATCH_ORDERS } from './limits.ts';
 import { monotonicMs } from './monotonic.ts';
 import type { Pending } from './pending.ts';
+import { NO_RULES } from './rules.ts';
 import { type TakenOrder, TakenOrders } from './taken-orders.ts';
 import { TicketedTakes, type TicketedTakesHost } from './ticketed-takes.ts';
 
@@ -54,6 +56,8 @@ export interface LaneHost extends TicketedTakesHost {
   outlived(saleId: string, orders: readonly TakenOrder[]): void;
   /** The segment does not serve this generation any more: they seek their lanes in the next one. */
   stranded(pendings: readonly Pending[], saleId: string, generation: number): void;
+  /** The sale has other rules than those by which they were let in, or will have: nothing was done for them. */
+  outdated(pendings: readonly Pending[], saleId: string): void;
   /** No watermark will say what became of the order: the buyer's record must be asked. */
   confirm(pending: Pending): void;
   /** The sale does not sell, or not this purchase: the answer, unless the buyer's record knows the purchase's key. */
@@ -212,6 +216,8 @@ export class Lane {
 
   #nextBatch(): Pending[] {
     const batch: Pending[] = [];
+    const outdated: Pending[] = [];
+    const { rules = NO_RULES } = this.#sale.record;
     this.#isShedding = false;
     const soldOut = this.#host.board.isSoldOut(this.#sale.slot);
     while (batch.length < MAX_BATCH_ORDERS) {
@@ -219,8 +225,10 @@ export class Lane {
       if (!pending) break;
       if (pending.settled) continue;
       if (soldOut && pending.key === '' && !pending.inDoubt) pending.settle({ code: 'sold_out' });
+      else if (pending.rules !== rules) outdated.push(pending);
       else if (this.#name(pending)) batch.push(pending);
     }
+    if (outdated.length > 0) this.#host.outdated(outdated, this.place.saleId);
     return batch;
   }
 
@@ -284,6 +292,10 @@ export class Lane {
         return asked;
       case 'stale':
         this.#strand(asked);
+        return [];
+      case 'outdated':
+        for (const pending of asked) if (!pending.inDoubt) pending.phase = 'queued';
+        this.#host.outdated(asked, this.place.saleId);
         return [];
       case 'busy':
         for (const pending of asked) pending.settle({ code: pending.inDoubt ? 'unknown' : 'busy' });

@@ -5,6 +5,7 @@ import { homeSegment } from './home-segment.ts';
 import { Lane, type LaneHost, type LaneSale } from './lane.ts';
 import { Parking } from './parking.ts';
 import type { Pending } from './pending.ts';
+import { NO_RULES } from './rules.ts';
 
 export interface LiveSaleHost extends LaneHost {
   /** It was let in before, and seeks its lane: the sale has other ones now, or its segments are to be asked again. */
@@ -33,6 +34,10 @@ export class LiveSale implements LaneSale {
     this.#parking = new Parking((waiting) => {
       for (const pending of waiting) host.enterAgain(pending);
     });
+  }
+
+  get rules(): string {
+    return this.record.rules ?? NO_RULES;
   }
 
   laneOf(buyerId: string): Lane {
@@ -68,12 +73,24 @@ export class LiveSale implements LaneSale {
     if (begins) this.#host.look(this.record.sale.id, generation);
   }
 
+  /** Purchases whose segments go by other rules (rules.ts): they are let in anew, once this sale's record has others too. */
+  letInAnew(pendings: readonly Pending[]): void {
+    const tooEarly: Pending[] = [];
+    for (const pending of pendings) {
+      if (pending.rules === this.rules) tooEarly.push(pending);
+      else this.#host.enterAgain(pending);
+    }
+    if (tooEarly.length > 0) this.park(tooEarly, this.record.generation);
+  }
+
   learn(view: SaleView): void {
     if (view.record.generation < this.record.generation) return;
     const isNewer = view.record.generation > this.record.generation;
+    const before = this.rules;
     this.record = view.record;
     this.slot = view.slot;
     if (isNewer) this.#moveOn();
+    else if (this.rules !== before) this.#parking.end();
   }
 
   /** What waits for the commit of an older generation is settled by the record of its buyer. */

@@ -8,9 +8,11 @@ import type { Pending } from './pending.ts';
 export const PARKED_MAX_MS = 1_000;
 
 /**
- * Where purchases wait while their sale is built anew (a rebuild, a resize): nothing is sent to its segments meanwhile.
+ * Where purchases wait while their sale is built anew (a rebuild, a resize), or has rules that this worker is still to hear of (rules.ts):
+ * nothing is sent to its segments meanwhile.
  *
  *   empty ──a segment answers `stale`──> standing still ──the next generation, or PARKED_MAX_MS──> empty
+ *         └──`outdated`──> standing still ──other rules, or PARKED_MAX_MS──> empty
  *
  * Then all who have not expired seek their lanes again; if those segments are stale too, they come back.
  */

@@ -1,4 +1,5 @@
 import type { Outcome, Purchase, TakeOrder } from './contract.ts';
+import { NO_RULES } from './rules.ts';
 
 /**
  * How far a purchase has got, which decides what may truly be said of it when its deadline passes:
@@ -8,13 +9,14 @@ import type { Outcome, Purchase, TakeOrder } from './contract.ts';
 export type Phase = 'queued' | 'parked' | 'sent' | 'taken';
 
 /** A purchase on its way, and at once the order that a take carries. Settled exactly once. */
-export class Pending implements TakeOrder {
+export class Pending implements TakeOrder, Purchase {
   readonly saleId: string;
   readonly buyerId: string;
   readonly quantity: number;
   readonly key: string;
   readonly awaitCommit: boolean;
   readonly retake: boolean;
+  readonly token: string;
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
   orderId = '';
@@ -31,7 +33,9 @@ export class Pending implements TakeOrder {
   settled = false;
   /** Its buyer's record was asked what became of it, because no watermark could tell. */
   wasAsked = false;
-  /** Why it may not buy, unless its key names an order that it has bought already. */
+  /** By which it was let in. */
+  rules = NO_RULES;
+  /** Why it may not buy by these, unless its key names an order that it has bought already. */
   barred: Outcome | undefined;
   readonly #done: (outcome: Outcome) => void;
 
@@ -42,6 +46,7 @@ export class Pending implements TakeOrder {
     this.key = purchase.key;
     this.awaitCommit = purchase.awaitCommit;
     this.retake = purchase.retake ?? false;
+    this.token = purchase.token ?? '';
     this.deadline = deadline;
     this.#done = done;
   }

@@ -12,6 +12,7 @@ import {
   type TakeStore,
 } from './contract.ts';
 import type { Pending } from './pending.ts';
+import { NO_RULES } from './rules.ts';
 
 /** A clock that was set back may leave the ticket behind; this much at a time it catches up (tickets are microseconds). */
 const TICKET_LEAP = 60_000_000;
@@ -57,6 +58,8 @@ export class TicketedTakes {
       lane: this.#host.worker,
       ticket: this.#ticket,
       ...this.#told,
+      // A lane asks for none beside each other that were let in by different ones.
+      rules: orders[0]?.rules ?? NO_RULES,
       orders,
       sending: () => {
         for (const pending of orders) pending.phase = 'sent';

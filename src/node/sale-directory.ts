@@ -191,10 +191,11 @@ export class SaleDirectory implements Directory {
 }
 
 function isSame(known: SaleRecord, read: SaleRecord): boolean {
-  const { generation, state, sale } = known;
+  const { generation, state, sale, rules } = known;
   return (
     generation === read.generation &&
     state === read.state &&
+    rules === read.rules &&
     JSON.stringify(sale) === JSON.stringify(read.sale)
   );
 }

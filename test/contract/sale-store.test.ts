@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
+import { rulesOf } from '../../src/engine/rules.ts';
 import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 
@@ -85,7 +86,7 @@ onEachBackend((stage) => {
       };
       const { sale } = await stage.load(spec, { generation: 3, state: 'paused' });
       const record = await stage.backend.sales.read(sale.id);
-      expect(record).toEqual({ sale, state: 'paused', generation: 3, epoch: 1 });
+      expect(record).toEqual({ sale, state: 'paused', generation: 3, epoch: 1, rules: rulesOf(sale) });
     });
 
     it('is nowhere before it is published', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
+import { rulesOf } from '../../src/engine/rules.ts';
 import { kinds, refilled, served } from '../support/sales.ts';
 import { MAX_LOG_ORDERS, onEachBackend } from './backends.ts';
 
@@ -46,6 +47,25 @@ onEachBackend((stage) => {
       const reply = served(await sale.take([], 0, { newest }));
       expect(reply).toEqual({ status: 'served', results: [], seq: 2, committed: 0, left: 1, orders: 1 });
       expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
+    });
+
+    it('of orders that were let in by other rules than the segment’s does nothing; those that name none are served', async () => {
+      const sale = await stage.load({ stock: 4 });
+      const { rules } = (await stage.backend.sales.read(sale.sale.id))!;
+      expect(rules).toBe(rulesOf(sale.sale));
+      const batch = (buyerId: string, of: string) => ({ ...sale.batch([sale.order(buyerId)]), rules: of });
+      const { takes } = stage.backend;
+      expect(kinds(await takes.take(batch('anna', rules!)))).toEqual(['taken']);
+      expect(await takes.take(batch('ben', `${rules}:token`))).toEqual({ status: 'outdated' });
+      const refill = refilled(await takes.refillAndTake(batch('ben', 'older'), sale.sale.segments));
+      expect(refill.take).toEqual({ status: 'outdated' });
+      expect(kinds(await takes.take(batch('cleo', '')))).toEqual(['taken']);
+      expect(await sale.left()).toEqual([2]);
+      const changed = { ...sale.sale, requireToken: true };
+      await stage.backend.sales.setState({ sale: changed, state: 'open', generation: sale.generation });
+      expect(await takes.take(batch('dora', rules!))).toEqual({ status: 'outdated' });
+      expect(kinds(await takes.take(batch('dora', rulesOf(changed))))).toEqual(['taken']);
+      expect((await stage.backend.sales.read(sale.sale.id))!.sale).toEqual(changed);
     });
 
     it('keeps segments apart', async () => {

@@ -205,7 +205,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const { saleId, orderId } = await overdue();
       await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
       const paused: OrderOutcome = { code: 'wrong_state', state: 'paused' };
-      for (let time = 0; time < 2; time++) expect(await orders.changeOrder(orderId, PAY)).toEqual(paused);
+      for (let time = 0; time < 2; time++) expect(await orders.changeOrder(orderId, PAY, BY)).toEqual(paused);
       expect(await shown(orderId)).toMatchObject({
         status: 'expired',
         payType: undefined,
@@ -217,7 +217,8 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       // The engine hears of the end of the pause by a message, or by its next look.
       await until(
         async () =>
-          answers.push(await orders.changeOrder(orderId, PAY)) > 0 && answers.at(-1)!.code !== 'wrong_state',
+          answers.push(await orders.changeOrder(orderId, PAY, BY)) > 0 &&
+          answers.at(-1)!.code !== 'wrong_state',
         {
           what: 'the pause is over',
         },
@@ -229,9 +230,9 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     test('because the sale is paused, is a refund that is due once the sale is closed', async () => {
       const { saleId, orderId } = await overdue();
       await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
-      expect(await orders.changeOrder(orderId, PAY)).toMatchObject({ code: 'wrong_state' });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toMatchObject({ code: 'wrong_state' });
       await shop.service.change(saleId, { action: 'close' }, AUTHOR);
-      await until(async () => (await orders.changeOrder(orderId, PAY)).code === 'expired', {
+      await until(async () => (await orders.changeOrder(orderId, PAY, BY)).code === 'expired', {
         what: 'it is closed',
       });
       expect((await orders.refundsDue(saleId)).map((order) => order.orderId)).toEqual([orderId]);

@@ -1,7 +1,9 @@
 /** What operators change of a sale while it sells: in both stores or in none, once, and with its row in the ledger. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../src/engine/limits.ts';
+import type { SaleChange } from '../../src/engine/sale-change.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
 import { readOpenMovements } from '../../src/sync/changes/ledger.ts';
 import { followForsaken, readForsakenSales } from '../../src/sync/changes/movements.ts';
@@ -11,6 +13,7 @@ import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../sr
 import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { SaleService } from '../../src/sync/sale-service.ts';
 import { BY } from '../support/author.ts';
+import { deaf } from '../support/deaf.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';
 import { asAdmin } from '../support/least-rights.ts';
@@ -45,6 +48,56 @@ async function expectVerified(saleId: string): Promise<void> {
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   beforeEach(async () => {
     shop = await Shop.open({ backend });
+  });
+
+  const HOUR_MS = 3_600_000;
+  const past = Date.now() - HOUR_MS;
+  const stricter: [string, SaleChange, Outcome['code']][] = [
+    ['asks for purchase tokens', { action: 'require-token', requireToken: true }, 'token_required'],
+    ['ends the window', { action: 'window', startsAt: past - 1, endsAt: past }, 'ended'],
+    ['begins the window later', { action: 'window', startsAt: Date.now() + HOUR_MS }, 'not_started'],
+  ];
+  test.each(stricter)(
+    'a node that has heard nothing of a change that %s does not sell by the old rules',
+    async (_, change, code) => {
+      const sale = await shop.sell({ stock: 30, segments: 2 });
+      await shop.startSync();
+      const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
+      const till = await shop.startEngine({ backend: deaf(shop.backend), checkToken });
+      // From here on it knows the sale, and would not look again by itself.
+      expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+      await shop.service.change(sale.id, change, BY);
+      const outcomes = await till.buyAll(sale.id, buyers(20));
+      expect([...new Set(outcomes.map((outcome) => outcome.code))]).toEqual([code]);
+      if (code === 'token_required')
+        expect(await till.buy(sale.id, 'ben', { token: 'good' })).toMatchObject({ code: 'committed' });
+      expect(till.faults).toEqual([]);
+      await expectVerified(sale.id);
+    },
+  );
+
+  test('purchases that meet new rules in a segment before the record has them wait for the record', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 2 });
+    await shop.startSync();
+    const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
+    const reading = { old: await shop.backend.sales.read(sale.id), isOld: false };
+    // What the record says while the change has got as far as the segments.
+    const halfway = intercept(deaf(shop.backend), () => {});
+    const sales = new Proxy(halfway.sales, {
+      get: (target, name) =>
+        name === 'read' && reading.isOld ? async () => reading.old : target[name as keyof typeof target],
+    });
+    const till = await shop.startEngine({ backend: { ...halfway, sales }, checkToken });
+    expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+    reading.isOld = true;
+    await shop.service.change(sale.id, { action: 'require-token', requireToken: true }, BY);
+    const waiting = [till.buy(sale.id, 'ben'), till.buy(sale.id, 'cleo', { token: 'good' })];
+    await until(() => [...till.engine.laneDepths()].some(({ queued }) => queued === 2), {
+      what: 'they wait',
+    });
+    reading.isOld = false;
+    expect((await Promise.all(waiting)).map(({ code }) => code)).toEqual(['token_required', 'committed']);
+    await expectVerified(sale.id);
   });
 
   test('a top-up reopens a sale that is sold out, and is sold to the last unit', async () => {

@@ -8,7 +8,7 @@ import { redisUrls } from '../../src/config/redis-urls.ts';
 import { Board } from '../../src/engine/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Outcome, Pulse, Purchase } from '../../src/engine/contract.ts';
-import { Engine } from '../../src/engine/engine.ts';
+import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { lostOrderNames } from '../../src/node/lost-order-names.ts';
@@ -131,7 +131,8 @@ export class Shop implements AsyncDisposable {
   async startEngine({
     requestDeadlineMs = PATIENCE.requestDeadlineMs,
     backend = this.backend,
-  } = {}): Promise<Till> {
+    checkToken,
+  }: EngineSpec = {}): Promise<Till> {
     const board = new Board(64);
     const directory = new SaleDirectory(backend, board);
     await directory.start();
@@ -146,6 +147,7 @@ export class Shop implements AsyncDisposable {
       nextOrderId: () => ids.next(),
       requestDeadlineMs,
       laneCapacity: LANE_CAPACITY,
+      ...(checkToken && { checkToken }),
       onFault: (error) => faults.push(error),
       onOutlived: lostOrderNames(this.db, SILENT),
     });
@@ -172,6 +174,10 @@ export class Shop implements AsyncDisposable {
     await this.backend.close();
     await this.db.destroy();
   }
+}
+
+interface EngineSpec extends Partial<Pick<EngineOptions, 'requestDeadlineMs' | 'checkToken'>> {
+  readonly backend?: Backend;
 }
 
 export interface SyncSpec {

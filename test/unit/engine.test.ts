@@ -19,6 +19,7 @@ import { Busy, NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
 import { homeSegment } from '../../src/engine/home-segment.ts';
 import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { PARKED_MAX_MS } from '../../src/engine/parking.ts';
+import { rulesOf } from '../../src/engine/rules.ts';
 import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
 import { aPurchase } from '../support/purchases.ts';
 import { aSale } from '../support/sales.ts';
@@ -118,7 +119,7 @@ function viewOf(spec: Partial<Sale>, state: SaleState = 'open', generation = 1):
     endsAt: ENDS_AT,
     ...spec,
   });
-  return { record: { sale, state, generation, epoch: 1 }, slot: SLOT };
+  return { record: { sale, state, generation, epoch: 1, rules: rulesOf(sale) }, slot: SLOT };
 }
 
 /** The worker hears of the sale. */
@@ -438,6 +439,46 @@ describe('a sale that requires a token', () => {
     expect(engine.asksForToken('sale')).toBe(true);
     learn({ requireToken: false }, 'open', 3);
     expect(engine.asksForToken('sale')).toBe(false);
+  });
+
+  it('asks again of those that are not sent yet when it hears of other rules', async () => {
+    learn({ requireToken: false });
+    buy({ buyerId: 'first' });
+    const first = await takes.next();
+    const [bob, cleo] = [buy({ buyerId: 'bob' }), buy({ buyerId: 'cleo', token: 'good' })];
+    learn({ requireToken: true });
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codes(bob, cleo)).toEqual(['token_required', 'waits']);
+  });
+
+  it('asks again of those whose segment goes by rules that this worker learns later, or has learnt meanwhile', async () => {
+    learn({ requireToken: false });
+    const early = [buy({ buyerId: 'bob' }), buy({ buyerId: 'cleo', token: 'good' })];
+    // They have homes of their own.
+    for (const ask of [await takes.next(), await takes.next()]) await ask.refuse('outdated');
+    await settledTurns();
+    expect(codes(...early)).toEqual(['waits', 'waits']);
+    learn({ requireToken: true });
+    const again = await takes.next();
+    expect(again.buyers).toEqual(['cleo']);
+    expect(again.batch.rules).toBe(rulesOf(view.record.sale));
+    expect(codes(...early)).toEqual(['token_required', 'waits']);
+    learn({ requireToken: false });
+    await again.refuse('outdated');
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('does not ask for a purchase in doubt again that other rules refuse', async () => {
+    learn({ requireToken: false });
+    const bob = buy({ buyerId: 'bob' });
+    await (await takes.next()).loseReply();
+    learn({ requireToken: true });
+    await elapse(100);
+    await (await takes.next()).refuse('outdated');
+    await settledTurns();
+    expect(codes(bob)).toEqual(['unknown']);
+    expect(takes.asks).toHaveLength(2);
   });
 
   it('serves in the next generation whom it had let in, and bars whom it had barred', async () => {

@@ -72,6 +72,7 @@ function open({ durable }: { durable: boolean }): void {
     taken: vi.fn(),
     outlived: vi.fn(),
     stranded: vi.fn(),
+    outdated: vi.fn(),
     confirm: vi.fn(),
     refused: vi.fn((pending, outcome) => pending.settle(outcome)),
     batchSent: vi.fn(),
@@ -121,6 +122,7 @@ describe('a batch', () => {
       ticket: Date.now() * 1_000,
       answeredTicket: 0,
       newest: NO_ENTRY,
+      rules: '',
       sending: expect.any(Function),
     });
     expect(orders).toEqual([{ orderId: '1001', buyerId: 'anna', quantity: 2, key: 'click' }]);

@@ -6,6 +6,7 @@ import type { Keys } from '../redis/keys.ts';
 import { decodeSnapshot, RedisSales } from '../redis/redis-sales.ts';
 import { type Scripts, STALE } from '../redis/scripts.ts';
 import type { Reply, SendAll } from '../redis/send-all.ts';
+import { rulesOf } from '../rules.ts';
 import { standingStill } from './standing-still.ts';
 import { unarrived } from './unarrived.ts';
 
@@ -43,7 +44,7 @@ export class ClusterSales extends RedisSales {
         throw new StaleGeneration(sale.id, generation);
     }
     const applied = await Promise.all(
-      keys.map((key) => this.#scripts.setState([key], generation, state, publish)),
+      keys.map((key) => this.#scripts.setState([key], generation, state, rulesOf(sale), publish)),
     );
     if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
   }

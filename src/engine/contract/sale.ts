@@ -31,6 +31,8 @@ export interface SaleRecord {
   readonly state: SaleState;
   readonly generation: number;
   readonly epoch: number;
+  /** The rules that its segments go by (engine/rules.ts). Missing: they compare none. */
+  readonly rules?: string;
 }
 
 export interface GenerationRef {

@@ -23,6 +23,8 @@ export interface TakeBatch extends SegmentRef {
   readonly answeredTicket: number;
   /** The newest entry that the lane was told of, in this generation: what is missing is counted by it. */
   readonly newest: KnownEntry;
+  /** By which all of its orders were let in (engine/rules.ts); missing or `''`: they are not compared. */
+  readonly rules?: string;
   /** Of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
   /**
@@ -64,9 +66,10 @@ export type TakeReply =
     }
   /**
    * Nothing was done. stale: no such segment, another generation, it has lost writes, or it is being rebuilt. paused,
-   * closed: the sale's state. busy: the log is at its bound. superseded: the segment has seen a newer ticket of this lane.
+   * closed: the sale's state. busy: the log is at its bound. superseded: the segment has seen a newer ticket of this lane. outdated:
+   * the segment goes by other rules than those by which the orders were let in.
    */
-  | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' };
+  | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' | 'outdated' };
 
 /** A take behind a refill. `total` and `epoch` are of the same instant, after the take. */
 export type RefillReply =

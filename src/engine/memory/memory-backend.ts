@@ -31,6 +31,7 @@ import type {
 import { StaleGeneration } from '../errors.ts';
 import { leastId } from '../least-id.ts';
 import { AFTER_ALL_IDS } from '../limits.ts';
+import { rulesOf } from '../rules.ts';
 import { MemoryAudits } from './memory-audits.ts';
 import { MemorySegment } from './memory-segment.ts';
 import { MemoryStock } from './memory-stock.ts';
@@ -182,8 +183,9 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
       (s) => s?.generation === generation && (publish ? s.state === 'loaded' : s.isPublished),
     );
     if (!stored || !usable) throw new StaleGeneration(sale.id, generation);
-    for (const segment of segments) segment!.state = state;
-    stored.record = { ...record, epoch: (stored.record?.epoch ?? 0) + 1 };
+    const rules = rulesOf(sale);
+    for (const segment of segments) Object.assign(segment!, { state, rules });
+    stored.record = { ...record, rules, epoch: (stored.record?.epoch ?? 0) + 1 };
     this.#changed(sale.id);
   }
 

@@ -10,6 +10,7 @@ import type {
   TakeResult,
 } from '../contract.ts';
 import { MAX_TOLD_ORDERS } from '../limits.ts';
+import { NO_RULES } from '../rules.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
@@ -20,6 +21,8 @@ export class MemorySegment {
   readonly perBuyerLimit: number;
   /** loaded: waits to be published. frozen: waits to be loaded again. Both answer `stale`. */
   state: SaleState | 'loaded' | 'frozen' = 'loaded';
+  /** Takes that name others are refused (engine/rules.ts). */
+  rules = NO_RULES;
   left: number;
   /** Units that were put in so far, less those that were moved out: left and taken together. */
   supplied: number;
@@ -53,6 +56,7 @@ export class MemorySegment {
   take(batch: TakeBatch, maxLogOrders: number): TakeReply {
     if (this.state === 'loaded' || this.state === 'frozen') return { status: 'stale' };
     if (this.state !== 'open') return { status: this.state };
+    if (batch.rules && batch.rules !== this.rules) return { status: 'outdated' };
     if ((this.#tickets.get(batch.lane) ?? 0) >= batch.ticket) return { status: 'superseded' };
     if (this.orders - this.committedOrders + batch.orders.length > maxLogOrders) return { status: 'busy' };
     this.#tickets.set(batch.lane, batch.ticket);

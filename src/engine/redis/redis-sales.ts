@@ -15,11 +15,12 @@ import type {
 import { BackendCorrupt } from '../errors.ts';
 import { leastId } from '../least-id.ts';
 import { MAX_SEGMENTS } from '../limits.ts';
+import { rulesOf } from '../rules.ts';
 import { reopenSale, tellChange } from './change-mark.ts';
 import type { RedisClient } from './clients.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodePortrait, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { decodePulse, decodeSaleRecord } from './sale-record.ts';
+import { decodePulse, decodeSaleRecord, encodeDefinition } from './sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
 import type { SendAll } from './send-all.ts';
 
@@ -158,7 +159,7 @@ export class RedisSales implements SaleStore {
       this.#keys.sale(sale.id),
       generation,
       state,
-      JSON.stringify(sale),
+      encodeDefinition(sale),
     );
     refuseStale(published, { saleId: sale.id, generation });
     await tellChange(this.#redis, this.#keys, sale.id);
@@ -170,7 +171,7 @@ export class RedisSales implements SaleStore {
     publish: boolean,
   ): Promise<void> {
     const segments = this.#keys.segments(sale.id, sale.segments);
-    const applied = await this.#scripts.setState(segments, generation, state, publish);
+    const applied = await this.#scripts.setState(segments, generation, state, rulesOf(sale), publish);
     refuseStale(applied, { saleId: sale.id, generation });
   }
 

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../errors.ts';
+import { NO_RULES } from '../rules.ts';
 import { wantOf } from '../transfer-plan.ts';
 import { within } from '../within.ts';
 import { corking, DEMOTED } from './clients.ts';
@@ -84,9 +85,9 @@ export class RedisTakes implements TakeStore {
     this.#redis.publish(this.#keys.hints, encodeHint(hint)).catch(() => {});
   }
 
-  #head({ generation, lane, ticket, answeredTicket, newest, fencingToken }: TakeBatch) {
+  #head({ generation, lane, ticket, answeredTicket, newest, rules = NO_RULES, fencingToken }: TakeBatch) {
     const { maxLogOrders } = this.#options;
-    return { generation, lane, ticket, answeredTicket, newest, fencingToken, maxLogOrders };
+    return { generation, lane, ticket, answeredTicket, newest, rules, fencingToken, maxLogOrders };
   }
 
   #keysOf(batch: TakeBatch): SegmentKeys {
@@ -147,6 +148,7 @@ function decodeStatus(status: string): Exclude<TakeReply['status'], 'served'> {
     case 'closed':
     case 'busy':
     case 'superseded':
+    case 'outdated':
     case STALE:
       return status;
     case 'loaded':

@@ -1,6 +1,7 @@
 /** A sale as Redis holds it: the fields of its key. */
 import type { Pulse, Sale, SaleRecord, SaleState } from '../contract.ts';
 import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
+import { rulesOf } from '../rules.ts';
 import { corrupt, decodeCount } from './codec.ts';
 
 const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];
@@ -21,17 +22,24 @@ export function decodePulse(epoch: Field, generation: Field, state: Field): Puls
 /** As `decodePulse`. */
 export function decodeSaleRecord(saleId: string, definition: Field, pulse: Pulse | undefined) {
   if (!definition || !pulse) return undefined;
-  return { sale: decodeSale(saleId, definition), ...pulse } satisfies SaleRecord;
+  return { ...decodeDefinition(saleId, definition), ...pulse } satisfies SaleRecord;
 }
 
-function decodeSale(saleId: string, definition: string): Sale {
-  let sale: unknown;
+/** With the rules that its segments go by. A version that does not know them leaves them out, and in the segments as they were. */
+export function encodeDefinition(sale: Sale): string {
+  return JSON.stringify({ ...sale, rules: rulesOf(sale) });
+}
+
+function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 'sale' | 'rules'> {
+  let found: unknown;
   try {
-    sale = JSON.parse(definition);
+    found = JSON.parse(definition);
   } catch {
     // Shown below.
   }
-  return isSale(sale, saleId) ? sale : corrupt(`the definition of sale ${saleId} is`, definition);
+  if (!isSale(found, saleId)) return corrupt(`the definition of sale ${saleId} is`, definition);
+  const { rules, ...sale } = found as Sale & { readonly rules?: unknown };
+  return typeof rules === 'string' ? { sale, rules } : { sale };
 }
 
 /** What a node counts on when it sells. */

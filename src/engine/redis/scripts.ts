@@ -187,8 +187,8 @@ export class Scripts {
     return this.#commands.freeze(segment, generation) as Promise<number | string>;
   }
 
-  setState(segments: string[], generation: number, state: SaleState, publish: boolean) {
-    const args = [...segments, generation, state, publish ? 'publish' : ''];
+  setState(segments: string[], generation: number, state: SaleState, rules: string, publish: boolean) {
+    const args = [...segments, generation, state, publish ? 'publish' : '', rules];
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 
@@ -249,12 +249,14 @@ export interface TakeHead {
   readonly maxLogOrders: number;
   readonly answeredTicket: number;
   readonly newest: KnownEntry;
+  readonly rules: string;
   /** `undefined`: the take is not under a lock. */
   readonly fencingToken?: number | undefined;
 }
 
 function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
-  const { generation, lane, ticket, maxLogOrders, answeredTicket, newest } = head;
+  const { generation, lane, ticket, maxLogOrders, answeredTicket, newest, rules } = head;
   const { seq, tail, orders: known } = newest;
-  return [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, encodeOrders(orders)];
+  const lines = encodeOrders(orders);
+  return [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, lines, rules];
 }

@@ -1,20 +1,21 @@
 --[[
-  Sets the state of segments: of all that are given, or of none. A loaded segment opens only when it is published, and
+  Sets the state of segments, and the rules that they go by: of all that are given, or of none. A loaded segment opens only when it is published, and
   once; one that is frozen or has lost writes does not open any more, it must be loaded again.
 
   Input
     KEYS[1..N] segments (hashes)
     ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] 'publish' or ''
+    ARGV[4] rules: takes that name others are refused
   Output
     1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, lost, of another
     generation, or not published; to publish: if one is published already
 ]]
-local generation, state, publish = ARGV[1], ARGV[2], ARGV[3] == 'publish'
+local generation, state, publish, rules = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4]
 
 for i = 1, #KEYS do
   local now = redis.call('HMGET', KEYS[i], 'generation', 'state')
   if now[1] ~= generation then return 'stale' end
   if now[2] == 'frozen' or now[2] == 'lost' or (now[2] == 'loaded') ~= publish then return 'stale' end
 end
-for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state) end
+for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state, 'rules', rules) end
 return 1

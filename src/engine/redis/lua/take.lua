@@ -15,22 +15,23 @@
     ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
     ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only looks whether it has lost writes
+    ARGV[10] the rules by which the orders were let in; '' for none: those of the segment are not compared
   Output
-    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'busy' | 'superseded', and nothing was
-    done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', and
+    nothing was done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
     else one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
 local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
 local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local lines = ARGV[9]
+local lines, rules = ARGV[9], ARGV[10]
 local HEADER = 4
 -- Longer than any value of a hash that Redis keeps as one packed list (hash-max-listpack-value).
 local LONG_VALUE = string.rep(' ', 65)
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
-  'committedOrders', 'orders', 'taken', lane)
+  'committedOrders', 'orders', 'taken', lane, 'rules')
 if now[1] ~= generation then return 'stale' end
 if now[2] ~= 'open' and now[2] ~= 'paused' then return now[2] or 'no state' end
 local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
@@ -45,6 +46,7 @@ if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 an
   return 'lost'
 end
 if now[2] == 'paused' then return 'paused' end
+if rules ~= '' and now[12] and now[12] ~= rules then return 'outdated' end
 if remembered >= tonumber(ticket) then return 'superseded' end
 if lines == '' then
   redis.call('HSET', segment, lane, ticket)
