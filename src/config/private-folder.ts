@@ -32,15 +32,22 @@ export class OpenFolder extends StockadeError {
  */
 export function closeFolder(path: string): number | undefined {
   mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
-  const fault = whyNotOurs(path);
-  if (fault !== undefined) throw new OpenFolder(fault);
+  refuseForeign(path);
   const mode = wideMode(path);
   if (mode === undefined) return undefined;
   chmodSync(path, OWNER_ONLY);
-  if (wideMode(path) === undefined) return mode;
-  throw new OpenFolder(
-    `${path} is open to other users of this machine, and its file system does not let it be closed: ${ADVICE}`,
-  );
+  if (wideMode(path) !== undefined)
+    throw new OpenFolder(
+      `${path} is open to other users of this machine, and its file system does not let it be closed: ${ADVICE}`,
+    );
+  // Until it was closed, others could still put something into it.
+  refuseForeign(path);
+  return mode;
+}
+
+function refuseForeign(path: string): void {
+  const fault = whyNotOurs(path);
+  if (fault !== undefined) throw new OpenFolder(fault);
 }
 
 /** Its mode, if others may enter it; `undefined` if not, or where there are no modes. */
@@ -63,7 +70,11 @@ export function whyNotOurs(path: string): string | undefined {
   const folder = statSync(path);
   if (isForeign(folder))
     return `${path} belongs to user ${folder.uid}, and this process runs as user ${user}: ${ADVICE}`;
-  const planted = readdirSync(path).find((name) => isForeign(lstatSync(join(path, name))));
+  const planted = readdirSync(path).find((name) => {
+    // Another node that starts here removes its draft of the token meanwhile.
+    const found = lstatSync(join(path, name), { throwIfNoEntry: false });
+    return found !== undefined && isForeign(found);
+  });
   if (planted !== undefined)
     return `${join(path, planted)} belongs to another user than this process, ${user}: remove it if it is not yours, or ${ADVICE}`;
   return isShared(path, folder)
