@@ -259,7 +259,7 @@ test('who shows two tokens is told so, and not whose they are', async () => {
 });
 
 test('keys that are fetched from another machine without TLS are warned of at the start', async () => {
-  const env = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'http://login:hunter2@192.0.2.1/keys' };
+  const env = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'http://192.0.2.1/keys?key=hunter2' };
   await using plain = await startTestNode({ ...(await redisAndPostgres()), env });
   expect(await plain.log()).toContain('fetched without TLS');
   expect(await plain.log()).not.toContain('hunter2');

@@ -117,7 +117,7 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
     databaseUrl: await postgres.createDatabase(),
     keyPrefix: freshPrefix(),
   };
-  await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
+  await using node = await startTestNode({ ...stores, env: { WORKERS: '1', PUBLIC_PAYMENT: '1' } });
   await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
   const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL, keyPrefix: KEY_PREFIX } = stores;
   await using sync = new RunningCli(['sync', '--ops-port', '0', '--json'], {

@@ -78,7 +78,8 @@ test('a request says what happened, and the check that the docs give believes it
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     })),
   });
-  expect(await line.desk.stream()).toEqual(request!.events);
+  const numbered = request!.events.map((event, i) => ({ ...event, seq: String(i + 1) }));
+  expect(await line.desk.stream()).toEqual(numbered);
 
   const isFromStockade = await checkOfTheDocs();
   const { headers, body } = request!;
