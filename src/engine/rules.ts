@@ -16,8 +16,13 @@
  * | behind the segments, before the record | all purchases wait, until their deadline | the same |
  * | behind the record, before the message | a node that has not heard meets other rules in a segment, and reads the record | itself |
  *
+ * Segments and record may also come to differ behind an answered change: one server of a cluster goes back, or a rebuild that
+ * publishes writes an older record over a newer one and dies. Sync's sweep compares the rules of both with those of Postgres,
+ * as it does the state, and sets them again.
+ *
  * Rules are compared as text, and not counted: to write the same ones twice, or to go back to earlier ones, needs no order.
- * A version that does not know them writes records without them; then none are named, and none compared.
+ * A version that does not know them writes records without them; then none are named, and none compared, until the
+ * sweep has set them.
  *
  * A change that lets more in is not as strict: a node that has not heard refuses by the old rules, without asking Redis, until
  * its next look (at most BOARD_REPAIR_MS).
@@ -27,6 +32,10 @@ import type { Sale } from './contract.ts';
 /** Named by takes that were let in by none: they are not compared. */
 export const NO_RULES = '';
 
-export function rulesOf({ startsAt, endsAt, requireToken }: Sale): string {
+export function rulesOf({
+  startsAt,
+  endsAt,
+  requireToken,
+}: Pick<Sale, 'startsAt' | 'endsAt' | 'requireToken'>): string {
   return `${startsAt}:${endsAt ?? ''}:${requireToken ? 'token' : ''}`;
 }

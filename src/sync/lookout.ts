@@ -142,13 +142,18 @@ export class Lookout {
 function learn({ sale, log, newest }: Known, reads: readonly LogRead[]): boolean {
   if (!reads.every((read, segment) => checkHead(read, newest[segment]).ok)) return false;
   for (const [segment, read] of reads.entries()) log.saw(segment, read);
-  return reads.every(({ head }) => head!.state === sale.state);
+  return reads.every(({ head }) => isAsWanted(sale, head!));
 }
 
 function expectedOf({ sale, newest }: Known): ExpectedSale {
-  return { saleId: sale.id, generation: sale.generation, state: sale.state, newest };
+  return { saleId: sale.id, generation: sale.generation, state: sale.state, rules: sale.rules, newest };
 }
 
 function isAsInPostgres({ sale, pulse }: Seen): boolean {
-  return pulse?.generation === sale.generation && pulse.state === sale.state;
+  return pulse?.generation === sale.generation && isAsWanted(sale, pulse);
+}
+
+/** Of a record or a segment: whether it has the sale's state and rules. A closed sale lets nobody in by any. */
+export function isAsWanted(sale: SaleHead, seen: Pick<Pulse, 'rules'> & { readonly state: string }): boolean {
+  return seen.state === sale.state && (sale.state === 'closed' || seen.rules === sale.rules);
 }

@@ -2,6 +2,7 @@ import type { Knex } from 'knex';
 import type { Author } from '../engine/author.ts';
 import type { Sale, SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { rulesOf } from '../engine/rules.ts';
 import { saleToJson } from '../engine/sale-json.ts';
 import { rows } from './database.ts';
 import { UnknownSale } from './operations.ts';
@@ -110,25 +111,38 @@ export interface SaleHead {
   readonly id: string;
   readonly generation: number;
   readonly state: SaleState;
+  /** engine/rules.ts */
+  readonly rules: string;
+}
+
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token';
+
+type RawHead = Pick<RawSale, 'id' | 'generation' | 'state' | 'starts_at' | 'ends_at' | 'require_token'>;
+
+function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
+  const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
+  return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken: raw.require_token }) };
 }
 
 /** Sales that are not closed, the newest first, and those of `held` that are, last. */
 export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
-  return rows<SaleHead>(
+  const found = await rows<RawHead>(
     db,
-    `SELECT id, generation, state FROM sales WHERE state <> 'closed' OR id = ANY (?)
+    `SELECT ${HEAD} FROM sales WHERE state <> 'closed' OR id = ANY (?)
      ORDER BY state = 'closed', created_at DESC, id`,
     [[...held]],
   );
+  return found.map(decodeHead);
 }
 
 /** Closed sales in the order of their ids, at most `limit` of those behind `after`. */
 export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
-  return rows<SaleHead>(
+  const found = await rows<RawHead>(
     db,
-    `SELECT id, generation, state FROM sales WHERE state = 'closed' AND id > ? ORDER BY id LIMIT ?`,
+    `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id > ? ORDER BY id LIMIT ?`,
     [after, limit],
   );
+  return found.map(decodeHead);
 }
 
 function decode(row: RawSale): SaleRow {

@@ -1,6 +1,6 @@
 /**
  * The sweep: a look at all sales, which makes up for what the loop (sync.ts) was not told. It finds logs that have grown
- * although no hint came, sales that the backend does not have or has in an older generation, states that the backend
+ * although no hint came, sales that the backend does not have or has in an older generation, states and rules that the backend
  * has missed, returns and operators' changes that nobody has followed up, and watermarks that it has not taken. It also
  * counts the backlog.
  *
@@ -18,7 +18,7 @@ import { followState } from './changes/follow-state.ts';
 import { readWantedSegments } from './changes/ledger.ts';
 import { followForsaken, readForsakenSales } from './changes/movements.ts';
 import type { HeldSales } from './held-sales.ts';
-import { Lookout, type Seen } from './lookout.ts';
+import { isAsWanted, Lookout, type Seen } from './lookout.ts';
 import { applyReturns, salesWithReturns } from './orders/returns.ts';
 import { Resizes } from './rebuild/resizes.ts';
 import { readSale } from './sale-rows.ts';
@@ -161,8 +161,9 @@ export class Sweep {
     }
   }
 
-  async #mend({ sale: { id, generation, state }, pulse }: Seen): Promise<void> {
+  async #mend({ sale, pulse }: Seen): Promise<void> {
     const { db, backend } = this.#stores;
+    const { id, generation, state } = sale;
     const held = this.#sales.held(id);
     if (held && held.generation !== generation) await this.#sales.forget([id]);
     const log = await this.#sales.logOf(id);
@@ -183,8 +184,8 @@ export class Sweep {
     }
     log.growUnread();
     // Behind the check: segments that have to be built anew follow no state.
-    const isAsWanted = [pulse, ...reads.map(({ head }) => head!)].every((seen) => seen.state === state);
-    if (!isAsWanted) await followState(db, backend, id);
+    const follows = [pulse, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
+    if (!follows) await followState(db, backend, id);
     else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
       await this.#sales.finish(id);
     }

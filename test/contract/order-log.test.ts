@@ -23,7 +23,13 @@ onEachBackend((stage) => {
       expect(entries).toEqual([
         { seq: 1, previous: '', tail: anna.orderId, ordersSoFar: 2, orders: [anna, cleo] },
       ]);
-      expect(head).toEqual({ seq: 1, tail: anna.orderId, orders: 2, state: 'open' });
+      expect(head).toEqual({
+        seq: 1,
+        tail: anna.orderId,
+        orders: 2,
+        state: 'open',
+        rules: expect.any(String),
+      });
     });
 
     it('is chained to the one before it, and numbers and orders count on without a gap', async () => {
@@ -36,7 +42,7 @@ onEachBackend((stage) => {
       expect(entries.map((entry) => entry.previous)).toEqual(['', tails[0], tails[1]]);
       expect(entries.map((entry) => entry.tail)).toEqual(tails);
       expect(entries.map((entry) => entry.ordersSoFar)).toEqual([3, 4, 6]);
-      expect(head).toEqual({ seq: 3, tail: tails[2], orders: 6, state: 'open' });
+      expect(head).toEqual({ seq: 3, tail: tails[2], orders: 6, state: 'open', rules: expect.any(String) });
     });
 
     it('is not written by a batch that took nothing', async () => {
@@ -82,7 +88,13 @@ onEachBackend((stage) => {
       const orders = await sale.sellEach(3);
       const found = await read(sale.position(), 1);
       expect(found.entries).toHaveLength(1);
-      expect(found.head).toEqual({ seq: 3, tail: orders[2]!.orderId, orders: 3, state: 'open' });
+      expect(found.head).toEqual({
+        seq: 3,
+        tail: orders[2]!.orderId,
+        orders: 3,
+        state: 'open',
+        rules: expect.any(String),
+      });
     });
 
     it('of no entries tells the heads alone', async () => {
@@ -96,7 +108,7 @@ onEachBackend((stage) => {
       const position = sale.position();
       expect(await read(position)).toEqual({
         position,
-        head: { seq: 0, tail: '', orders: 0, state: 'open' },
+        head: { seq: 0, tail: '', orders: 0, state: 'open', rules: expect.any(String) },
         entries: [],
       });
     });

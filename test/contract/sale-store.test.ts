@@ -15,7 +15,16 @@ onEachBackend((stage) => {
       await sale.sellEach(2);
       const reads = await stage.backend.log.readLog([sale.position(), sale.position(0, '', 1)], 0);
       const newest = reads.map(({ head }) => head!);
-      return { sale, expected: { saleId: sale.sale.id, generation: 1, state: 'open' as const, newest } };
+      return {
+        sale,
+        expected: {
+          saleId: sale.sale.id,
+          generation: 1,
+          state: 'open' as const,
+          rules: rulesOf(sale.sale),
+          newest,
+        },
+      };
     }
 
     it('is told from what is different, and from a sale that is not there', async () => {
@@ -26,6 +35,7 @@ onEachBackend((stage) => {
         { ...expected, saleId: 'nowhere' },
         { ...expected, generation: 2 },
         { ...expected, state: 'paused' as const },
+        { ...expected, rules: 'others' },
         { ...expected, newest: [{ ...first!, seq: first!.seq + 1 }, second!] },
         { ...expected, newest: [{ ...first!, tail: '1' }, second!] },
         { ...expected, newest: [first!, { ...second!, seq: 7, tail: '1' }] },

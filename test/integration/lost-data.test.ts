@@ -134,6 +134,28 @@ describe('a segment that goes back by itself, as one server of a cluster does', 
       expect(seen).toMatchObject({ breaks: [], rebuilds: [], failures: [] });
     },
   );
+
+  test.each(['the segment', 'the record'])(
+    'behind a change of what it asks of buyers, %s: it follows again, and no purchase waits for ever',
+    async (what) => {
+      const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS, requireToken: true });
+      const { seen, ready } = await shop.startSync();
+      await ready;
+      const names = what === 'the record' ? [keys.sale(id)] : Object.values(keys.of(id, 1));
+      const copy = await keys.dump(names);
+      await shop.service.change(id, { action: 'require-token', requireToken: false }, BY);
+      await keys.restore(names, copy);
+      const till = await shop.startEngine({ checkToken: () => 'alien' });
+      await until(
+        async () => {
+          const outcomes = await till.buyAll(id, buyers(12, 'early'));
+          return outcomes.every(({ code }) => code === 'committed' || code === 'limit_reached');
+        },
+        { what: 'every segment and the record have the rules of Postgres' },
+      );
+      expect(seen).toMatchObject({ breaks: [], rebuilds: [], failures: [] });
+    },
+  );
 });
 
 describe('a log', () => {

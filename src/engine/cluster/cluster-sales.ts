@@ -55,8 +55,8 @@ export class ClusterSales extends RedisSales {
       expected.map(async (sale) => {
         const segments = this.#keys.segments(sale.saleId, sale.newest.length);
         const [record, ...lines] = await this.#sendAll([
-          ['hmget', this.#keys.sale(sale.saleId), 'generation', 'state'],
-          ...segments.map((key) => ['hmget', key, 'generation', 'state', 'seq', 'tail'] as const),
+          ['hmget', this.#keys.sale(sale.saleId), 'generation', 'state', 'rules'],
+          ...segments.map((key) => ['hmget', key, 'generation', 'state', 'rules', 'seq', 'tail'] as const),
         ]);
         return [record!, ...lines].map(lineOf).join('\n') === encodePortrait(sale);
       }),

@@ -8,13 +8,16 @@ export interface Pulse {
   readonly epoch: number;
   readonly generation: number;
   readonly state: SaleState;
+  /** By which this version has written the record last (engine/rules.ts). Missing: it has not. */
+  readonly rules?: string;
 }
 
-/** A sale whose record and segments all have this generation and state, and whose logs end with these entries. */
+/** A sale whose record and segments all have this generation, state and rules, and whose logs end with these entries. */
 export interface ExpectedSale {
   readonly saleId: string;
   readonly generation: number;
   readonly state: SaleState;
+  readonly rules: string;
   /** By segment. */
   readonly newest: readonly KnownEntry[];
 }

@@ -91,12 +91,13 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]> {
-    return expected.map(({ saleId, generation, state, newest }) => {
+    return expected.map(({ saleId, generation, state, rules, newest }) => {
       const sale = this.#stock.sale(saleId);
       if (sale?.record?.generation !== generation || sale.record.state !== state) return false;
+      if (sale.record.rules !== rules) return false;
       return newest.every(({ seq, tail }, segment) => {
         const found = this.#stock.segment({ saleId, segment, generation });
-        return found?.state === state && found.seq === seq && found.tail === tail;
+        return found?.state === state && found.rules === rules && found.seq === seq && found.tail === tail;
       });
     });
   }
@@ -227,8 +228,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return positions.map((position) => {
       const segment = this.#stock.segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
-      const { seq, tail, orders, state } = segment;
-      const head = { seq, tail, orders, state };
+      const { seq, tail, orders, state, rules } = segment;
+      const head = { seq, tail, orders, state, rules };
       return { position, head, entries: segment.entriesAfter(position.seq, maxEntries) };
     });
   }

@@ -90,9 +90,9 @@ export function decodeOrders(lines: string): TakeOrder[] {
 }
 
 /** What portrait.lua makes of a sale that is as expected. */
-export function encodePortrait({ generation, state, newest }: ExpectedSale): string {
-  let lines = `${generation} ${state}`;
-  for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${seq} ${tail}`;
+export function encodePortrait({ generation, state, rules, newest }: ExpectedSale): string {
+  let lines = `${generation} ${state} ${rules}`;
+  for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${rules} ${seq} ${tail}`;
   return lines;
 }
 

@@ -17,7 +17,7 @@ import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
 import type { Command, Reply, SendAll } from './send-all.ts';
 
-const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'lost'] as const;
+const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;
 
 type StreamEntry = [id: string, fields: string[]];
 
@@ -104,7 +104,7 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
   if (error && error.name !== 'ReplyError') throw error;
   try {
     if (error) throw new BackendCorrupt(error.message);
-    const [generation, seq, tail, orders, state, lost] = (head?.[1] ?? []) as (string | null)[];
+    const [generation, seq, tail, orders, state, rules, lost] = (head?.[1] ?? []) as (string | null)[];
     if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
     return {
       position,
@@ -113,6 +113,7 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
         tail: decodeName(tail),
         orders: decodeCount(orders),
         state: decodeState(state),
+        ...(rules ? { rules } : {}),
         ...(lost ? { lost: decodeLost(lost) } : {}),
       },
       entries: decodeEntries((entries?.[1] ?? []) as StreamEntry[], generation),

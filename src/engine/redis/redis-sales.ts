@@ -58,13 +58,16 @@ export class RedisSales implements SaleStore {
 
   async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
     const asked = saleIds.map(
-      (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state'] as const,
+      (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state', 'rules'] as const,
     );
     return (await this.#sendAll(asked)).map(([error, reply]) => {
       // A key of another type is one sale's misfortune; a connection that fails is everybody's.
       if (error && error.name !== 'ReplyError') throw error;
-      const [epoch, generation, state] = (error ? [] : reply) as (string | null)[];
-      return unlessCorrupt(() => decodePulse(epoch, generation, state));
+      const [epoch, generation, state, rules] = (error ? [] : reply) as (string | null)[];
+      return unlessCorrupt(() => {
+        const pulse = decodePulse(epoch, generation, state);
+        return pulse && rules ? { ...pulse, rules } : pulse;
+      });
     });
   }
 
@@ -160,6 +163,7 @@ export class RedisSales implements SaleStore {
       generation,
       state,
       encodeDefinition(sale),
+      rulesOf(sale),
     );
     refuseStale(published, { saleId: sale.id, generation });
     await tellChange(this.#redis, this.#keys, sale.id);

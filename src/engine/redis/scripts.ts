@@ -192,8 +192,8 @@ export class Scripts {
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 
-  publishSale(sale: string, generation: number, state: SaleState, definition: string) {
-    return this.#commands.publishSale(sale, generation, state, definition) as Promise<number | string>;
+  publishSale(sale: string, generation: number, state: SaleState, definition: string, rules: string) {
+    return this.#commands.publishSale(sale, generation, state, definition, rules) as Promise<number | string>;
   }
 
   portrait(segments: readonly string[], sale: string): Promise<string> {
