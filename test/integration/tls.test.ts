@@ -48,9 +48,12 @@ const NODE_OPTIONS = '--dns-result-order=ipv4first --no-network-family-autoselec
 const atName = (url: string, name: string) => url.replace('127.0.0.1', name);
 
 describe('a node', () => {
+  // One shop: a database belongs to one prefix.
+  const keyPrefix = freshPrefix();
+
   test.each(['script', 'lock'])('does all its work over TLS, with STRATEGY=%s', async (STRATEGY) => {
     const env = { WORKERS: '2', STRATEGY };
-    const stores = { redisUrl: redis.tlsUrl, databaseUrl: secure(plainDatabase), keyPrefix: freshPrefix() };
+    const stores = { redisUrl: redis.tlsUrl, databaseUrl: secure(plainDatabase), keyPrefix };
     await using node = await startTestNode({ ...stores, env });
     const sale = await makeSale(node);
     const bought = await Promise.all(buyers(8).map((buyer) => node.buy(sale, buyer)));
@@ -164,7 +167,8 @@ describe('a connection that is not what was asked for is refused, and the comman
   test.each(cases)('%s', async (_, env, said, advice) => {
     // With a database that is there: without, one of the program's own is started.
     const stores = { NODE_OPTIONS, DATABASE_URL: secure(plainDatabase), ...env() };
-    const { exitCode, stdout, stderr } = await runCli(['migrate'], { env: stores });
+    const command = 'REDIS_URL' in stores ? ['sale', 'list'] : ['migrate'];
+    const { exitCode, stdout, stderr } = await runCli(command, { env: stores });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     const [error, ...more] = stderr.trimEnd().split('\n');
     expect(error).toMatch(/^error: /);
