@@ -4,7 +4,8 @@
  * response is not touched after an abort or twice, and what is written outside the handler is corked.
  *
  * An answer is written at the end of the turn (departures.ts). A client that has not taken the answers before it by then did
- * not wait for them: its connection is closed, so that unread answers never pile up here.
+ * not wait for them: its connection is closed, so that unread answers never pile up here. A long answer is written as the
+ * client takes it, and is under way until then: a stop waits for it, and the next request before its end is a pipeline.
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
@@ -121,6 +122,8 @@ export class Exchange implements Departing {
   #isLast: boolean;
   /** The client has not taken the answers before this one. */
   #isDeaf = false;
+  /** The client has yet to take the rest of this one. */
+  #isLeaving = false;
 
   /** @param toHead the answer must not have a body; it is the last one of its connection */
   constructor(response: HttpResponse, port: Port, toHead = false) {
@@ -224,6 +227,7 @@ export class Exchange implements Departing {
     if (this.#over) return;
     Exchange.#writing = this;
     this.#response.cork(Exchange.#writeNow);
+    if (this.#isLeaving) return;
     this.#end();
     if (this.#isLast || this.#isDeaf) this.#response.close();
   }
@@ -231,9 +235,21 @@ export class Exchange implements Departing {
   #write(): void {
     const { head, body } = this.#reply!;
     if (this.#isLast) this.#response.writeStatus(head + lastWords(this.#toHead ? undefined : body));
+    else if (body.length > MOST_WHOLE_CHARACTERS) this.#writeLong(head, Buffer.from(body));
     else if (this.#port.traffic.draining) this.#response.writeStatus(head).end(body, true);
-    else if (body.length > MOST_WHOLE_CHARACTERS) this.#response.writeStatus(head).end(body);
     else this.#isDeaf = !this.#response.writeStatus(head).tryEnd(body, WHOLE)[1];
+  }
+
+  /** What has no room now follows when there is some. */
+  #writeLong(head: string, body: Buffer): void {
+    const response = this.#response.writeStatus(this.#port.traffic.draining ? head + CLOSING : head);
+    this.#isLeaving = !response.tryEnd(body, body.length)[1];
+    if (!this.#isLeaving) return;
+    response.onWritable((offset) => {
+      const [isTaken, isDone] = response.tryEnd(body.subarray(offset), body.length);
+      if (isDone) this.#end();
+      return isTaken;
+    });
   }
 
   #end(): void {
@@ -252,6 +268,7 @@ export class Exchange implements Departing {
 const WHOLE = 0;
 /** What uWS writes behind a status, which here is the end of the answer. */
 const LINE_END = '\r\n';
+const CLOSING = `${LINE_END}connection: close`;
 
 /**
  * What follows the head of an answer after which the connection is closed. uWS would close it too, but only when the client
@@ -259,10 +276,9 @@ const LINE_END = '\r\n';
  * that this was all of it, and the connection is then closed from here.
  */
 function lastWords(body: string | undefined): string {
-  const closing = `${LINE_END}connection: close`;
-  if (body === undefined) return closing + LINE_END;
+  if (body === undefined) return CLOSING + LINE_END;
   const length = Buffer.byteLength(body) + LINE_END.length;
-  return `${closing}${LINE_END}content-length: ${length}${LINE_END}${LINE_END}${body}`;
+  return `${CLOSING}${LINE_END}content-length: ${length}${LINE_END}${LINE_END}${body}`;
 }
 
 function refusedAs(code: ProblemCode, detail: string): RefusedBody {

@@ -15,6 +15,8 @@ import { redisAndPostgres } from './stores.ts';
 const PIPELINE = 20_000;
 const GET = rawRequest('GET', '/now');
 const LONG = 'x'.repeat(3_000);
+/** More than the kernel keeps of answers on both sides of a connection. */
+const VAST = 'y'.repeat(16 * 1024 * 1024);
 /** What the kernel keeps of answers on both sides of a connection is less. */
 const MOST_KEPT_BYTES = 32 * 1024 * 1024;
 /** In which the node takes what is sent, or takes no more of it. */
@@ -29,6 +31,8 @@ interface Port extends AsyncDisposable {
   /** Connections that the port has. */
   readonly held: number;
   open(): Promise<RawConnection>;
+  /** As at the stop of a node. */
+  drain(): Promise<void>;
 }
 
 /** A port whose every route answers within the callback in which it is asked. */
@@ -44,6 +48,7 @@ async function openPort(): Promise<Port> {
   new Router(app, { fault: (error) => faults.push(error) }, traffic, gate)
     .route('get', '/now', (exchange) => exchange.reply(json(200, {})))
     .route('get', '/long', (exchange) => exchange.reply(json(200, LONG)))
+    .route('get', '/vast', (exchange) => exchange.reply(json(200, VAST)))
     .route('post', '/body', (exchange, request) =>
       exchange.readBody(request, () => exchange.reply(json(200, {}))),
     )
@@ -62,6 +67,7 @@ async function openPort(): Promise<Port> {
       opened.push(connection);
       return connection;
     },
+    drain: () => listener.drain(60_000),
     async [Symbol.asyncDispose]() {
       for (const connection of opened) connection.close();
       await listener.drain(1_000);
@@ -157,6 +163,40 @@ test('who asks and does not read is let go as soon as the kernel keeps no more f
   } while (port.held > 0 && asked * LONG.length < MOST_KEPT_BYTES);
   expect(asked * LONG.length).toBeLessThan(MOST_KEPT_BYTES);
 });
+
+test('an answer that the kernel does not keep is one request under way until it is taken', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  connection.stopReading();
+  await connection.send(rawRequest('GET', '/vast'));
+  await until(() => port.handled === 1, { what: 'the request' });
+  await fetchTurn(port);
+  const handled = port.handled;
+  await connection.send(GET);
+  await until(() => port.held === 1, { what: 'its connection is closed' });
+  expect(port.handled).toBe(handled);
+});
+
+test('a slow reader gets all of a long answer, also when the port drains', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  connection.stopReading();
+  await connection.send(rawRequest('GET', '/vast'));
+  await fetchTurn(port);
+  const drained = port.drain();
+  // Longer than a port must be quiet before its connections are closed.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  connection.readOn();
+  expect((await connection.answer())?.body === VAST).toBe(true);
+  await drained;
+});
+
+/** Another request is asked and answered: what was asked before has been written. */
+async function fetchTurn(port: Port): Promise<void> {
+  const other = await port.open();
+  await other.send(GET);
+  expect((await other.answer())?.status).toBe(200);
+}
 
 test('four hundred on each port who ask and do not read cost less than 100 MB', async () => {
   await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });

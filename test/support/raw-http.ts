@@ -59,6 +59,10 @@ export class RawConnection implements Disposable {
     this.#socket.pause();
   }
 
+  readOn(): void {
+    this.#socket.resume();
+  }
+
   /** The connection is closed, or the other side takes no more of what is sent. */
   get isStuck(): boolean {
     return this.#isStuck || this.#isClosed;
