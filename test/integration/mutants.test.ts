@@ -86,8 +86,8 @@ it('kills what tests look at, and names what they do not', { timeout: TIMEOUT_MS
     mutantIn(release, 'ConditionNegated', ''),
     mutantIn('src/sync/migrations/005-order-changes.sql', 'StatementDropped', "order_ids := '{}'"),
   ];
-  // Its type says that there is no command of this name.
-  const invalid = mutantIn('src/engine/lock/lock-scripts.ts', 'StringLiteral', 'lock:');
+  // The type of the reply says that it never is this text.
+  const invalid = mutantIn('src/engine/lock/lock-scripts.ts', 'StringLiteral', 'refused');
   const survivors = [
     // Run by a test that looks at something else, and by none.
     mutantIn('src/engine/lock/lua/acquire.lua', 'NumberShifted', '1000000'),
