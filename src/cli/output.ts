@@ -34,7 +34,7 @@ export function print(text: string): void {
   process.stdout.write(`${visibleLines(text)}\n`);
 }
 
-/** JSON escapes C0 by itself. The others it may escape too: whoever reads the object gets the same. */
+/** `JSON.stringify` escapes C0. The other control characters are escaped here: a parser reads the same text. */
 export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value).replace(OBEYED, escaped)}\n`);
 }

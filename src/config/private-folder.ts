@@ -19,6 +19,8 @@ const STICKY = 0o1000;
 const ADMINISTRATOR = 0;
 /** What a node or a demo puts there. */
 const WRITTEN_HERE = /^(lock|ops-token|pglite|demo-|\.s\.PGSQL)/;
+const ADVICE = 'set DATA_DIR to a folder that this program may make for itself';
+
 export class OpenFolder extends StockadeError {
   constructor(message: string) {
     super('open_folder', message);
@@ -56,8 +58,6 @@ export function wideMode(path: string): number | undefined {
   const mode = statSync(path).mode & 0o777;
   return (mode & OTHERS) === 0 ? undefined : mode;
 }
-
-const ADVICE = 'set DATA_DIR to a folder that this program may make for itself';
 
 /** Why a folder that is there can't be ours alone; `undefined` if it can. What others have put into it would be believed. */
 export function whyNotOurs(path: string): string | undefined {

@@ -182,7 +182,7 @@ export const settings: { readonly [K in keyof Config]: Setting<Config[K]> } = {
     fallback: false,
     fallbackText: '0',
     description:
-      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: whoever asks gets a paid order.',
+      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: any buyer can make an order paid without paying.',
     shared: 'value',
   },
   rateLimitBuyer: {

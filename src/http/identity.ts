@@ -85,7 +85,7 @@ const MALFORMED = refusedBy(
   'invalid',
   'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing behind it',
 );
-/** Nothing is said of what was wrong: whoever makes tokens up would learn from it. */
+/** The answer does not say what was wrong: a forger would learn from it. */
 const FORGED = refusedBy(
   'Bearer',
   'invalid',

@@ -6,7 +6,7 @@ const { ok, warn } = checksOf('buyers');
 
 type BuyerSettings = Pick<Config, 'buyerAuth' | 'jwtJwksUrl' | 'publicPayment' | 'host'>;
 
-/** How buyers are known, and what they may do. Fetches nothing: whoever publishes the keys may count the requests for them. */
+/** How buyers are known, and what they may do. Fetches nothing: the publisher of the keys may count the requests for them. */
 export function checkBuyers(config: BuyerSettings): readonly Check[] {
   return [...checkKeySet(config), ...checkPayment(config)];
 }
