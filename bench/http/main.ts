@@ -1,4 +1,4 @@
-/** `npm run bench:http`: how many purchases a second a node answers. See bench/README.md. */
+/** `npm run bench:http`: how many purchases a second a node answers. See bench/http/README.md. */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

@@ -1,4 +1,4 @@
-/** `npm run bench:locks`: what segment locks cost, and what combining saves. See bench/README.md. */
+/** `npm run bench:locks`: what segment locks cost, and what combining saves. See bench/locks/README.md. */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

@@ -1,4 +1,4 @@
-/** `npm run bench:overload`: many times what a node can carry, and thousands of silent connections. See bench/README.md. */
+/** `npm run bench:overload`: many times what a node can carry, and thousands of silent connections. See bench/overload/README.md. */
 import { note } from '../../src/cli/output.ts';
 import { Releasers } from '../../src/node/releasers.ts';
 import { describeMachine } from '../support/machine.ts';

@@ -1,4 +1,4 @@
-/** `npm run soak`: whether a node under a steady mixed load keeps its memory, handles and connections. See bench/README.md. */
+/** `npm run soak`: whether a node under a steady mixed load keeps its memory, handles and connections. See bench/soak/README.md. */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

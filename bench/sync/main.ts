@@ -1,4 +1,4 @@
-/** `npm run bench:sync`: how fast sync carries orders into Postgres. See bench/README.md. */
+/** `npm run bench:sync`: how fast sync carries orders into Postgres. See bench/sync/README.md. */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';
