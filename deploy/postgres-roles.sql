@@ -12,7 +12,7 @@
 --
 --   DATABASE_URL=postgres://stockade_owner:…@db/shop stockade migrate --grant-to stockade_app
 --
--- The rights on tables are listed in src/sync/app-role.ts.
+-- The rights on tables are listed in src/postgres/app-role.ts.
 
 DO $$
 DECLARE

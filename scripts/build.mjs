@@ -20,7 +20,7 @@ if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
   stdio: 'inherit',
 });
-for (const assets of ['engine/lock/lua', 'engine/redis/lua', 'sync/migrations']) {
+for (const assets of ['locks/lua', 'engine/redis/lua', 'postgres/migrations']) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
 

@@ -1,5 +1,5 @@
 /** What is printed: the tables, and what must be known to read them. */
-import { columns } from '../../src/cli/output.ts';
+import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { machineText } from '../support/machine.ts';
 import { parametersText } from '../support/options.ts';

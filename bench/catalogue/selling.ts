@@ -1,7 +1,7 @@
 /** One row's two sales. */
 import type { Outcome, SaleSpec, SellingRow, SoldOrder, Strategy } from '../../src/catalogue/contract.ts';
-import { note } from '../../src/cli/output.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { closedLoop, type LoopResult, total } from './closed-loop.ts';
 import type { Crowd, RowFigures, Selling } from './figures.ts';

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Row, Stores } from '../../src/catalogue/contract.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { ZooKeeperEnsemble } from '../../test/support/servers/zookeeper-ensemble.ts';

@@ -1,5 +1,5 @@
 /** The figures in cells, for the report and for the page. */
-import type { Align } from '../../src/cli/output.ts';
+import type { Align } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import type { CatalogueResult } from './result.ts';
 

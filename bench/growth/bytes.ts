@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { Keys } from '../../src/engine/redis/keys.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { buyAll } from './crowd.ts';

@@ -1,7 +1,7 @@
 /** The crowd of a point: bursts of purchases by buyers who have bought nothing yet, for the lanes that it names. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
-import type { Engine } from '../../src/engine/engine.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import type { Engine } from '../../src/engine/purchase/engine.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { BURST_ORDERS, type Setting } from './dimensions.ts';
 

@@ -5,9 +5,9 @@
  */
 import { settings } from '../../src/config/settings.ts';
 import type { Backend } from '../../src/engine/contract.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
-import type { Database } from '../../src/sync/database.ts';
-import { PostgresLocks } from '../../src/sync/sale-locks.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { SyncWatch } from '../support/sync-watch.ts';
 

@@ -1,6 +1,6 @@
 /** The run: every point of every dimension on a stage of its own, one after the other, then the bytes. */
-import { note } from '../../src/cli/output.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Bytes, measureBytes } from './bytes.ts';

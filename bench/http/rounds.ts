@@ -1,7 +1,7 @@
 /** The run: servers up, the phases of each round one after the other, and a proof at the end that all orders are there. */
 import { fileURLToPath } from 'node:url';
-import { note } from '../../src/cli/output.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';

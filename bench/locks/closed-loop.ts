@@ -1,6 +1,6 @@
 /** A number of clients who each do the same thing again as soon as it is done, measured by tinybench. */
 import { Bench } from 'tinybench';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 
 export interface Load {
   readonly clients: number;

@@ -1,8 +1,8 @@
 /** A process that does what clients do, on the word of the bench that has started it. It ends with the bench. */
 import { Redis } from 'ioredis';
-import { note } from '../../src/cli/output.ts';
-import { Locks } from '../../src/engine/lock/locks.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
+import { Locks } from '../../src/locks/locks.ts';
 import { closedLoop, type Load, type LoopResult } from './closed-loop.ts';
 import { ids } from './ids.ts';
 import { purchases } from './purchases.ts';

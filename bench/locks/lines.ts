@@ -1,7 +1,7 @@
 /** The run: every line of the table, one after the other, on a Redis of its own. */
 import { Redis } from 'ioredis';
-import { note } from '../../src/cli/output.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { count, rounded } from '../support/figures.ts';
 import { Crew } from './crew.ts';

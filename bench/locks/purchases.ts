@@ -1,13 +1,13 @@
 /** Purchases from one segment: by the product's lane, or each order by itself, with and without the segment's lock. */
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import { type Backend, NO_ENTRY, type TakeReply } from '../../src/engine/contract.ts';
-import { Engine } from '../../src/engine/engine.ts';
-import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
-import type { Locks } from '../../src/engine/lock/locks.ts';
+import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
+import { Engine } from '../../src/engine/purchase/engine.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { parseSale } from '../../src/engine/sale-json.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import { parseSale } from '../../src/engine/sale/sale-json.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Locks } from '../../src/locks/locks.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { TakeTask } from './tasks.ts';
 import { work } from './work.ts';

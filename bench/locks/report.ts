@@ -1,5 +1,5 @@
 /** What a run has shown: the ratios that a bar is on, then every line, as tables and as one object. */
-import { columns, plural } from '../../src/cli/output.ts';
+import { columns, plural } from '../../src/cli/terminal/output.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';

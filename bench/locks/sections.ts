@@ -1,6 +1,6 @@
 /** Critical sections under a lock that is waited for in two ways. */
 import type { Redis } from 'ioredis';
-import type { Locks } from '../../src/engine/lock/locks.ts';
+import type { Locks } from '../../src/locks/locks.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { SectionTask } from './tasks.ts';
 import { pause, work } from './work.ts';

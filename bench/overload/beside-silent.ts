@@ -2,8 +2,8 @@
 import { fork, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { note } from '../../src/cli/output.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
 import { count, rounded } from '../support/figures.ts';
 import { median } from '../support/median.ts';
 import { StockadeNode } from '../support/stockade-node.ts';

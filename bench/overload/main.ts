@@ -1,6 +1,6 @@
 /** `npm run bench:overload`: many times what a node can carry, and thousands of silent connections. See bench/overload/README.md. */
-import { note } from '../../src/cli/output.ts';
-import { Releasers } from '../../src/node/releasers.ts';
+import { note } from '../../src/cli/terminal/output.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings, startStoreServers } from '../support/stores.ts';

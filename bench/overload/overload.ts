@@ -1,8 +1,8 @@
 /** The first part: the capacity is measured, then many times as much is asked for. */
 import { readFileSync } from 'node:fs';
-import { note } from '../../src/cli/output.ts';
+import { note } from '../../src/cli/terminal/output.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { StockadeNode } from '../support/stockade-node.ts';

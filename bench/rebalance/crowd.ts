@@ -1,6 +1,6 @@
 import type { Outcome } from '../../src/engine/contract.ts';
-import type { Engine } from '../../src/engine/engine.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import type { Engine } from '../../src/engine/purchase/engine.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { RebalanceParameters } from './options.ts';
 

@@ -1,4 +1,4 @@
-import { columns } from '../../src/cli/output.ts';
+import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
 import { medianOf } from '../support/median.ts';

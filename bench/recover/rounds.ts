@@ -1,17 +1,17 @@
 /** The run: one sale with many orders in Postgres. Each round empties Redis, and measures until the sale sells again. */
 import { Redis } from 'ioredis';
-import { note } from '../../src/cli/output.ts';
+import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
 import type { Backend } from '../../src/engine/contract.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { Releasers } from '../../src/node/releasers.ts';
-import { type Database, openDatabase } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
-import { holdingPages } from '../../src/sync/rebuild/load.ts';
-import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
-import { LocalLocks } from '../../src/sync/sale-locks.ts';
-import { readSale } from '../../src/sync/sale-rows.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { LocalLocks } from '../../src/postgres/sale-locks.ts';
+import { holdingPages } from '../../src/rebuild/load.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
+import { readSale } from '../../src/sales/sale-rows.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import type { RecoverParameters } from './options.ts';

@@ -1,4 +1,4 @@
-import type { Engine } from '../../src/engine/engine.ts';
+import type { Engine } from '../../src/engine/purchase/engine.ts';
 import { BenchFailure } from '../support/failure.ts';
 
 /** Buys without a pause, as so many buyers side by side, and keeps how long each purchase took. */

@@ -1,5 +1,5 @@
 /** What a run has shown, as a table and as one object. */
-import { columns } from '../../src/cli/output.ts';
+import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
 import { parametersText } from '../support/options.ts';

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Agent, request } from 'undici';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 import { type Random, random } from '../../test/support/random.ts';
 import { BenchFailure } from '../support/failure.ts';
 

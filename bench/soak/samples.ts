@@ -1,7 +1,7 @@
 /** What the node and its stores hold at a moment. */
 import { readdirSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { type Database, rows } from '../../src/sync/database.ts';
+import { type Database, rows } from '../../src/postgres/database.ts';
 import { residentBytesOf } from '../../test/support/servers/process-table.ts';
 import type { StockadeNode } from '../support/stockade-node.ts';
 

@@ -1,5 +1,5 @@
 /** How a bench ends: its result on stdout, what went wrong on stderr, and an exit code that tells them apart. */
-import { note, print, printJson } from '../../src/cli/output.ts';
+import { note, print, printJson } from '../../src/cli/terminal/output.ts';
 import { BenchFailure } from './failure.ts';
 
 export interface BenchResult {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opsTokenFile } from '../../src/config/ops-token.ts';
-import type { VerifyReport } from '../../src/sync/operations.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
 import { BenchFailure } from './failure.ts';
 import { answered, backlog, type NodeFigures, readFigures } from './metrics-text.ts';
 import { NodeProgram } from './node-program.ts';

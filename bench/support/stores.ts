@@ -1,5 +1,5 @@
 import { settings } from '../../src/config/settings.ts';
-import type { Releasers } from '../../src/node/releasers.ts';
+import type { Releasers } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 

@@ -6,8 +6,8 @@
  * is slower, and what is the same in every row is sent once.
  */
 import type { TakeOrder } from '../../src/engine/contract.ts';
-import { numbers, texts } from '../../src/sync/array-literal.ts';
-import type { Database } from '../../src/sync/database.ts';
+import { numbers, texts } from '../../src/postgres/array-literal.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 const TABLE = 'bare_orders';
 

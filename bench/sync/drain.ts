@@ -1,10 +1,10 @@
 /** The product's sync, from its start until all that the logs held is committed. */
 import type { Backend, LogPosition } from '../../src/engine/contract.ts';
-import { readCursors } from '../../src/sync/cursors.ts';
-import type { Database } from '../../src/sync/database.ts';
-import { EventRelay } from '../../src/sync/events/relay.ts';
-import type { RelayEvents } from '../../src/sync/events/relay-events.ts';
-import { PostgresLocks, type SaleLocks } from '../../src/sync/sale-locks.ts';
+import { EventRelay } from '../../src/events/relay.ts';
+import type { RelayEvents } from '../../src/events/relay-events.ts';
+import { readCursors } from '../../src/postgres/cursors.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { PostgresLocks, type SaleLocks } from '../../src/postgres/sale-locks.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { SyncWatch } from '../support/sync-watch.ts';

@@ -1,8 +1,8 @@
 /** Fills the order logs of a sale as lanes would, with no sync running. */
 import { randomBytes } from 'node:crypto';
 import { type Backend, NO_ENTRY, type TakeOrder } from '../../src/engine/contract.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BenchFailure } from '../support/failure.ts';
 
 /** About what a lane sends in one take at full load. */

@@ -1,5 +1,5 @@
 /** What a run has shown: medians over its rounds, as a table and as one object. */
-import { columns } from '../../src/cli/output.ts';
+import { columns } from '../../src/cli/terminal/output.ts';
 import { barText, count, decimals, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
 import { median, medianOf } from '../support/median.ts';

@@ -1,13 +1,13 @@
 /** The run: each round has a database and a sale of its own, fills the logs, and measures both ways into Postgres. */
-import { note } from '../../src/cli/output.ts';
+import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
 import type { Backend, TakeOrder } from '../../src/engine/contract.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { Releasers } from '../../src/node/releasers.ts';
-import { type Database, openDatabase } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
-import { LocalLocks } from '../../src/sync/sale-locks.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { LocalLocks } from '../../src/postgres/sale-locks.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';

@@ -3,8 +3,8 @@
  * processor. The shop brings its own as a module, or takes the one that is built in (proof-of-work.ts).
  */
 import { StockadeError } from '../engine/errors.ts';
-import { monotonicMs } from '../engine/monotonic.ts';
-import { within } from '../engine/within.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import { within } from '../lib/with-timeout.ts';
 
 export interface ChallengeContext {
   readonly saleId: string;

@@ -6,10 +6,10 @@
  *   up to the burst ──> served ──above──> the next request from that address is answered `busy`, and its connection closed
  *                                 ──above by a share──> a new connection is closed at once, without an answer
  *
- * As with all connections of a port together (http/connections.ts), and for the same reasons. Each connection that is closed
+ * As with all connections of a port together (http/server/connections.ts), and for the same reasons. Each connection that is closed
  * counts no more.
  */
-import { monotonicMs } from '../engine/monotonic.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { addressKey, siteKey } from './addresses.ts';
 import { RateLimiter, type SharedRates } from './rate-limiter.ts';
 import { intervalMs, type RatePolicy, sitePolicy } from './rate-policy.ts';

@@ -19,7 +19,7 @@
  * had never asked. Each step that can be overtaken errs that way, and nobody is refused for what another has done, but for
  * two keys of one set with the same 32-bit fingerprint.
  */
-import { monotonicMs } from '../engine/monotonic.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 import { KeyedHash } from './keyed-hash.ts';
 import { intervalMs, type RatePolicy } from './rate-policy.ts';
 

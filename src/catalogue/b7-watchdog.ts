@@ -7,7 +7,7 @@
  * From: the design of Redisson's RLock: a hash of holder -> count, 30 s, renewed every 10 s, publish on release.
  */
 import type { Redis } from 'ioredis';
-import { subscriberClient, takeClient } from '../engine/redis/clients.ts';
+import { subscriberClient, takeClient } from '../redis/clients.ts';
 import { needed, type SellingRow, type Setting } from './contract.ts';
 import { Bells } from './parts/bells.ts';
 import { type Acquire, type Hold, LOCK_WAIT_MS, sellingUnder } from './parts/lock.ts';

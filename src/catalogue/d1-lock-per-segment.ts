@@ -6,8 +6,8 @@
  * every lock in turn to learn it.
  * From: the segments of Java's ConcurrentHashMap, applied to stock. The lock and the fence are B8's.
  */
-import { homeSegment } from '../engine/home-segment.ts';
-import { shares } from '../engine/shares.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { shares } from '../engine/sale/split-evenly.ts';
 import { WatchdogLocks } from './b7-watchdog.ts';
 import { sellingFenced } from './b8-fencing-token.ts';
 import { needed, type SellingRow, SOLD_OUT } from './contract.ts';

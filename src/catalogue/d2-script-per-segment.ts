@@ -6,8 +6,8 @@
  * has no place to be kept: a buyer's orders may be in any segment.
  * From: D1 and C3 put together. What it leaves open is what Stockade (D3) adds.
  */
-import { homeSegment } from '../engine/home-segment.ts';
-import { shares } from '../engine/shares.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { shares } from '../engine/sale/split-evenly.ts';
 import { type SellingRow, SOLD, SOLD_OUT } from './contract.ts';
 import { decodeOrder, encodeOrder, RedisShop } from './parts/redis-shop.ts';
 import { script } from './parts/script.ts';

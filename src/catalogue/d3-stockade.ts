@@ -7,10 +7,10 @@
  * It runs without sync here: an order counts as sold when it is in the order log, as a `202` does.
  */
 import { createHash } from 'node:crypto';
-import { Board } from '../engine/board.ts';
+import { Board } from '../engine/board/board.ts';
 import type { Outcome as EngineOutcome } from '../engine/contract.ts';
-import { Engine } from '../engine/engine.ts';
 import { OrderIds } from '../engine/order-id.ts';
+import { Engine } from '../engine/purchase/engine.ts';
 import { RedisBackend } from '../engine/redis/redis-backend.ts';
 import { SaleDirectory } from '../node/sale-directory.ts';
 import { failed, LIMIT_REACHED, needed, type Outcome, type SellingRow, SOLD, SOLD_OUT } from './contract.ts';

@@ -11,7 +11,7 @@
  * - Anybody who buys twice knows how much was sold in between, and the next id.
  * From: the global id of voucher shops, after Twitter's Snowflake.
  */
-import { takeClient } from '../engine/redis/clients.ts';
+import { takeClient } from '../redis/clients.ts';
 import { type NamingRow, needed } from './contract.ts';
 import { connected } from './parts/redis-shop.ts';
 import { MACHINE_CLOCK } from './setting.ts';

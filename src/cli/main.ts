@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { Console } from 'node:console';
 import { inspect } from 'node:util';
-import { EXIT_OK, type ExitCode, explain } from './explain.ts';
-import { note, printJson, visible } from './output.ts';
 import { runProgram } from './program.ts';
+import { EXIT_OK, type ExitCode, explain } from './terminal/explain.ts';
+import { note, printJson, visible } from './terminal/output.ts';
 
 async function main(): Promise<ExitCode> {
   try {

@@ -1,8 +1,8 @@
 import { Option } from 'commander';
 import { describeConfig } from '../config/config.ts';
-import { type CommandSpec, QUIET, settingsOf } from './command.ts';
-import { EXIT_OK } from './explain.ts';
-import { plural, print, printJson } from './output.ts';
+import { type CommandSpec, QUIET, settingsOf } from './command/command.ts';
+import { EXIT_OK } from './terminal/explain.ts';
+import { plural, print, printJson } from './terminal/output.ts';
 
 export const migrate: CommandSpec = {
   name: 'migrate',

@@ -1,11 +1,9 @@
 import { Command } from 'commander';
-import { version } from '../node/version.ts';
-import { addCommand, sentence } from './command.ts';
-import { demo } from './demo.ts';
-import { doctor } from './doctor.ts';
+import { version } from '../node/process/version.ts';
+import { addCommand, sentence } from './command/command.ts';
+import { demo } from './demo/demo.ts';
+import { doctor } from './doctor/doctor.ts';
 import { EVENT_COMMANDS } from './events/commands.ts';
-import { EXIT_OK, type ExitCode } from './explain.ts';
-import { invokedAs } from './invoked-as.ts';
 import { migrate } from './migrate.ts';
 import { ORDER_COMMANDS } from './order/commands.ts';
 import { rebalance } from './rebalance.ts';
@@ -17,6 +15,8 @@ import { listSales } from './sale/list.ts';
 import { showSale } from './sale/show.ts';
 import { serve } from './serve.ts';
 import { sync } from './sync.ts';
+import { EXIT_OK, type ExitCode } from './terminal/explain.ts';
+import { invokedAs } from './terminal/invoked-as.ts';
 import { verify } from './verify.ts';
 
 const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor];

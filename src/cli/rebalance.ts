@@ -1,9 +1,9 @@
 import { Option } from 'commander';
-import type { RebalanceReport } from '../sync/changes/rebalance.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
-import { EXIT_OK } from './explain.ts';
-import { withOperations } from './open-operations.ts';
-import { columns, number, plural, print, printJson } from './output.ts';
+import type { RebalanceReport } from '../operations/rebalance-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { withOperations } from './command/open-operations.ts';
+import { EXIT_OK } from './terminal/explain.ts';
+import { columns, number, plural, print, printJson } from './terminal/output.ts';
 
 export const rebalance: CommandSpec = {
   name: 'rebalance <sale>',

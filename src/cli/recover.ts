@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
-import type { Adoption } from '../sync/ownership.ts';
-import type { RecoverOperations, Recovery } from '../sync/rebuild/recovery.ts';
-import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './command.ts';
-import { EXIT_OK, type ExitCode, UsageError } from './explain.ts';
-import { withOperations } from './open-operations.ts';
-import { columns, note, plural, print, printJson } from './output.ts';
-import { type Progress, progressBar } from './progress.ts';
+import type { RecoverOperations, Recovery } from '../operations/recover-operations.ts';
+import type { Adoption } from '../shop/ownership.ts';
+import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { withOperations } from './command/open-operations.ts';
+import { EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
+import { columns, note, plural, print, printJson } from './terminal/output.ts';
+import { type Progress, progressBar } from './terminal/progress.ts';
 
 const LOOK_MS = 200;
 

@@ -1,12 +1,12 @@
 import { describeConfig } from '../config/config.ts';
 import { settingNames } from '../config/settings.ts';
-import { createLog } from '../node/log.ts';
-import type { CommandSpec } from './command.ts';
-import { EXIT_FAILED, EXIT_OK } from './explain.ts';
-import { note, print, printJson } from './output.ts';
-import { readyText } from './ready.ts';
-import { HOW_TO_STOP, startingText, stoppedText, stoppingText } from './serve-notes.ts';
-import { watchSignals } from './signals.ts';
+import { createLog } from '../node/process/log.ts';
+import type { CommandSpec } from './command/command.ts';
+import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
+import { note, print, printJson } from './terminal/output.ts';
+import { readyText } from './terminal/ready.ts';
+import { HOW_TO_STOP, startingText, stoppedText, stoppingText } from './terminal/serve-notes.ts';
+import { watchSignals } from './terminal/signals.ts';
 
 export const serve: CommandSpec = {
   name: 'serve',

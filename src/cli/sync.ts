@@ -1,8 +1,8 @@
 import { type Config, ConfigError, type ConfigFault } from '../config/config.ts';
-import { type CommandSpec, settingsOf } from './command.ts';
-import { EXIT_FAILED, EXIT_OK } from './explain.ts';
-import { note, printJson } from './output.ts';
-import { watchSignals } from './signals.ts';
+import { type CommandSpec, settingsOf } from './command/command.ts';
+import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
+import { note, printJson } from './terminal/output.ts';
+import { watchSignals } from './terminal/signals.ts';
 
 /** Settings of its groups that mean nothing here: it has no buyers to let go first. */
 const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl']);

@@ -1,4 +1,4 @@
-import type { VerifyReport } from '../sync/operations.ts';
+import type { VerifyReport } from '../operations/sale-operations.ts';
 
 /** A rebuild that takes longer than this, from look to look, is no longer work under way. */
 const REBUILD_MAX_S = 120;

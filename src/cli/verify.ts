@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
-import type { SaleOperations, VerifyOptions, VerifyReport } from '../sync/operations.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from './command.ts';
-import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './explain.ts';
-import { reportText } from './identity-text.ts';
-import { withOperations } from './open-operations.ts';
-import { note, print, printJson, visible } from './output.ts';
-import { watchSignals } from './signals.ts';
+import type { SaleOperations, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { withOperations } from './command/open-operations.ts';
+import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
+import { reportText } from './terminal/identity-text.ts';
+import { note, print, printJson, visible } from './terminal/output.ts';
+import { watchSignals } from './terminal/signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
 
 const WATCH_EVERY_S = 5;

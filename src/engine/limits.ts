@@ -39,7 +39,7 @@ export const DEADLINE_SWEEP_MS = 10;
  * visible ASCII, no spaces, nothing to escape.
  */
 export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
-/** Keys that begin so belong to late payments, which take their units anew (sync/orders/late-payment.ts); no client may use them. */
+/** Keys that begin so belong to late payments, which take their units anew (orders/late-payment.ts); no client may use them. */
 export const RETAKE_PREFIX = 'retake:';
 /** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */
 export const SALE_ID_PATTERN = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,${MAX_SALE_ID_CHARACTERS - 1}}$`);

@@ -1,14 +1,14 @@
 import type { Config } from '../config/config.ts';
-import { Board } from '../engine/board.ts';
-import { Engine } from '../engine/engine.ts';
+import { Board } from '../engine/board/board.ts';
 import { OrderIds } from '../engine/order-id.ts';
-import type { Buy } from '../sync/orders/late-payment.ts';
-import { readSale } from '../sync/sale-rows.ts';
-import { assertLeased, namingTimeMs, orderIdKey, WorkerLeases } from '../sync/worker-leases.ts';
-import { openEngineBackend } from './open-engine-backend.ts';
-import type { Releasers } from './releasers.ts';
+import { Engine } from '../engine/purchase/engine.ts';
+import type { Releasers } from '../lib/teardown.ts';
+import type { Buy } from '../orders/late-payment.ts';
+import { assertLeased, namingTimeMs, orderIdKey, WorkerLeases } from '../postgres/worker-leases.ts';
+import { readSale } from '../sales/sale-rows.ts';
 import { SaleDirectory } from './sale-directory.ts';
-import { redisOptions, type Stores } from './stores.ts';
+import { redisOptions, type Stores } from './stores/stores.ts';
+import { openEngineBackend } from './worker/open-engine-backend.ts';
 
 /**
  * Buys without a node, for a command that works on the stores: only a late payment has to, so the engine, with a worker

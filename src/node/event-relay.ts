@@ -1,10 +1,10 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { EventRelay } from '../sync/events/relay.ts';
-import { watchEvents } from './event-watch.ts';
-import type { Log } from './log.ts';
-import type { Releasers } from './releasers.ts';
-import type { Stores } from './stores.ts';
+import { EventRelay } from '../events/relay.ts';
+import type { Releasers } from '../lib/teardown.ts';
+import { watchEvents } from './observability/event-watch.ts';
+import type { Log } from './process/log.ts';
+import type { Stores } from './stores/stores.ts';
 import { Webhook } from './webhook.ts';
 
 interface RelayParts {

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TakenOrder } from '../engine/taken-orders.ts';
-import type { Database } from '../sync/database.ts';
-import { nameLostOrders } from '../sync/rebuild/lost-orders.ts';
-import type { Log } from './log.ts';
+import type { TakenOrder } from '../engine/purchase/uncommitted-orders.ts';
+import type { Database } from '../postgres/database.ts';
+import { nameLostOrders } from '../rebuild/lost-orders.ts';
+import type { Log } from './process/log.ts';
 
 /** Orders in one statement. */
 const PAGE_ORDERS = 1_000;

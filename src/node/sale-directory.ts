@@ -8,12 +8,12 @@
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
-import { type Board, NO_SLOT } from '../engine/board.ts';
+import { type Board, NO_SLOT } from '../engine/board/board.ts';
+import type { Directory, SaleView } from '../engine/board/directory.ts';
 import type { Backend, Pulse, SaleRecord } from '../engine/contract.ts';
-import type { Directory, SaleView } from '../engine/directory.ts';
 import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
-import { monotonicMs } from '../engine/monotonic.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
 
 /** The mark of changes is looked at every this many polls: within BOARD_REPAIR_MS. */
 const POLLS_PER_MARK = 3;

@@ -1,19 +1,19 @@
 /** Stores with what works on them, for commands that need no buyers' port. */
 import type { Config } from '../config/config.ts';
-import type { EventOperations } from '../sync/events/event-operations.ts';
-import { type MigrateOptions, migrate } from '../sync/migrate.ts';
-import type { SaleOperations } from '../sync/operations.ts';
-import type { OrderOperations } from '../sync/orders/order-operations.ts';
-import type { Adoption } from '../sync/ownership.ts';
-import { boundedEvents } from './bounded-events.ts';
-import { boundedOperations } from './bounded-operations.ts';
-import { boundedOrders } from './bounded-orders.ts';
-import { openDataDir } from './data-dir.ts';
+import { Releasers } from '../lib/teardown.ts';
+import type { EventOperations } from '../operations/event-operations.ts';
+import type { OrderOperations } from '../operations/order-operations.ts';
+import type { SaleOperations } from '../operations/sale-operations.ts';
+import { type MigrateOptions, migrate } from '../postgres/migrate.ts';
+import type { Adoption } from '../shop/ownership.ts';
 import { engineOnDemand } from './engine-on-demand.ts';
-import type { Log } from './log.ts';
-import { prepareDatabase } from './prepare-database.ts';
-import { Releasers } from './releasers.ts';
-import { openDatabasePart, openStores } from './stores.ts';
+import { boundedEvents } from './operations/bounded-events.ts';
+import { boundedOperations } from './operations/bounded-operations.ts';
+import { boundedOrders } from './operations/bounded-orders.ts';
+import { openDataDir } from './process/data-dir.ts';
+import type { Log } from './process/log.ts';
+import { prepareDatabase } from './stores/prepare-database.ts';
+import { openDatabasePart, openStores } from './stores/stores.ts';
 
 export interface Services {
   readonly operations: SaleOperations;
@@ -48,7 +48,7 @@ export function migrateDatabase(config: Config, log: Log, options: MigrateOption
   });
 }
 
-/** Makes the stores of this configuration belong together from now on (sync/ownership.ts). */
+/** Makes the stores of this configuration belong together from now on (shop/ownership.ts). */
 export function adoptStores(config: Config, log: Log): Promise<Adoption> {
   return withReleasers(config, log, async (releasers) => {
     const { db, ownership } = await openStores(config, releasers);

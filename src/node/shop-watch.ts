@@ -2,7 +2,7 @@
  * What a process watches that works on stores which others work on too.
  *
  * Each second: whether Redis and Postgres are still those of the start, as a name in DNS, a failover or a proxy may lead to
- * others. If they are not, the process ends; no sale is rebuilt there meanwhile (sync/ownership.ts). What a take does to a
+ * others. If they are not, the process ends; no sale is rebuilt there meanwhile (shop/ownership.ts). What a take does to a
  * sale of the same name in that second is not prevented. A store that does not answer says nothing.
  *
  * Every other second: it tells the other processes that it runs, and learns whether their settings are its own.
@@ -10,14 +10,14 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Gauge, type Registry } from 'prom-client';
-import { within } from '../engine/within.ts';
-import { ForeignStores } from '../sync/ownership.ts';
-import { type ListedProcess, ProcessList } from '../sync/process-list.ts';
-import type { Log } from './log.ts';
-import type { Releasers } from './releasers.ts';
-import { differencesTo, type SettingDifference } from './shared-settings.ts';
-import type { Stores } from './stores.ts';
-import { version } from './version.ts';
+import type { Releasers } from '../lib/teardown.ts';
+import { within } from '../lib/with-timeout.ts';
+import { ForeignStores } from '../shop/ownership.ts';
+import { type ListedProcess, ProcessList } from '../shop/process-list.ts';
+import type { Log } from './process/log.ts';
+import { version } from './process/version.ts';
+import { differencesTo, type SettingDifference } from './stores/shared-settings.ts';
+import type { Stores } from './stores/stores.ts';
 
 const LOOK_EVERY_MS = 1_000;
 const LOOKS_PER_TELL = 2;

@@ -1,23 +1,23 @@
 /** `stockade sync`: what carries the order logs in a node, by itself, with an ops port that tells how it does. */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { Expiry } from '../sync/orders/expiry.ts';
+import { Releasers } from '../lib/teardown.ts';
+import { Expiry } from '../orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
-import { openDataDir } from './data-dir.ts';
 import { startEventRelay } from './event-relay.ts';
-import { keepFromEviction } from './eviction-watch.ts';
-import { watchExpiry } from './expiry-watch.ts';
-import type { Log } from './log.ts';
-import { openOpsPort } from './ops-port.ts';
-import { prepareDatabase } from './prepare-database.ts';
-import { watchProcess } from './process-metrics.ts';
-import { whyNotSyncing } from './readiness.ts';
-import { Releasers } from './releasers.ts';
-import { digestKey, settingDigests, settingsOfSync } from './shared-settings.ts';
+import { watchExpiry } from './observability/expiry-watch.ts';
+import { whyNotSyncing } from './observability/readiness.ts';
+import { watchSync } from './observability/sync-watch.ts';
+import { openOpsPort } from './operations/ops-port.ts';
+import { openDataDir } from './process/data-dir.ts';
+import type { Log } from './process/log.ts';
+import { watchProcess } from './process/process-metrics.ts';
 import { ShopWatch } from './shop-watch.ts';
-import { StoreWatch } from './store-watch.ts';
-import { openStores } from './stores.ts';
-import { watchSync } from './sync-watch.ts';
+import { keepFromEviction } from './stores/eviction-watch.ts';
+import { prepareDatabase } from './stores/prepare-database.ts';
+import { digestKey, settingDigests, settingsOfSync } from './stores/shared-settings.ts';
+import { StoreWatch } from './stores/store-watch.ts';
+import { openStores } from './stores/stores.ts';
 
 export interface RunningSyncProcess {
   readonly opsUrl: string;

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
 import { StockadeError } from '../engine/errors.ts';
-import type { OrderEvent, Receiver } from '../sync/events/order-event.ts';
+import type { OrderEvent, Receiver } from '../events/order-event.ts';
 
 /** Answers have nothing to say beyond their status. */
 const MAX_ANSWER_BYTES = 65_536;

@@ -1,6 +1,6 @@
 /**
  * The sales that this sync works on: each behind its lock, with its cursors in memory. The loop (sync.ts) and the sweep
- * (sweep.ts) ask here for a sale's log and give back what they can't go on with.
+ * (reconciler.ts) ask here for a sale's log and give back what they can't go on with.
  *
  *   unknown ──tryLock──> held ──forget──> unknown
  *      └──another has the lock──> foreign for FOREIGN_MS
@@ -14,15 +14,15 @@
  */
 import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
-import { monotonicMs } from '../engine/monotonic.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import { applyReturns, readRejections } from '../orders/returns.ts';
+import { type Cursor, isAt, readCursors } from '../postgres/cursors.ts';
+import type { Draft } from '../rebuild/draft.ts';
 import { isOn } from './apply/log-chain.ts';
 import { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
-import { type Cursor, isAt, readCursors } from './cursors.ts';
 import type { Hints } from './hints.ts';
-import { applyReturns, readRejections } from './orders/returns.ts';
-import type { Draft } from './rebuild/draft.ts';
-import { Rebuilds } from './rebuild/rebuilds.ts';
+import { Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** A sale that another sync works on is asked for again after this time. */

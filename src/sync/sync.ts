@@ -3,26 +3,26 @@
  *
  * A loop of: read the logs that have grown -> apply a batch in one transaction, tell the watermarks, trim the logs
  * (apply/applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown
- * (hints.ts); a slow sweep over all sales makes up for lost hints (sweep.ts). Which sales this sync works on, and what
+ * (hints.ts); a slow sweep over all sales makes up for lost hints (reconciler.ts). Which sales this sync works on, and what
  * becomes of one that is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuild/rebuilds.ts). When the loop leaves
- * the processor to the buyers is in yielding.ts.
+ * the processor to the buyers is in backpressure.ts.
  *
  * Crash points. Before the transaction: nothing has happened. Between it and the trim: the cursors know; the entries
  * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
  * have moved, its transaction fails, it reads the cursors again.
  */
 import type { KnownEntry, LogRead } from '../engine/contract.ts';
-import { monotonicMs } from '../engine/monotonic.ts';
-import { Applier } from './apply/applier.ts';
+import { Yielding, type YieldingOptions } from '../lib/backpressure.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import { Applier } from './applier.ts';
 import { type Batch, batchOf } from './apply/batch.ts';
 import { checkChain } from './apply/log-chain.ts';
 import { WatermarkTeller } from './apply/watermark-teller.ts';
-import { Rebalancer } from './changes/rebalancer.ts';
 import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
-import { Sweep } from './sweep.ts';
+import { Rebalancer } from './rebalancer.ts';
+import { Sweep } from './reconciler.ts';
 import type { SyncStores } from './sync-stores.ts';
-import { Yielding, type YieldingOptions } from './yielding.ts';
 
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 1_000;
@@ -192,7 +192,7 @@ export class Sync {
 }
 
 /**
- * A look beside the loop (lookout.ts) may see more of a log than a read that was asked for before and is answered later: on a
+ * A look beside the loop (log-scanner.ts) may see more of a log than a read that was asked for before and is answered later: on a
  * cluster, where another log's server is away. What was seen then can't be held against this read; the next one is behind it.
  */
 function isOvertaken({ head }: LogRead, before: KnownEntry | undefined, newest: KnownEntry): boolean {

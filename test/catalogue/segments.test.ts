@@ -4,7 +4,7 @@ import type { SellingRow } from '../../src/catalogue/contract.ts';
 import { d1 } from '../../src/catalogue/d1-lock-per-segment.ts';
 import { d2 } from '../../src/catalogue/d2-script-per-segment.ts';
 import { d3 } from '../../src/catalogue/d3-stockade.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { buyers, crowdOfBuyers } from './interleavings.ts';
 import { buyersOf, byId, Lab, tally } from './lab.ts';
 

@@ -1,6 +1,6 @@
 /** `npm run chaos`: what can go wrong around a sale, brought about on real processes while customers buy. */
 import { forgetSettings } from '../../bench/support/stores.ts';
-import { print, printJson } from '../../src/cli/output.ts';
+import { print, printJson } from '../../src/cli/terminal/output.ts';
 import { readOptions } from './options.ts';
 import { report } from './report.ts';
 import { runAll } from './run-all.ts';

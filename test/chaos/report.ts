@@ -1,5 +1,5 @@
 import { describeMachine, machineText } from '../../bench/support/machine.ts';
-import { type Align, columns, number, plural } from '../../src/cli/output.ts';
+import { type Align, columns, number, plural } from '../../src/cli/terminal/output.ts';
 import type { ChaosOptions } from './options.ts';
 import type { RoundResult } from './round.ts';
 import type { Schedule } from './schedule.ts';

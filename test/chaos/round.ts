@@ -5,7 +5,7 @@
  *   -> the logs are drained, verify says ok -> the checker
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { VerifyReport } from '../../src/sync/operations.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
 import { random } from '../support/random.ts';
 import type { PostgresServer } from '../support/servers/postgres-server.ts';
 import { until } from '../support/until.ts';

@@ -1,4 +1,4 @@
-import { note } from '../../src/cli/output.ts';
+import { note } from '../../src/cli/terminal/output.ts';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import type { ChaosOptions } from './options.ts';
 import { progressText, type Row } from './report.ts';

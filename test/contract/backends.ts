@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeEach, describe } from 'vitest';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Sale } from '../../src/engine/contract.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
+import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { rulesOf } from '../../src/engine/rules.ts';
+import { rulesOf } from '../../src/engine/sale/rules.ts';
 import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { planMoves } from '../../src/engine/transfer-plan.ts';
+import { planMoves } from '../../src/engine/sale/transfer-plan.ts';
 import { kinds } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 

@@ -1,11 +1,11 @@
 /** One batch of the order logs into Postgres: what is applied, and that a batch which is refused changes nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LogEntry, TakeOrder } from '../../src/engine/contract.ts';
+import type { SaleStatus } from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
 import { applyBatch } from '../../src/sync/apply/apply.ts';
 import { applyEach, sellEach } from '../../src/sync/apply/apply-each.ts';
 import { type Batch, batchOf, type Slice } from '../../src/sync/apply/batch.ts';
-import { rows } from '../../src/sync/database.ts';
-import type { SaleStatus } from '../../src/sync/operations.ts';
 import { seed } from '../support/fixtures.ts';
 import { asAdmin } from '../support/least-rights.ts';
 import { type Random, random } from '../support/random.ts';

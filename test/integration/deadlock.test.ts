@@ -2,12 +2,12 @@
 import type { Knex } from 'knex';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogRead } from '../../src/engine/contract.ts';
+import { changeOrder, expireOrders } from '../../src/orders/order-changes.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { applyBatch } from '../../src/sync/apply/apply.ts';
 import { applyEach } from '../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../src/sync/apply/batch.ts';
-import { rows } from '../../src/sync/database.ts';
-import { changeOrder, expireOrders } from '../../src/sync/orders/order-changes.ts';
-import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
 import { BY } from '../support/author.ts';
 import { emptyDatabase, until } from '../support/fixtures.ts';
 import { buyers, Shop } from '../support/shop.ts';

@@ -1,8 +1,8 @@
 /** A draft of the buyers' records: who buys while its pages are read is read again, however the pages saw him. */
 import { afterEach, expect, test } from 'vitest';
-import type { Database } from '../../src/sync/database.ts';
-import { finishDraft, writeDraft } from '../../src/sync/rebuild/draft.ts';
-import { readKnownSale } from '../../src/sync/sale-rows.ts';
+import type { Database } from '../../src/postgres/database.ts';
+import { finishDraft, writeDraft } from '../../src/rebuild/draft.ts';
+import { readKnownSale } from '../../src/sales/sale-rows.ts';
 import { intercept } from '../support/intercept.ts';
 import { Shop } from '../support/shop.ts';
 

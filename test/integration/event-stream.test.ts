@@ -5,9 +5,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { Outbox, PART_EVENTS } from '../../src/sync/events/outbox.ts';
-import { emptyOutbox } from '../../src/sync/events/outbox-work.ts';
-import { LocalLocks, PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { Outbox, PART_EVENTS } from '../../src/events/outbox.ts';
+import { emptyOutbox } from '../../src/events/outbox-work.ts';
+import { LocalLocks, PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { BY } from '../support/author.ts';
 import { Desk, MAX_EVENTS } from '../support/event-desk.ts';
 import {

@@ -1,7 +1,7 @@
 /** A Redis that may evict keys: no process starts on it, and one that runs when it is made so says it until it is mended. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { lookForEviction } from '../../src/engine/redis/eviction.ts';
+import { lookForEviction } from '../../src/redis/eviction.ts';
 import { runCli } from '../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';

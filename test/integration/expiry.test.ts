@@ -1,6 +1,6 @@
 /** Orders that are not paid in time expire, once each, whoever dies and however many look for them. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { rows } from '../../src/sync/database.ts';
+import { rows } from '../../src/postgres/database.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';

@@ -1,8 +1,8 @@
 /** The guard of the truth: what Postgres refuses is taken back, counted, and told to the buyer who waits. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogPosition } from '../../src/engine/contract.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { openDatabase, rows } from '../../src/sync/database.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import { openDatabase, rows } from '../../src/postgres/database.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';
 import { RedisKeys } from '../support/redis-keys.ts';

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { createGzip } from 'node:zlib';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { type Identity, jwtIdentity } from '../../src/http/identity.ts';
+import { type Identity, jwtIdentity } from '../../src/http/identity/identity.ts';
 import { until } from '../support/fixtures.ts';
 import { PATIENCE } from '../support/patience.ts';
 

@@ -4,10 +4,10 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/engine/contract.ts';
-import { UnknownSale } from '../../src/sync/operations.ts';
-import { settleLatePayment } from '../../src/sync/orders/order-changes.ts';
-import type { Order, OrderChange, OrderOutcome } from '../../src/sync/orders/order-operations.ts';
-import type { OrderService } from '../../src/sync/orders/order-service.ts';
+import type { Order, OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
+import { UnknownSale } from '../../src/operations/sale-operations.ts';
+import { settleLatePayment } from '../../src/orders/order-changes.ts';
+import type { OrderService } from '../../src/orders/order-service.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';

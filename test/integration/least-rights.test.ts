@@ -4,9 +4,9 @@
  */
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
-import { assertRights, TABLE_RIGHTS } from '../../src/sync/app-role.ts';
-import { openDatabase, rows } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
+import { assertRights, TABLE_RIGHTS } from '../../src/postgres/app-role.ts';
+import { openDatabase, rows } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
 import { runCli } from '../support/cli.ts';
 import { emptyDatabase, freshDatabase, freshPrefix, redisAdminUrl, redisUrl } from '../support/fixtures.ts';
 import { APP_ROLE, asAdmin, asUser, OWNER_ROLE, REDIS_PASSWORD } from '../support/least-rights.ts';

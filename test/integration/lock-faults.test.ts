@@ -1,9 +1,9 @@
-/** Every crash point of the lock (src/engine/lock/locks.ts), forced: replies lost, holders frozen and killed, Redis gone. */
+/** Every crash point of the lock (src/locks/locks.ts), forced: replies lost, holders frozen and killed, Redis gone. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { NotExecuted } from '../../src/engine/errors.ts';
-import { LockLost, LockNotAcquired } from '../../src/engine/lock/lock-errors.ts';
-import type { LockHandle } from '../../src/engine/lock/lock-handle.ts';
-import { FALLBACK_POLL_MS, lockTimes } from '../../src/engine/lock/lock-limits.ts';
+import { LockLost, LockNotAcquired } from '../../src/locks/lock-errors.ts';
+import type { LockHandle } from '../../src/locks/lock-handle.ts';
+import { FALLBACK_POLL_MS, lockTimes } from '../../src/locks/lock-limits.ts';
 import { until } from '../support/fixtures.ts';
 import { freezeTime } from '../support/frozen-time.ts';
 import { LockHolder } from '../support/lock-holder.ts';

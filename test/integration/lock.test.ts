@@ -1,10 +1,10 @@
 /** The segment lock as its callers see it. Time stands still wherever it must not be what makes a test pass. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { BackendCorrupt, InvalidInput, StockadeError } from '../../src/engine/errors.ts';
-import { LockLost, LockNotAcquired } from '../../src/engine/lock/lock-errors.ts';
-import { KEEP_MAX_MS, YIELD_MS } from '../../src/engine/lock/lock-limits.ts';
-import { Locks } from '../../src/engine/lock/locks.ts';
-import { fenceKey } from '../../src/engine/redis/fenced.ts';
+import { fenceKey } from '../../src/locks/fenced.ts';
+import { LockLost, LockNotAcquired } from '../../src/locks/lock-errors.ts';
+import { KEEP_MAX_MS, YIELD_MS } from '../../src/locks/lock-limits.ts';
+import { Locks } from '../../src/locks/locks.ts';
 import { until } from '../support/fixtures.ts';
 import { freezeTime } from '../support/frozen-time.ts';
 import { collectGarbage } from '../support/garbage.ts';

@@ -1,13 +1,13 @@
 /** The `lock` strategy: takes under the lock of their segment, with the caller's own work inside. */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import type { Outcome, Purchase, TakeBatch, TakeOrder } from '../../src/engine/contract.ts';
-import { Engine } from '../../src/engine/engine.ts';
 import { NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
-import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
-import type { Inside } from '../../src/engine/lock/locked-takes.ts';
-import { HOLD_MAX_MS } from '../../src/engine/lock/segment-hold.ts';
+import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
+import type { Inside } from '../../src/engine/locked/locked-takes.ts';
+import { HOLD_MAX_MS } from '../../src/engine/locked/segment-hold.ts';
+import { Engine } from '../../src/engine/purchase/engine.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../src/engine/contract.ts';
-import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';

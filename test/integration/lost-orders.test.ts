@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { recoveryText } from '../../src/cli/recover.ts';
 import type { Outcome } from '../../src/engine/contract.ts';
-import { readLosses } from '../../src/sync/rebuild/lost-orders.ts';
+import { readLosses } from '../../src/rebuild/lost-orders.ts';
 import { until } from '../support/fixtures.ts';
 import { Load } from '../support/load.ts';
 import { RedisKeys } from '../support/redis-keys.ts';

@@ -3,7 +3,7 @@
  * with the same Idempotency-Key tells him how it ended, and nobody gets a second unit.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, until } from '../support/fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from '../support/node.ts';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
+import { type Database, openDatabase, rows } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
 import { emptyDatabase } from '../support/fixtures.ts';
 
 const ALL = ['001-initial.sql', '002-apply-batch.sql'];

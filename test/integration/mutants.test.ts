@@ -16,11 +16,11 @@ const TIMEOUT_MS = 1_200_000;
 const LEFT_OUT = ['.git', '.stockade', 'dist', 'node_modules', 'test'];
 
 /** Enough to choose from: to find all mutants takes longer than to run some. */
-const FOLDERS = ['src/engine/lock', 'src/engine/redis/lua', 'src/sync/migrations'];
+const FOLDERS = ['src/engine/lock', 'src/engine/redis/lua', 'src/postgres/migrations'];
 
 const UNIT_TEST = `
 import { expect, test } from 'vitest';
-import { lockKeys } from '../../src/engine/lock/lock-keys.ts';
+import { lockKeys } from '../../src/locks/lock-keys.ts';
 test('a lock has a name', () => {
   expect(() => lockKeys('')).toThrow();
   expect(lockKeys('a').lock).toBe('{a}');
@@ -30,9 +30,9 @@ test('a lock has a name', () => {
 const STORE_TEST = `
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { LockScripts } from '../../src/engine/lock/lock-scripts.ts';
-import { lockKeys } from '../../src/engine/lock/lock-keys.ts';
-import { openDatabase } from '../../src/sync/database.ts';
+import { LockScripts } from '../../src/locks/lock-scripts.ts';
+import { lockKeys } from '../../src/locks/lock-keys.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
 test('a lock is released once', async () => {
   const redis = new Redis(redisUrl());
@@ -80,18 +80,18 @@ function mutantIn(file: string, mutator: string, words: string) {
 }
 
 it('kills what tests look at, and names what they do not', { timeout: TIMEOUT_MS }, async () => {
-  const release = 'src/engine/lock/lua/release.lua';
+  const release = 'src/locks/lua/release.lua';
   const killed = [
-    mutantIn('src/engine/lock/lock-keys.ts', 'ConditionalExpression', "name === ''"),
+    mutantIn('src/locks/lock-keys.ts', 'ConditionalExpression', "name === ''"),
     mutantIn(release, 'ConditionNegated', ''),
-    mutantIn('src/sync/migrations/005-order-changes.sql', 'StatementDropped', "order_ids := '{}'"),
+    mutantIn('src/postgres/migrations/005-order-changes.sql', 'StatementDropped', "order_ids := '{}'"),
   ];
   // The type of the reply says that it never is this text.
-  const invalid = mutantIn('src/engine/lock/lock-scripts.ts', 'StringLiteral', 'refused');
+  const invalid = mutantIn('src/locks/lock-scripts.ts', 'StringLiteral', 'refused');
   const survivors = [
     // Run by a test that looks at something else, and by none.
-    mutantIn('src/engine/lock/lua/acquire.lua', 'NumberShifted', '1000000'),
-    mutantIn('src/engine/lock/lock-queue.ts', 'ConditionalExpression', ''),
+    mutantIn('src/locks/lua/acquire.lua', 'NumberShifted', '1000000'),
+    mutantIn('src/locks/lock-queue.ts', 'ConditionalExpression', ''),
     mutantIn('src/engine/redis/lua/take.lua', 'StatementDropped', ''),
   ];
   const said: string[] = [];
@@ -107,5 +107,5 @@ it('kills what tests look at, and names what they do not', { timeout: TIMEOUT_MS
     'no test reaches it',
   ]);
   expect(textOf(summary)).toContain('3 of 6 mutants were killed (50.0 %)');
-  expect(listed(survivors, false)).toContain('src/engine/lock/lock-queue.ts:');
+  expect(listed(survivors, false)).toContain('src/locks/lock-queue.ts:');
 });

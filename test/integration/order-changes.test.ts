@@ -1,8 +1,8 @@
 /** Orders after their purchase: paid, cancelled, redeemed, refunded. Each unit that comes back is sold again. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { rows } from '../../src/sync/database.ts';
-import type { Order, OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
-import type { OrderService } from '../../src/sync/orders/order-service.ts';
+import type { Order, OrderChange, OrderStatus } from '../../src/operations/order-operations.ts';
+import type { OrderService } from '../../src/orders/order-service.ts';
+import { rows } from '../../src/postgres/database.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, intercept } from '../support/intercept.ts';

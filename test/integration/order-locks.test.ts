@@ -1,7 +1,7 @@
 /** Changes of one order come one after the other: who comes second decides by what the first one has left. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { rows } from '../../src/sync/database.ts';
-import { changeOrder, expireOrders, settleLatePayment } from '../../src/sync/orders/order-changes.ts';
+import { changeOrder, expireOrders, settleLatePayment } from '../../src/orders/order-changes.ts';
+import { rows } from '../../src/postgres/database.ts';
 import { until } from '../support/fixtures.ts';
 import { Shop } from '../support/shop.ts';
 

@@ -1,10 +1,10 @@
 /** Requests that come before the answers to those before them, and answers that nobody reads. */
 import * as uWS from 'uWebSockets.js';
 import { describe, expect, test } from 'vitest';
-import { Traffic } from '../../src/http/exchange.ts';
-import { listen } from '../../src/http/listener.ts';
-import { json, problem } from '../../src/http/problem.ts';
-import { Router } from '../../src/http/router.ts';
+import { Traffic } from '../../src/http/server/exchange.ts';
+import { listen } from '../../src/http/server/listener.ts';
+import { json, problem } from '../../src/http/server/problem.ts';
+import { Router } from '../../src/http/server/router.ts';
 import { until } from '../support/fixtures.ts';
 import { startTestNode } from '../support/node.ts';
 import { RawConnection, rawRequest } from '../support/raw-http.ts';

@@ -1,8 +1,8 @@
 /** A rebalance by an operator and by the timer, on each backend: fewer refills, and never a unit more or less. */
 import { describe, expect, test } from 'vitest';
 import { NO_ENTRY } from '../../src/engine/contract.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { rebalanceSale } from '../../src/sync/changes/rebalance.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import { rebalanceSale } from '../../src/sales/rebalance.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';

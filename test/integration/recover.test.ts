@@ -1,11 +1,11 @@
 /** A sale built anew by hand, with another number of segments, or from where another rebuild has stopped. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../src/engine/contract.ts';
-import { makeChange } from '../../src/sync/changes/sale-changes.ts';
-import { nameLostOrders, readLosses } from '../../src/sync/rebuild/lost-orders.ts';
-import { type RebuildProgress, rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
-import { ifFreeToRebuild } from '../../src/sync/rebuild/rebuild-lock.ts';
-import type { Recovery } from '../../src/sync/rebuild/recovery.ts';
+import type { RebuildProgress, Recovery } from '../../src/operations/recover-operations.ts';
+import { nameLostOrders, readLosses } from '../../src/rebuild/lost-orders.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
+import { ifFreeToRebuild } from '../../src/rebuild/rebuild-lock.ts';
+import { makeChange } from '../../src/sales/sale-changes.ts';
 import { BY } from '../support/author.ts';
 import { RunningCli, runCli } from '../support/cli.ts';
 import { until } from '../support/fixtures.ts';

@@ -4,12 +4,12 @@
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../src/engine/contract.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { LockedBackend } from '../../src/engine/lock/locked-backend.ts';
-import type { Inside } from '../../src/engine/lock/locked-takes.ts';
-import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
-import { LocalLocks } from '../../src/sync/sale-locks.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
+import type { Inside } from '../../src/engine/locked/locked-takes.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import { LocalLocks } from '../../src/postgres/sale-locks.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';
 import { buyers, Shop, type ShopOptions, type Till } from '../support/shop.ts';

@@ -5,14 +5,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Compensation, TakeBatch } from '../../src/engine/contract.ts';
 import { OutcomeUnknown } from '../../src/engine/errors.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
 import { Scripts } from '../../src/engine/redis/scripts.ts';
-import {
-  applyReturns,
-  applyReturnsOf,
-  readRejections,
-  salesWithReturns,
-} from '../../src/sync/orders/returns.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import { applyReturns, applyReturnsOf, readRejections, salesWithReturns } from '../../src/orders/returns.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { deathAt, intercept } from '../support/intercept.ts';

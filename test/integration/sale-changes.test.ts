@@ -3,15 +3,20 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
 import { MAX_STOCK } from '../../src/engine/limits.ts';
-import type { SaleChange } from '../../src/engine/sale-change.ts';
-import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
-import { readOpenMovements } from '../../src/sync/changes/ledger.ts';
-import { followForsaken, readForsakenSales } from '../../src/sync/changes/movements.ts';
-import { undoWithdrawal, withdraw } from '../../src/sync/changes/withdrawal.ts';
-import { rows } from '../../src/sync/database.ts';
-import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../src/sync/operations.ts';
-import { rebuildSale } from '../../src/sync/rebuild/rebuild.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale/sale-json.ts';
+import {
+  InsufficientStock,
+  SaleExists,
+  UnknownSale,
+  WrongState,
+} from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { rebuildSale } from '../../src/rebuild/rebuild.ts';
+import { readOpenMovements } from '../../src/sales/ledger.ts';
+import { followForsaken, readForsakenSales } from '../../src/sales/movements.ts';
+import { undoWithdrawal, withdraw } from '../../src/sales/withdrawal.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { deaf } from '../support/deaf.ts';
 import { until } from '../support/fixtures.ts';

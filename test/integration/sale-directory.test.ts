@@ -1,7 +1,7 @@
 /** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
 import { expect, test } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { Board } from '../../src/engine/board/board.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { BY } from '../support/author.ts';
 import { redisUrl, until } from '../support/fixtures.ts';

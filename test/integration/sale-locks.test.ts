@@ -1,7 +1,7 @@
 /** The locks of sales on one Postgres: what becomes of them when a connection fails. */
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { PostgresLocks } from '../../src/sync/sale-locks.ts';
+import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { freshDatabase, until } from '../support/fixtures.ts';
 
 let locks: PostgresLocks;

@@ -1,6 +1,6 @@
 /** The reference scenarios over HTTP: a crowd on real connections, a node in its own process, and Postgres as the judge. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BY } from '../support/author.ts';
 import { type CrowdResult, crowd } from '../support/crowd.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';

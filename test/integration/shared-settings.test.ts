@@ -1,6 +1,6 @@
 /** Two nodes of a shop whose settings differ say so, and sell on. */
 import { expect, test } from 'vitest';
-import { openDatabase, rows } from '../../src/sync/database.ts';
+import { openDatabase, rows } from '../../src/postgres/database.ts';
 import { until } from '../support/fixtures.ts';
 import { metric } from '../support/metrics.ts';
 import { startTestNode, type TestNode } from '../support/node.ts';

@@ -4,7 +4,7 @@
  * the node still counts as under way when it is over would hold it up.
  */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { SaleStatus } from '../../src/sync/operations.ts';
+import type { SaleStatus } from '../../src/operations/sale-operations.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from '../support/fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from '../support/node.ts';

@@ -1,9 +1,9 @@
 /** Sync carries every accepted order to Postgres once, whatever becomes of hints, replies, locks and syncs. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Watermark } from '../../src/engine/contract.ts';
-import { makeChange } from '../../src/sync/changes/sale-changes.ts';
-import { rows } from '../../src/sync/database.ts';
-import { LocalLocks } from '../../src/sync/sale-locks.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { LocalLocks } from '../../src/postgres/sale-locks.ts';
+import { makeChange } from '../../src/sales/sale-changes.ts';
 import { BY } from '../support/author.ts';
 import { redisAdminUrl, seed, until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';

@@ -1,8 +1,8 @@
 /** While a sale is sold, and all that can happen to it happens, verify finds it whole every time. */
 import { describe, expect, test } from 'vitest';
-import { rebalanceSale } from '../../src/sync/changes/rebalance.ts';
-import { rows } from '../../src/sync/database.ts';
-import type { VerifyReport } from '../../src/sync/operations.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { rebalanceSale } from '../../src/sales/rebalance.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { Load } from '../support/load.ts';

@@ -1,9 +1,9 @@
 /** Verify names the cause of each difference, and a repair mends those that are proven, and nothing else. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { rows } from '../../src/sync/database.ts';
-import type { Cause, Repair, VerifyReport } from '../../src/sync/operations.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import type { Cause, Repair, VerifyReport } from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { breaker, deathAt, intercept } from '../support/intercept.ts';

@@ -4,11 +4,11 @@
  */
 import { type Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { clusterClient } from '../../src/engine/redis/clients.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
-import { rows } from '../../src/sync/database.ts';
-import type { VerifyReport } from '../../src/sync/operations.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { clusterClient } from '../../src/redis/clients.ts';
 import { BY } from '../support/author.ts';
 import { redisUrl, until } from '../support/fixtures.ts';
 import { asAdmin, asUser } from '../support/least-rights.ts';

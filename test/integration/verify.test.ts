@@ -1,7 +1,7 @@
 /** Verify: says of a whole sale that it is whole, also while it is being sold, and names what is wrong with any other. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { VerifyReport } from '../../src/sync/operations.ts';
-import { verifySale } from '../../src/sync/verify/verify.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
+import { verifySale } from '../../src/verify/verify.ts';
 import { everNewBuyers, startCrowd } from '../support/crowd.ts';
 import { until } from '../support/fixtures.ts';
 import { intercept } from '../support/intercept.ts';

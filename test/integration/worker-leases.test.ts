@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
 import { takenAtMs } from '../../src/engine/order-id.ts';
-import { type Database, openDatabase, rows } from '../../src/sync/database.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
+import { type Database, openDatabase, rows } from '../../src/postgres/database.ts';
 import {
   assertLeased,
   isLeased,
@@ -13,7 +13,7 @@ import {
   namingTimeMs,
   orderIdKey,
   WorkerLeases,
-} from '../../src/sync/worker-leases.ts';
+} from '../../src/postgres/worker-leases.ts';
 import { BY } from '../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../support/fixtures.ts';
 import { asAdmin } from '../support/least-rights.ts';

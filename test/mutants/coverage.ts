@@ -118,8 +118,8 @@ function sourcesOf(root: string, { files, scripts, functions }: Sighting): strin
   const below = (folder: string) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
   return [
     ...files,
-    ...(scripts.length === 0 ? [] : [...below('src/engine/redis/lua'), ...below('src/engine/lock/lua')]),
-    ...(functions.length === 0 ? [] : below('src/sync/migrations')),
+    ...(scripts.length === 0 ? [] : [...below('src/engine/redis/lua'), ...below('src/locks/lua')]),
+    ...(functions.length === 0 ? [] : below('src/postgres/migrations')),
   ];
 }
 

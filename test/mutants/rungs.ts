@@ -70,7 +70,7 @@ export class Ladder {
 
 /** The function, and those that call it. */
 function callersOf(root: string, name: string): string[] {
-  const folder = join(root, 'src/sync/migrations');
+  const folder = join(root, 'src/postgres/migrations');
   const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
   const callers = texts.flatMap((text) =>
     [...text.matchAll(new RegExp(`\\b${name}\\(`, 'g'))].flatMap(
@@ -84,10 +84,11 @@ function callersOf(root: string, name: string): string[] {
 async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
   const load = (file: string) => import(pathToFileURL(join(root, file)).href);
   const { luaSource } = (await load('src/engine/redis/lua-source.ts')) as { luaSource(name: string): string };
-  const { fenced } = (await load('src/engine/redis/fenced.ts')) as { fenced(lua: string): string };
+  const { fenced } = (await load('src/locks/fenced.ts')) as { fenced(lua: string): string };
   const hashes = new Map<string, Set<string>>();
   const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
   const redis = 'src/engine/redis/lua/';
+  const locks = 'src/locks/lua/';
   const note = (file: string, ...sources: string[]) => {
     const some = hashes.get(file) ?? new Set();
     for (const source of sources) some.add(sha1(source));
@@ -96,11 +97,10 @@ async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
   for (const name of readdirSync(join(root, redis))) {
     const script = luaSource(name.replace('.lua', ''));
     for (const part of partsOf(root, `${redis}${name}`)) note(part, script, fenced(script));
-    note(`${redis}fenced.lua`, fenced(script));
+    note(`${locks}fenced.lua`, fenced(script));
   }
-  const lock = 'src/engine/lock/lua/';
-  for (const name of readdirSync(join(root, lock)))
-    note(`${lock}${name}`, readFileSync(join(root, lock, name), 'utf8'));
+  for (const name of readdirSync(join(root, locks)))
+    note(`${locks}${name}`, readFileSync(join(root, locks, name), 'utf8'));
   return hashes;
 }
 

@@ -10,7 +10,7 @@ import type {
   OrderOutcome,
   OrderStatus,
   PayType,
-} from '../../src/sync/orders/order-operations.ts';
+} from '../../src/operations/order-operations.ts';
 
 /** `logged`: taken, and not in Postgres yet. */
 export type LifeStatus = OrderStatus | 'logged';

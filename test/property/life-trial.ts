@@ -11,10 +11,10 @@ import type {
   Outcome,
   Purchase,
 } from '../../src/engine/contract.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import type { SaleChange } from '../../src/engine/sale-change.ts';
-import { rows } from '../../src/sync/database.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { BY } from '../support/author.ts';
 import { until } from '../support/fixtures.ts';
 import { type Before, intercept } from '../support/intercept.ts';

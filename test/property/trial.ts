@@ -3,7 +3,7 @@
  * plays by hand. Time stands still but for what the test lets pass.
  */
 import { expect, vi } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import type {
   Backend,
   LogPosition,
@@ -15,10 +15,10 @@ import type {
   TakeOrder,
   Watermark,
 } from '../../src/engine/contract.ts';
-import { Engine } from '../../src/engine/engine.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
 import { BOARD_REPAIR_MS } from '../../src/engine/limits.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
+import { Engine } from '../../src/engine/purchase/engine.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { turn } from '../support/frozen-time.ts';
 import { aSale, type LoadedSale, loadSale } from '../support/sales.ts';

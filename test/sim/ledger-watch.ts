@@ -2,7 +2,7 @@
  * What the auditor checks of the ledger: what an operator was told is done is in it once, as he asked for it; what he was
  * refused has changed nothing; and its rows, one after the other, lead to the sale as it is.
  */
-import type { SaleChange } from '../../src/engine/sale-change.ts';
+import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { LedgerRow, Truth } from './books.ts';
 import { time } from './virtual-time.ts';
 

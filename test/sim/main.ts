@@ -11,7 +11,7 @@
  * which the product's scripts are run by a Lua machine (redis/). Postgres is PGlite behind simulated sessions, which executes
  * transactions one after another (postgres/).
  *
- *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts), weather (storm.ts)
+ *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (load.ts), weather (storm.ts)
  *        -> after each event the auditor looks at both stores (auditor.ts) -> calm -> the finale (finale.ts)
  *
  * A seed gives the same events in the same order, always: nothing here may depend on the real clock or on chance. What the

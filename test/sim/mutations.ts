@@ -49,7 +49,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'take: sent again by the connection, whose tickets and ids nobody checks',
     [6],
     edit(
-      'engine/redis/clients.ts',
+      'redis/clients.ts',
       'maxRetriesPerRequest: 0,\n    enableOfflineQueue: false,',
       'maxRetriesPerRequest: 3,',
     ),
@@ -59,18 +59,18 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a reply that was lost counts as a refusal',
     [53],
-    edit('engine/lane.ts', 'if (error instanceof OutcomeUnknown) pending.inDoubt = true;', ''),
+    edit('engine/purchase/lane.ts', 'if (error instanceof OutcomeUnknown) pending.inDoubt = true;', ''),
   ),
   mutation(
     'lane: a purchase in doubt is asked again under a new id',
     [95],
     edit(
-      'engine/lane.ts',
+      'engine/purchase/lane.ts',
       'pending.orderId ||= this.#host.nextOrderId();',
       'pending.orderId = this.#host.nextOrderId();',
     ),
     edit(
-      'engine/lane.ts',
+      'engine/purchase/lane.ts',
       '      try {\n        const answer = refill',
       '      try {\n        for (const p of asked) if (p.inDoubt) this.#name(p);\n        const answer = refill',
     ),
@@ -79,7 +79,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'board: closed at the newest epoch, not at the one that was observed',
     [1_164],
     edit(
-      'engine/lane.ts',
+      'engine/purchase/lane.ts',
       'this.#host.board.close(slot, epoch, asked)',
       'this.#host.board.close(slot, Math.max(epoch, this.#host.board.epoch(slot)), asked)',
     ),
@@ -87,7 +87,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'board: believed however old it is',
     [282],
-    edit('engine/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
+    edit('engine/board/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
   ),
   mutation(
     'take: lost writes are not noticed',
@@ -102,7 +102,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'watermark: settles by number alone',
     [761],
     edit(
-      'engine/commit-waiters.ts',
+      'engine/purchase/commit-waiters.ts',
       'const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);',
       "const certain = seq > 0 || entry === '';",
     ),
@@ -116,11 +116,11 @@ export const MUTATIONS: readonly Mutation[] = [
     'parking: nobody is let out',
     [6],
     edit(
-      'engine/parking.ts',
+      'engine/purchase/parking.ts',
       'setTimeout(() => this.end(), PARKED_MAX_MS)',
       'setTimeout(() => {}, PARKED_MAX_MS)',
     ),
-    edit('engine/live-sale.ts', '    }\n    this.#parking.end();', '    }'),
+    edit('engine/purchase/live-sale.ts', '    }\n    this.#parking.end();', '    }'),
   ),
   mutation(
     'returns: the epoch is not raised',
@@ -136,7 +136,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'returns: marked before they are applied',
     [41],
     edit(
-      'sync/orders/returns.ts',
+      'orders/returns.ts',
       '  const ends = await Promise.allSettled(',
       '  await markApplied(db, pending);\n  const ends = await Promise.allSettled(',
     ),
@@ -145,7 +145,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'sync: the watermark is told before the commit',
     [1],
     edit(
-      'sync/apply/applier.ts',
+      'sync/applier.ts',
       '    let rejected: Map<string, Rejection>;\n',
       '    let rejected: Map<string, Rejection>;\n    void this.#teller.tell(watermarksOf(batch, new Map()));\n',
     ),
@@ -201,18 +201,22 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'deadlines: nobody is told when his time is over',
     [27],
-    edit('engine/deadlines.ts', 'pending.settle(this.#expired(pending));', 'this.#expired(pending);'),
+    edit(
+      'engine/purchase/deadlines.ts',
+      'pending.settle(this.#expired(pending));',
+      'this.#expired(pending);',
+    ),
   ),
   mutation(
     'sync: the cursor is not checked',
     [39],
-    edit('sync/migrations/004-order-life.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/004-order-life.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
     [60],
     edit(
-      'sync/rebuild/rebuild.ts',
+      'rebuild/rebuild.ts',
       '    await backend.sales.freeze(saleId, logs.segments, logs.generation);\n',
       '',
     ),
@@ -221,7 +225,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'rebuild: without salvage',
     [6],
     edit(
-      'sync/rebuild/salvage.ts',
+      'rebuild/salvage.ts',
       'const applied = await applyUnknown(db, row, read);',
       'const applied: Applied = { orders: 0, rejected: [] };',
     ),
@@ -231,7 +235,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'cluster: who waited for the first connection is not told of the second',
     [43],
     edit(
-      'engine/redis/clients.ts',
+      'redis/clients.ts',
       '(client instanceof Redis ? client.connect() : connectCluster(client))',
       'client.connect()',
     ),
@@ -240,7 +244,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'expiry: paid orders expire',
     [4, 31],
     edit(
-      'sync/migrations/005-order-changes.sql',
+      'postgres/migrations/005-order-changes.sql',
       "WHERE o.status = 'unpaid' AND",
       "WHERE o.status IN ('unpaid', 'paid') AND",
     ),
@@ -249,7 +253,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'payment: an order that has expired is paid all the same',
     [31],
     edit(
-      'sync/migrations/005-order-changes.sql',
+      'postgres/migrations/005-order-changes.sql',
       "stands.expires_at <= now()) THEN 'late'",
       "stands.expires_at <= now()) THEN 'possible'",
     ),
@@ -258,7 +262,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'late payment: counts although the units are gone',
     [166],
     edit(
-      'sync/migrations/005-order-changes.sql',
+      'postgres/migrations/005-order-changes.sql',
       'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
       "UPDATE orders SET status = 'paid', paid_at = now(), pay_type = payment WHERE order_id = late;",
     ),
@@ -267,7 +271,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'refund: of a late payment gives the units back once more',
     [166],
     edit(
-      'sync/migrations/005-order-changes.sql',
+      'postgres/migrations/005-order-changes.sql',
       "ELSIF stands.status = 'paid' THEN",
       "ELSIF change = 'refund' THEN",
     ),
@@ -276,7 +280,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'changes: made by what was read before another one',
     [337],
     edit(
-      'sync/changes/sale-changes.ts',
+      'sales/sale-changes.ts',
       '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
       '  const row = await readKnownSale(db, saleId);\n  await db.transaction(async (trx) => {\n    const movement',
     ),
@@ -285,7 +289,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'changes: a pause leaves no row in the ledger',
     [67],
     edit(
-      'sync/changes/sale-changes.ts',
+      'sales/sale-changes.ts',
       'return { action, detail: { from: row.state } };',
       "return action === 'pause' ? undefined : { action, detail: { from: row.state } };",
     ),
@@ -293,19 +297,19 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sweep: a closed sale is let go of although its log holds orders',
     [526],
-    edit('sync/sweep.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
+    edit('sync/reconciler.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
   mutation(
     'withdrawal: ends although it is being undone',
     [724],
-    edit('sync/changes/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
+    edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
     'draft: its beginning is read behind its pages',
     [103],
-    edit('sync/rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
+    edit('rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
     edit(
-      'sync/rebuild/draft.ts',
+      'rebuild/draft.ts',
       '  return { id, segments, buyers, since };',
       '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
     ),

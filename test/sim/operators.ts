@@ -1,5 +1,5 @@
 /** Operators: they change the sale, two at the same moment at different nodes, or at a node that is cut off from a store then. */
-import type { SaleChange } from '../../src/engine/sale-change.ts';
+import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { Auditor } from './auditor.ts';
 import { SALE_ID } from './books.ts';
 import { network } from './network.ts';

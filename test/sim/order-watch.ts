@@ -2,7 +2,7 @@
  * What the auditor checks of the lives of orders: that each goes from status to status only as it may, bears the marks of
  * what was done to it and no others, and that what somebody was told is done stays done.
  */
-import type { OrderChange, OrderOutcome } from '../../src/sync/orders/order-operations.ts';
+import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
 import type { Truth } from './books.ts';
 
 type Order = Truth['orders'][number];

@@ -1,5 +1,5 @@
 /** Buyers who pay, in time and late, and a shop that redeems and refunds: what becomes of an order behind its purchase. */
-import type { OrderChange, OrderOutcome } from '../../src/sync/orders/order-operations.ts';
+import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
 import { BY } from '../support/author.ts';
 import type { Auditor } from './auditor.ts';
 import type { Scenario } from './scenario.ts';

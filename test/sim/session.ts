@@ -19,8 +19,8 @@ export async function openSeeds(db: PGlite): Promise<Seeds> {
   // Not before: some modules read a clock when they are loaded.
   const { runSeed, watchUnhandled } = await import('./run.ts');
   const { DATABASE_URL } = await import('./sim-node.ts');
-  const { openDatabase } = await import('../../src/sync/database.ts');
-  const { migrate } = await import('../../src/sync/migrate.ts');
+  const { openDatabase } = await import('../../src/postgres/database.ts');
+  const { migrate } = await import('../../src/postgres/migrate.ts');
   watchUnhandled();
   time.begin(0);
   const world = new World(db);

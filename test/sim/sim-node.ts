@@ -1,18 +1,18 @@
 /** A node, put together as src/node/node.ts does it, without HTTP: what it runs is the product's own. */
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
-import { Engine } from '../../src/engine/engine.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import type { Log } from '../../src/node/log.ts';
+import { Engine } from '../../src/engine/purchase/engine.ts';
 import { lostOrderNames } from '../../src/node/lost-order-names.ts';
+import type { Log } from '../../src/node/process/log.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
-import { type Database, openDatabase } from '../../src/sync/database.ts';
-import { Expiry } from '../../src/sync/orders/expiry.ts';
-import { OrderService } from '../../src/sync/orders/order-service.ts';
-import { PostgresLocks } from '../../src/sync/sale-locks.ts';
-import { readSale } from '../../src/sync/sale-rows.ts';
-import { SaleService } from '../../src/sync/sale-service.ts';
+import { Expiry } from '../../src/orders/expiry.ts';
+import { OrderService } from '../../src/orders/order-service.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
+import { readSale } from '../../src/sales/sale-rows.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { network } from './network.ts';

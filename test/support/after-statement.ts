@@ -1,4 +1,4 @@
-import type { Database } from '../../src/sync/database.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 /** A database on which `act` comes right behind each statement that matches, in transactions too. */
 export function afterStatement(db: Database, statement: RegExp, act: () => Promise<void>): Database {

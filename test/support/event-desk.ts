@@ -1,6 +1,7 @@
 /** A shop with one sale whose events are relayed; its relays end before its stores do. */
-import { type Database, rows } from '../../src/sync/database.ts';
-import { EventRelay, type RelayOptions } from '../../src/sync/events/relay.ts';
+
+import { EventRelay, type RelayOptions } from '../../src/events/relay.ts';
+import { type Database, rows } from '../../src/postgres/database.ts';
 import { insertEvent, insertOrders, readStream, SeenRelayEvents } from './event-log.ts';
 import { until } from './fixtures.ts';
 import { Shop, type ShopOptions } from './shop.ts';

@@ -1,9 +1,9 @@
 /** Order events for tests: written by hand, read from the stream, received by a webhook, and judged. */
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { type Database, rows } from '../../src/sync/database.ts';
-import type { OrderEvent } from '../../src/sync/events/order-event.ts';
-import type { RelayEvents } from '../../src/sync/events/relay-events.ts';
+import type { OrderEvent } from '../../src/events/order-event.ts';
+import type { RelayEvents } from '../../src/events/relay-events.ts';
+import { type Database, rows } from '../../src/postgres/database.ts';
 
 let ordersMade = 0;
 

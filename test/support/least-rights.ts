@@ -6,8 +6,8 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openDatabase } from '../../src/sync/database.ts';
-import { migrate } from '../../src/sync/migrate.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
 import { createDatabase } from './servers/create-database.ts';
 
 const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url));

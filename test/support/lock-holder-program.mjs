@@ -1,8 +1,8 @@
 // Holds a lock until it ends. On SIGUSR2 it writes with its token, whatever it knows of its lock. Each line that it
 // prints is a JSON object: { ready, token } first, then { written } or { lost }.
 import { Redis } from 'ioredis';
-import { Locks } from '../../dist/engine/lock/locks.js';
-import { fenced } from '../../dist/engine/redis/fenced.js';
+import { fenced } from '../../dist/locks/fenced.js';
+import { Locks } from '../../dist/locks/locks.js';
 
 const { url, name, ttlMs } = JSON.parse(process.argv[2]);
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);

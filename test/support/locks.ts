@@ -1,8 +1,8 @@
 /** A Redis of its own with a way to fail, lock processes on it, and somebody who looks at the keys. */
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
-import { Locks } from '../../src/engine/lock/locks.ts';
-import { fenced } from '../../src/engine/redis/fenced.ts';
+import { fenced } from '../../src/locks/fenced.ts';
+import { Locks } from '../../src/locks/locks.ts';
 import { turn } from './frozen-time.ts';
 import { RedisServer } from './servers/redis-server.ts';
 import { TcpProxy } from './servers/tcp-proxy.ts';

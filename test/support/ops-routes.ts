@@ -1,8 +1,8 @@
 /** The routes of the ops port, as the code puts them there: a test that goes through them can't forget a new one. */
 import type { TemplatedApp } from 'uWebSockets.js';
-import { Traffic } from '../../src/http/exchange.ts';
-import { addOpsRoutes, type OpsHost } from '../../src/http/ops-server.ts';
-import { Router } from '../../src/http/router.ts';
+import { addOpsRoutes, type OpsHost } from '../../src/http/ops/ops-server.ts';
+import { Traffic } from '../../src/http/server/exchange.ts';
+import { Router } from '../../src/http/server/router.ts';
 
 export interface OpsRoute {
   readonly method: 'GET' | 'POST' | 'PATCH';

@@ -1,7 +1,7 @@
 /** Orders for tests of what happens to them after their purchase. */
 import { expect } from 'vitest';
 import type { Purchase } from '../../src/engine/contract.ts';
-import { rows } from '../../src/sync/database.ts';
+import { rows } from '../../src/postgres/database.ts';
 import type { Shop, Till } from './shop.ts';
 
 /** A committed order; its id. */

@@ -1,5 +1,5 @@
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
-import { Pending } from '../../src/engine/pending.ts';
+import { Pending } from '../../src/engine/purchase/pending.ts';
 
 export function aPurchase(spec: Partial<Purchase> = {}): Purchase {
   return { saleId: 'sale', buyerId: 'anna', quantity: 1, key: '', awaitCommit: true, ...spec };

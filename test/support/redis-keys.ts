@@ -1,7 +1,7 @@
 /** What a test does to the keys of one installation behind Stockade's back. */
 import { Redis } from 'ioredis';
-import { homeSegment } from '../../src/engine/home-segment.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { asUser } from './least-rights.ts';
 
 type Dump = ReadonlyMap<string, Buffer>;

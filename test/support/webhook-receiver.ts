@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { OrderEvent } from '../../src/sync/events/order-event.ts';
+import type { OrderEvent } from '../../src/events/order-event.ts';
 
 /** A status to answer with; to say nothing; to break the connection off. */
 export type Behaviour = number | 'silent' | 'cut';

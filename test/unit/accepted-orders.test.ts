@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { SaleView } from '../../src/engine/directory.ts';
+import type { SaleView } from '../../src/engine/board/directory.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import { AcceptedOrders, type AcceptedOrdersParts } from '../../src/node/accepted-orders.ts';
-import type { Database } from '../../src/sync/database.ts';
+import { AcceptedOrders, type AcceptedOrdersParts } from '../../src/node/worker/accepted-orders.ts';
+import type { Database } from '../../src/postgres/database.ts';
 
 const VIEW = {} as SaleView;
 const FOUND = { saleId: 'well', quantity: 2 };

@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
-import { type Identity, jwtIdentity } from '../../src/http/identity.ts';
+import { type Identity, jwtIdentity } from '../../src/http/identity/identity.ts';
 
 const SECRET = 'a secret of more than thirty-two characters';
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Board, NO_SLOT } from '../../src/engine/board.ts';
+import { Board, NO_SLOT } from '../../src/engine/board/board.ts';
 import { BOARD_POLL_MS, BOARD_REPAIR_MS } from '../../src/engine/limits.ts';
 
 let now = 0;
-vi.mock('../../src/engine/monotonic.ts', () => ({ monotonicMs: () => now }));
+vi.mock('../../src/lib/monotonic.ts', () => ({ monotonicMs: () => now }));
 
 const SLOT = 1;
 

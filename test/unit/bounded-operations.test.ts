@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
-import { failure, isFault } from '../../src/http/ops-faults.ts';
-import { BoundedOperations } from '../../src/node/bounded-operations.ts';
-import { MetRebuild, OperationTimedOut, StoresAway } from '../../src/sync/operation-faults.ts';
-import type { SaleOperations } from '../../src/sync/operations.ts';
+import { failure, isFault } from '../../src/http/ops/ops-faults.ts';
+import { BoundedOperations } from '../../src/node/operations/bounded-operations.ts';
+import { MetRebuild, OperationTimedOut, StoresAway } from '../../src/operations/operation-faults.ts';
+import type { SaleOperations } from '../../src/operations/sale-operations.ts';
 import { BY } from '../support/author.ts';
 
 const BOUNDS = { operationMs: 40, verifyMs: 120, lookEveryMs: 10 };

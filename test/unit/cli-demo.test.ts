@@ -5,7 +5,7 @@ import { drawBuyers, scenarioFrom, scenarioName } from '../../src/cli/demo/scena
 import { settle } from '../../src/cli/demo/settle.ts';
 import { type CrowdResult, Tally } from '../../src/cli/demo/tally.ts';
 import { InvalidInput } from '../../src/engine/errors.ts';
-import type { VerifyReport } from '../../src/sync/operations.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
 
 const STOCK = 100;
 const REQUESTS = 20_000;

@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { explain, Interrupted, UsageError } from '../../src/cli/explain.ts';
+import { explain, Interrupted, UsageError } from '../../src/cli/terminal/explain.ts';
 import { ConfigError } from '../../src/config/config.ts';
 import { InvalidInput, NotExecuted, StockadeError } from '../../src/engine/errors.ts';
-import { UnknownSale } from '../../src/sync/operations.ts';
+import { UnknownSale } from '../../src/operations/sale-operations.ts';
 
 describe('errors in words', () => {
   test('faults get a line each, and exit code 2', () => {

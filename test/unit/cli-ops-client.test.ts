@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { OpsClient } from '../../src/cli/ops-client.ts';
-import { NoNode, opsUrlOf, TokenRefused } from '../../src/cli/ops-connection.ts';
+import { OpsClient } from '../../src/cli/command/ops-client.ts';
+import { NoNode, opsUrlOf, TokenRefused } from '../../src/cli/command/ops-connection.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { InvalidInput } from '../../src/engine/errors.ts';
-import { SaleExists, UnknownSale, WrongState } from '../../src/sync/operations.ts';
+import { SaleExists, UnknownSale, WrongState } from '../../src/operations/sale-operations.ts';
 import { BY } from '../support/author.ts';
 
 const OPS_TOKEN = 'a-token-of-some-length';

@@ -1,14 +1,14 @@
 /** Others' words on a terminal: titles, reasons, names and messages show what is in them, and do nothing. */
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { reportText } from '../../src/cli/identity-text.ts';
 import { orderSheet, orderTable } from '../../src/cli/order/show-order.ts';
-import { note, print, printJson, visible } from '../../src/cli/output.ts';
 import { ledgerTable } from '../../src/cli/sale/ledger.ts';
 import { saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
-import { parseChange } from '../../src/engine/sale-change.ts';
-import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
-import type { LedgerEntry, SaleStatus, VerifyReport } from '../../src/sync/operations.ts';
-import type { Order } from '../../src/sync/orders/order-operations.ts';
+import { reportText } from '../../src/cli/terminal/identity-text.ts';
+import { note, print, printJson, visible } from '../../src/cli/terminal/output.ts';
+import { parseChange } from '../../src/engine/sale/sale-change.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale/sale-json.ts';
+import type { Order } from '../../src/operations/order-operations.ts';
+import type { LedgerEntry, SaleStatus, VerifyReport } from '../../src/operations/sale-operations.ts';
 
 /** Clears the screen, forges a row, sets the window's title, ends the string by C1, turns the line around, deletes. */
 const EVIL = 'a\x1b[2J\r\nforged   open\t\x1b]0;owned\x07\x9b31m\u202egpj.exe\u2066\u2028\x7f';

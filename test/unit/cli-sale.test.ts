@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { identityText, reportText } from '../../src/cli/identity-text.ts';
-import { invokedAs, shellWord } from '../../src/cli/invoked-as.ts';
 import { expectDone } from '../../src/cli/order/show-order.ts';
-import { columns, plural } from '../../src/cli/output.ts';
-import { createCommand } from '../../src/cli/ready.ts';
 import { saleInput } from '../../src/cli/sale/create.ts';
 import { ledgerTable } from '../../src/cli/sale/ledger.ts';
 import { inOrder, saleSheet, saleTable } from '../../src/cli/sale/show-sale.ts';
+import { identityText, reportText } from '../../src/cli/terminal/identity-text.ts';
+import { invokedAs, shellWord } from '../../src/cli/terminal/invoked-as.ts';
+import { columns, plural } from '../../src/cli/terminal/output.ts';
+import { createCommand } from '../../src/cli/terminal/ready.ts';
 import { loadConfig } from '../../src/config/config.ts';
-import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
-import type { LedgerEntry, SaleStatus } from '../../src/sync/operations.ts';
-import type { OrderChange, OrderStatus } from '../../src/sync/orders/order-operations.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale/sale-json.ts';
+import type { OrderChange, OrderStatus } from '../../src/operations/order-operations.ts';
+import type { LedgerEntry, SaleStatus } from '../../src/operations/sale-operations.ts';
 
 describe('sale create', () => {
   test('flags become the JSON of a sale', () => {

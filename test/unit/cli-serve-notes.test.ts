@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startingText, stoppedText, stoppingText } from '../../src/cli/serve-notes.ts';
+import { startingText, stoppedText, stoppingText } from '../../src/cli/terminal/serve-notes.ts';
 import { loadConfig } from '../../src/config/config.ts';
 
 const config = loadConfig({ SHUTDOWN_GRACE_MS: '10000' }, {});

@@ -1,9 +1,9 @@
 /** What somebody is told who gets a command wrong: in this process, as nothing is tried before the arguments are right. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { authorOf } from '../../src/cli/author.ts';
-import { explain } from '../../src/cli/explain.ts';
+import { authorOf } from '../../src/cli/command/author.ts';
 import { orderSheet } from '../../src/cli/order/show-order.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { explain } from '../../src/cli/terminal/explain.ts';
 
 const user = vi.hoisted(() => ({ name: 'ann' as string | undefined }));
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { VerifyAlarms } from '../../src/cli/verify-alarms.ts';
-import type { Cause, VerifyReport } from '../../src/sync/operations.ts';
+import type { Cause, VerifyReport } from '../../src/operations/sale-operations.ts';
 
 function report(...causes: Cause[]): VerifyReport {
   const differences = causes.map((cause) => ({ cause, units: 0, isFault: cause !== 'in_flight', what: '' }));

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { ClusterLog } from '../../src/engine/cluster/cluster-log.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import type { Scripts } from '../../src/engine/redis/scripts.ts';
-import type { Command, Reply } from '../../src/engine/redis/send-all.ts';
+import type { Command, Reply } from '../../src/redis/send-all.ts';
 import { checkChain } from '../../src/sync/apply/log-chain.ts';
 
 const POSITION = { saleId: 's', segment: 0, generation: 1, seq: 0, tail: '' };

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CommitWaiters } from '../../src/engine/commit-waiters.ts';
 import type { Rejection } from '../../src/engine/contract.ts';
-import type { Pending } from '../../src/engine/pending.ts';
+import { CommitWaiters } from '../../src/engine/purchase/commit-waiters.ts';
+import type { Pending } from '../../src/engine/purchase/pending.ts';
 import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
 
 const LIMIT = 2;

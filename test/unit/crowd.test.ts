@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { crowdWatch } from '../../src/node/crowd.ts';
-import type { RunningWorker } from '../../src/node/worker.ts';
+import { crowdWatch } from '../../src/node/worker/load.ts';
+import type { RunningWorker } from '../../src/node/worker/worker.ts';
 
 const workers = (...shares: number[]) =>
   shares.map((share) => ({ busyShare: () => share }) as unknown as RunningWorker);

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Purchase } from '../../src/engine/contract.ts';
-import { Deadlines } from '../../src/engine/deadlines.ts';
 import { DEADLINE_SWEEP_MS } from '../../src/engine/limits.ts';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
-import type { Phase } from '../../src/engine/pending.ts';
+import { Deadlines } from '../../src/engine/purchase/deadlines.ts';
+import type { Phase } from '../../src/engine/purchase/pending.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 import { freezeTime } from '../support/frozen-time.ts';
 import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
 

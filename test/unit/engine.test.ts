@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
+import type { Directory, SaleView } from '../../src/engine/board/directory.ts';
 import type {
   Backend,
   BackendEvents,
@@ -13,13 +14,12 @@ import type {
   SegmentRef,
   TokenFault,
 } from '../../src/engine/contract.ts';
-import type { Directory, SaleView } from '../../src/engine/directory.ts';
-import { Engine, type EngineOptions } from '../../src/engine/engine.ts';
 import { Busy, NotExecuted, StaleGeneration } from '../../src/engine/errors.ts';
-import { homeSegment } from '../../src/engine/home-segment.ts';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
-import { PARKED_MAX_MS } from '../../src/engine/parking.ts';
-import { rulesOf } from '../../src/engine/rules.ts';
+import { Engine, type EngineOptions } from '../../src/engine/purchase/engine.ts';
+import { PARKED_MAX_MS } from '../../src/engine/purchase/parking.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
+import { rulesOf } from '../../src/engine/sale/rules.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
 import { aPurchase } from '../support/purchases.ts';
 import { aSale } from '../support/sales.ts';

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { watchEvents } from '../../src/node/event-watch.ts';
-import type { Log } from '../../src/node/log.ts';
+import { watchEvents } from '../../src/node/observability/event-watch.ts';
+import type { Log } from '../../src/node/process/log.ts';
 
 test('events that readers have missed are counted, and warned of once in a while', async () => {
   const warnings: unknown[][] = [];

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { EvictionAlarm } from '../../src/node/eviction-watch.ts';
+import { EvictionAlarm } from '../../src/node/stores/eviction-watch.ts';
 
 const a = { server: '10.0.0.1:6379', policy: 'allkeys-lru' };
 const b = { server: '10.0.0.2:6379', policy: 'volatile-ttl' };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Fifo } from '../../src/engine/fifo.ts';
+import { Fifo } from '../../src/lib/fifo.ts';
 import { collectGarbage } from '../support/garbage.ts';
 
 interface Item {

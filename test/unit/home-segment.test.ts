@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { homeSegment } from '../../src/engine/home-segment.ts';
+import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 
 const SEGMENTS = 64;
 /** With 63 degrees of freedom a fair source exceeds this once in some ten million trials. */

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import {
   NO_ENTRY,
   type Outcome,
@@ -9,12 +9,12 @@ import {
   type SaleRecord,
   type TakeReply,
 } from '../../src/engine/contract.ts';
-import { Deadlines } from '../../src/engine/deadlines.ts';
 import { NotExecuted } from '../../src/engine/errors.ts';
-import { Lane, type LaneHost, type LaneSale } from '../../src/engine/lane.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
-import { Turns } from '../../src/engine/turns.ts';
+import { Deadlines } from '../../src/engine/purchase/deadlines.ts';
+import { Lane, type LaneHost, type LaneSale } from '../../src/engine/purchase/lane.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
+import { Turns } from '../../src/lib/tick-scheduler.ts';
 import { elapse, freezeTime, settledTurns, turn } from '../support/frozen-time.ts';
 import { aPending, codesOf, type ToldPending } from '../support/purchases.ts';
 import { aSale } from '../support/sales.ts';

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { FUNCTIONS, TABLE_RIGHTS } from '../../src/sync/app-role.ts';
+import { FUNCTIONS, TABLE_RIGHTS } from '../../src/postgres/app-role.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -18,7 +18,7 @@ const all = (texts: readonly string[], pattern: RegExp) =>
   texts.flatMap((text) => [...text.matchAll(pattern)].map((match) => match[1]!));
 
 describe('in Postgres', () => {
-  const migrations = filesBelow('src/sync/migrations', '.sql');
+  const migrations = filesBelow('src/postgres/migrations', '.sql');
   /** What runs as the app: statements of the program, and bodies of functions. The rest of a migration is its owner's. */
   const statements = [
     ...filesBelow('src/sync', '.ts').filter((text) => !text.includes('TABLE_RIGHTS:')),

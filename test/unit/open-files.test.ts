@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { ANSWERED_ABOVE_SHARE } from '../../src/http/connections.ts';
-import { connectionsWithin, limitIn, openFilesLimit } from '../../src/node/open-files.ts';
+import { ANSWERED_ABOVE_SHARE } from '../../src/http/server/connections.ts';
+import { connectionsWithin, limitIn, openFilesLimit } from '../../src/node/process/open-files.ts';
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units
 Max processes             96000                96000                processes

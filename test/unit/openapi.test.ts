@@ -1,9 +1,9 @@
 /** The descriptions of both ports say what the program does: every route, every code, and what docs/api.md says. */
 import { readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
-import { type OpsHost, serveOps } from '../../src/http/ops-server.ts';
-import { PROBLEM_CODES, problem } from '../../src/http/problem.ts';
-import { type PublicHost, servePublic } from '../../src/http/public-server.ts';
+import { type OpsHost, serveOps } from '../../src/http/ops/ops-server.ts';
+import { type PublicHost, servePublic } from '../../src/http/public/public-server.ts';
+import { PROBLEM_CODES, problem } from '../../src/http/server/problem.ts';
 import { ApiDescription } from '../fuzz/description.ts';
 
 const routes = vi.hoisted(() => [] as string[]);

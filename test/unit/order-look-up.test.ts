@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import { lookUp } from '../../src/http/order-route.ts';
+import { lookUp } from '../../src/http/public/order-route.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const idOfAge = (ms: number) =>

@@ -1,7 +1,7 @@
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Busy, isBusy, StockadeError } from '../../src/engine/errors.ts';
-import { PortCalls } from '../../src/node/port-calls.ts';
+import { PortCalls } from '../../src/lib/port-calls.ts';
 
 describe('calls over a port', () => {
   let channel: MessageChannel;

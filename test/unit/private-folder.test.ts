@@ -16,7 +16,7 @@ import { dataDir } from '../../src/cli/doctor/runtime.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { opsToken } from '../../src/config/ops-token.ts';
 import { closeFolder, OpenFolder } from '../../src/config/private-folder.ts';
-import { lockDataDir } from '../../src/node/data-lock.ts';
+import { lockDataDir } from '../../src/node/process/data-lock.ts';
 
 const STRANGER = 54_321;
 const mayGiveAway = process.getuid?.() === 0;

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { configTable } from '../../src/config/config.ts';
-import { isProblemCode, problem } from '../../src/http/problem.ts';
+import { isProblemCode, problem } from '../../src/http/server/problem.ts';
 import { SCHEDULES } from '../chaos/schedules.ts';
 import { MUTATIONS } from '../sim/mutations.ts';
 
@@ -85,7 +85,9 @@ describe.each(pages)('%s', (page) => {
 });
 
 test('docs/api.md names every code that an answer can have, with its status', () => {
-  const codes = [...read('src/http/problem.ts').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1]!);
+  const codes = [...read('src/http/server/problem.ts').matchAll(/^ {2}(\w+): \{/gm)].map(
+    (match) => match[1]!,
+  );
   const statuses = codes.filter(isProblemCode).map((code) => `${code} ${problem(code).status}`);
   expect(statuses).toContain('sold_out 409');
   const rows = [...read('docs/api.md').matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)];

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { type KnownEntry, NO_ENTRY } from '../../src/engine/contract.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import type { SaleLog } from '../../src/sync/apply/sale-log.ts';
-import { Rebalancer } from '../../src/sync/changes/rebalancer.ts';
+import { Rebalancer } from '../../src/sync/rebalancer.ts';
 import type { SyncStores } from '../../src/sync/sync-stores.ts';
 import { aSale, type LoadedSale, loadSale } from '../support/sales.ts';
 

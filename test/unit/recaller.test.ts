@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Holding, Recall, SaleStore, SegmentRef } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
-import { Recaller } from '../../src/engine/recaller.ts';
+import { Recaller } from '../../src/engine/purchase/record-lookup.ts';
 
 const MAX_BUYERS = 256;
 const HOME: SegmentRef = { saleId: 'sale', segment: 0, generation: 1 };

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { Releasers } from '../../src/node/releasers.ts';
+import { Releasers } from '../../src/lib/teardown.ts';
 import { elapse, freezeTime } from '../support/frozen-time.ts';
 
 const never = new Promise<never>(() => {});

@@ -1,8 +1,8 @@
 /** The keeper of a node's board: what it makes of a connection that was lost. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Board } from '../../src/engine/board.ts';
+import { Board } from '../../src/engine/board/board.ts';
 import type { Backend, BackendEvents } from '../../src/engine/contract.ts';
-import { monotonicMs } from '../../src/engine/monotonic.ts';
+import { monotonicMs } from '../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { freezeTime } from '../support/frozen-time.ts';
 import { aSale } from '../support/sales.ts';

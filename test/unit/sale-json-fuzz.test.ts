@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
 import { InvalidInput } from '../../src/engine/errors.ts';
-import { parseSale, saleToJson } from '../../src/engine/sale-json.ts';
+import { parseSale, saleToJson } from '../../src/engine/sale/sale-json.ts';
 import { seed } from '../support/fixtures.ts';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 500);

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { type Config, ConfigError, describeConfig, loadConfig } from '../../src/config/config.ts';
 import { redisUrls } from '../../src/config/redis-urls.ts';
 import { type SettingName, settingNames, settings } from '../../src/config/settings.ts';
-import { redisAddress } from '../../src/engine/redis-address.ts';
+import { redisAddress } from '../../src/redis/redis-address.ts';
 import { seed } from '../support/fixtures.ts';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 500);

@@ -10,7 +10,7 @@ import {
   settingDigests,
   settingsOfNode,
   settingsOfSync,
-} from '../../src/node/shared-settings.ts';
+} from '../../src/node/stores/shared-settings.ts';
 
 const KEY = new Uint8Array(32).fill(1);
 const SECRET = 'a secret of thirty-two characters';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const MIGRATIONS = 'src/sync/migrations';
+const MIGRATIONS = 'src/postgres/migrations';
 const NAMED_IN = ['src/sync', 'test/sim', 'ARCHITECTURE.md', 'CONTRIBUTING.md'];
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -7,7 +7,7 @@ import { encryption as ofPostgres } from '../../src/cli/doctor/postgres.ts';
 import { encryption as ofRedis } from '../../src/cli/doctor/redis.ts';
 import { ConfigError, loadConfig } from '../../src/config/config.ts';
 import { redisUrls } from '../../src/config/redis-urls.ts';
-import { redisAddress } from '../../src/engine/redis-address.ts';
+import { redisAddress } from '../../src/redis/redis-address.ts';
 
 let directory: string;
 let ca: string;

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { watchSync } from '../../src/node/sync-watch.ts';
+import { watchSync } from '../../src/node/observability/sync-watch.ts';
 
 const registry = new Registry();
 const events = watchSync(pino({ level: 'silent' }), registry);

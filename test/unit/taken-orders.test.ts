@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ID_PATTERN, MAX_PER_BUYER_LIMIT } from '../../src/engine/limits.ts';
-import { TakenOrders } from '../../src/engine/taken-orders.ts';
+import { TakenOrders } from '../../src/engine/purchase/uncommitted-orders.ts';
 import { seed } from '../support/fixtures.ts';
 
 const place = { saleId: 'tickets', segment: 3, generation: 1 };

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Challenge, ChallengeDesk } from '../../src/admission/challenge.ts';
 import { PurchaseTokens } from '../../src/admission/purchase-token.ts';
 import type { SaleRecord } from '../../src/engine/contract.ts';
-import type { Body, Exchange } from '../../src/http/exchange.ts';
-import type { Identity } from '../../src/http/identity.ts';
-import { type TokenOutcome, tokenRoute } from '../../src/http/token-route.ts';
+import type { Identity } from '../../src/http/identity/identity.ts';
+import { type TokenOutcome, tokenRoute } from '../../src/http/public/token-route.ts';
+import type { Body, Exchange } from '../../src/http/server/exchange.ts';
 import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
 
 const DEADLINE_MS = 1_000;

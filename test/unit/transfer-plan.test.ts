@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Move } from '../../src/engine/contract.ts';
-import { shares } from '../../src/engine/shares.ts';
-import { isUneven, planMoves, planRefill } from '../../src/engine/transfer-plan.ts';
+import { shares } from '../../src/engine/sale/split-evenly.ts';
+import { isUneven, planMoves, planRefill } from '../../src/engine/sale/transfer-plan.ts';
 
 const segments = fc.array(fc.integer({ min: 0, max: 2 ** 31 }), { minLength: 1, maxLength: 64 });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Turnstile } from '../../src/node/turnstile.ts';
+import { Turnstile } from '../../src/lib/bulkhead.ts';
 import { elapse, freezeTime, settledTurns } from '../support/frozen-time.ts';
 
 const MAX_WAIT_MS = 100;

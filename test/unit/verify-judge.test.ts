@@ -1,10 +1,10 @@
 /** What one look at a sale means: what is a fault, and that a report with a fault is never ok. */
 import { describe, expect, it } from 'vitest';
 import type { SegmentCounts } from '../../src/engine/contract.ts';
-import type { Look } from '../../src/sync/verify/finding.ts';
-import { judge, reportOf } from '../../src/sync/verify/judge.ts';
-import type { VerifyReport } from '../../src/sync/verify/report.ts';
-import type { Truth } from '../../src/sync/verify/truth.ts';
+import type { VerifyReport } from '../../src/operations/verify-report.ts';
+import type { Look } from '../../src/verify/finding.ts';
+import { judge, reportOf } from '../../src/verify/judge.ts';
+import type { Truth } from '../../src/verify/truth.ts';
 import { aSale } from '../support/sales.ts';
 
 const NOTHING = { count: 0, units: 0, ageS: 0 };

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { within } from '../../src/engine/within.ts';
+import { within } from '../../src/lib/with-timeout.ts';
 
 /** Answers what it is sent, and marks when the answer is on its way. */
 const ANSWERS = `

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Yielding } from '../../src/sync/yielding.ts';
+import { Yielding } from '../../src/lib/backpressure.ts';
 
 const MAX_MS = 5_000;
 /** After a hint that somebody waits, sync does not yield for this time. */

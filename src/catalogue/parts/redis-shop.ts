@@ -2,11 +2,11 @@
  * Redis as the strategies use it: keys of the sale, and a list of its orders. The keys share a hash tag, so that a script
  * may touch several of them in a cluster too.
  *
- * The connection sends no command twice (src/engine/redis/clients.ts): a decrement that was repeated behind the
+ * The connection sends no command twice (src/redis/clients.ts): a decrement that was repeated behind the
  * strategy's back would spoil every figure here.
  */
 import type { Redis } from 'ioredis';
-import { connect, takeClient } from '../../engine/redis/clients.ts';
+import { connect, takeClient } from '../../redis/clients.ts';
 import { needed, type SaleSpec, type Sell, type SoldOrder, type Stores, type Strategy } from '../contract.ts';
 
 export class RedisShop {

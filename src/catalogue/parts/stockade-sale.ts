@@ -1,8 +1,9 @@
 /** What sync and the leases of worker numbers do for Stockade in earnest, done by hand for D3. */
-import { takeClient } from '../../engine/redis/clients.ts';
+
 import type { RedisBackend } from '../../engine/redis/redis-backend.ts';
-import { parseSale } from '../../engine/sale-json.ts';
-import { shares } from '../../engine/shares.ts';
+import { parseSale } from '../../engine/sale/sale-json.ts';
+import { shares } from '../../engine/sale/split-evenly.ts';
+import { takeClient } from '../../redis/clients.ts';
 import type { SaleSpec } from '../contract.ts';
 import { connected } from './redis-shop.ts';
 

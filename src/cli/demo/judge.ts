@@ -2,8 +2,8 @@
  * The verdict on a run. Postgres says what was sold; the crowd says what it was told; the stock and the number of
  * different buyers say what had to be sold. All three must agree.
  */
-import type { VerifyReport } from '../../sync/operations.ts';
-import { number, plural } from '../output.ts';
+import type { VerifyReport } from '../../operations/sale-operations.ts';
+import { number, plural } from '../terminal/output.ts';
 import type { CrowdResult } from './tally.ts';
 import { NO_ANSWER } from './tally.ts';
 

@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 import type { Config } from '../../config/config.ts';
 import type { RunningNode } from '../../node/node.ts';
-import type { VerifyReport } from '../../sync/operations.ts';
-import { EXIT_FAILED, EXIT_OK, type ExitCode } from '../explain.ts';
-import { identityText } from '../identity-text.ts';
-import { columns, number, plural } from '../output.ts';
+import type { VerifyReport } from '../../operations/sale-operations.ts';
+import { EXIT_FAILED, EXIT_OK, type ExitCode } from '../terminal/explain.ts';
+import { identityText } from '../terminal/identity-text.ts';
+import { columns, number, plural } from '../terminal/output.ts';
 import type { Verdict } from './judge.ts';
 import { type Scenario, scenarioName } from './scenario.ts';
 

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { opsTokenFile } from '../../config/ops-token.ts';
 import type { RunningNode } from '../../node/node.ts';
-import { shellWord } from '../invoked-as.ts';
+import { shellWord } from '../terminal/invoked-as.ts';
 
 /** Commands to paste into another shell while the node runs. The token is read where it lies, so that none is printed. */
 export function curlSession(

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SaleOperations, VerifyReport } from '../../sync/operations.ts';
+import type { SaleOperations, VerifyReport } from '../../operations/sale-operations.ts';
 
 const POLL_MS = 100;
 export const SETTLE_LIMIT_MS = 30_000;

@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { request } from 'undici';
 import type { Config } from '../../config/config.ts';
 import { httpUrl, isLoopback, reachableHost } from '../../config/hosts.ts';
-import { describe } from '../explain.ts';
+import { describe } from '../terminal/explain.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('ports');

@@ -2,15 +2,15 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/hosts.ts';
-import { describe, tlsAdviceFor } from '../explain.ts';
-import { invokedAs } from '../invoked-as.ts';
+import { describe, tlsAdviceFor } from '../terminal/explain.ts';
+import { invokedAs } from '../terminal/invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
 const { ok, warn, fail } = checksOf('postgres');
 const CONNECT_TIMEOUT_MS = 3_000;
 const QUERY_TIMEOUT_MS = 5_000;
 const LEAST_VERSION = 140_000;
-const MIGRATIONS = new URL('../../sync/migrations/', import.meta.url);
+const MIGRATIONS = new URL('../../postgres/migrations/', import.meta.url);
 
 export interface PostgresFacts {
   readonly version: string;

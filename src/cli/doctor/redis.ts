@@ -3,8 +3,8 @@ import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/hosts.ts';
 import { redisUrls } from '../../config/redis-urls.ts';
 import { type SecretUrl, withoutSecrets } from '../../config/secret.ts';
-import { redisAddress } from '../../engine/redis-address.ts';
-import { describe, tlsAdviceFor } from '../explain.ts';
+import { redisAddress } from '../../redis/redis-address.ts';
+import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
 
 const { ok, warn, fail } = checksOf('redis');

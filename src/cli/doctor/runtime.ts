@@ -2,9 +2,9 @@ import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { whyNotOurs, wideMode } from '../../config/private-folder.ts';
-import { connectionsWithin, openFilesLimit } from '../../node/open-files.ts';
-import { describe } from '../explain.ts';
-import { number } from '../output.ts';
+import { connectionsWithin, openFilesLimit } from '../../node/process/open-files.ts';
+import { describe } from '../terminal/explain.ts';
+import { number } from '../terminal/output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('runtime');

@@ -1,10 +1,10 @@
 /** Dead letters: order events that the webhook has not taken. */
 import { Option } from 'commander';
-import type { DeadLetter } from '../../sync/events/webhook-queue.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK, UsageError } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { columns, plural, print, printJson } from '../output.ts';
+import type { DeadLetter } from '../../operations/event-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { columns, plural, print, printJson } from '../terminal/output.ts';
 
 const listDead: CommandSpec = {
   name: 'dead',

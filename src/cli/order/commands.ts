@@ -1,12 +1,12 @@
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
-import { type OrderChange, PAY_TYPES, type PayType } from '../../sync/orders/order-operations.ts';
-import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { print, printJson } from '../output.ts';
+import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { print, printJson } from '../terminal/output.ts';
 import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
 const EXAMPLE_ID = '662207995405477814';

@@ -1,7 +1,7 @@
 /** An order in words, and why one could not be changed. */
 import { StockadeError } from '../../engine/errors.ts';
-import type { Order, OrderChange, OrderOutcome } from '../../sync/orders/order-operations.ts';
-import { columns, plural } from '../output.ts';
+import type { Order, OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
+import { columns, plural } from '../terminal/output.ts';
 
 type Done = Extract<OrderOutcome, { code: 'done' }>;
 

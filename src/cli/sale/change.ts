@@ -4,12 +4,12 @@
  */
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
-import { parseChange } from '../../engine/sale-change.ts';
-import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK, UsageError } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { print, printJson } from '../output.ts';
+import { parseChange } from '../../engine/sale/sale-change.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { print, printJson } from '../terminal/output.ts';
 import { saleSheet } from './show-sale.ts';
 
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {

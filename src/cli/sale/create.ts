@@ -1,11 +1,11 @@
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
-import { parseSale } from '../../engine/sale-json.ts';
-import { AUTHOR_OPTIONS, authorOf } from '../author.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { print, printJson } from '../output.ts';
+import { parseSale } from '../../engine/sale/sale-json.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { print, printJson } from '../terminal/output.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [

@@ -1,9 +1,9 @@
-import type { SaleJson } from '../../engine/sale-json.ts';
-import type { LedgerEntry } from '../../sync/operations.ts';
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { columns, number, plural, print, printJson } from '../output.ts';
+import type { SaleJson } from '../../engine/sale/sale-json.ts';
+import type { LedgerEntry } from '../../operations/sale-operations.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { columns, number, plural, print, printJson } from '../terminal/output.ts';
 
 export const saleLedger: CommandSpec = {
   name: 'ledger <id>',

@@ -1,6 +1,6 @@
 /** A sale in words. */
-import type { SaleStatus } from '../../sync/operations.ts';
-import { columns, number, plural } from '../output.ts';
+import type { SaleStatus } from '../../operations/sale-operations.ts';
+import { columns, number, plural } from '../terminal/output.ts';
 
 export function saleTable(sales: readonly SaleStatus[]): string {
   const rows = sales.map((sale) => [

@@ -1,7 +1,7 @@
-import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command.ts';
-import { EXIT_OK } from '../explain.ts';
-import { withOperations } from '../open-operations.ts';
-import { print, printJson } from '../output.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { print, printJson } from '../terminal/output.ts';
 import { saleSheet } from './show-sale.ts';
 
 export const showSale: CommandSpec = {

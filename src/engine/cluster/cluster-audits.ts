@@ -1,10 +1,10 @@
 import type { Cluster } from 'ioredis';
+import type { SendAll } from '../../redis/send-all.ts';
 import type { SegmentAudit } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeAudit, RedisAudits } from '../redis/redis-audits.ts';
 import type { RawAudit, Scripts } from '../redis/scripts.ts';
-import type { SendAll } from '../redis/send-all.ts';
 import { standingStill } from './standing-still.ts';
 import { unarrived } from './unarrived.ts';
 

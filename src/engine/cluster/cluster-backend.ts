@@ -1,13 +1,13 @@
 import type { Cluster } from 'ioredis';
+import { clusterClient, connect, takeClient } from '../../redis/clients.ts';
+import { scattered } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents } from '../contract.ts';
-import { clusterClient, connect, takeClient } from '../redis/clients.ts';
 import { Keys } from '../redis/keys.ts';
 import type { RedisBackendOptions } from '../redis/redis-backend.ts';
 import { RedisEvents } from '../redis/redis-events.ts';
 import { RedisOwner } from '../redis/redis-owner.ts';
 import { type RedisTakeOptions, RedisTakes } from '../redis/redis-takes.ts';
 import { Scripts } from '../redis/scripts.ts';
-import { scattered } from '../redis/send-all.ts';
 import { ClusterAudits } from './cluster-audits.ts';
 import { ClusterLog } from './cluster-log.ts';
 import { ClusterSales } from './cluster-sales.ts';

@@ -1,9 +1,9 @@
 import type { Cluster } from 'ioredis';
+import type { SendAll } from '../../redis/send-all.ts';
 import type { LogPosition, LogRead, Watermark } from '../contract.ts';
 import type { Keys } from '../redis/keys.ts';
 import { RedisLog } from '../redis/redis-log.ts';
 import type { Scripts } from '../redis/scripts.ts';
-import type { SendAll } from '../redis/send-all.ts';
 
 /** The order logs of a cluster: each read and trimmed where it lies. */
 export class ClusterLog extends RedisLog {

@@ -1,12 +1,12 @@
 import type { Cluster } from 'ioredis';
+import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { ExpectedSale, SaleRecord, SegmentSnapshot } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import { encodePortrait } from '../redis/codec.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeSnapshot, RedisSales } from '../redis/redis-sales.ts';
 import { type Scripts, STALE } from '../redis/scripts.ts';
-import type { Reply, SendAll } from '../redis/send-all.ts';
-import { rulesOf } from '../rules.ts';
+import { rulesOf } from '../sale/rules.ts';
 import { standingStill } from './standing-still.ts';
 import { unarrived } from './unarrived.ts';
 

@@ -8,11 +8,12 @@
  * - A snapshot: all are read twice, until nothing has been supplied to any of them in between. Takes do not matter: what is
  *   taken is still there as `taken`.
  */
+
+import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { GenerationRef } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';
 import { decodeCount } from '../redis/codec.ts';
 import type { Keys } from '../redis/keys.ts';
-import type { Reply, SendAll } from '../redis/send-all.ts';
 import { decodeTransfer, type OpenTransfer } from './transfer-scripts.ts';
 
 const PUBLISHED: ReadonlySet<string | null> = new Set(['open', 'paused', 'closed']);

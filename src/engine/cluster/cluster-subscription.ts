@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
+import { connect, singleUseClient } from '../../redis/clients.ts';
 import type { BackendEvents } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
-import { connect, singleUseClient } from '../redis/clients.ts';
 import type { Keys } from '../redis/keys.ts';
 import { listen } from '../redis/subscription.ts';
 

@@ -9,12 +9,12 @@
  *     └──reply lost──> unknown: the lane asks again, with the same order ids and a newer ticket
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../../lib/with-timeout.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
 import { unitsTaken } from '../redis/redis-takes.ts';
-import { wantOf } from '../transfer-plan.ts';
-import { within } from '../within.ts';
+import { wantOf } from '../sale/transfer-plan.ts';
 import type { ClusterSight, Stock } from './cluster-sight.ts';
 import type { Primaries } from './primaries.ts';
 import { type Refill, UNKNOWN_TOTAL } from './refill.ts';

@@ -1,6 +1,6 @@
+import { connect, singleUseClient } from '../../redis/clients.ts';
 import type { Backend } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
-import { connect, singleUseClient } from '../redis/clients.ts';
 import { RedisBackend, type RedisBackendOptions } from '../redis/redis-backend.ts';
 import { ClusterBackend } from './cluster-backend.ts';
 

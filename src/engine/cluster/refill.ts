@@ -1,7 +1,7 @@
 /** What a refill does on a cluster, step by step where one Redis has a script for it (redis/lua/refill-and-take.lua). */
 import type { GenerationRef, Move } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
-import { planRefill, type Want } from '../transfer-plan.ts';
+import { planRefill, type Want } from '../sale/transfer-plan.ts';
 import type { ClusterSight, SegmentSight, Stock } from './cluster-sight.ts';
 import type { ClusterTransfers } from './cluster-transfers.ts';
 

@@ -1,6 +1,6 @@
+import type { SendAll } from '../../redis/send-all.ts';
 import type { SegmentRef } from '../contract.ts';
 import type { Keys } from '../redis/keys.ts';
-import type { SendAll } from '../redis/send-all.ts';
 import { decodeTransfer } from './transfer-scripts.ts';
 
 /** Units of a transfer that its receiver has not been given. @param record of the donor, `''` or missing if there is none */

@@ -42,7 +42,7 @@ export interface LogRead {
 
 export interface LogHead extends KnownEntry {
   readonly state: SegmentState;
-  /** The rules that the segment goes by (engine/rules.ts). Missing: none. */
+  /** The rules that the segment goes by (engine/sale/rules.ts). Missing: none. */
   readonly rules?: string;
   /** The entry that a lane was told of and that is not there: the segment has lost writes, and sells to nobody. */
   readonly lost?: KnownEntry;

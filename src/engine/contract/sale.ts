@@ -31,7 +31,7 @@ export interface SaleRecord {
   readonly state: SaleState;
   readonly generation: number;
   readonly epoch: number;
-  /** The rules that its segments go by (engine/rules.ts). Missing: they compare none. */
+  /** The rules that its segments go by (engine/sale/rules.ts). Missing: they compare none. */
   readonly rules?: string;
 }
 

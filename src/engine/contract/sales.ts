@@ -8,7 +8,7 @@ export interface Pulse {
   readonly epoch: number;
   readonly generation: number;
   readonly state: SaleState;
-  /** By which this version has written the record last (engine/rules.ts). Missing: it has not. */
+  /** By which this version has written the record last (engine/sale/rules.ts). Missing: it has not. */
   readonly rules?: string;
 }
 

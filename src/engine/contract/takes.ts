@@ -23,7 +23,7 @@ export interface TakeBatch extends SegmentRef {
   readonly answeredTicket: number;
   /** The newest entry that the lane was told of, in this generation: what is missing is counted by it. */
   readonly newest: KnownEntry;
-  /** By which all of its orders were let in (engine/rules.ts); missing or `''`: they are not compared. */
+  /** By which all of its orders were let in (engine/sale/rules.ts); missing or `''`: they are not compared. */
   readonly rules?: string;
   /** Of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;

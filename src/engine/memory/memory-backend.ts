@@ -2,6 +2,8 @@
  * Stock in the memory of this process: the embedded default, and the reference that the Redis backend is compared
  * with. Nothing survives the process; a sale is built again from Postgres at the next start.
  */
+
+import { leastId } from '../../lib/min-id.ts';
 import type {
   Backend,
   BackendEvents,
@@ -29,9 +31,8 @@ import type {
   Watermark,
 } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
-import { leastId } from '../least-id.ts';
 import { AFTER_ALL_IDS } from '../limits.ts';
-import { rulesOf } from '../rules.ts';
+import { rulesOf } from '../sale/rules.ts';
 import { MemoryAudits } from './memory-audits.ts';
 import { MemorySegment } from './memory-segment.ts';
 import { MemoryStock } from './memory-stock.ts';

@@ -10,7 +10,7 @@ import type {
   TakeResult,
 } from '../contract.ts';
 import { MAX_TOLD_ORDERS } from '../limits.ts';
-import { NO_RULES } from '../rules.ts';
+import { NO_RULES } from '../sale/rules.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
@@ -21,7 +21,7 @@ export class MemorySegment {
   readonly perBuyerLimit: number;
   /** loaded: waits to be published. frozen: waits to be loaded again. Both answer `stale`. */
   state: SaleState | 'loaded' | 'frozen' = 'loaded';
-  /** Takes that name others are refused (engine/rules.ts). */
+  /** Takes that name others are refused (engine/sale/rules.ts). */
   rules = NO_RULES;
   left: number;
   /** Units that were put in so far, less those that were moved out: left and taken together. */

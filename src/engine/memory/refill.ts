@@ -1,5 +1,5 @@
 import type { TakeOrder } from '../contract.ts';
-import { planRefill, wantOf } from '../transfer-plan.ts';
+import { planRefill, wantOf } from '../sale/transfer-plan.ts';
 import type { MemorySegment } from './memory-segment.ts';
 
 /** What redis/lua/refill.lua does. */

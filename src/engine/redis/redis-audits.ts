@@ -1,3 +1,4 @@
+import type { RedisClient } from '../../redis/clients.ts';
 import type {
   AuditedHolding,
   AuditStore,
@@ -7,7 +8,6 @@ import type {
   SegmentRef,
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
-import type { RedisClient } from './clients.ts';
 import { decodeRecord, encodeRecord, isSegmentState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { type RawAudit, refuseStale, type Scripts } from './scripts.ts';

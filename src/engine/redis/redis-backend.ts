@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
+import { connect, corking, subscriberClient, takeClient, workClient } from '../../redis/clients.ts';
+import { pipelined } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents } from '../contract.ts';
-import { connect, corking, subscriberClient, takeClient, workClient } from './clients.ts';
 import { Keys } from './keys.ts';
 import { RedisAudits } from './redis-audits.ts';
 import { RedisEvents } from './redis-events.ts';
@@ -10,7 +11,6 @@ import { RedisSales } from './redis-sales.ts';
 import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
 import { RedisTransfers } from './redis-transfers.ts';
 import { Scripts } from './scripts.ts';
-import { pipelined } from './send-all.ts';
 import { listen } from './subscription.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {

@@ -1,3 +1,6 @@
+import { Turns } from '../../lib/tick-scheduler.ts';
+import type { RedisClient } from '../../redis/clients.ts';
+import type { Command, Reply, SendAll } from '../../redis/send-all.ts';
 import type {
   Compensation,
   KnownEntry,
@@ -9,13 +12,10 @@ import type {
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { isOrderId } from '../order-id.ts';
-import { Turns } from '../turns.ts';
 import { reopenSale } from './change-mark.ts';
-import type { RedisClient } from './clients.ts';
 import { corrupt, decodeCount, decodeOrders, decodeState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
-import type { Command, Reply, SendAll } from './send-all.ts';
 
 const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;
 

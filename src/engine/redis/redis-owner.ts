@@ -1,5 +1,5 @@
+import type { RedisClient } from '../../redis/clients.ts';
 import type { Owner, OwnerMark, SaleStore } from '../contract.ts';
-import type { RedisClient } from './clients.ts';
 import { corrupt } from './codec.ts';
 import type { Keys } from './keys.ts';
 

@@ -1,3 +1,6 @@
+import { leastId } from '../../lib/min-id.ts';
+import type { RedisClient } from '../../redis/clients.ts';
+import type { SendAll } from '../../redis/send-all.ts';
 import type {
   DraftRef,
   ExpectedSale,
@@ -13,16 +16,13 @@ import type {
   Share,
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
-import { leastId } from '../least-id.ts';
 import { MAX_SEGMENTS } from '../limits.ts';
-import { rulesOf } from '../rules.ts';
+import { rulesOf } from '../sale/rules.ts';
 import { reopenSale, tellChange } from './change-mark.ts';
-import type { RedisClient } from './clients.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodePortrait, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { decodePulse, decodeSaleRecord, encodeDefinition } from './sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
-import type { SendAll } from './send-all.ts';
 
 /** Records in one load call: well below the some 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
+import { within } from '../../lib/with-timeout.ts';
+import { corking, DEMOTED } from '../../redis/clients.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../errors.ts';
-import { NO_RULES } from '../rules.ts';
-import { wantOf } from '../transfer-plan.ts';
-import { within } from '../within.ts';
-import { corking, DEMOTED } from './clients.ts';
+import { NO_RULES } from '../sale/rules.ts';
+import { wantOf } from '../sale/transfer-plan.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { encodeHint } from './messages.ts';
 import { type RawTakeReply, Scripts, STALE } from './scripts.ts';

@@ -1,7 +1,7 @@
 /** A sale as Redis holds it: the fields of its key. */
 import type { Pulse, Sale, SaleRecord, SaleState } from '../contract.ts';
 import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
-import { rulesOf } from '../rules.ts';
+import { rulesOf } from '../sale/rules.ts';
 import { corrupt, decodeCount } from './codec.ts';
 
 const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];

@@ -1,11 +1,12 @@
 /** One typed function per script. Nothing else calls a script, and callers never build argument arrays. */
+
+import { fenced, fenceKey } from '../../locks/fenced.ts';
+import type { RedisClient } from '../../redis/clients.ts';
 import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS } from '../limits.ts';
-import type { Want } from '../transfer-plan.ts';
-import type { RedisClient } from './clients.ts';
+import type { Want } from '../sale/transfer-plan.ts';
 import { encodeOrders } from './codec.ts';
-import { fenced, fenceKey } from './fenced.ts';
 import type { SegmentKeys } from './keys.ts';
 import { luaSource } from './lua-source.ts';
 

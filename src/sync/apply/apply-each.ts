@@ -19,10 +19,10 @@
  */
 import type { Knex } from 'knex';
 import type { Rejection, TakeOrder } from '../../engine/contract.ts';
-import { groupBy } from '../../engine/group-by.ts';
-import { nullableTexts, numbers, texts } from '../array-literal.ts';
-import { type Database, rows } from '../database.ts';
-import { despiteDeadlocks } from '../deadlock.ts';
+import { groupBy } from '../../lib/group-by.ts';
+import { nullableTexts, numbers, texts } from '../../postgres/array-literal.ts';
+import { type Database, rows } from '../../postgres/database.ts';
+import { despiteDeadlocks } from '../../postgres/deadlock.ts';
 import { applySlices, GuardRefused } from './apply.ts';
 import { type Batch, type Slice, unitsOf } from './batch.ts';
 

@@ -5,11 +5,11 @@
  */
 import type { Knex } from 'knex';
 import { StockadeError } from '../../engine/errors.ts';
-import { groupBy } from '../../engine/group-by.ts';
-import { nullableTexts, numbers, texts } from '../array-literal.ts';
-import { isAt, readCursors } from '../cursors.ts';
-import { type Database, sqlState } from '../database.ts';
-import { despiteDeadlocks } from '../deadlock.ts';
+import { groupBy } from '../../lib/group-by.ts';
+import { nullableTexts, numbers, texts } from '../../postgres/array-literal.ts';
+import { isAt, readCursors } from '../../postgres/cursors.ts';
+import { type Database, sqlState } from '../../postgres/database.ts';
+import { despiteDeadlocks } from '../../postgres/deadlock.ts';
 import type { Batch, Slice } from './batch.ts';
 
 /** A cursor is not where the batch was read: another sync has applied it. Nothing was changed. */

@@ -1,5 +1,5 @@
 import type { KnownEntry, LogPosition, LogRead } from '../../engine/contract.ts';
-import type { Cursor } from '../cursors.ts';
+import type { Cursor } from '../../postgres/cursors.ts';
 
 /**
  * How far one sale's logs have been read and applied by this sync, and which of them may have more. What is read is

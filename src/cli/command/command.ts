@@ -1,0 +1,95 @@
+/** What all commands share: settings as flags, `--json`, examples in the help, a checked configuration, a log. */
+import { type Command, Option } from 'commander';
+import type { Logger } from 'pino';
+import { type Config, defaultText, loadConfig } from '../../config/config.ts';
+import {
+  type Setting,
+  type SettingGroup,
+  type SettingName,
+  settingNames,
+  settings,
+} from '../../config/settings.ts';
+import { createLog } from '../../node/process/log.ts';
+import type { ExitCode } from '../terminal/explain.ts';
+
+export interface Invocation {
+  readonly config: Config;
+  /** Writes to stderr. */
+  readonly log: Logger;
+  readonly json: boolean;
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export interface CommandSpec {
+  /** With its arguments, as commander writes them: `create <id>`. */
+  readonly name: string;
+  readonly summary: string;
+  /** Paragraphs after the summary. */
+  readonly details?: string;
+  readonly options?: readonly Option[];
+  /** Settings that are flags here. The environment and defaults give the others. */
+  readonly settings: readonly SettingName[];
+  /** Defaults of this command that differ from the settings' own. */
+  readonly defaults?: Partial<Record<SettingName, unknown>>;
+  /** Settings that are fixed here, whatever the environment says. */
+  readonly fixed?: Partial<Record<SettingName, unknown>>;
+  readonly examples: readonly string[];
+  run(invocation: Invocation): Promise<ExitCode>;
+}
+
+export function settingsOf(...groups: readonly SettingGroup[]): SettingName[] {
+  return settingNames.filter((name) => groups.includes(settings[name].group));
+}
+
+/** Commands that end by themselves say what went wrong, and not what went right. */
+export const QUIET = { logLevel: 'warn' } as const;
+
+/** Settings by which a command finds sales: the stores themselves, or a running node. */
+export const SALE_SETTINGS: readonly SettingName[] = [...settingsOf('Stores', 'Operators'), 'logLevel'];
+
+export function addCommand(
+  parent: Command,
+  spec: CommandSpec,
+  finished: (exitCode: ExitCode) => void,
+): Command {
+  const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
+  command.showHelpAfterError(`(such as: ${firstExample(spec)}\n add --help for all that it takes)`);
+  for (const option of spec.options ?? []) command.addOption(option);
+  command.option('--json', 'print one JSON object on stdout and nothing else there');
+  for (const name of spec.settings) addSetting(command, name, spec.defaults?.[name]);
+  command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}\n`).join('')}`);
+  return command.action(async (...params: unknown[]) => {
+    const self = params.at(-1) as Command;
+    const options = self.opts<Record<string, unknown>>();
+    const config = loadConfig(process.env, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
+    const args = self.processedArgs.filter((arg) => arg !== undefined) as string[];
+    const log = createLog(config, { stderr: true });
+    finished(await spec.run({ config, log, json: options.json === true, args, options }));
+  });
+}
+
+function describe({ summary, details }: CommandSpec): string {
+  return details === undefined ? sentence(summary) : `${sentence(summary)}\n\n${details}`;
+}
+
+export function sentence(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+}
+
+/** On one line, however many it has in the help. */
+function firstExample({ examples }: CommandSpec): string {
+  const end = examples.findIndex((line) => !line.endsWith('\\'));
+  return examples
+    .slice(0, end + 1)
+    .map((line) => line.replace(/\\$/, '').trim())
+    .join(' ');
+}
+
+function addSetting(command: Command, name: SettingName, fallback: unknown): void {
+  const setting: Setting<unknown> = settings[name];
+  if (setting.flag === undefined) return;
+  const standard = fallback === undefined ? defaultText(setting) : String(fallback);
+  const text = `${setting.description.replace(/\.$/, '')} (${setting.env}; default: ${standard})`;
+  command.addOption(new Option(setting.flag, text.replaceAll('`', '')).helpGroup(`${setting.group}:`));
+}

@@ -1,0 +1,177 @@
+/** What operators do with sales, orders and events, done by a running node that is asked through its ops port. */
+import type { Config } from '../../config/config.ts';
+import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
+import type { Author } from '../../engine/sale/author.ts';
+import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
+import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
+import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
+import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
+import type { Recovery } from '../../operations/recover-operations.ts';
+import type {
+  LedgerEntry,
+  SaleOperations,
+  SaleStatus,
+  VerifyOptions,
+  VerifyReport,
+} from '../../operations/sale-operations.ts';
+import { type Call, OpsConnection, type Problem } from './ops-connection.ts';
+
+/** What each change does to a sale, for the error that says it can't be done. */
+const DONE: Readonly<Record<SaleAction, string>> = {
+  pause: 'paused',
+  resume: 'resumed',
+  close: 'closed',
+  'top-up': 'topped up',
+  withdraw: 'withdrawn from',
+  window: 'given another window',
+  'require-token': 'changed',
+  resize: 'resized',
+};
+
+export class OpsClient implements SaleOperations, OrderOperations, EventOperations {
+  readonly #connection: OpsConnection;
+
+  constructor(config: Config) {
+    this.#connection = new OpsConnection(config);
+  }
+
+  create(input: unknown, actor: string): Promise<SaleStatus> {
+    const saleId = String((input as { id?: unknown } | null)?.id);
+    const path = '/v1/sales';
+    return this.#connection.call({ method: 'POST', path, body: input, saleId, operator: actor });
+  }
+
+  async list(): Promise<SaleStatus[]> {
+    return (await this.#connection.call<{ sales: SaleStatus[] }>({ method: 'GET', path: '/v1/sales' })).sales;
+  }
+
+  show(saleId: string): Promise<SaleStatus> {
+    return this.#connection.call({ method: 'GET', path: pathOf(saleId), saleId });
+  }
+
+  change(saleId: string, change: SaleChange, { actor, reason }: Author): Promise<SaleStatus> {
+    return this.#connection.call({
+      method: 'PATCH',
+      path: pathOf(saleId),
+      body: { ...changeToJson(change), ...(reason === '' ? {} : { reason }) },
+      saleId,
+      wanted: DONE[change.action],
+      operator: actor,
+    });
+  }
+
+  async ledger(saleId: string): Promise<LedgerEntry[]> {
+    const path = `${pathOf(saleId)}/ledger`;
+    return (await this.#connection.call<{ ledger: LedgerEntry[] }>({ method: 'GET', path, saleId })).ledger;
+  }
+
+  verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport> {
+    const path = `${pathOf(saleId)}/verify`;
+    const body = options?.repair ? { body: { repair: true } } : {};
+    return this.#connection.call({ method: 'POST', path, saleId, deadlineMs: VERIFY_DEADLINE_MS, ...body });
+  }
+
+  recover(saleId: string): Promise<Recovery> {
+    return this.#connection.call({ method: 'POST', path: `${pathOf(saleId)}/recover`, saleId });
+  }
+
+  recovery(saleId: string): Promise<Recovery> {
+    return this.#connection.call({ method: 'GET', path: `${pathOf(saleId)}/recover`, saleId });
+  }
+
+  rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
+    return this.#connection.call({
+      method: 'POST',
+      path: `${pathOf(saleId)}/rebalance`,
+      body: options,
+      saleId,
+    });
+  }
+
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#order({ method: 'GET', path: orderPathOf(orderId) });
+  }
+
+  changeOrder(
+    orderId: string,
+    { kind, ...change }: OrderChange,
+    { actor, reason }: Author,
+  ): Promise<OrderOutcome> {
+    const path = `${orderPathOf(orderId)}/${kind}`;
+    const body = { ...change, ...(reason !== '' && { reason }) };
+    return this.#order({ method: 'POST', path, body, operator: actor });
+  }
+
+  async refundsDue(saleId?: string): Promise<Order[]> {
+    const query = saleId === undefined ? '' : `?saleId=${encodeURIComponent(saleId)}`;
+    const path = `/v1/refunds-due${query}`;
+    return (
+      await this.#connection.call<{ orders: Order[] }>({ method: 'GET', path, ...(saleId && { saleId }) })
+    ).orders;
+  }
+
+  async deadLetters(): Promise<DeadLetters> {
+    const path = '/v1/events/dead';
+    const { total, dead } = await this.#connection.call<{ total: number; dead: DeadLetter[] }>({
+      method: 'GET',
+      path,
+    });
+    return { total, listed: dead };
+  }
+
+  async resendDeadLetter(id: string): Promise<void> {
+    const path = `/v1/events/dead/${segmentOf(id)}/resend`;
+    await this.#connection.call({ method: 'POST', path });
+  }
+
+  async resendAllDeadLetters(): Promise<number> {
+    const path = '/v1/events/dead/resend';
+    return (await this.#connection.call<{ resent: number }>({ method: 'POST', path })).resent;
+  }
+
+  /** Closes the connections; not to be confused with closing a sale. */
+  disconnect(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  /** What leaves nothing decided is thrown, as it says why. */
+  async #order(call: Call): Promise<OrderOutcome> {
+    const { status, body } = await this.#connection.send(call);
+    if (status === 200 && body !== undefined) return doneFrom(body as DoneOrder);
+    const problem = body as Problem | undefined;
+    switch (problem?.code) {
+      case 'unknown_order':
+        return { code: 'unknown_order' };
+      case 'wrong_status':
+        return { code: 'wrong_status', orderStatus: problem.orderStatus! };
+      case 'wrong_state':
+        return { code: 'wrong_state', state: 'paused' };
+      case 'expired':
+        return { code: 'expired', refundDue: problem.refundDue! };
+      default:
+        throw this.#connection.errorFrom(call, status, problem);
+    }
+  }
+}
+
+function pathOf(saleId: string): string {
+  return `/v1/sales/${segmentOf(saleId)}`;
+}
+
+function orderPathOf(orderId: string): string {
+  return `/v1/orders/${segmentOf(orderId)}`;
+}
+
+/**
+ * An id as one segment of a path. `.` and `..` would be folded into the path, also if they were escaped: another route would
+ * be asked. Escaped twice they are an id that nothing has.
+ */
+function segmentOf(id: string): string {
+  return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);
+}
+
+type DoneOrder = Order & { readonly retaken?: true; readonly replaces?: string };
+
+function doneFrom({ retaken: _, replaces, ...order }: DoneOrder): OrderOutcome {
+  return { code: 'done', order, ...(replaces !== undefined && { replaces }) };
+}

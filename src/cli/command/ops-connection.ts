@@ -1,0 +1,184 @@
+/** The way to a node's ops port: one request and its answer, and what its problems mean as errors. */
+import { Agent, request } from 'undici';
+import type { Config } from '../../config/config.ts';
+import { httpUrl, reachableHost } from '../../config/hosts.ts';
+import { OPERATION_DEADLINE_MS } from '../../config/ops-deadlines.ts';
+import { findOpsToken, opsTokenFile } from '../../config/ops-token.ts';
+import type { SaleState } from '../../engine/contract.ts';
+import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import type { OrderStatus } from '../../operations/order-operations.ts';
+import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../operations/sale-operations.ts';
+import { invokedAs } from '../terminal/invoked-as.ts';
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** The node gives up first and says why; this is for one that says nothing. */
+const ANSWER_MARGIN_MS = 10_000;
+
+/** Nobody answers at the ops port, or somebody who is not a Stockade node does. */
+export class NoNode extends StockadeError {
+  constructor(message: string, cause?: unknown) {
+    super('no_node', message, { cause });
+  }
+}
+
+/** The node does not take the token. */
+export class TokenRefused extends StockadeError {
+  constructor(message: string) {
+    super('token_refused', message);
+  }
+}
+
+export interface Problem {
+  readonly code?: string;
+  readonly title?: string;
+  readonly detail?: string;
+  readonly faults?: readonly { field: string; problem: string }[];
+  /** With `wrong_state`: the state that the sale is in. */
+  readonly state?: SaleState;
+  /** With `insufficient_stock`: units that are unsold. */
+  readonly remaining?: number;
+  /** With `wrong_status`: the order's. */
+  readonly orderStatus?: OrderStatus | 'accepted';
+  /** With `expired`. */
+  readonly refundDue?: boolean;
+}
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly path: string;
+  readonly body?: unknown;
+  /** The sale it is about, for the error that names it. */
+  readonly saleId?: string;
+  /** What it does to that sale, for the error that says it can't be done. */
+  readonly wanted?: string;
+  /** Who does it, for the ledger. */
+  readonly operator?: string;
+  /** When the node gives up, if not after OPERATION_DEADLINE_MS. */
+  readonly deadlineMs?: number;
+}
+
+export function opsUrlOf({
+  opsUrl,
+  opsHost,
+  opsPort,
+}: Pick<Config, 'opsUrl' | 'opsHost' | 'opsPort'>): string {
+  return opsUrl ? opsUrl.reveal().replace(/\/+$/, '') : httpUrl(reachableHost(opsHost), opsPort);
+}
+
+export class OpsConnection {
+  readonly #url: string;
+  readonly #token: string | undefined;
+  readonly #tokenSource: string;
+  readonly #agent = new Agent({
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    bodyTimeout: ANSWER_MARGIN_MS,
+  });
+
+  constructor(config: Config) {
+    this.#url = opsUrlOf(config);
+    this.#token = findOpsToken(config);
+    this.#tokenSource = config.opsToken ? 'OPS_TOKEN' : opsTokenFile(config);
+  }
+
+  close(): Promise<void> {
+    return this.#agent.close();
+  }
+
+  /** @throws NoNode, TokenRefused, and the errors of the operations by their codes */
+  async call<T>(call: Call): Promise<T> {
+    const { status, body } = await this.send(call);
+    if (status >= 200 && status < 300 && body !== undefined) return body as T;
+    throw this.errorFrom(call, status, body as Problem | undefined);
+  }
+
+  /** The answer, whatever its status; its `body` is `undefined` if it is no JSON. @throws NoNode */
+  async send({
+    method,
+    path,
+    body,
+    operator,
+    deadlineMs = OPERATION_DEADLINE_MS,
+  }: Call): Promise<{ status: number; body: unknown }> {
+    try {
+      const answer = await request(`${this.#url}${path}`, {
+        dispatcher: this.#agent,
+        headersTimeout: deadlineMs + ANSWER_MARGIN_MS,
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+          ...(operator === undefined ? {} : { 'x-operator': operator }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+      return { status: answer.statusCode, body: parseJson(await answer.body.text()) };
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): NoNode {
+    const code = (error as { code?: string }).code;
+    const found =
+      code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
+    return new NoNode(
+      `${found} at ${withoutUser(this.#url)}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
+        'or set both REDIS_URL and DATABASE_URL to work without a node',
+    );
+  }
+
+  /** What an answer that is no success means. */
+  errorFrom(
+    { saleId = '', wanted = 'changed', body }: Call,
+    status: number,
+    problem: Problem | undefined,
+  ): StockadeError {
+    const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
+    if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
+    if (problem?.code === undefined) {
+      return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
+    }
+    switch (problem.code) {
+      case 'unknown_sale':
+        return new UnknownSale(saleId);
+      case 'sale_exists':
+        return new SaleExists(saleId);
+      case 'wrong_state':
+        return problem.state
+          ? new WrongState(saleId, problem.state, wanted)
+          : new StockadeError('wrong_state', detail);
+      case 'insufficient_stock':
+        return new InsufficientStock(saleId, wantedUnits(body), problem.remaining ?? 0);
+      case 'invalid_request':
+        return new InvalidInput(
+          'the request is not valid',
+          problem.faults ?? [{ field: 'it', problem: detail }],
+        );
+      default:
+        return new StockadeError(problem.code, detail);
+    }
+  }
+
+  #aboutToken(): string {
+    const where = `the node at ${withoutUser(this.#url)}`;
+    return this.#token === undefined
+      ? `${where} wants a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`
+      : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`;
+  }
+}
+
+const wantedUnits = (body: unknown) => Number((body as { units?: unknown } | undefined)?.units ?? 0);
+
+function withoutUser(text: string): string {
+  const url = new URL(text);
+  return `${url.origin}${url.pathname === '/' ? '' : url.pathname}`;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * The promises, tried before the eyes of whoever asks: a node is started, a crowd is sent to it over real sockets, and
+ * what the crowd was told is held against what Postgres has.
+ */
+import { Option } from 'commander';
+import type { RunningNode } from '../../node/node.ts';
+import { type CommandSpec, type Invocation, settingsOf } from '../command/command.ts';
+import { EXIT_FAILED, type ExitCode } from '../terminal/explain.ts';
+import { note, plural, print, printJson } from '../terminal/output.ts';
+import { progressBar } from '../terminal/progress.ts';
+import { startingText } from '../terminal/serve-notes.ts';
+import { type Interruption, watchSignals } from '../terminal/signals.ts';
+import { sendCrowd } from './crowd.ts';
+import { demoDataDir, removeDemoDataDir } from './data-dir.ts';
+import { judge } from './judge.ts';
+import { type DemoReport, demoExitCode, demoReport, demoText } from './report.ts';
+import { type Scenario, scenarioFrom, scenarioOptions } from './scenario.ts';
+import { curlSession } from './session.ts';
+import { settle } from './settle.ts';
+
+const ownDataDir = demoDataDir();
+
+export const demo: CommandSpec = {
+  name: 'demo',
+  summary: 'sell 100 units to a crowd of 20,000 requests, and count',
+  details:
+    'Starts a node on free ports, with REDIS_URL and DATABASE_URL if they are set and with nothing but this process ' +
+    'otherwise, and asks it for more than there is. Exit code 0 only if exactly the stock was sold, each unit to ' +
+    'another buyer, by the books in Postgres.',
+  options: [
+    ...scenarioOptions,
+    new Option('--keep', 'leave the node running afterwards, and print how to talk to it'),
+  ],
+  settings: [...settingsOf('Stores', 'Process'), 'port', 'opsPort', 'workers'],
+  defaults: { port: 0, opsPort: 0, logLevel: 'warn', dataDir: ownDataDir },
+  // The crowd names its buyers itself, which only a loopback bind allows.
+  fixed: { host: '127.0.0.1', opsHost: '127.0.0.1', buyerAuth: 'header' },
+  examples: [
+    'stockade demo',
+    'stockade demo --stock 1 --segments 64 --buyers 5000',
+    'stockade demo --keep',
+    'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
+    '  stockade demo --json',
+  ],
+  async run(invocation) {
+    const scenario = scenarioFrom(invocation.options);
+    const keep = invocation.options.keep === true;
+    const interruption = watchSignals();
+    try {
+      return await withNode(invocation, async (node) => {
+        const report = await orFailed(node, runScenario(node, scenario, invocation, interruption.signal));
+        if (invocation.json) printJson(report);
+        else print(`\n${demoText(report)}`);
+        return keep ? await keepRunning(node, report, invocation, interruption) : demoExitCode(report);
+      });
+    } finally {
+      if (invocation.config.dataDir === ownDataDir && !keep) await removeDemoDataDir(ownDataDir);
+      interruption.release();
+    }
+  },
+};
+
+async function withNode<T>({ config, log }: Invocation, work: (node: RunningNode) => Promise<T>): Promise<T> {
+  note(startingText(config));
+  const start = performance.now();
+  const { startNode } = await import('../../node/node.ts');
+  const node = await startNode(config, log);
+  note(`Ready after ${((performance.now() - start) / 1_000).toFixed(1)} s at ${node.publicUrl}.`);
+  try {
+    return await work(node);
+  } finally {
+    await node.stop();
+  }
+}
+
+async function runScenario(
+  node: RunningNode,
+  scenario: Scenario,
+  { config }: Invocation,
+  signal: AbortSignal,
+): Promise<DemoReport> {
+  const { stock, segments, requests, buyers, concurrency, seed } = scenario;
+  const saleId = `demo-${Date.now().toString(36)}`;
+  await node.operations.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
+  note(
+    `Sale ${saleId}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
+      `${plural(concurrency, 'client')} for ${plural(buyers, 'buyer')} (seed ${seed}) …`,
+  );
+  const bar = progressBar(requests, 'requests');
+  const crowd = await sendCrowd({ url: node.publicUrl, saleId, scenario }, signal, bar.update).finally(
+    bar.stop,
+  );
+  note('Waiting until every order is in Postgres …');
+  const report = await settle(node.operations, saleId, crowd.orders, signal);
+  return demoReport(scenario, judge(stock, requests, crowd, report), report, node, config);
+}
+
+/** The work's result, unless the node dies under it. */
+async function orFailed<T>(node: RunningNode, work: Promise<T>): Promise<T> {
+  const failure = node.failed.then((error: Error): never => {
+    throw error;
+  });
+  return Promise.race([work, failure]);
+}
+
+async function keepRunning(
+  node: RunningNode,
+  report: DemoReport,
+  { config, json }: Invocation,
+  { asked }: Interruption,
+): Promise<ExitCode> {
+  (json ? note : print)(curlSession(node, report.saleId, config));
+  note(`The node runs until Ctrl-C; its data stays in ${config.dataDir}.`);
+  const end = await Promise.race([asked, node.failed]);
+  return end instanceof Error ? EXIT_FAILED : demoExitCode(report);
+}

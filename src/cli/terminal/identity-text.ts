@@ -1,0 +1,57 @@
+import type { Cause, Identity, Term, VerifyReport } from '../../operations/sale-operations.ts';
+import { lines, plural } from './output.ts';
+
+/** Both sides of an equation, term by term: `100 initial + 0 movements = 40 stock + 60 in live orders`. */
+export function identityText({ left, right, difference }: Identity): string {
+  const sign = difference === 0 ? '=' : '≠';
+  const off = difference === 0 ? '' : `   (off by ${difference})`;
+  return `${sideText(left)} ${sign} ${sideText(right)}${off}`;
+}
+
+function sideText(terms: readonly Term[]): string {
+  return terms.map(({ name, units }) => `${units} ${name}`).join(' + ') || '0';
+}
+
+const CAUSES: Readonly<Record<Cause, string>> = {
+  in_flight: 'in flight',
+  return_pending: 'return pending',
+  top_up_pending: 'top-up pending',
+  withdrawal_pending: 'withdrawal under way',
+  transfer_pending: 'transfer pending',
+  change_pending: 'change pending',
+  rebuild_pending: 'rebuild pending',
+  lost_entries: 'lost log entries',
+  foreign_redis: 'foreign write in Redis',
+  foreign_postgres: 'foreign write in Postgres',
+  unexplained: 'unexplained',
+};
+
+/** A repair gives its own advice. */
+function adviceOn({ saleId, differences, repairs }: VerifyReport): string[] {
+  if (repairs || !differences.some(({ cause }) => cause === 'unexplained')) return [];
+  return [
+    '  Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right,',
+    `  \`stockade recover ${saleId}\` builds the segments anew from it.`,
+  ];
+}
+
+/** A report as lines: verdict, equations, differences with their causes, repairs. */
+export function reportText(report: VerifyReport): string {
+  const orders = `${plural(report.committedOrders, 'order')} of ${plural(report.distinctBuyers, 'buyer')}`;
+  return lines([
+    `${report.saleId}: ${report.ok ? 'ok' : 'FAILED'}, ${orders}`,
+    ...report.identities.map((identity) => `  ${identity.name}: ${identityText(identity)}`),
+    ...report.differences.map(
+      ({ cause, isFault, what }) => `  ${isFault ? 'found' : 'under way'}: ${what} (${CAUSES[cause]})`,
+    ),
+    ...adviceOn(report),
+    // What was not done says so itself.
+    ...(report.repairs ?? []).map(({ done, what }) => `  ${done ? 'mended: ' : ''}${what}`),
+    ...(report.rejectedOrders === 0
+      ? []
+      : [`  ${plural(report.rejectedOrders, 'order')} rejected by the guard in Postgres`]),
+    ...(report.lostOrders === 0
+      ? []
+      : [`  ${plural(report.lostOrders, 'order')} at least lost by Redis for good`]),
+  ]);
+}

@@ -1,0 +1,29 @@
+import type { Config } from '../../config/config.ts';
+import { httpUrl } from '../../config/hosts.ts';
+import { settings } from '../../config/settings.ts';
+import type { RunningNode } from '../../node/node.ts';
+import { invokedAs, shellWord } from './invoked-as.ts';
+
+type Place = Pick<RunningNode, 'publicUrl' | 'opsUrl' | 'backendName' | 'databaseName'>;
+
+const USUAL_OPS_URL = httpUrl(String(settings.opsHost.fallback), Number(settings.opsPort.fallback));
+
+/** The one line that a node says when it serves. */
+export function readyText(node: Place, config: Config): string {
+  return (
+    `Stockade sells at ${node.publicUrl} (operators: ${node.opsUrl}; stock: ${node.backendName}; ` +
+    `orders: ${node.databaseName}). Create a sale: ${createCommand(node, config)}`
+  );
+}
+
+/** The command that another shell finds this node with: only what differs from the defaults must be said. */
+export function createCommand(
+  { opsUrl }: Pick<Place, 'opsUrl'>,
+  { dataDir, opsToken }: Config,
+  program = invokedAs(),
+): string {
+  const words = [`${program} sale create my-sale --stock 100`];
+  if (opsUrl !== USUAL_OPS_URL) words.push(`--ops-url ${opsUrl}`);
+  if (!opsToken && dataDir !== settings.dataDir.fallback) words.push(`--data-dir ${shellWord(dataDir)}`);
+  return words.join(' ');
+}

@@ -1,0 +1,210 @@
+/**
+ * Takes under the lock of their segment: lock striping, as in ConcurrentHashMap. One acquisition serves a whole batch,
+ * and between acquisition and take the caller's own work may run: a risk check, a payment hold. It is alone on the
+ * segment, and may refuse single orders.
+ *
+ *   lock the segment -> `inside`, for orders that it has not seen -> take, with the fencing token -> the next batch, or unlock
+ *
+ * An order whose buyer is answered meanwhile, because his time is over, is left out: he was told that nothing was taken.
+ *
+ * The take is the same atomic script as without a lock, and is guarded as before. So a lost lock never sells a unit
+ * twice; what it endangers is the caller's own work, and therefore a take under a lost lock is refused.
+ *
+ * | it happens | what is left |
+ * |---|---|
+ * | the lock is not free in time | nothing was done: `NotExecuted` |
+ * | all buyers were answered before it was free | the same, and `inside` has not run |
+ * | `inside` throws, or is late | what it has done; no order was taken: `NotExecuted` |
+ * | the lock is lost before the take | the same: the take is not sent, or is refused by its token |
+ * | the reply to the take is lost | the lane asks again, with the same orders: they are taken or found, without `inside` |
+ * | the process dies inside | what `inside` has done; the lock, until its ttl is over |
+ */
+
+import { within } from '../../lib/with-timeout.ts';
+import { LockLost, LockNotAcquired } from '../../locks/lock-errors.ts';
+import type { LockHandle } from '../../locks/lock-handle.ts';
+import type { Locks } from '../../locks/locks.ts';
+import type {
+  LogHint,
+  RefillReply,
+  SegmentRef,
+  TakeBatch,
+  TakeOrder,
+  TakeReply,
+  TakeResult,
+  TakeStore,
+} from '../contract.ts';
+import { NotExecuted } from '../errors.ts';
+import { SegmentHold } from './segment-hold.ts';
+
+/** An order that the caller's own work does not let through. */
+export interface Refusal {
+  readonly orderId: string;
+  /** Told to the buyer. */
+  readonly reason: string;
+}
+
+/**
+ * The caller's work inside the critical section, once for each order. It is told by `lock.signal` if the lock is lost
+ * or its time is over. @returns the orders that must not be taken
+ */
+export type Inside = (
+  orders: readonly TakeOrder[],
+  lock: Pick<LockHandle, 'token' | 'signal'>,
+) => Promise<readonly Refusal[]>;
+
+export interface LockedTakesOptions {
+  readonly locks: Locks;
+  readonly lockOf: (segment: SegmentRef) => string;
+  /** A batch waits so long for its segment's lock, in milliseconds. */
+  readonly lockWaitMs: number;
+  readonly inside?: Inside | undefined;
+  /** Milliseconds that `inside` may take. Meanwhile all buyers of the segment wait. */
+  readonly insideMaxMs?: number | undefined;
+}
+
+const DEFAULT_INSIDE_MAX_MS = 1_000;
+
+const UNSENT: TakeResult = { kind: 'unsent' };
+
+export class LockedTakes implements TakeStore {
+  readonly #takes: TakeStore;
+  readonly #options: LockedTakesOptions;
+  readonly #holds = new Map<string, SegmentHold>();
+  /** Orders that `inside` has let through: asked for again, they may have been taken already. */
+  readonly #admitted = new WeakSet<TakeOrder>();
+
+  /** @param takes a store that refuses a batch whose fencing token is not the newest */
+  constructor(takes: TakeStore, options: LockedTakesOptions) {
+    this.#takes = takes;
+    this.#options = options;
+  }
+
+  get ready(): boolean {
+    return this.#takes.ready;
+  }
+
+  whenReady(timeoutMs: number): Promise<void> {
+    return this.#takes.whenReady(timeoutMs);
+  }
+
+  hint(hint: LogHint): void {
+    this.#takes.hint(hint);
+  }
+
+  take(batch: TakeBatch): Promise<TakeReply> {
+    return this.#underLock(batch, async (handle, open) => {
+      const refused = await this.#refusedOf(open, handle);
+      const orders = open.filter((order) => !order.settled && !refused.has(order));
+      if (orders.length === 0 && batch.orders.length > 0) return nothingTaken(resultsOf(batch, refused));
+      const reply = await this.#takes.take({ ...batch, orders, fencingToken: handle.token });
+      return forAll(batch, orders, reply, refused);
+    });
+  }
+
+  /** Only orders that were short come here, and those have been let through. */
+  refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
+    return this.#underLock(batch, async (handle, orders) => {
+      const sent = { ...batch, orders, fencingToken: handle.token };
+      const reply = await this.#takes.refillAndTake(sent, segments);
+      return reply.status === 'stale' ? reply : { ...reply, take: forAll(batch, orders, reply.take) };
+    });
+  }
+
+  /** @param work is given the orders whose buyers still wait when the lock is held: one at least, if the batch has any */
+  async #underLock<T>(
+    batch: TakeBatch,
+    work: (handle: LockHandle, open: readonly TakeOrder[]) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await this.#holdOf(batch).serve((handle) => {
+        const open = batch.orders.filter((order) => !order.settled);
+        if (open.length === 0 && batch.orders.length > 0)
+          throw new NotExecuted('nothing was taken: no buyer has waited for the lock');
+        return work(handle, open);
+      });
+    } catch (error) {
+      if (error instanceof LockLost || error instanceof LockNotAcquired) {
+        throw new NotExecuted(`nothing was taken: ${error.message}`, error);
+      }
+      throw error;
+    }
+  }
+
+  #holdOf(batch: TakeBatch): SegmentHold {
+    const { locks, lockOf, lockWaitMs: waitMs } = this.#options;
+    const name = lockOf(batch);
+    let hold = this.#holds.get(name);
+    if (!hold) {
+      const own = new SegmentHold(
+        () => locks.lock(name, { waitMs }),
+        () => {
+          if (this.#holds.get(name) === own) this.#holds.delete(name);
+        },
+      );
+      hold = own;
+      this.#holds.set(name, own);
+    }
+    return hold;
+  }
+
+  async #refusedOf(
+    orders: readonly TakeOrder[],
+    handle: LockHandle,
+  ): Promise<ReadonlyMap<TakeOrder, TakeResult>> {
+    const { inside, insideMaxMs = DEFAULT_INSIDE_MAX_MS } = this.#options;
+    const refused = new Map<TakeOrder, TakeResult>();
+    const unseen = inside ? orders.filter((order) => !this.#admitted.has(order)) : [];
+    if (!inside || unseen.length === 0) return refused;
+    const refusals = await runInside(inside, unseen, handle, insideMaxMs);
+    handle.assertHeld();
+    const reasons = new Map(refusals.map(({ orderId, reason }) => [orderId, reason]));
+    for (const order of unseen) {
+      const reason = reasons.get(order.orderId);
+      if (reason === undefined) this.#admitted.add(order);
+      else refused.set(order, { kind: 'refused', reason });
+    }
+    return refused;
+  }
+}
+
+async function runInside(
+  inside: Inside,
+  orders: readonly TakeOrder[],
+  { token, signal: lost }: LockHandle,
+  insideMaxMs: number,
+): Promise<readonly Refusal[]> {
+  const over = new AbortController();
+  const abort = () => over.abort(lost.reason);
+  lost.addEventListener('abort', abort, { once: true });
+  try {
+    return await within(insideMaxMs, inside(orders, { token, signal: over.signal }));
+  } catch (error) {
+    over.abort(error);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new NotExecuted(`nothing was taken, the work under the segment's lock failed: ${why}`, error);
+  } finally {
+    lost.removeEventListener('abort', abort);
+  }
+}
+
+/** A reply to the orders that were sent, as the reply to the whole batch. */
+function forAll(
+  batch: TakeBatch,
+  sent: readonly TakeOrder[],
+  reply: TakeReply,
+  refused: ReadonlyMap<TakeOrder, TakeResult> = new Map(),
+): TakeReply {
+  if (reply.status !== 'served' || sent.length === batch.orders.length) return reply;
+  const results = new Map([...refused, ...sent.map((order, i) => [order, reply.results[i]!] as const)]);
+  return { ...reply, results: resultsOf(batch, results) };
+}
+
+function resultsOf({ orders }: TakeBatch, known: ReadonlyMap<TakeOrder, TakeResult>): TakeResult[] {
+  return orders.map((order) => known.get(order) ?? UNSENT);
+}
+
+/** There is no entry of the log to speak of, and nobody whom it would concern. */
+function nothingTaken(results: readonly TakeResult[]): TakeReply {
+  return { status: 'served', results, seq: 0, committed: 0, left: 0, orders: 0 };
+}

@@ -1,0 +1,50 @@
+import { Fifo } from '../../lib/fifo.ts';
+import type { Pending } from './pending.ts';
+
+/**
+ * The segments are asked again after this time, whatever was heard: a message may be lost, and what was missing in the
+ * backend may be back as it was.
+ */
+export const PARKED_MAX_MS = 1_000;
+
+/**
+ * Where purchases wait while their sale is built anew (a rebuild, a resize), or has rules that this worker is still to hear of (rules.ts):
+ * nothing is sent to its segments meanwhile.
+ *
+ *   empty ──a segment answers `stale`──> standing still ──the next generation, or PARKED_MAX_MS──> empty
+ *         └──`outdated`──> standing still ──other rules, or PARKED_MAX_MS──> empty
+ *
+ * Then all who have not expired seek their lanes again; if those segments are stale too, they come back.
+ */
+export class Parking {
+  readonly #waiting = new Fifo<Pending>();
+  readonly #leave: (waiting: Pending[]) => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param leave told of those who waited when it is over */
+  constructor(leave: (waiting: Pending[]) => void) {
+    this.#leave = leave;
+  }
+
+  get standsStill(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  get size(): number {
+    return this.#waiting.length;
+  }
+
+  add(pending: Pending): void {
+    this.#timer ??= setTimeout(() => this.end(), PARKED_MAX_MS);
+    // The expired must not pile up.
+    while (this.#waiting.peek()?.settled) this.#waiting.shift();
+    if (!pending.inDoubt) pending.phase = 'parked';
+    this.#waiting.push(pending);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#leave(this.#waiting.drain());
+  }
+}

@@ -1,0 +1,70 @@
+/** What an operator may change of a sale that lives, and how he says it in JSON. */
+import { z } from 'zod';
+import { InvalidInput } from '../errors.ts';
+import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';
+import { reason } from './author.ts';
+import { time, whole } from './sale-json.ts';
+
+export type SaleChange =
+  | { readonly action: 'pause' | 'resume' | 'close' }
+  /** More units for sale, or fewer: never below what is sold. */
+  | { readonly action: 'top-up'; readonly units: number }
+  | { readonly action: 'withdraw'; readonly units: number }
+  /** Milliseconds since the Unix epoch. What is missing stays; an end of `null` is taken away. */
+  | { readonly action: 'window'; readonly startsAt?: number; readonly endsAt?: number | null }
+  /** Whether purchases need a purchase token from now on. */
+  | { readonly action: 'require-token'; readonly requireToken: boolean }
+  /** Another number of segments. */
+  | { readonly action: 'resize'; readonly segments: number };
+
+export type SaleAction = SaleChange['action'];
+
+const units = whole(1, MAX_STOCK);
+
+const schema = z.discriminatedUnion(
+  'action',
+  [
+    z.strictObject({ action: z.enum(['pause', 'resume', 'close']), reason }),
+    z.strictObject({ action: z.enum(['top-up', 'withdraw']), units, reason }),
+    z.strictObject({ action: z.literal('resize'), segments: whole(1, MAX_SEGMENTS), reason }),
+    z.strictObject({
+      action: z.literal('require-token'),
+      requireToken: z.boolean({ error: 'must be true or false' }),
+      reason,
+    }),
+    z
+      .strictObject({
+        action: z.literal('window'),
+        startsAt: time.optional(),
+        endsAt: time.nullable().optional(),
+        reason,
+      })
+      .refine(({ startsAt, endsAt }) => startsAt !== undefined || endsAt !== undefined, {
+        path: ['startsAt'],
+        error: 'or endsAt must be given',
+      }),
+  ],
+  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize, require-token' },
+);
+
+/** @throws InvalidInput with all faults at once */
+export function parseChange(input: unknown): { readonly change: SaleChange; readonly reason: string } {
+  const parsed = schema.safeParse(input);
+  if (!parsed.success) throw new InvalidInput('the change is not valid', parsed.error.issues.map(fault));
+  const { reason, ...change } = parsed.data;
+  return { change: change as SaleChange, reason };
+}
+
+export function changeToJson(change: SaleChange): Record<string, unknown> {
+  if (change.action !== 'window') return { ...change };
+  const { action, startsAt, endsAt } = change;
+  const iso = (ms: number | null | undefined) => (ms == null ? ms : new Date(ms).toISOString());
+  return { action, startsAt: iso(startsAt), endsAt: iso(endsAt) };
+}
+
+function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
+  if (issue.code === 'unrecognized_keys') {
+    return { field: issue.keys.join(', '), problem: 'is not a part of this change' };
+  }
+  return { field: issue.path.join('.') || 'the change', problem: issue.message };
+}

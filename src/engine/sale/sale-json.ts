@@ -1,0 +1,147 @@
+/** A sale as it looks in JSON: times are ISO 8601 with zone, what is not set is left out. */
+import { z } from 'zod';
+import type { Sale } from '../contract.ts';
+import { InvalidInput } from '../errors.ts';
+import {
+  MAX_PER_BUYER_LIMIT,
+  MAX_SALE_ID_CHARACTERS,
+  MAX_SEGMENTS,
+  MAX_STOCK,
+  SALE_ID_PATTERN,
+} from '../limits.ts';
+import { isStorable, text } from '../storable.ts';
+import { reason } from './author.ts';
+
+const DEFAULT_SEGMENTS = 8;
+const MAX_METADATA_BYTES = 16 * 1_024;
+const MAX_METADATA_DEPTH = 32;
+const ID_FORM = `1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`;
+
+/** @param what it is, for who has left it out */
+export const whole = (least: number, most: number, what = 'a whole number') =>
+  z
+    .int({
+      error: ({ input }) =>
+        input === undefined
+          ? `is required: ${what}, from ${least} to ${most}`
+          : `must be a whole number from ${least} to ${most}`,
+    })
+    .min(least, { error: `must be at least ${least}` })
+    .max(most, { error: `must be at most ${most}` });
+
+export const time = z.iso
+  .datetime({
+    offset: true,
+    error: 'must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
+  })
+  .transform((text) => Date.parse(text));
+
+/** Level by level, because what is nested thousands deep would exhaust the stack. */
+function depthOf(value: unknown): number {
+  let depth = 0;
+  for (let level: unknown[] = [value]; level.length > 0 && depth <= MAX_METADATA_DEPTH; depth++) {
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return depth;
+}
+
+function stringsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
+}
+
+const FIELDS = {
+  id: z
+    .string({ error: ({ input }) => (input === undefined ? `is required: ${ID_FORM}` : 'must be a string') })
+    .regex(SALE_ID_PATTERN, { error: `must be ${ID_FORM}` }),
+  title: text(200).default(''),
+  stock: whole(1, MAX_STOCK, 'the units for sale'),
+  segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
+  startsAt: time.optional(),
+  endsAt: time.optional(),
+  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+  requireToken: z.boolean({ error: 'must be true or false' }).default(false),
+  payWithinSeconds: whole(1, 31_536_000).optional(),
+  priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+  faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
+  currency: z
+    .string()
+    .regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' })
+    .optional(),
+  shopId: text(128).optional(),
+  metadata: z
+    .record(z.string(), z.unknown(), { error: 'must be an object' })
+    .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
+      error: `must be nested at most ${MAX_METADATA_DEPTH} deep`,
+      abort: true,
+    })
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, {
+      error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
+    })
+    .refine((value) => stringsOf(value).every(isStorable), {
+      error: 'must hold well-formed text without NUL characters',
+    })
+    .default({}),
+};
+
+const schema = z.strictObject(
+  { ...FIELDS, reason },
+  { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },
+);
+
+export interface NewSale {
+  readonly sale: Sale;
+  /** Why it is created; `''`: not said. */
+  readonly reason: string;
+}
+
+/**
+ * A sale from what an operator sent. Only `id` and `stock` are required.
+ * @throws InvalidInput with all faults at once
+ */
+export function parseNewSale(input: unknown, now = Date.now()): NewSale {
+  const parsed = schema.safeParse(input);
+  const faults = parsed.success ? [] : parsed.error.issues.map(fault);
+  if (parsed.success) {
+    const startsAt = parsed.data.startsAt ?? now;
+    const { endsAt } = parsed.data;
+    if (endsAt !== undefined && endsAt <= startsAt)
+      faults.push({ field: 'endsAt', problem: 'must be after startsAt' });
+    if (faults.length === 0) {
+      const { reason, ...data } = parsed.data;
+      return { sale: complete(data, startsAt), reason };
+    }
+  }
+  throw new InvalidInput('the sale is not valid', faults);
+}
+
+/** The sale alone. @throws as `parseNewSale` */
+export function parseSale(input: unknown, now = Date.now()): Sale {
+  return parseNewSale(input, now).sale;
+}
+
+function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
+  if (issue.code === 'unrecognized_keys') {
+    return { field: issue.keys.map((key) => key || '""').join(', '), problem: 'is not a field of a sale' };
+  }
+  return { field: issue.path.join('.') || 'the sale', problem: issue.message };
+}
+
+function complete(data: Omit<z.output<typeof schema>, 'reason'>, startsAt: number): Sale {
+  const { endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId, ...rest } = data;
+  return { ...rest, startsAt, endsAt, payWithinSeconds, priceMinor, faceValueMinor, currency, shopId };
+}
+
+export interface SaleJson extends Omit<Sale, 'startsAt' | 'endsAt'> {
+  readonly startsAt: string;
+  readonly endsAt: string | undefined;
+}
+
+export function saleToJson(sale: Sale): SaleJson {
+  return {
+    ...sale,
+    startsAt: new Date(sale.startsAt).toISOString(),
+    endsAt: sale.endsAt === undefined ? undefined : new Date(sale.endsAt).toISOString(),
+  };
+}

@@ -1,0 +1,79 @@
+/** Which units to move between the segments of a sale: plans only, from what each has left. */
+import type { Move, TakeOrder } from '../contract.ts';
+import { shares } from './split-evenly.ts';
+
+/** A segment with less than this part of an even share counts as poor: its buyers will soon wait for a refill. */
+const POOR_SHARE = 0.5;
+
+/** What one segment's buyers ask for. */
+export interface Want {
+  /** The segment. */
+  readonly receiver: number;
+  /** Units that the smallest order wants. */
+  readonly least: number;
+  /** Units that all orders want. */
+  readonly units: number;
+}
+
+export function wantOf(receiver: number, orders: readonly TakeOrder[]): Want {
+  return {
+    receiver,
+    least: Math.min(...orders.map((order) => order.quantity)),
+    units: orders.reduce((sum, order) => sum + order.quantity, 0),
+  };
+}
+
+/**
+ * A refill, as redis/lua/refill.lua makes it: half of the richest donor, at least what is missing, then the next richest
+ * while that is not enough. Nothing, if the whole sale has fewer units than the smallest order wants.
+ */
+export function planRefill(lefts: readonly number[], { receiver, least, units }: Want): Move[] {
+  if (sumOf(lefts) < least) return [];
+  const donors = lefts.map((left, segment) => (segment === receiver ? 0 : left));
+  const moves: Move[] = [];
+  let missing = units - lefts[receiver]!;
+  while (missing > 0) {
+    const from = donors.indexOf(Math.max(...donors));
+    const left = donors[from]!;
+    if (left === 0) break;
+    const moved = Math.min(left, Math.max(Math.ceil(left / 2), missing));
+    moves.push({ from, to: receiver, units: moved });
+    donors[from] = left - moved;
+    missing -= moved;
+  }
+  return moves;
+}
+
+/**
+ * A rebalance: afterwards any two segments differ by one unit at most. Fewer moves than there are segments, the largest
+ * first, as the richest donor always gives to the poorest receiver.
+ */
+export function planMoves(lefts: readonly number[]): Move[] {
+  const targets = shares(sumOf(lefts), lefts.length);
+  // The richest keep the unit that does not divide: it need not move.
+  const richestFirst = lefts.map((_, segment) => segment).sort((a, b) => lefts[b]! - lefts[a]! || a - b);
+  const gaps = richestFirst.map((segment, rank) => ({ segment, units: lefts[segment]! - targets[rank]! }));
+  const donors = gaps.filter(({ units }) => units > 0).sort((a, b) => b.units - a.units);
+  const receivers = gaps.filter(({ units }) => units < 0).sort((a, b) => a.units - b.units);
+  const moves: Move[] = [];
+  for (let [d, r] = [0, 0]; d < donors.length && r < receivers.length; ) {
+    const [donor, receiver] = [donors[d]!, receivers[r]!];
+    const units = Math.min(donor.units, -receiver.units);
+    moves.push({ from: donor.segment, to: receiver.segment, units });
+    donor.units -= units;
+    receiver.units += units;
+    if (donor.units === 0) d++;
+    if (receiver.units === 0) r++;
+  }
+  return moves;
+}
+
+/** Whether a segment is so poor beside the others that its buyers will soon need a refill. */
+export function isUneven(lefts: readonly number[]): boolean {
+  const even = Math.floor(sumOf(lefts) / lefts.length);
+  return lefts.some((left) => left < even * POOR_SHARE);
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}

@@ -1,0 +1,12 @@
+import type { SegmentSnapshot } from '../contract.ts';
+
+/** Units left in all segments of a sale and on their way between them; `undefined` if the backend does not hold them all. */
+export function unitsLeft(segments: readonly SegmentSnapshot[]): number | undefined {
+  if (segments.length === 0) return undefined;
+  let left = 0;
+  for (const { counters } of segments) {
+    if (!counters) return undefined;
+    left += counters.left + counters.inTransit;
+  }
+  return left;
+}

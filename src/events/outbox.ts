@@ -1,0 +1,104 @@
+/** The outbox of order events (migrations/004-order-life.sql), as the relay reads and empties it. */
+import type { EventPart } from '../engine/contract.ts';
+import { numbers } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+
+/** One row is one kind of event of up to a whole batch of orders, and is read as a whole. */
+const PAGE_ROWS = 100;
+/** A page ends with the row that goes beyond this. Eight bytes are one order. */
+const PAGE_BYTES = 16_384;
+/** Events in one part, and so in one call to the backend: it does nothing else meanwhile. */
+export const PART_EVENTS = 256;
+/** Events in one page of the webhook, and so in one request at most. */
+export const WEBHOOK_PAGE_EVENTS = 100;
+
+/** ISO 8601, as JavaScript writes it. */
+export const ISO_TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
+
+export interface OutboxPage {
+  /** Ids of the rows, the oldest first. */
+  readonly rows: readonly string[];
+  /** Their events in order; none if they were not asked for. */
+  readonly parts: readonly EventPart[];
+}
+
+export interface Waiting {
+  readonly rows: number;
+  /** Since when the oldest has waited, milliseconds; 0 if there is none. */
+  readonly oldestMs: number;
+}
+
+export class Outbox {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** The oldest rows, with their events. All that are there: ids become visible in another order than they were given. */
+  async read(): Promise<OutboxPage> {
+    const found = await rows<EventPart>(
+      this.#db,
+      `SELECT e.id::text AS row, 'order.' || e.kind AS kind, count(o.order_id)::integer AS events,
+         to_char(e.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
+         coalesce(string_agg(u.place || ' ' || o.order_id || ' ' || o.sale_id || ' ' || o.buyer_id || ' ' || o.quantity,
+           E'\\n' ORDER BY u.place), '') AS lines
+       FROM (${oldest('id, kind, happened_at, order_ids')}) e
+       LEFT JOIN LATERAL unnest(e.order_ids) WITH ORDINALITY AS u (order_id, place) ON true
+       LEFT JOIN orders o ON o.order_id = u.order_id
+       GROUP BY e.id, e.kind, e.happened_at, (u.place - 1) / ${PART_EVENTS}
+       ORDER BY e.id, (u.place - 1) / ${PART_EVENTS}`,
+    );
+    return { rows: [...new Set(found.map(({ row }) => row))], parts: found };
+  }
+
+  /** As `read`, for who does not want the events. */
+  async readRows(): Promise<OutboxPage> {
+    const found = await rows<{ id: string }>(
+      this.#db,
+      `SELECT id::text FROM (${oldest('id')}) e ORDER BY id`,
+    );
+    return { rows: found.map(({ id }) => id), parts: [] };
+  }
+
+  /**
+   * Removes rows that were delivered. @param forWebhook they go on to the webhook's pages, in the same transaction
+   * @returns how many were there still
+   */
+  async remove(ids: readonly string[], { forWebhook }: { readonly forWebhook: boolean }): Promise<number> {
+    const queued = `, queued AS (
+      INSERT INTO webhook_pages (outbox_id, before, kind, order_ids, happened_at)
+      SELECT r.id, before, r.kind, r.order_ids[before + 1 : before + ${WEBHOOK_PAGE_EVENTS}], r.happened_at
+      FROM removed r
+      CROSS JOIN LATERAL generate_series(0, cardinality(r.order_ids) - 1, ${WEBHOOK_PAGE_EVENTS}) AS before
+      ORDER BY r.id, before)`;
+    const [removed] = await rows<{ rows: number }>(
+      this.#db,
+      `WITH removed AS (DELETE FROM order_events WHERE id = ANY (?::bigint[]) RETURNING *)
+       ${forWebhook ? queued : ''}
+       SELECT count(*)::integer AS rows FROM removed`,
+      [numbers(ids)],
+    );
+    return removed!.rows;
+  }
+
+  async waiting(): Promise<Waiting> {
+    const [found] = await rows<{ rows: number; ms: number }>(
+      this.#db,
+      `SELECT count(*)::integer AS rows, ${AGE_MS} AS ms FROM order_events`,
+    );
+    return { rows: found!.rows, oldestMs: found!.ms };
+  }
+}
+
+/** Of the oldest `happened_at`, by the database's own clock. */
+export const AGE_MS =
+  'greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(happened_at)), 0) * 1000)::float8';
+
+/** The size of an array is known without reading it. */
+function oldest(columns: string): string {
+  return `SELECT ${columns} FROM (
+    SELECT *, sum(pg_column_size(order_ids)) OVER (ORDER BY id) - pg_column_size(order_ids) AS bytes_before
+    FROM (SELECT * FROM order_events ORDER BY id LIMIT ${PAGE_ROWS}) f) s
+    WHERE bytes_before < ${PAGE_BYTES}`;
+}

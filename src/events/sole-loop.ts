@@ -1,0 +1,118 @@
+/**
+ * A loop of steps that one process at a time does for all: the others stand by, and one of them goes on when it dies.
+ *
+ *   standing by ──the lock is free──> working ──a step meets another's work, or fails──> standing by
+ *
+ * The lock spares two processes the same work. It may be lost without notice, so a step must be harmless beside another
+ * process' step, and tell by `Contested` when it sees one.
+ */
+import { StockadeError } from '../engine/errors.ts';
+import { Yielding, type YieldingOptions } from '../lib/backpressure.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+
+/** Who stands by looks this often whether the lock is free. */
+const STAND_BY_MS = 500;
+const RETRY_FIRST_MS = 100;
+const RETRY_MAX_MS = 5_000;
+/** While it leaves the processor to others, it looks this often whether it still must. */
+const YIELD_STEP_MS = 50;
+
+/** Another process does this work too: the lock was lost without notice. */
+export class Contested extends StockadeError {
+  constructor() {
+    super('contested', 'another process has done the same work');
+  }
+}
+
+export interface SoleLoopOptions {
+  readonly locks: SaleLocks;
+  /** Of the lock. No sale can have it: ids of sales have no colon. */
+  readonly name: `:${string}`;
+  readonly yielding: YieldingOptions;
+  /**
+   * One unit of work. @param signal aborted when the loop is to end
+   * @returns how long to rest before the next one, in milliseconds; 0 if there is more to do
+   */
+  step(signal: AbortSignal): Promise<number>;
+  /** A step has failed. */
+  crashed(error: unknown, retryMs: number): void;
+}
+
+export class SoleLoop {
+  readonly #options: SoleLoopOptions;
+  readonly #yielding: Yielding;
+  readonly #end = new AbortController();
+  #working = false;
+  #running: Promise<void> | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(options: SoleLoopOptions) {
+    this.#options = options;
+    this.#yielding = new Yielding(options.yielding);
+  }
+
+  /** Whether this process is the one that works. */
+  get isWorking(): boolean {
+    return this.#working;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Ends after the step under way. */
+  async stop(): Promise<void> {
+    this.#end.abort();
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#end;
+    let retryMs = RETRY_FIRST_MS;
+    while (!signal.aborted) {
+      try {
+        await this.#rest(await this.#turn(signal));
+        retryMs = RETRY_FIRST_MS;
+      } catch (error) {
+        await this.#standBy();
+        if (error instanceof Contested) continue;
+        if (signal.aborted) break;
+        this.#options.crashed(error, retryMs);
+        await this.#rest(retryMs);
+        retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
+      }
+    }
+    await this.#standBy();
+  }
+
+  /** @returns how long to rest */
+  async #turn(signal: AbortSignal): Promise<number> {
+    const { locks, name, step } = this.#options;
+    this.#working ||= await locks.tryLock(name);
+    if (!this.#working) return STAND_BY_MS;
+    if (this.#yielding.mayYield(monotonicMs())) return YIELD_STEP_MS;
+    const restMs = await step(signal);
+    if (restMs > 0) this.#yielding.drained();
+    return restMs;
+  }
+
+  async #standBy(): Promise<void> {
+    if (!this.#working) return;
+    this.#working = false;
+    await this.#options.locks.unlock(this.#options.name);
+  }
+
+  async #rest(ms: number): Promise<void> {
+    if (ms <= 0 || this.#end.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = undefined;
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Delivers the webhook's pages, strictly one request after the other.
+ *
+ *   waiting ──2xx──> removed
+ *      │ ^──anything else: attempts + 1, after a pause that doubles──┐
+ *      │ └────────────────────────────────────────────────────────────┘
+ *      └──the last attempt has failed──> dead letter ──re-sent by hand──> waiting, in front of all younger pages
+ *
+ * Crash points. Before the request: nothing has happened. After it, before the page is removed: the receiver has the
+ * events and gets them once more, with the same ids. A failure that could not be counted is one attempt more. An orderly
+ * end breaks the request off and does not count it.
+ */
+import { monotonicMs } from '../lib/monotonic.ts';
+import type { Receiver } from './order-event.ts';
+import { IDLE_MS } from './outbox-work.ts';
+import type { RelayEvents } from './relay-events.ts';
+import { Contested } from './sole-loop.ts';
+import type { Delivery, WebhookQueue } from './webhook-queue.ts';
+
+const RETRY_FIRST_MS = 500;
+const RETRY_MAX_MS = 60_000;
+
+export interface WebhookWorkOptions {
+  readonly queue: WebhookQueue;
+  readonly receiver: Receiver;
+  readonly maxAttempts: number;
+  readonly events: Pick<RelayEvents, 'posted' | 'postFailed' | 'gaveUp'>;
+  /** The pause after that many failed attempts, in milliseconds. */
+  readonly retryMs?: (attempts: number) => number;
+}
+
+/** One request. @returns how long to rest, in milliseconds. @throws Contested */
+export async function deliverPages(options: WebhookWorkOptions, signal: AbortSignal): Promise<number> {
+  const { queue, receiver, events } = options;
+  const delivery = await queue.next();
+  if (!delivery) return IDLE_MS;
+  const began = monotonicMs();
+  try {
+    // None are left of orders that were removed from Postgres.
+    if (delivery.events.length > 0) await receiver.deliver(delivery.events, signal);
+  } catch (error) {
+    if (signal.aborted) return 0;
+    return failed(options, delivery, error);
+  }
+  events.posted({ events: delivery.events.length, tookMs: monotonicMs() - began });
+  if ((await queue.remove(delivery.pages)) < delivery.pages.length) throw new Contested();
+  return 0;
+}
+
+async function failed(options: WebhookWorkOptions, delivery: Delivery, error: unknown): Promise<number> {
+  const { queue, maxAttempts, events, retryMs = pauseAfter } = options;
+  const { pages, attempts } = delivery;
+  const why = error instanceof Error ? error.message : String(error);
+  const { dead, found } = await queue.failed(pages, maxAttempts, why);
+  if (dead.length > 0) events.gaveUp({ pages: dead, events: delivery.events.length, error });
+  const pauseMs = retryMs(attempts + 1);
+  events.postFailed({ error, events: delivery.events.length, attempts: attempts + 1, retryMs: pauseMs });
+  if (found < pages.length) throw new Contested();
+  return pauseMs;
+}
+
+/** Doubles from one attempt to the next; between half and all of that, so that many shops do not come at once. */
+export function pauseAfter(attempts: number): number {
+  const most = Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);
+  return most * (0.5 + Math.random() / 2);
+}

@@ -1,0 +1,80 @@
+/**
+ * `POST /v1/orders/{orderId}/cancel`: what a buyer does with an order of its own. `/pay` and `/redeem` only with
+ * PUBLIC_PAYMENT=1: a buyer who says "paid" proves nothing.
+ */
+import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
+import { isOrderId } from '../../engine/order-id.ts';
+import { within } from '../../lib/with-timeout.ts';
+import type { OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
+import { refusal } from '../identity/identity.ts';
+import { parseOrderChange } from '../orders/order-change-body.ts';
+import { forBuyer, MAY_BE_DONE, orderReply } from '../orders/order-reply.ts';
+import type { Handler } from '../server/exchange.ts';
+import { problem, type Reply } from '../server/problem.ts';
+import { lookUp, type OrderHost } from './order-route.ts';
+
+export interface OrderChangeHost extends OrderHost {
+  /** @throws Busy, and then nothing was done */
+  changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
+}
+
+const OPERATORS_ONLY = problem('operators_only');
+
+/** Refuses without a look at the request: whoever asks, and whichever the order, the answer is the same. */
+export const operatorsOnlyRoute: Handler = (exchange) => exchange.reply(OPERATORS_ONLY);
+
+export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind']): Handler {
+  return (exchange, request) => {
+    const orderId = request.getParameter(0) ?? '';
+    const identity = host.authenticate(request);
+    exchange.readBody(request, async (body) => {
+      if ('refused' in body) return exchange.reply(body.refused);
+      const who = await identity;
+      if (!('buyerId' in who)) return exchange.reply(refusal(who).reply);
+      exchange.reply(await replyTo(host, kind, orderId, body.text, who.buyerId));
+    });
+  };
+}
+
+async function replyTo(
+  host: OrderChangeHost,
+  kind: OrderChange['kind'],
+  orderId: string,
+  body: string,
+  buyerId: string,
+): Promise<Reply> {
+  try {
+    const change = parseOrderChange(kind, jsonOf(body));
+    if (!isOrderId(orderId)) return problem('unknown_order');
+    return await within(host.readDeadlineMs, changed(host, orderId, change, buyerId));
+  } catch (error) {
+    if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
+    if (isBusy(error)) return orderReply({ code: 'busy' });
+    if (!(error instanceof StockadeError)) host.fault(error);
+    return MAY_BE_DONE;
+  }
+}
+
+async function changed(
+  host: OrderChangeHost,
+  orderId: string,
+  change: OrderChange,
+  buyerId: string,
+): Promise<Reply> {
+  const { saved, accepted } = await lookUp(host, { buyerId, orderId }, async () => {
+    const outcome = await host.changeOrder(orderId, change, buyerId);
+    return outcome.code === 'unknown_order' ? undefined : outcome;
+  });
+  if (accepted) return orderReply({ code: 'wrong_status', orderStatus: 'accepted' });
+  return orderReply(saved ?? { code: 'unknown_order' }, forBuyer);
+}
+
+/** What is no JSON is `undefined`, and then refused for not being an object. */
+function jsonOf(body: string): unknown {
+  if (body === '') return {};
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,66 @@
+/** `GET /v1/orders/{orderId}`: an order, for its owner. */
+
+import { isBusy, StockadeError } from '../../engine/errors.ts';
+import { isOrderId } from '../../engine/order-id.ts';
+import { within } from '../../lib/with-timeout.ts';
+import type { Order } from '../../operations/order-operations.ts';
+import { mayBeInLog } from '../../orders/log-age.ts';
+import { type Authenticate, refusal } from '../identity/identity.ts';
+import { forBuyer } from '../orders/order-reply.ts';
+import type { Handler, Observer } from '../server/exchange.ts';
+import { json, problem, type Reply } from '../server/problem.ts';
+
+export interface OrderHost extends Observer {
+  readonly authenticate: Authenticate;
+  /** From Postgres. @throws Busy */
+  readOrder(orderId: string): Promise<Order | undefined>;
+  /** From the buyer's records: orders that are accepted and not in Postgres yet. @throws Busy */
+  findAccepted(buyerId: string, orderId: string): Promise<{ saleId: string; quantity: number } | undefined>;
+  readonly readDeadlineMs: number;
+}
+
+const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Ask again.' });
+
+const BUSY = problem('busy', { detail: 'Nothing was looked at. Ask again.' });
+
+export function orderRoute(host: OrderHost): Handler {
+  return async (exchange, request) => {
+    const orderId = request.getParameter(0) ?? '';
+    const identity = await host.authenticate(request);
+    if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);
+    if (!isOrderId(orderId)) return exchange.reply(problem('unknown_order'));
+    try {
+      exchange.reply(await within(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
+    } catch (error) {
+      if (!(error instanceof StockadeError)) host.fault(error);
+      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
+    }
+  };
+}
+
+async function orderFor(host: OrderHost, buyerId: string, orderId: string): Promise<Reply> {
+  const { saved: order, accepted } = await lookUp(host, { buyerId, orderId }, () => host.readOrder(orderId));
+  if (order) return order.buyerId === buyerId ? json(200, forBuyer(order)) : problem('forbidden');
+  return accepted ? json(200, { orderId, ...accepted, status: 'accepted' }) : problem('unknown_order');
+}
+
+interface LookedUp<Saved> {
+  readonly saved?: Saved | undefined;
+  readonly accepted?: { readonly saleId: string; readonly quantity: number };
+}
+
+/**
+ * Looks for an order in Postgres, then in its buyer's record, then in Postgres again. Between the first two it may have been
+ * committed, cancelled by another request and given back; but an order leaves the record only after Postgres has it.
+ * @param ask of Postgres; `undefined`: it does not have the order
+ */
+export async function lookUp<Saved>(
+  { findAccepted }: Pick<OrderHost, 'findAccepted'>,
+  { buyerId, orderId }: { readonly buyerId: string; readonly orderId: string },
+  ask: () => Promise<Saved | undefined>,
+): Promise<LookedUp<Saved>> {
+  const saved = await ask();
+  if (saved !== undefined || !mayBeInLog(orderId)) return { saved };
+  const accepted = await findAccepted(buyerId, orderId);
+  return accepted ? { accepted } : { saved: await ask() };
+}

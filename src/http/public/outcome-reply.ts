@@ -1,0 +1,75 @@
+/** How each outcome of a purchase is told over HTTP. */
+import type { Outcome, TokenFault } from '../../engine/contract.ts';
+import { headOf, problem, type Reply } from '../server/problem.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const CREATED = { status: 201, head: headOf(201, JSON_TYPE) };
+const ACCEPTED = { status: 202, head: headOf(202, JSON_TYPE) };
+
+/** Refusals without values of their own are the same every time, and there are many of them. */
+const FIXED = {
+  sold_out: problem('sold_out'),
+  paused: problem('paused'),
+  unknown_sale: problem('unknown_sale'),
+  token_required: problem('token_required'),
+  busy: problem('busy'),
+  unavailable: problem('unavailable'),
+  unknown: problem('unknown'),
+} as const;
+
+const GET_ANOTHER = 'Get another with POST /v1/sales/{saleId}/tokens.';
+const INVALID_TOKEN: Readonly<Record<TokenFault, Reply>> = {
+  expired: invalidToken('expired', `Its time is over. ${GET_ANOTHER}`),
+  generation: invalidToken('generation', `The sale has been built anew since. ${GET_ANOTHER}`),
+  alien: invalidToken('alien', `It was not made for this buyer in this sale. ${GET_ANOTHER}`),
+};
+
+function invalidToken(reason: TokenFault, detail: string): Reply {
+  return problem('token_invalid', { detail, reason });
+}
+
+/** An outcome without a case here does not compile. */
+export function outcomeReply(outcome: Outcome, saleId: string): Reply {
+  switch (outcome.code) {
+    case 'sold_out':
+    case 'paused':
+    case 'unknown_sale':
+    case 'token_required':
+    case 'busy':
+    case 'unavailable':
+    case 'unknown':
+      return FIXED[outcome.code];
+    case 'committed':
+    case 'accepted':
+      return placed(outcome, saleId);
+    case 'limit_reached':
+      return problem('limit_reached', { limit: outcome.limit, orderIds: outcome.orderIds });
+    case 'insufficient_stock':
+      return problem('insufficient_stock', { remaining: outcome.remaining });
+    case 'not_started':
+      return problem('not_started', { startsAt: new Date(outcome.startsAt).toISOString() });
+    case 'ended':
+      return problem(
+        'ended',
+        outcome.endedAt === undefined ? {} : { endedAt: new Date(outcome.endedAt).toISOString() },
+      );
+    case 'invalid_request':
+      return problem('invalid_request', { detail: outcome.detail });
+    case 'token_invalid':
+      return INVALID_TOKEN[outcome.reason];
+    case 'refused':
+      return problem('refused', { detail: outcome.reason });
+    case 'idempotency_mismatch':
+      return problem('idempotency_mismatch', { orderId: outcome.orderId, quantity: outcome.quantity });
+  }
+}
+
+/** Ids are digits, sale ids letters, digits, dots and dashes: nothing here needs escaping. */
+function placed(
+  { code, orderId, quantity }: Extract<Outcome, { code: 'committed' | 'accepted' }>,
+  saleId: string,
+): Reply {
+  const { status, head } = code === 'committed' ? CREATED : ACCEPTED;
+  const body = `{"orderId":"${orderId}","status":"${code}","saleId":"${saleId}","quantity":${quantity}}`;
+  return { status, head, body };
+}

@@ -1,0 +1,131 @@
+/** `POST /v1/sales/{saleId}/orders`: the hot path. */
+import type { HttpRequest } from 'uWebSockets.js';
+import type { Outcome, Purchase } from '../../engine/contract.ts';
+import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
+import {
+  type BodyReader,
+  decode,
+  type Exchange,
+  type Handler,
+  type RefusedBody,
+} from '../server/exchange.ts';
+import { parseObject } from '../server/json-object.ts';
+import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
+import { outcomeReply } from './outcome-reply.ts';
+
+export interface PurchaseHost {
+  buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
+  /** Whether a purchase from this sale is to show a token. Not asked about others: it costs. */
+  asksForToken(saleId: string): boolean;
+  /** Whether every purchase of this sale would be answered `busy` now. */
+  isShedding(saleId: string): boolean;
+  readonly authenticate: Authenticate;
+  /** Called with the code of every answer. */
+  answered(outcome: string, ms: number): void;
+}
+
+const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
+const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
+const BUSY = problem('busy');
+const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
+
+export function purchaseRoute(host: PurchaseHost): Handler {
+  return (exchange, request) => {
+    // Before the token is checked and the body is read: what is refused anyway must cost next to nothing.
+    if (host.isShedding(request.getParameter(0) ?? '')) {
+      exchange.reply(BUSY);
+      host.answered('busy', 0);
+    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request));
+  };
+}
+
+/** One request. An object, not a handful of closures: there is one for every member of the crowd. */
+class PurchaseRequest implements BodyReader, Purchase {
+  readonly saleId: string;
+  readonly key: string;
+  readonly awaitCommit: boolean;
+  readonly token: string;
+  buyerId = '';
+  quantity = 0;
+  readonly #host: PurchaseHost;
+  readonly #exchange: Exchange;
+  readonly #began = monotonicMs();
+  readonly #identity: Identity | Promise<Identity>;
+
+  /** Reads from the request all that it needs: uWS reuses it. */
+  constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest) {
+    this.#host = host;
+    this.#exchange = exchange;
+    this.saleId = request.getParameter(0) ?? '';
+    this.key = request.getHeader('idempotency-key');
+    const prefer = request.getHeader('prefer');
+    this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
+    this.token = host.asksForToken(this.saleId) ? request.getHeader('purchase-token') : '';
+    this.#identity = host.authenticate(request);
+  }
+
+  body(bytes: Uint8Array): void | Promise<void> {
+    const quantity = quantityOf(bytes);
+    if (typeof quantity === 'string') return this.#invalid(quantity);
+    if (typeof quantity === 'object') return this.refused(quantity);
+    this.quantity = quantity;
+    const identity = this.#identity;
+    if (identity instanceof Promise) return identity.then((who) => this.#buy(who));
+    this.#buy(identity);
+  }
+
+  refused({ refused, code }: RefusedBody): void {
+    this.#answer(refused, code);
+  }
+
+  #buy(who: Identity): void {
+    if (!('buyerId' in who)) {
+      const { reply, code } = refusal(who);
+      this.#answer(reply, code);
+    } else if (this.key !== '' && !ID_PATTERN.test(this.key)) this.#invalid(BAD_KEY);
+    else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
+    else {
+      this.buyerId = who.buyerId;
+      this.#host.buy(this, (outcome) => this.#answer(outcomeReply(outcome, this.saleId), outcome.code));
+    }
+  }
+
+  #invalid(detail: string): void {
+    this.#answer(problem('invalid_request', { detail }), 'invalid_request');
+  }
+
+  #answer(reply: Reply, code: Outcome['code'] | ProblemCode): void {
+    this.#exchange.reply(reply);
+    this.#host.answered(code, monotonicMs() - this.#began);
+  }
+}
+
+/** What most clients send, so that it need not be decoded. */
+const USUAL_BODY = Buffer.from('{"quantity":1}');
+
+/** The quantity that a body asks for, or what is wrong with the body. */
+function quantityOf(bytes: Uint8Array): number | string | RefusedBody {
+  if (bytes.length === 0 || isUsual(bytes)) return 1;
+  const decoded = decode(bytes);
+  return 'text' in decoded ? parseQuantity(decoded.text) : decoded;
+}
+
+/** Byte by byte: on so few, a call into Node would cost more. */
+function isUsual(bytes: Uint8Array): boolean {
+  if (bytes.length !== USUAL_BODY.length) return false;
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== USUAL_BODY[i]) return false;
+  return true;
+}
+
+function parseQuantity(text: string): number | string {
+  const body = parseObject(text);
+  if (typeof body === 'string') return body;
+  const unknown = Object.keys(body).find((name) => name !== 'quantity');
+  if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a field of an order`;
+  const { quantity = 1 } = body as { quantity?: unknown };
+  if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
+    return 'quantity must be a whole number from 1';
+  return quantity as number;
+}

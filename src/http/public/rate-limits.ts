@@ -1,0 +1,156 @@
+/** Rate limits over HTTP: which requests are counted under which name, and what is answered above the limit. */
+import type { HttpRequest } from 'uWebSockets.js';
+import {
+  addressKey,
+  clientAddress,
+  type ForwardedHeader,
+  normalised,
+  siteKey,
+  type TrustedProxies,
+} from '../../admission/addresses.ts';
+import type { RateLimiter } from '../../admission/rate-limiter.ts';
+import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
+import type { Authenticate, Identity } from '../identity/identity.ts';
+import { problem, type Reply } from '../server/problem.ts';
+import type { Gate } from '../server/router.ts';
+
+export type LimitKind = 'address' | 'buyer';
+
+/** A limiter and the policy that it keeps. */
+export interface Limit {
+  readonly limiter: RateLimiter;
+  readonly policy: RatePolicy;
+}
+
+export interface RateLimitParts {
+  /** Missing: no limit. */
+  readonly address: Limit | undefined;
+  /** Of IPv6 networks of 48 bits, beside that of their addresses. */
+  readonly site: Limit | undefined;
+  readonly buyer: Limit | undefined;
+  readonly trustedProxies: TrustedProxies | undefined;
+  readonly forwardedHeader: ForwardedHeader;
+}
+
+export interface RateLimitCounts {
+  readonly refused: Readonly<Record<LimitKind, number>>;
+  /** Buyers and addresses that were forgotten while their requests still counted. */
+  readonly evicted: Readonly<Record<LimitKind, number>>;
+}
+
+export class RateLimits {
+  /** Refuses addresses, before anything is done for a request; `undefined` if there is no such limit. */
+  readonly gate: Gate | undefined;
+  readonly #parts: RateLimitParts;
+  readonly #refused = { address: 0, buyer: 0 };
+
+  constructor(parts: RateLimitParts) {
+    this.#parts = parts;
+    this.gate = parts.address && this.#addressGate(parts.address);
+  }
+
+  /** Knows buyers as `authenticate` does, and refuses those who ask too much. */
+  limitBuyers(authenticate: Authenticate): Authenticate {
+    const { buyer } = this.#parts;
+    if (!buyer) return authenticate;
+    const refusals = new Refusals('buyer', buyer.policy);
+    const limited = (identity: Identity): Identity => {
+      if (!('buyerId' in identity)) return identity;
+      const waitMs = buyer.limiter.admit(identity.buyerId);
+      if (waitMs === 0) return identity;
+      this.#refused.buyer++;
+      return { limited: refusals.after(waitMs) };
+    };
+    return (request) => {
+      const identity = authenticate(request);
+      return identity instanceof Promise ? identity.then(limited) : limited(identity);
+    };
+  }
+
+  counts(): RateLimitCounts {
+    const { address, site, buyer } = this.#parts;
+    const evicted = (limit: Limit | undefined) => limit?.limiter.evictions ?? 0;
+    return {
+      refused: { ...this.#refused },
+      evicted: { address: evicted(address) + evicted(site), buyer: evicted(buyer) },
+    };
+  }
+
+  #addressGate({ limiter, policy }: Limit): Gate {
+    const { trustedProxies, forwardedHeader, site } = this.#parts;
+    const refusals = new Refusals('address', policy);
+    const ofSite = site && new Refusals('address', site.policy, 'one network of 48 bits');
+    return (exchange, request) => {
+      const { peer } = exchange;
+      const address =
+        trustedProxies === undefined
+          ? normalised(peer)
+          : clientAddress(peer, everyValue(request, forwardedHeader), trustedProxies, forwardedHeader);
+      const waitMs = limiter.admit(addressKey(address));
+      if (waitMs > 0) return this.#refusedAddress(refusals, waitMs);
+      const siteName = ofSite && siteKey(address);
+      const siteWaitMs = siteName === undefined ? 0 : site!.limiter.admit(siteName);
+      return siteWaitMs > 0 ? this.#refusedAddress(ofSite!, siteWaitMs) : undefined;
+    };
+  }
+
+  #refusedAddress(refusals: Refusals, waitMs: number): Reply {
+    this.#refused.address++;
+    return refusals.after(waitMs);
+  }
+}
+
+/** A header may come several times, and `getHeader` gives the first: the client's own, if a proxy adds one. */
+function everyValue(request: HttpRequest, header: string): string {
+  const values: string[] = [];
+  request.forEach((name, value) => {
+    if (name === header) values.push(value);
+  });
+  return values.join(',');
+}
+
+/** Up to this wait the same answer is given again and again: a flood of refusals must cost little. */
+const KEPT_WAIT_S = 60;
+
+/**
+ * `429` with the header fields of the IETF's draft-ietf-httpapi-ratelimit-headers-11: the policy is that a quota of `q`
+ * requests fills up again in `w` seconds; `r` of them are left, for the next `t` seconds.
+ */
+class Refusals {
+  readonly #kind: LimitKind;
+  readonly #policy: RatePolicy;
+  readonly #who: string;
+  readonly #replies: Reply[] = [];
+
+  constructor(kind: LimitKind, policy: RatePolicy, who = kind === 'buyer' ? 'one buyer' : 'one address') {
+    this.#kind = kind;
+    this.#policy = policy;
+    this.#who = who;
+  }
+
+  after(waitMs: number): Reply {
+    const waitS = Math.ceil(waitMs / 1_000);
+    const kept = this.#replies[waitS];
+    if (kept) return kept;
+    const reply = this.#reply(waitS);
+    if (waitS <= KEPT_WAIT_S) this.#replies[waitS] = reply;
+    return reply;
+  }
+
+  #reply(waitS: number): Reply {
+    const { requests, seconds, burst } = this.#policy;
+    const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
+    const detail =
+      `This node answers ${requests} requests in ${seconds} s by ${this.#who}, and ${burst} at once. ` +
+      'Nothing was done. Ask again after Retry-After.';
+    return problem(
+      'rate_limited',
+      { detail, limitOf: this.#kind },
+      {
+        'retry-after': String(waitS),
+        'ratelimit-policy': `"${this.#kind}";q=${burst};w=${windowS}`,
+        ratelimit: `"${this.#kind}";r=0;t=${waitS}`,
+      },
+    );
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * `POST /v1/sales/{saleId}/tokens`: a purchase token, for who has solved the challenge if there is one.
+ *
+ *   buyer known -> sale there -> window open? -> challenge: asked, or its answer checked -> token
+ *
+ * Three of these may wait for somebody else: a key set, the directory, the shop's own challenge. They share one deadline.
+ *
+ * Before the window opens nobody gets one. After that anybody may who can solve the challenge, also when the sale is sold
+ * out, paused or over: a purchase that is repeated to learn how it ended needs one too.
+ */
+import type { ChallengeDesk, ChallengeReply } from '../../admission/challenge.ts';
+import type { PurchaseTokens } from '../../admission/purchase-token.ts';
+import type { SaleRecord } from '../../engine/contract.ts';
+import { isBusy, StockadeError } from '../../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../../engine/limits.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { within } from '../../lib/with-timeout.ts';
+import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
+import { type Body, type Handler, MAX_BODY_BYTES, type Observer } from '../server/exchange.ts';
+import { parseObject } from '../server/json-object.ts';
+import { json, type ProblemCode, problem, type Reply } from '../server/problem.ts';
+
+export interface TokenHost extends Observer {
+  readonly authenticate: Authenticate;
+  readonly tokens: PurchaseTokens;
+  /** Missing: whoever asks gets a token. */
+  readonly challenge: ChallengeDesk | undefined;
+  /** As this node knows it. @throws Busy */
+  readRecord(saleId: string): Promise<SaleRecord | undefined>;
+  /** In which a request is answered, from when all of it is there. */
+  readonly readDeadlineMs: number;
+  /** Called with how each request for a token has ended. */
+  tokenAnswered(outcome: TokenOutcome): void;
+}
+
+export type TokenOutcome = ProblemCode | 'issued';
+
+/** Answers of captchas are longer than orders. */
+const MAX_ANSWER_BYTES = 16_384;
+const UNREADABLE = { detail: 'The sale can’t be read now. Ask again.' };
+const UNREAD = { detail: 'The sale was not looked for. Ask again.' };
+const UNKNOWN_BUYER = { detail: 'Who this is from could not be checked in time. Ask again.' };
+
+export function tokenRoute(host: TokenHost): Handler {
+  return (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const identity = host.authenticate(request);
+    exchange.readBody(
+      request,
+      async (body) => {
+        const { outcome, reply } = await answerTo(host, saleId, identity, body);
+        exchange.reply(reply);
+        host.tokenAnswered(outcome);
+      },
+      host.challenge ? MAX_ANSWER_BYTES : MAX_BODY_BYTES,
+    );
+  };
+}
+
+interface Answer {
+  readonly outcome: TokenOutcome;
+  readonly reply: Reply;
+}
+
+async function answerTo(
+  host: TokenHost,
+  saleId: string,
+  identity: ReturnType<Authenticate>,
+  body: Body,
+): Promise<Answer> {
+  if ('refused' in body) return { outcome: body.code, reply: body.refused };
+  const deadline = monotonicMs() + host.readDeadlineMs;
+  const leftMs = () => Math.max(0, deadline - monotonicMs());
+  const who = identity instanceof Promise ? await inTime(leftMs(), identity) : identity;
+  if (!who) return problemOf('unavailable', UNKNOWN_BUYER);
+  if (!('buyerId' in who)) {
+    const { code, reply } = refusal(who);
+    return { outcome: code, reply };
+  }
+  const asked = parseAnswer(body.text);
+  if (typeof asked === 'string') return problemOf('invalid_request', { detail: asked });
+  const record = await read(host, saleId, leftMs());
+  if (record === 'unavailable') return problemOf(record, UNREADABLE);
+  if (record === 'busy') return problemOf(record, UNREAD);
+  if (!record) return problemOf('unknown_sale');
+  const { startsAt } = record.sale;
+  if (Date.now() < startsAt) {
+    return problemOf('not_started', { startsAt: new Date(startsAt).toISOString() });
+  }
+  const holder = { saleId, buyerId: who.buyerId };
+  const barred = await challenged(host, holder, asked, leftMs());
+  if (barred) return barred;
+  const { token, expiresAtMs } = host.tokens.issue(holder, record.generation);
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  return { outcome: 'issued', reply: json(201, { token, saleId, expiresAt }) };
+}
+
+/** `authenticate` never rejects: only time can be what is wrong. */
+function inTime(timeoutMs: number, identity: Promise<Identity>): Promise<Identity | undefined> {
+  return within(timeoutMs, identity).catch(() => undefined);
+}
+
+async function read(
+  host: TokenHost,
+  saleId: string,
+  timeoutMs: number,
+): Promise<SaleRecord | undefined | 'busy' | 'unavailable'> {
+  if (!SALE_ID_PATTERN.test(saleId)) return undefined;
+  try {
+    return await within(timeoutMs, host.readRecord(saleId));
+  } catch (error) {
+    if (!(error instanceof StockadeError)) host.fault(error);
+    return isBusy(error) ? 'busy' : 'unavailable';
+  }
+}
+
+/** @returns the answer to who has not passed */
+async function challenged(
+  { challenge: desk }: TokenHost,
+  holder: { readonly saleId: string; readonly buyerId: string },
+  { answer }: Asked,
+  timeoutMs: number,
+): Promise<Answer | undefined> {
+  if (!desk) return undefined;
+  return barredBy(
+    answer === undefined ? await desk.issue(holder, timeoutMs) : await desk.verify(answer, holder, timeoutMs),
+  );
+}
+
+function barredBy(reply: ChallengeReply): Answer | undefined {
+  switch (reply.kind) {
+    case 'passed':
+      return undefined;
+    case 'asked':
+      return problemOf('challenge_required', {
+        detail: 'Solve the challenge and send the solution as `answer`.',
+        challenge: reply.challenge,
+      });
+    case 'failed':
+      return problemOf('challenge_failed', { detail: 'Ask without `answer` for another challenge.' });
+    case 'busy':
+      return problemOf('busy', { detail: 'Too many challenges are being checked. Ask again.' });
+    case 'broken':
+      return problemOf('unavailable', { detail: 'The challenge can’t be checked now. Ask again.' });
+  }
+}
+
+function problemOf(code: ProblemCode, more: Readonly<Record<string, unknown>> = {}): Answer {
+  return { outcome: code, reply: problem(code, more) };
+}
+
+interface Asked {
+  /** The client's answer to the challenge; `undefined`: it asks for one. */
+  readonly answer: unknown;
+}
+
+/** @returns what is wrong, as text */
+function parseAnswer(text: string): Asked | string {
+  if (text === '') return { answer: undefined };
+  const body = parseObject(text);
+  if (typeof body === 'string') return body;
+  const unknown = Object.keys(body).find((name) => name !== 'answer');
+  if (unknown !== undefined)
+    return `${JSON.stringify(unknown.slice(0, 80))} is not a field of a request for a token`;
+  return { answer: (body as { answer?: unknown }).answer };
+}

@@ -1,0 +1,55 @@
+/**
+ * Counts and latencies of requests by outcome, cheap enough for every request: an index and an addition. They are handed
+ * to prom-client, which adds up the workers and writes the text, only when somebody asks (node/observability/node-metrics.ts).
+ */
+
+/** Upper bounds in seconds; the last bucket is everything above. */
+export const LATENCY_BOUNDS_S = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+] as const;
+/** Orders in a batch. */
+export const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256] as const;
+
+export interface HistogramData {
+  readonly buckets: number[];
+  sum: number;
+}
+
+export interface RequestStatsData {
+  readonly latency: Record<string, HistogramData>;
+  readonly batches: HistogramData;
+}
+
+export class RequestStats {
+  readonly #latency = new Map<string, HistogramData>();
+  readonly #batches = histogram(BATCH_BOUNDS.length);
+
+  /** @param outcome the code of the answer @param ms from the request's arrival to its answer */
+  answered(outcome: string, ms: number): void {
+    let data = this.#latency.get(outcome);
+    if (!data) {
+      data = histogram(LATENCY_BOUNDS_S.length);
+      this.#latency.set(outcome, data);
+    }
+    observe(data, LATENCY_BOUNDS_S, ms / 1_000);
+  }
+
+  batchSent(orders: number): void {
+    observe(this.#batches, BATCH_BOUNDS, orders);
+  }
+
+  data(): RequestStatsData {
+    return { latency: Object.fromEntries(this.#latency), batches: this.#batches };
+  }
+}
+
+function histogram(bounds: number): HistogramData {
+  return { buckets: new Array<number>(bounds + 1).fill(0), sum: 0 };
+}
+
+function observe(data: HistogramData, bounds: readonly number[], value: number): void {
+  let bucket = 0;
+  while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+  data.buckets[bucket]!++;
+  data.sum += value;
+}

@@ -1,0 +1,83 @@
+/**
+ * The connection for lock commands. A command is sent at most once and answered within a bound, or it fails; who sends
+ * it again is the caller's business. All of them may be sent again, because they name the owner.
+ */
+import type { Redis } from 'ioredis';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../engine/errors.ts';
+import { corking, DEMOTED } from '../redis/clients.ts';
+import type { LockKeys } from './lock-keys.ts';
+import type { LockTimes } from './lock-limits.ts';
+import { type AcquireReply, LockScripts } from './lock-scripts.ts';
+
+/** Error replies that pass: Redis is loading its data, full, or not the primary (any more). */
+const REFUSED =
+  /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
+
+export class LockConnection {
+  readonly #redis: Redis;
+  readonly #cork: () => void;
+  readonly #scripts: LockScripts;
+  readonly #times: LockTimes;
+
+  constructor(redis: Redis, times: LockTimes) {
+    this.#redis = redis;
+    // Many sections end with the timers of one turn: their commands leave in one write.
+    this.#cork = corking(redis, setImmediate);
+    this.#scripts = new LockScripts(redis);
+    this.#times = times;
+  }
+
+  /** @throws as `renew` */
+  acquire(keys: LockKeys, owner: string, from = ''): Promise<AcquireReply> {
+    return this.#guarded(() => this.#scripts.acquire(keys, owner, this.#times.ttlMs, from));
+  }
+
+  /** @throws NotExecuted, OutcomeUnknown: ask again. BackendCorrupt: the key is something else than a lock */
+  renew(keys: LockKeys, owner: string): Promise<boolean> {
+    return this.#guarded(() => this.#scripts.renew(keys, owner, this.#times.ttlMs));
+  }
+
+  /** @returns how many processes listen for it; -1 if this owner did not hold it any more. @throws as `renew` */
+  release(keys: LockKeys, owner: string): Promise<number> {
+    return this.#guarded(() => this.#scripts.release(keys, owner));
+  }
+
+  disconnect(): void {
+    this.#redis.disconnect();
+  }
+
+  async #guarded<T>(send: () => Promise<T>): Promise<T> {
+    const { status, stream } = this.#redis;
+    if (status !== 'ready' || !stream.writable) {
+      throw new NotExecuted(`Redis can't be reached (connection is ${status})`);
+    }
+    this.#cork();
+    const { answerWithinMs } = this.#times;
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new OutcomeUnknown(`no reply from Redis within ${answerWithinMs} ms`));
+        this.#redis.disconnect(true);
+      }, answerWithinMs);
+      send().then(
+        (reply) => {
+          clearTimeout(timer);
+          resolve(reply);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          reject(this.#sorted(error));
+        },
+      );
+    });
+  }
+
+  #sorted(error: unknown): Error {
+    const message = error instanceof Error ? error.message : String(error);
+    if (DEMOTED.test(message)) this.#redis.disconnect(true);
+    if (REFUSED.test(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);
+    if (error instanceof Error && error.name === 'ReplyError') {
+      return new BackendCorrupt(`a lock script failed: ${message}`);
+    }
+    return new OutcomeUnknown(`the reply to a lock command was lost: ${message}`, error);
+  }
+}

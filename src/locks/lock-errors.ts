@@ -1,0 +1,23 @@
+import { StockadeError } from '../engine/errors.ts';
+
+/** The holder has lost its lock: somebody else may hold it. What is not finished must not be; writes carry the token. */
+export class LockLost extends StockadeError {
+  readonly lock: string;
+  readonly token: number;
+
+  constructor(lock: string, token: number, reason: string, cause?: unknown) {
+    super('lock_lost', `the lock ${lock} (token ${token}) is lost: ${reason}`, { cause });
+    this.lock = lock;
+    this.token = token;
+  }
+}
+
+/** The lock was not got: the wait limit has passed, too many wait, or the locks were closed. Nothing is held. */
+export class LockNotAcquired extends StockadeError {
+  readonly lock: string;
+
+  constructor(lock: string, reason: string, cause?: unknown) {
+    super('lock_not_acquired', `the lock ${lock} was not acquired: ${reason}`, { cause });
+    this.lock = lock;
+  }
+}

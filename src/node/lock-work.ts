@@ -1,7 +1,0 @@
-import type { Inside } from '../engine/lock/locked-takes.ts';
-import { loadShopModule } from './shop-module.ts';
-
-/** The shop's own work under the lock. @throws StockadeError if the module can't be loaded, or exports no such function */
-export async function loadLockWork(file: string): Promise<Inside> {
-  return (await loadShopModule('LOCK_WORK', file, ['inside'])).inside as Inside;
-}

@@ -1,0 +1,82 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { RelayEvents } from '../../events/relay-events.ts';
+import type { Log } from '../process/log.ts';
+
+/** What readers of the stream have missed is reported once in this time. */
+const REPORT_EVERY_MS = 10_000;
+const NAMED_GROUPS = 10;
+const MISSED =
+  'order events made room in the stream before these consumer groups were given them; make EVENTS_STREAM_MAX longer';
+const UNSEEN =
+  'whether readers of the event stream miss events can’t be seen: give the user in Redis the rights of deploy/redis-users.acl';
+
+function metricsOf(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  return {
+    streamed: counter('stockade_events_streamed_total', 'Order events appended to the stream'),
+    missed: counter(
+      'stockade_events_missed_total',
+      'Order events that made room in the stream before a consumer group was given them',
+    ),
+    reach: gauge(
+      'stockade_events_stream_reach_seconds',
+      'How far the stream of order events reached back when it last made room',
+    ),
+    outboxRows: gauge('stockade_outbox_rows', 'Rows of the outbox that wait for the relay'),
+    outboxAge: gauge('stockade_outbox_age_seconds', 'How long the oldest row of the outbox has waited'),
+    posted: counter('stockade_webhook_events_total', 'Order events that the webhook has taken'),
+    failures: counter('stockade_webhook_failures_total', 'Requests that the webhook did not take'),
+    pages: gauge('stockade_webhook_pages', 'Pages of events that wait for the webhook'),
+    pageAge: gauge('stockade_webhook_age_seconds', 'Age of the oldest event that waits for the webhook'),
+    dead: gauge('stockade_webhook_dead_letters', 'Pages of events that were given up'),
+    crashes: counter('stockade_relay_crashes_total', 'Failures of the relay of order events'),
+  };
+}
+
+/** What the relay of order events says of itself, to the log and to the metrics. */
+export function watchEvents(log: Log, registry: Registry): RelayEvents {
+  const metrics = metricsOf(registry);
+  const lost = new Map<string, number>();
+  let reportedMs = Number.NEGATIVE_INFINITY;
+  return {
+    streamed({ events }) {
+      metrics.streamed.inc(events);
+    },
+    displaced({ events, reachMs, missed, unseen }) {
+      if (events > 0 && unseen === undefined) metrics.reach.set(reachMs / 1_000);
+      for (const { group, events } of missed) {
+        metrics.missed.inc(events);
+        lost.set(group, (lost.get(group) ?? 0) + events);
+      }
+      if (unseen === undefined && lost.size === 0) return;
+      if (performance.now() < reportedMs + REPORT_EVERY_MS) return;
+      reportedMs = performance.now();
+      if (unseen !== undefined) log.warn({ reason: unseen }, UNSEEN);
+      else log.warn({ missed: Object.fromEntries([...lost].slice(0, NAMED_GROUPS)) }, MISSED);
+      lost.clear();
+    },
+    posted({ events }) {
+      metrics.posted.inc(events);
+    },
+    postFailed({ error, ...info }) {
+      metrics.failures.inc();
+      log.warn({ err: error, ...info }, 'the webhook did not take order events; they are tried again');
+    },
+    gaveUp({ error, ...info }) {
+      log.error({ err: error, ...info }, 'order events are dead letters now: stockade events dead');
+    },
+    waiting({ rows, oldestMs, pages, oldestPageMs, deadPages }) {
+      metrics.outboxRows.set(rows);
+      metrics.outboxAge.set(oldestMs / 1_000);
+      metrics.pages.set(pages);
+      metrics.pageAge.set(oldestPageMs / 1_000);
+      metrics.dead.set(deadPages);
+    },
+    crashed({ error, ...info }) {
+      metrics.crashes.inc();
+      log.error({ err: error, ...info }, 'the relay of order events failed and starts again');
+    },
+  };
+}

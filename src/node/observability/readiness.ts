@@ -1,0 +1,32 @@
+/** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
+import { within } from '../../lib/with-timeout.ts';
+import { notAnswering } from '../../operations/operation-faults.ts';
+import type { StoreWatch } from '../stores/store-watch.ts';
+import type { RunningWorker } from '../worker/worker.ts';
+
+const WORKER_ANSWER_MS = 2_000;
+
+/** Why a node can't sell; `undefined` if it can. Postgres is not asked, because without it a node goes on selling. */
+export async function whyNotSelling(
+  watch: Pick<StoreWatch, 'backendAway'>,
+  workers: readonly Pick<RunningWorker, 'number' | 'notReady'>[],
+): Promise<string | undefined> {
+  const away = watch.backendAway().then((name) => name && `${name} does not answer`);
+  const reasons = await Promise.all([away, ...workers.map(whyWorkerIsNot)]);
+  return reasons.find((reason) => reason !== undefined);
+}
+
+/** Why orders can't be carried; `undefined` if they can. */
+export async function whyNotSyncing(watch: Pick<StoreWatch, 'away'>): Promise<string | undefined> {
+  const away = await watch.away();
+  return away.length === 0 ? undefined : notAnswering(away);
+}
+
+/** Workers have connections of their own: Redis may be there for the main thread and not for them. */
+async function whyWorkerIsNot(
+  worker: Pick<RunningWorker, 'number' | 'notReady'>,
+): Promise<string | undefined> {
+  const asked = within(WORKER_ANSWER_MS, worker.notReady());
+  const reason = await asked.catch(() => 'does not answer');
+  return reason && `worker ${worker.number} ${reason}`;
+}

@@ -1,0 +1,32 @@
+import { EventService } from '../../events/event-service.ts';
+import type { DeadLetters, EventOperations } from '../../operations/event-operations.ts';
+import { StoreWatch } from '../stores/store-watch.ts';
+import type { Stores } from '../stores/stores.ts';
+import { BoundedWork } from './bounded-work.ts';
+
+/** Each throws StoresAway and OperationTimedOut. What was given up goes on unheard. */
+class BoundedEvents implements EventOperations {
+  readonly #work: EventOperations;
+  readonly #bounded: BoundedWork;
+
+  constructor(work: EventOperations, bounded: BoundedWork) {
+    this.#work = work;
+    this.#bounded = bounded;
+  }
+
+  deadLetters(): Promise<DeadLetters> {
+    return this.#bounded.run('dead letters', this.#work.deadLetters());
+  }
+
+  resendDeadLetter(id: string): Promise<void> {
+    return this.#bounded.run('resend', this.#work.resendDeadLetter(id), { changes: true });
+  }
+
+  resendAllDeadLetters(): Promise<number> {
+    return this.#bounded.run('resend', this.#work.resendAllDeadLetters(), { changes: true });
+  }
+}
+
+export function boundedEvents(stores: Stores): EventOperations {
+  return new BoundedEvents(new EventService(stores.db), new BoundedWork(new StoreWatch(stores)));
+}

@@ -1,0 +1,80 @@
+import type { Author } from '../../engine/sale/author.ts';
+import type { SaleChange } from '../../engine/sale/sale-change.ts';
+import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
+import type { Recovery } from '../../operations/recover-operations.ts';
+import type {
+  LedgerEntry,
+  SaleOperations,
+  SaleStatus,
+  VerifyOptions,
+  VerifyReport,
+} from '../../operations/sale-operations.ts';
+import { SaleService } from '../../shop/sale-service.ts';
+import { StoreWatch } from '../stores/store-watch.ts';
+import type { Stores } from '../stores/stores.ts';
+import { BoundedWork, type Bounds, type Watch } from './bounded-work.ts';
+
+/**
+ * Each throws, beside what SaleOperations says, StoresAway, OperationTimedOut and MetRebuild. What was given up goes on
+ * unheard.
+ */
+export class BoundedOperations implements SaleOperations {
+  readonly #work: SaleOperations;
+  readonly #bounded: BoundedWork;
+
+  constructor(work: SaleOperations, watch: Watch, bounds?: Bounds) {
+    this.#work = work;
+    this.#bounded = new BoundedWork(watch, bounds);
+  }
+
+  create(input: unknown, actor: string): Promise<SaleStatus> {
+    return this.#change('create', this.#work.create(input, actor));
+  }
+
+  list(): Promise<SaleStatus[]> {
+    return this.#bounded.run('list', this.#work.list());
+  }
+
+  show(saleId: string): Promise<SaleStatus> {
+    return this.#bounded.run('show', this.#work.show(saleId));
+  }
+
+  change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
+    return this.#change(change.action, this.#work.change(saleId, change, author));
+  }
+
+  ledger(saleId: string): Promise<LedgerEntry[]> {
+    return this.#bounded.run('ledger', this.#work.ledger(saleId));
+  }
+
+  verify(saleId: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+    const { verifyMs } = this.#bounded.bounds;
+    const { repair = false } = options;
+    const work = this.#work.verify(saleId, options);
+    return this.#bounded.run('verify', work, { deadlineMs: verifyMs, changes: repair });
+  }
+
+  rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
+    return this.#bounded.run('rebalance', this.#work.rebalance(saleId, options), {
+      changes: !options.dryRun,
+    });
+  }
+
+  recover(saleId: string): Promise<Recovery> {
+    return this.#bounded.run('recover', this.#work.recover(saleId), { changes: true });
+  }
+
+  recovery(saleId: string): Promise<Recovery> {
+    return this.#bounded.run('recover', this.#work.recovery(saleId));
+  }
+
+  #change(name: string, work: Promise<SaleStatus>): Promise<SaleStatus> {
+    return this.#bounded.run(name, work, { changes: true });
+  }
+}
+
+export function boundedOperations(stores: Stores): SaleOperations {
+  const { db, backend, locks, ownership } = stores;
+  const service = new SaleService(db, backend, locks, ownership);
+  return new BoundedOperations(service, new StoreWatch(stores));
+}

@@ -1,0 +1,40 @@
+import type { Author } from '../../engine/sale/author.ts';
+import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
+import type { LatePaymentParts } from '../../orders/late-payment.ts';
+import { OrderService } from '../../orders/order-service.ts';
+import { StoreWatch } from '../stores/store-watch.ts';
+import type { Stores } from '../stores/stores.ts';
+import { BoundedWork } from './bounded-work.ts';
+
+/** Each throws StoresAway and OperationTimedOut. What was given up goes on unheard. */
+class BoundedOrders implements OrderOperations {
+  readonly #work: OrderOperations;
+  readonly #bounded: BoundedWork;
+
+  constructor(work: OrderOperations, bounded: BoundedWork) {
+    this.#work = work;
+    this.#bounded = bounded;
+  }
+
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#bounded.run('show', this.#work.showOrder(orderId));
+  }
+
+  changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
+    const work = this.#work.changeOrder(orderId, change, by);
+    return this.#bounded.run(change.kind, work, { changes: true });
+  }
+
+  refundsDue(saleId?: string): Promise<Order[]> {
+    return this.#bounded.run('refunds due', this.#work.refundsDue(saleId));
+  }
+}
+
+/** @param buy takes the units of late payments */
+export function boundedOrders(stores: Stores, buy: LatePaymentParts['buy']): OrderOperations {
+  const { db, backend } = stores;
+  return new BoundedOrders(
+    new OrderService({ db, backend, buy, hint: (hint) => backend.takes.hint(hint) }),
+    new BoundedWork(new StoreWatch(stores)),
+  );
+}

@@ -1,0 +1,36 @@
+import type { Config } from '../../config/config.ts';
+import { httpUrl } from '../../config/hosts.ts';
+import { opsToken } from '../../config/ops-token.ts';
+import { type OpsHost, serveOps } from '../../http/ops/ops-server.ts';
+import type { Log } from '../process/log.ts';
+import { claimPort } from '../process/ports.ts';
+
+export interface OpsPort {
+  readonly url: string;
+  readonly token: string;
+  /** Requests that are not answered yet. */
+  underWay(): number;
+  /** No new connections. */
+  stopListening(): Promise<void>;
+  /** What is under way is answered, for at most SHUTDOWN_GRACE_MS; then all connections are closed. */
+  stop(): Promise<void>;
+}
+
+/** @throws StockadeError `port_in_use`, OpsTokenFault */
+export async function openOpsPort(
+  config: Config,
+  log: Log,
+  host: Omit<OpsHost, 'token' | 'fault'>,
+): Promise<OpsPort> {
+  const token = opsToken(config);
+  const fault = (error: unknown) => log.error({ err: error }, 'an operation failed');
+  const port = await claimPort(config.opsHost, config.opsPort);
+  const listener = await serveOps({ ...host, token, fault }, config.opsHost, port);
+  return {
+    url: httpUrl(config.opsHost, listener.port),
+    token,
+    underWay: listener.underWay,
+    stopListening: async () => listener.stopListening(),
+    stop: () => listener.drain(config.shutdownGraceMs),
+  };
+}

@@ -1,0 +1,110 @@
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import { redisUrls } from '../../config/redis-urls.ts';
+import type { SecretUrl } from '../../config/secret.ts';
+import { type OpenRedisOptions, openRedis, type RedisKind } from '../../engine/cluster/open-redis.ts';
+import type { Backend } from '../../engine/contract.ts';
+import { StockadeError } from '../../engine/errors.ts';
+import { MemoryBackend } from '../../engine/memory/memory-backend.ts';
+import type { Releasers } from '../../lib/teardown.ts';
+import { awaitDatabase, type Database, openDatabase } from '../../postgres/database.ts';
+import { LocalLocks, PostgresLocks, type SaleLocks } from '../../postgres/sale-locks.ts';
+import { Ownership } from '../../shop/ownership.ts';
+import { startEmbeddedDatabase } from './embedded-database.ts';
+
+const CONNECT_WAIT_MS = 10_000;
+
+/** Where stock and truth are kept, as the configuration says. */
+export interface Stores {
+  readonly backend: Backend;
+  readonly db: Database;
+  readonly databaseUrl: string;
+  readonly locks: SaleLocks;
+  readonly backendName: RedisKind | 'in-process';
+  readonly databaseName: 'postgres' | 'pglite';
+  /** Whether other processes can work with the same ones. */
+  readonly isShared: boolean;
+  /** To be claimed before the stores are worked on, or at least checked. */
+  readonly ownership: Ownership;
+  /** Resolves with the reason if an embedded part ends by itself. */
+  readonly failed: Promise<Error>;
+}
+
+/** @throws the stores' errors if they can't be reached */
+export async function openStores(config: Config, releasers: Releasers): Promise<Stores> {
+  const database = await openDatabasePart(config, releasers);
+  const stock = await openStock(config);
+  releasers.add(() => stock.backend.close());
+  if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();
+  const names = storeNames(config);
+  const ownership = new Ownership(database.db, stock.backend, names);
+  const isShared = names.isShared || names.redis !== undefined;
+  return { ...database, ...stock, ownership, isShared };
+}
+
+async function openStock(config: Config): Promise<Pick<Stores, 'backend' | 'backendName'>> {
+  if (config.redisUrl) {
+    const { backend, kind } = await openRedis(redisOptions(config));
+    return { backend, backendName: kind };
+  }
+  return { backend: new MemoryBackend({ maxLogOrders: config.logBacklogMax }), backendName: 'in-process' };
+}
+
+class NoLocksOnCluster extends StockadeError {
+  constructor() {
+    super(
+      'invalid_config',
+      'STRATEGY is lock, but REDIS_URL is a Redis Cluster: set STRATEGY to script, or REDIS_URL to a single Redis',
+    );
+  }
+}
+
+/** @throws if the configuration names no Redis */
+export function redisOptions(config: Config): OpenRedisOptions {
+  return {
+    urls: redisUrls(config.redisUrl!.reveal()),
+    keyPrefix: config.keyPrefix,
+    takeTimeoutMs: config.takeTimeoutMs,
+    maxLogOrders: config.logBacklogMax,
+  };
+}
+
+/** In messages, and in the mark of a Redis: without users and passwords. */
+function storeNames({ redisUrl, databaseUrl, keyPrefix, dataDir }: Config) {
+  const database = databaseUrl ? withoutUser(databaseUrl) : `PGlite in ${resolve(dataDir)} on ${hostname()}`;
+  return { redis: redisUrl?.toString(), keyPrefix, database, isShared: databaseUrl !== undefined };
+}
+
+function withoutUser(databaseUrl: SecretUrl): string {
+  const { protocol, host, pathname } = new URL(databaseUrl.reveal());
+  return `${protocol}//${host}${pathname}`;
+}
+
+export async function openDatabasePart(config: Config, releasers: Releasers) {
+  if (config.databaseUrl) {
+    const url = config.databaseUrl.reveal();
+    const locks = new PostgresLocks(url);
+    const db = await open(url, config.pgPoolMax, releasers);
+    releasers.add(() => locks.close());
+    return {
+      db,
+      databaseUrl: url,
+      locks,
+      databaseName: 'postgres' as const,
+      failed: new Promise<Error>(() => {}),
+    };
+  }
+  const embedded = await startEmbeddedDatabase(config.dataDir);
+  releasers.add(() => embedded.stop());
+  const db = await open(embedded.url, 1, releasers);
+  const { url, failed } = embedded;
+  return { db, databaseUrl: url, locks: new LocalLocks(), databaseName: 'pglite' as const, failed };
+}
+
+async function open(url: string, maxConnections: number, releasers: Releasers): Promise<Database> {
+  const db = openDatabase({ url, maxConnections });
+  releasers.add(() => db.destroy());
+  await awaitDatabase(db, CONNECT_WAIT_MS);
+  return db;
+}

@@ -1,0 +1,149 @@
+/** Who is let in: the parts of src/admission/ put together, for a node and then for each of its workers. */
+import { randomBytes } from 'node:crypto';
+import { type ForwardedHeader, mayBeProxy, parseTrustedProxies } from '../../admission/addresses.ts';
+import { ChallengeDesk } from '../../admission/challenge.ts';
+import { ConnectionBound } from '../../admission/connection-bound.ts';
+import { HASH_KEY_BYTES } from '../../admission/keyed-hash.ts';
+import { type PurchaseTokenSettings, PurchaseTokens } from '../../admission/purchase-token.ts';
+import { RateLimiter, rateTable, type SharedRates } from '../../admission/rate-limiter.ts';
+import { parseRatePolicy, type RatePolicy, SITE_SHARE, sitePolicy } from '../../admission/rate-policy.ts';
+import type { Config } from '../../config/config.ts';
+import type { Secret } from '../../config/secret.ts';
+import { type Limit, RateLimits } from '../../http/public/rate-limits.ts';
+import type { TokenOutcome } from '../../http/public/token-route.ts';
+import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';
+import type { Database } from '../../postgres/database.ts';
+import { readSharedKey, sharedKey } from '../../postgres/worker-leases.ts';
+import { type ChallengeSettings, loadChallenge } from './challenge-module.ts';
+
+interface SharedLimit extends SharedRates {
+  readonly policy: RatePolicy;
+}
+
+/** Of addresses, and of IPv6 networks of 48 bits beside them. */
+interface SharedAddressLimit {
+  readonly address: SharedLimit;
+  readonly site: SharedLimit;
+}
+
+/** Crosses a thread boundary, so plain values only; the tables are shared, not copied. */
+export interface AdmissionSettings {
+  readonly buyer: SharedLimit | undefined;
+  readonly address: SharedAddressLimit | undefined;
+  readonly connections: SharedAddressLimit | undefined;
+  readonly trustedProxies: string | undefined;
+  readonly forwardedHeader: ForwardedHeader;
+  readonly tokens: PurchaseTokenSettings;
+  readonly challenge: ChallengeSettings | undefined;
+}
+
+const TOKEN_KEY = 'purchase_token_key';
+/** In which all nodes of a shop are restarted, one after the other, with a secret in the place of the key in Postgres. */
+const MOVE_WITHIN_S = 3_600;
+
+/** One for all workers of a node. */
+export async function admissionSettings(config: Config, db: Database): Promise<AdmissionSettings> {
+  const { challenge, challengeBits, rateLimitKeys } = config;
+  return {
+    buyer: sharedLimit(policyOf(config.rateLimitBuyer), rateLimitKeys),
+    address: sharedAddressLimit(policyOf(config.rateLimitAddress), rateLimitKeys),
+    connections: sharedAddressLimit(policyOf(config.rateLimitConnections), rateLimitKeys),
+    trustedProxies: config.trustedProxies,
+    forwardedHeader: config.forwardedHeader,
+    tokens: await tokenSettings(config, db),
+    challenge: challenge === undefined ? undefined : { challenge, challengeBits },
+  };
+}
+
+function policyOf(setting: string | undefined): RatePolicy | undefined {
+  return setting === undefined ? undefined : parseRatePolicy(setting)!;
+}
+
+function sharedLimit<P extends RatePolicy | undefined>(
+  policy: P,
+  keys: number,
+): SharedLimit | (P & undefined) {
+  return policy && { policy, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
+}
+
+/** A network of 48 bits has so many of those that are counted as addresses that its table may be smaller. */
+function sharedAddressLimit(policy: RatePolicy | undefined, keys: number): SharedAddressLimit | undefined {
+  return (
+    policy && {
+      address: sharedLimit(policy, keys),
+      site: sharedLimit(sitePolicy(policy), Math.ceil(keys / SITE_SHARE)),
+    }
+  );
+}
+
+async function tokenSettings(config: Config, db: Database): Promise<PurchaseTokenSettings> {
+  const { purchaseTokenSecret, purchaseTokenOtherSecret, purchaseTokenTtlSeconds: ttlSeconds } = config;
+  const others = purchaseTokenOtherSecret ? [bytesOf(purchaseTokenOtherSecret)] : [];
+  if (!purchaseTokenSecret) return { keys: [await sharedKey(db, TOKEN_KEY), ...others], ttlSeconds };
+  const keys = [bytesOf(purchaseTokenSecret), ...others];
+  const key = await readSharedKey(db, TOKEN_KEY);
+  if (!key) return { keys, ttlSeconds };
+  return { keys, ttlSeconds, outgoing: { key, untilMs: Date.now() + (MOVE_WITHIN_S + ttlSeconds) * 1_000 } };
+}
+
+function bytesOf(secret: Secret): Uint8Array {
+  return new TextEncoder().encode(secret.reveal());
+}
+
+/** What a worker lets in. */
+export interface Admission {
+  readonly limits: RateLimits;
+  readonly connections: ConnectionBound | undefined;
+  readonly tokens: PurchaseTokens;
+  readonly challenge: ChallengeDesk | undefined;
+}
+
+/** @param fault told why the challenge gave no answer @throws StockadeError if the challenge can't be loaded */
+export async function openAdmission(
+  settings: AdmissionSettings,
+  fault: (error: unknown) => void,
+): Promise<Admission> {
+  const { forwardedHeader, tokens, challenge } = settings;
+  const trustedProxies =
+    settings.trustedProxies === undefined ? undefined : parseTrustedProxies(settings.trustedProxies);
+  // What other nodes have asked with a key that is on its way out still counts.
+  const keys = tokens.outgoing ? [...tokens.keys, tokens.outgoing.key] : tokens.keys;
+  const loaded = challenge && (await loadChallenge(challenge, keys));
+  return {
+    limits: new RateLimits({
+      buyer: limit(settings.buyer),
+      address: limit(settings.address?.address),
+      site: limit(settings.address?.site),
+      trustedProxies,
+      forwardedHeader,
+    }),
+    connections:
+      settings.connections &&
+      new ConnectionBound({
+        policy: settings.connections.address.policy,
+        addresses: settings.connections.address,
+        sites: settings.connections.site,
+        isExempt: (address) => mayBeProxy(address, trustedProxies),
+        answeredAboveShare: ANSWERED_ABOVE_SHARE,
+      }),
+    tokens: new PurchaseTokens(tokens),
+    challenge: loaded && new ChallengeDesk(loaded, fault),
+  };
+}
+
+function limit(shared: SharedLimit | undefined): Limit | undefined {
+  return shared && { limiter: new RateLimiter(shared.policy, shared), policy: shared.policy };
+}
+
+/** How requests for purchase tokens have ended, by outcome. */
+export class TokenCounts {
+  readonly #counts = new Map<string, number>();
+
+  answered(outcome: TokenOutcome): void {
+    this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + 1);
+  }
+
+  data(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+}

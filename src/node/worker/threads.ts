@@ -1,0 +1,83 @@
+import { Worker } from 'node:worker_threads';
+import type { Directory, SaleView } from '../../engine/board/directory.ts';
+import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
+import { PortCalls } from '../../lib/port-calls.ts';
+import { LETTING_GO_MS } from '../../lib/teardown.ts';
+import { within } from '../../lib/with-timeout.ts';
+import { busyShareOf } from './load.ts';
+import type { RunningWorker, WorkerMetrics, WorkerParts } from './worker.ts';
+import type { ThreadData } from './worker-thread.ts';
+
+/**
+ * A purchase lives for a few milliseconds, and thousands are under way: with V8's default of 16 MB they are copied, and
+ * promoted, before they die.
+ */
+const YOUNG_GENERATION_MB = 96;
+
+/** For a worker's connections, after its requests; below LETTING_GO_MS, so that the thread is ended and not left. */
+const THREAD_END_MS = 2_000;
+
+if (THREAD_END_MS >= LETTING_GO_MS) {
+  throw new Error(`THREAD_END_MS ${THREAD_END_MS} must be below LETTING_GO_MS, which is ${LETTING_GO_MS}`);
+}
+
+/** A worker in a thread of its own, as the main thread handles it. */
+export interface WorkerThread extends RunningWorker {
+  /** Resolves with the reason if the thread ends without having been told to. */
+  readonly failed: Promise<Error>;
+}
+
+export async function startThread(
+  data: ThreadData,
+  directory: Directory,
+  outlived: WorkerParts['outlived'],
+): Promise<WorkerThread> {
+  const thread = new Worker(new URL('./worker-thread.js', import.meta.url), {
+    workerData: data,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
+  const calls = new PortCalls(thread, {
+    lookup: (saleId: string) => directory.lookup(saleId),
+    refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>
+      directory.refresh(saleId, generation),
+    outlived: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
+      outlived(saleId, orders),
+  });
+  let stopping = false;
+  const failed = new Promise<Error>((resolve) => {
+    thread.on('error', resolve);
+    thread.on('exit', (code) => {
+      calls.abandon();
+      if (!stopping) resolve(new Error(`worker ${data.settings.worker} ended with code ${code}`));
+    });
+  });
+  directory.onChange((view: SaleView) => {
+    if (!stopping) void calls.call('changed', view).catch(() => {});
+  });
+  const port = await Promise.race([
+    calls.call<number>('start'),
+    failed.then((error) => Promise.reject(error)),
+  ]).catch(async (error: unknown) => {
+    stopping = true;
+    // Its connections and its port would outlive the start that failed.
+    await thread.terminate();
+    throw error;
+  });
+  return {
+    number: data.settings.worker,
+    port,
+    failed,
+    notReady: () => calls.call<string | undefined>('notReady'),
+    buy: (purchase) => calls.call('buy', purchase),
+    metrics: () => calls.call<WorkerMetrics>('metrics'),
+    busyShare: busyShareOf(thread.performance),
+    renewed: (leaseEnd) => void calls.call('renewed', leaseEnd).catch(() => {}),
+    stopListening: () => calls.call<void>('stopListening').catch(() => {}),
+    async stop() {
+      stopping = true;
+      const limitMs = data.settings.shutdownGraceMs + THREAD_END_MS;
+      await within(limitMs, calls.call('stop')).catch(() => {});
+      await thread.terminate();
+    },
+  };
+}

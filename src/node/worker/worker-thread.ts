@@ -1,0 +1,62 @@
+/** Entry of a worker thread on the Redis backend. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Config } from '../../config/config.ts';
+import { Board } from '../../engine/board/board.ts';
+import type { SaleView } from '../../engine/board/directory.ts';
+import type { OpenRedisOptions } from '../../engine/cluster/open-redis.ts';
+import type { Backend, Purchase } from '../../engine/contract.ts';
+import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
+import { PortCalls } from '../../lib/port-calls.ts';
+import { openDatabase } from '../../postgres/database.ts';
+import type { LeaseEnd } from '../../postgres/worker-leases.ts';
+import { createLog } from '../process/log.ts';
+import { DirectoryLink } from './directory-link.ts';
+import { openEngineBackend } from './open-engine-backend.ts';
+import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
+
+export interface ThreadData {
+  readonly settings: WorkerSettings;
+  readonly redis: OpenRedisOptions;
+  readonly strategy: Config['strategy'];
+  readonly lockWork: Config['lockWork'];
+  readonly databaseUrl: string;
+  readonly board: SharedArrayBuffer;
+  readonly logLevel: Config['logLevel'];
+  readonly logToStderr: boolean;
+}
+
+/** Workers read and change single orders for their owners; everything else of Postgres is the main thread's. */
+const WORKER_CONNECTIONS = 2;
+
+const data = workerData as ThreadData;
+const calls = new PortCalls(parentPort!, {
+  start: () => start(),
+  metrics: () => worker!.metrics(),
+  notReady: () => worker!.notReady(),
+  buy: (purchase: Purchase) => worker!.buy(purchase),
+  renewed: (leaseEnd: LeaseEnd) => worker!.renewed(leaseEnd),
+  changed: (view: SaleView) => directory.changed(view),
+  stopListening: () => worker!.stopListening(),
+  stop: () => stop(),
+});
+const directory = new DirectoryLink(calls);
+const db = openDatabase({ url: data.databaseUrl, maxConnections: WORKER_CONNECTIONS });
+let backend: Backend | undefined;
+let worker: RunningWorker | undefined;
+
+async function start(): Promise<number> {
+  backend = await openEngineBackend(data);
+  const { settings } = data;
+  const log = createLog(data, { stderr: data.logToStderr }).child({ worker: settings.worker });
+  const board = new Board(data.board);
+  const outlived = (saleId: string, orders: readonly TakenOrder[]) =>
+    void calls.call('outlived', { saleId, orders }).catch(() => {});
+  worker = await startWorker({ settings, backend, directory, board, db, log, outlived });
+  return worker.port;
+}
+
+async function stop(): Promise<void> {
+  await worker?.stop();
+  await backend?.close();
+  await db.destroy();
+}

@@ -1,0 +1,250 @@
+/**
+ * One worker: an engine and its buyers' port. Runs in the main thread on the in-process backend, and in a thread of its
+ * own for each worker on Redis (worker-thread.ts).
+ */
+import { getHeapStatistics } from 'node:v8';
+import type { Board } from '../../engine/board/board.ts';
+import type { Directory } from '../../engine/board/directory.ts';
+import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
+import { QUEUE_SHARE } from '../../engine/limits.ts';
+import { OrderIds } from '../../engine/order-id.ts';
+import { countRefills } from '../../engine/purchase/counted-refills.ts';
+import { Engine } from '../../engine/purchase/engine.ts';
+import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
+import { unitsLeft } from '../../engine/sale/units-left.ts';
+import {
+  type Authenticate,
+  headerIdentity,
+  type JwtOptions,
+  jwtIdentity,
+} from '../../http/identity/identity.ts';
+import { onlyFromThisMachine } from '../../http/identity/local-site.ts';
+import { servePublic } from '../../http/public/public-server.ts';
+import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
+import type { PublicSale } from '../../http/public/sale-route.ts';
+import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
+import { RequestStats, type RequestStatsData } from '../../http/server/request-stats.ts';
+import { Turnstile } from '../../lib/bulkhead.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { within } from '../../lib/with-timeout.ts';
+import { readOrder } from '../../orders/order-reader.ts';
+import { OrderService } from '../../orders/order-service.ts';
+import type { Database } from '../../postgres/database.ts';
+import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../postgres/worker-leases.ts';
+import type { Log } from '../process/log.ts';
+import { AcceptedOrders } from './accepted-orders.ts';
+import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
+import { busyShareOf } from './load.ts';
+
+/** What a worker is told at its start; crosses a thread boundary, so plain values only. */
+export interface WorkerSettings {
+  readonly host: string;
+  readonly port: number;
+  /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
+  readonly jwt: JwtOptions | undefined;
+  readonly publicPayment: boolean;
+  /** TRUST_BUYER_HEADER: whoever sets that header is a gateway. */
+  readonly isBehindGateway: boolean;
+  readonly requestDeadlineMs: number;
+  readonly laneCapacity: number;
+  /** This worker's share of MAX_CONNECTIONS. */
+  readonly maxConnections: number;
+  readonly shutdownGraceMs: number;
+  readonly worker: number;
+  readonly orderIdKey: Uint8Array;
+  readonly leaseEnd: LeaseEnd;
+  readonly admission: AdmissionSettings;
+}
+
+export interface WorkerParts {
+  readonly settings: WorkerSettings;
+  readonly backend: Backend;
+  readonly directory: Directory;
+  readonly board: Board;
+  readonly db: Database;
+  readonly log: Log;
+  /** As `EngineOptions.onOutlived`. */
+  readonly outlived: (saleId: string, orders: readonly TakenOrder[]) => void;
+}
+
+export interface WorkerMetrics {
+  readonly requests: RequestStatsData;
+  readonly limits: RateLimitCounts;
+  /** Requests for purchase tokens by outcome. */
+  readonly tokens: Readonly<Record<string, number>>;
+  /** Refills that buyers have waited for. */
+  readonly refills: number;
+  readonly connections: ConnectionCounts;
+  /** Requests that are not answered yet. */
+  readonly underWay: number;
+  /** What the thread's heap holds, live or not collected yet. */
+  readonly heapBytes: number;
+  readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
+}
+
+export interface RunningWorker {
+  readonly number: number;
+  readonly port: number;
+  /** Why it can't sell now, continuing "worker 7 …"; `undefined` if it can. */
+  notReady(): Promise<string | undefined>;
+  /** The purchase's outcome, as for a buyer of this worker. */
+  buy(purchase: Purchase): Promise<Outcome>;
+  metrics(): Promise<WorkerMetrics>;
+  /** Share of the time since the last call, 0 to 1, in which its thread was busy. */
+  busyShare(): number;
+  /** The worker's number was renewed. */
+  renewed(leaseEnd: LeaseEnd): void;
+  /** No new connections; to be called on all workers of a port before one of them is stopped (http/server/listener.ts). */
+  stopListening(): Promise<void>;
+  /** Answers what has come, then lets go of everything. */
+  stop(): Promise<void>;
+}
+
+/** Work on single orders under way at a time: enough to keep both connections to Postgres busy. */
+const PARALLEL_ORDER_WORK = 16;
+const WAITING_ORDER_WORK_MAX = 4_096;
+
+export async function startWorker({
+  settings,
+  backend,
+  directory,
+  board,
+  db,
+  log,
+  outlived,
+}: WorkerParts): Promise<RunningWorker> {
+  const stats = new RequestStats();
+  const tokenCounts = new TokenCounts();
+  const {
+    limits,
+    connections: bound,
+    tokens,
+    challenge,
+  } = await openAdmission(settings.admission, (error) =>
+    log.error({ err: error }, 'buyers get no purchase tokens'),
+  );
+  let { leaseEnd } = settings;
+  const { orderIdKey: key, worker } = settings;
+  const ids = new OrderIds({ key, worker, now: () => namingTimeMs(leaseEnd) });
+  const counted = countRefills(backend);
+  const engine = await Engine.start({
+    backend: counted.backend,
+    directory,
+    board,
+    worker: settings.worker,
+    nextOrderId: () => {
+      assertLeased(leaseEnd);
+      return ids.next();
+    },
+    requestDeadlineMs: settings.requestDeadlineMs,
+    laneCapacity: settings.laneCapacity,
+    checkToken: (purchase, generation) => {
+      const verdict = tokens.check(purchase.token ?? '', purchase, generation);
+      return verdict === 'genuine' ? undefined : verdict;
+    },
+    onBatch: (orders) => stats.batchSent(orders),
+    onOutlived: outlived,
+    onFault: (error, saleId, segment) =>
+      log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
+    onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
+  });
+  const buy = (purchase: Purchase) => engine.purchase(purchase);
+  const connections = new Connections(settings.maxConnections, bound);
+  const orderWork = {
+    parallel: PARALLEL_ORDER_WORK,
+    maxWaiting: WAITING_ORDER_WORK_MAX,
+    maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
+  };
+  const turnstile = new Turnstile(orderWork);
+  const orders = new OrderService({
+    db,
+    backend,
+    // A late payment waits here for its commit: that must not stand in the way of other orders.
+    buy: (purchase) => turnstile.aside(() => buy(purchase)),
+  });
+  const lookouts = new Turnstile(orderWork);
+  const accepted = new AcceptedOrders({
+    db,
+    engine,
+    guarded: (work) => lookouts.run(work),
+    saleMs: settings.requestDeadlineMs / 4,
+  });
+  const listener = await servePublic(
+    {
+      authenticate: limits.limitBuyers(authentication(settings, log)),
+      gate: limits.gate,
+      publicPayment: settings.publicPayment,
+      buy: (purchase, done) => engine.buy(purchase, done),
+      asksForToken: (saleId) => engine.asksForToken(saleId),
+      tokens,
+      challenge,
+      readRecord: async (saleId) => (await engine.view(saleId))?.record,
+      tokenAnswered: (outcome) => tokenCounts.answered(outcome),
+      isShedding: (saleId) => engine.isShedding(saleId),
+      answered: (outcome, ms) => stats.answered(outcome, ms),
+      // Half of the time, so that a sale whose counters can't be read is shown without them.
+      readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
+      readOrder: (orderId) => turnstile.run(() => readOrder(db, orderId)),
+      changeOrder: (orderId, change, buyerId) =>
+        turnstile.run(() => orders.changeOrder(orderId, change, buyerId)),
+      findAccepted: (buyerId, orderId) => accepted.find(buyerId, orderId),
+      readDeadlineMs: settings.requestDeadlineMs,
+      fault: (error) => log.error({ err: error }, 'a request failed'),
+    },
+    settings.host,
+    settings.port,
+    connections,
+  );
+  return {
+    number: settings.worker,
+    port: listener.port,
+    async notReady() {
+      if (!backend.takes.ready) return 'has no connection to Redis';
+      return isLeased(leaseEnd) ? undefined : 'could not renew the lease of its number';
+    },
+    busyShare: busyShareOf(performance),
+    buy,
+    metrics: async () => ({
+      requests: stats.data(),
+      limits: limits.counts(),
+      tokens: tokenCounts.data(),
+      refills: counted.refills(),
+      lanes: [...engine.laneDepths()],
+      connections: connections.counts(),
+      underWay: listener.underWay(),
+      heapBytes: getHeapStatistics().used_heap_size,
+    }),
+    renewed(end) {
+      leaseEnd = end;
+    },
+    async stopListening() {
+      listener.stopListening();
+    },
+    async stop() {
+      const deadline = monotonicMs() + settings.shutdownGraceMs;
+      await listener.drain(settings.shutdownGraceMs);
+      // Whoever is still waiting for a purchase has been cut off: nobody needs its outcome.
+      await within(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
+    },
+  };
+}
+
+function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Authenticate {
+  // Without a gateway the port is on the loopback (config/relations.ts).
+  if (!jwt) return isBehindGateway ? headerIdentity() : onlyFromThisMachine(headerIdentity());
+  return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
+}
+
+async function publicSale(
+  engine: Engine,
+  backend: Backend,
+  saleId: string,
+  snapshotMs: number,
+): Promise<PublicSale | undefined> {
+  const view = await engine.view(saleId);
+  if (!view) return undefined;
+  const { sale, generation } = view.record;
+  const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
+  const segments = await within(snapshotMs, reading).catch(() => []);
+  return { record: view.record, remaining: unitsLeft(segments) };
+}

@@ -1,0 +1,92 @@
+/**
+ * Whether an order that Postgres does not have can still come. An accepted order is in the log of a segment, where only its
+ * buyer's name would find it; but every order that anybody has been told of by now is at or before the newest entry of some
+ * log. So:
+ *
+ *   each log's newest entry noted ──all of them are in Postgres──> whatever Postgres does not have does not exist
+ *                                 └──not within ARRIVAL_WAIT_MS──> not known
+ *
+ * A sale that is built anew meanwhile has had its logs carried over first: those of the generation before count as arrived.
+ * Nothing is changed, so that there is nothing to mend if the process dies.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
+import type { Backend, LogHint } from '../engine/contract.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import type { Database } from '../postgres/database.ts';
+import { readSale } from '../sales/sale-rows.ts';
+import { type RecentSale, readRecentSales } from './order-reader.ts';
+
+/** Sync takes some ms, or some seconds behind a crowd. Whoever asks may ask again. */
+const ARRIVAL_WAIT_MS = 2_000;
+const POLL_MS = 20;
+const PARALLEL_SALES = 16;
+
+export class Arrivals {
+  readonly #db: Database;
+  readonly #backend: Backend;
+  readonly #hint: (hint: LogHint) => void;
+  #running: Promise<boolean> | undefined;
+  #next: Promise<boolean> | undefined;
+
+  /** @param hint tells sync that somebody waits for a log; without it sync comes to them in its own time */
+  constructor(db: Database, backend: Backend, hint: (hint: LogHint) => void = () => {}) {
+    this.#db = db;
+    this.#backend = backend;
+    this.#hint = hint;
+  }
+
+  /**
+   * Whether all orders that were accepted when this was called are in Postgres. False: not known. However many ask, one look
+   * is under way, and one more is waited for.
+   * @throws the stores' errors
+   */
+  caughtUp(): Promise<boolean> {
+    if (!this.#running) return this.#begin();
+    this.#next ??= this.#running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        return this.#begin();
+      });
+    return this.#next;
+  }
+
+  #begin(): Promise<boolean> {
+    const begun = this.#look().finally(() => {
+      if (this.#running === begun) this.#running = undefined;
+    });
+    this.#running = begun;
+    return begun;
+  }
+
+  async #look(): Promise<boolean> {
+    const deadline = monotonicMs() + ARRIVAL_WAIT_MS;
+    const sales = await readRecentSales(this.#db);
+    const arrived = await pLimit(PARALLEL_SALES).map(sales, (sale) => this.#hasArrived(sale, deadline));
+    return arrived.every((all) => all);
+  }
+
+  async #hasArrived({ id, segments, generation }: RecentSale, deadline: number): Promise<boolean> {
+    let upTo: readonly number[] | undefined;
+    for (;;) {
+      const found = await this.#backend.sales.snapshot(id, segments, generation);
+      const logs = found.flatMap(({ counters }) => counters ?? []);
+      if (logs.length === segments) {
+        upTo ??= logs.map(({ seq }) => seq);
+        const behind = logs.flatMap(({ committed }, segment) =>
+          committed < upTo![segment]! ? [segment] : [],
+        );
+        if (behind.length === 0) return true;
+        this.#hint({ saleId: id, segments: behind, awaited: true });
+      } else if (await this.#isBuiltAnew(id, generation)) return true;
+      if (monotonicMs() >= deadline) return false;
+      await delay(POLL_MS);
+    }
+  }
+
+  async #isBuiltAnew(saleId: string, generation: number): Promise<boolean> {
+    const row = await readSale(this.#db, saleId);
+    return row !== undefined && row.generation > generation;
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Expires orders that were not paid in time, so that their units are sold again.
+ *
+ *   page: expired in one transaction ──committed──> units given back ──page was full──> next page at once
+ *                                                                    └──else──> next page within EXPIRE_EVERY_MS
+ *
+ * Any number of these may run at once, one beside each sync: a page leaves out what another one, or a buyer who pays or
+ * cancels, has locked. Nothing is kept in memory: which orders are due is a question to an index of unpaid ones.
+ *
+ * Crash points. Before the commit: nothing has happened. After it: the orders are expired and their returns pending, which
+ * the sweep of returns applies.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Backend } from '../engine/contract.ts';
+import type { Database } from '../postgres/database.ts';
+import { expireOrders } from './order-changes.ts';
+import { applyReturnsOf } from './returns.ts';
+
+const PAGE_ORDERS = 500;
+const EXPIRE_EVERY_MS = 1_000;
+
+export interface ExpiryEvents {
+  /** A page was committed. `overdueMs`: how long the first of its orders had been due. */
+  expired(info: { orders: number; overdueMs: number }): void;
+  /** A page, or the return of its units, has failed; it is tried again. */
+  failed(info: { error: unknown }): void;
+}
+
+export interface ExpiryOptions {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly events: ExpiryEvents;
+  /** Orders in one transaction. */
+  readonly pageOrders?: number;
+}
+
+export class Expiry {
+  readonly #options: ExpiryOptions;
+  readonly #end = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: ExpiryOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#keepRunning();
+  }
+
+  /** Ends after the page under way. */
+  async stop(): Promise<void> {
+    this.#end.abort();
+    await this.#running;
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { signal } = this.#end;
+    while (!signal.aborted) {
+      const pauseMs = await this.#expirePage().catch((error) => {
+        this.#options.events.failed({ error });
+        return EXPIRE_EVERY_MS;
+      });
+      if (pauseMs > 0) await delay(pauseMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** @returns how long there is nothing to do */
+  async #expirePage(): Promise<number> {
+    const { db, backend, events, pageOrders = PAGE_ORDERS } = this.#options;
+    const { orderIds, dueSince } = await expireOrders(db, pageOrders);
+    if (dueSince === undefined) return EXPIRE_EVERY_MS;
+    events.expired({ orders: orderIds.length, overdueMs: Math.max(0, Date.now() - dueSince.getTime()) });
+    await applyReturnsOf(db, backend, orderIds);
+    return orderIds.length === pageOrders ? 0 : EXPIRE_EVERY_MS;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The changes of orders as Postgres makes them: one call, one transaction each (migrations/005-order-changes.sql; of operators,
+ * who are noted with what they change, migrations/013-who-and-why.sql).
+ */
+import type { Author } from '../engine/sale/author.ts';
+import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import { type OrderRow, orderOf } from './order-reader.ts';
+
+/** What has become of a change. */
+export interface Changed {
+  readonly verdict: 'done' | 'forbidden' | 'wrong_status' | 'late' | 'retaken' | 'refund_due';
+  /** The order afterwards; with `retaken` the one that took its place. */
+  readonly order: Order;
+}
+
+export interface ChangeRequest {
+  readonly orderId: string;
+  readonly kind: OrderChange['kind'];
+  /** Of a payment. */
+  readonly payType: PayType | undefined;
+  readonly by: Asker;
+}
+
+/** Who asks for a change: the buyer, by his id, whose order it must be; or an operator. */
+export type Asker = string | Author;
+
+/** @returns `undefined` if there is no such order. @throws the database's error, which leaves open whether it is done */
+export function changeOrder(
+  db: Database,
+  { orderId, kind, payType, by }: ChangeRequest,
+): Promise<Changed | undefined> {
+  const [name, asker] =
+    typeof by === 'string'
+      ? ['stockade_change_order', [by]]
+      : ['stockade_change_order_by', [by.actor, by.reason]];
+  return decide(db, name, [orderId, kind, payType ?? null, ...asker]);
+}
+
+export interface Settled {
+  readonly verdict: 'retaken' | 'refund_due' | 'wrong_status' | 'over';
+  /** As in `Changed`. */
+  readonly order: Order;
+}
+
+export interface LatePayment {
+  /** The order that had expired. */
+  readonly late: string;
+  readonly payType: PayType;
+  readonly by: Asker;
+}
+
+/** @param taken the order that has taken the units anew; `undefined`: they could not be taken */
+export async function settleLatePayment(
+  db: Database,
+  { late, payType, by }: LatePayment,
+  taken: string | undefined,
+): Promise<Settled> {
+  const [name, asker] =
+    typeof by === 'string'
+      ? ['stockade_settle_late_payment', []]
+      : ['stockade_settle_late_payment_by', [by.actor, by.reason]];
+  return (await decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]))!;
+}
+
+/** Asks one of the functions that decide about an order. @returns `undefined` if it answers without a row */
+async function decide<D extends Changed | Settled>(
+  db: Database,
+  name: string,
+  args: readonly (string | null)[],
+): Promise<D | undefined> {
+  const places = args.map(() => '?').join();
+  const [row] = await despiteDeadlocks(() =>
+    rows<OrderRow & { verdict: D['verdict'] }>(
+      db,
+      `SELECT verdict, (stands).* FROM ${name}(${places})`,
+      args,
+    ),
+  );
+  return row && ({ verdict: row.verdict, order: orderOf(row) } as D);
+}
+
+export interface ExpiredOrders {
+  readonly orderIds: readonly string[];
+  /** When the first of them should have expired. */
+  readonly dueSince: Date | undefined;
+}
+
+/** Expires at most `most` orders whose time to pay is over. */
+export async function expireOrders(db: Database, most: number): Promise<ExpiredOrders> {
+  const [row] = await despiteDeadlocks(() =>
+    rows<{ order_ids: string[]; due_since: Date | null }>(
+      db,
+      'SELECT order_ids::text[], due_since FROM stockade_expire_orders(?)',
+      [most],
+    ),
+  );
+  return { orderIds: row!.order_ids, dueSince: row!.due_since ?? undefined };
+}

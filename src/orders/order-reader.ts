@@ -1,0 +1,99 @@
+import type { NotedChange, Order, OrderStatus, PayType } from '../operations/order-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+
+/** A row of `orders`. */
+export interface OrderRow {
+  order_id: string;
+  sale_id: string;
+  buyer_id: string;
+  quantity: number;
+  status: OrderStatus;
+  pay_type: PayType | null;
+  committed_at: Date;
+  expires_at: Date | null;
+  paid_at: Date | null;
+  redeemed_at: Date | null;
+  refunded_at: Date | null;
+  cancelled_at: Date | null;
+  expired_at: Date | null;
+  refund_due_at: Date | null;
+  retaken_by: string | null;
+}
+
+/** The order as it is in Postgres; an order that is only in its log is not there yet. */
+export async function readOrder(db: Database, orderId: string): Promise<Order | undefined> {
+  const [row] = await rows<OrderRow>(db, 'SELECT * FROM orders WHERE order_id = ?', [orderId]);
+  return row && orderOf(row);
+}
+
+/** The order with what operators have done to it, as of one moment. */
+export async function readNotedOrder(db: Database, orderId: string): Promise<Order | undefined> {
+  const [row] = await rows<OrderRow & { changes: NotedChange[] }>(
+    db,
+    `SELECT o.*, (SELECT coalesce(json_agg(json_build_object(
+         'change', c.change, 'at', c.changed_at, 'actor', c.actor, 'reason', c.reason) ORDER BY c.changed_at), '[]')
+       FROM order_changes c WHERE c.order_id = o.order_id) AS changes
+     FROM orders o WHERE o.order_id = ?`,
+    [orderId],
+  );
+  if (!row) return undefined;
+  const changes = row.changes.map((change) => ({ ...change, at: new Date(change.at).toISOString() }));
+  return { ...orderOf(row), changes };
+}
+
+export function orderOf(row: OrderRow): Order {
+  const time = (at: Date | null) => at?.toISOString();
+  return {
+    orderId: row.order_id,
+    saleId: row.sale_id,
+    buyerId: row.buyer_id,
+    quantity: row.quantity,
+    status: row.status,
+    payType: row.pay_type ?? undefined,
+    committedAt: row.committed_at.toISOString(),
+    expiresAt: time(row.expires_at),
+    paidAt: time(row.paid_at),
+    redeemedAt: time(row.redeemed_at),
+    refundedAt: time(row.refunded_at),
+    cancelledAt: time(row.cancelled_at),
+    expiredAt: time(row.expired_at),
+    refundDue: isRefundDue(row) || undefined,
+    retakenBy: row.retaken_by ?? undefined,
+  };
+}
+
+function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
+  return refund_due_at !== null && refunded_at === null;
+}
+
+/** Refunds that are listed at once, the oldest ones. */
+const REFUNDS_PAGE = 1_000;
+
+/** Orders that were paid too late and whose payments are still to be refunded, the longest due first. */
+export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
+  const found = await rows<OrderRow>(
+    db,
+    `SELECT * FROM orders WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL AND sale_id = coalesce(?, sale_id)
+     ORDER BY refund_due_at, order_id LIMIT ?`,
+    [saleId ?? null, REFUNDS_PAGE],
+  );
+  return found.map(orderOf);
+}
+
+const RECENT_SALES = 1_000;
+
+export interface RecentSale {
+  readonly id: string;
+  readonly segments: number;
+  readonly generation: number;
+}
+
+/** Sales whose logs may still hold orders that Postgres does not have, the newest first. */
+export function readRecentSales(db: Database): Promise<RecentSale[]> {
+  return rows<RecentSale>(
+    db,
+    `SELECT id, segments, generation FROM sales WHERE generation > 0
+     ORDER BY state = 'closed', created_at DESC LIMIT ?`,
+    [RECENT_SALES],
+  );
+}

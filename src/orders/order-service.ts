@@ -1,0 +1,92 @@
+import type { LogHint } from '../engine/contract.ts';
+import { isOrderId } from '../engine/order-id.ts';
+import { within } from '../lib/with-timeout.ts';
+import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
+import { UnknownSale } from '../operations/sale-operations.ts';
+import { readSale } from '../sales/sale-rows.ts';
+import { Arrivals } from './arrivals.ts';
+import { type LatePaymentParts, payLate } from './late-payment.ts';
+import { mayBeInLog } from './log-age.ts';
+import { type Asker, changeOrder } from './order-changes.ts';
+import { readNotedOrder, readRefundsDue } from './order-reader.ts';
+import { applyReturnsOf } from './returns.ts';
+
+/** For units to be for sale again before their buyer is answered. Sync sees to those that take longer. */
+const RETURN_WAIT_MS = 500;
+
+export interface OrderServiceParts extends LatePaymentParts {
+  /** Tells sync that somebody waits for a log, as lanes do. */
+  readonly hint?: (hint: LogHint) => void;
+}
+
+/**
+ * Orders after their purchase. Postgres decides, in one transaction each; the units of an order that has ended are then
+ * given back to the segments, which sync makes up for if this process dies in between.
+ */
+export class OrderService implements OrderOperations {
+  readonly #parts: OrderServiceParts;
+  readonly #arrivals: Arrivals;
+
+  constructor(parts: OrderServiceParts) {
+    this.#parts = parts;
+    this.#arrivals = new Arrivals(parts.db, parts.backend, parts.hint);
+  }
+
+  showOrder(orderId: string): Promise<OrderOutcome> {
+    return this.#onceArrived(orderId, async () => {
+      const order = await readNotedOrder(this.#parts.db, orderId);
+      return order ? { code: 'done', order } : { code: 'unknown_order' };
+    });
+  }
+
+  /** Of an order that Postgres does not have, a buyer's own record tells more: who asks for a buyer has to look there. */
+  async changeOrder(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
+    const make = () => this.#change(orderId, change, by);
+    if (typeof by !== 'string') return this.#onceArrived(orderId, make);
+    return isOrderId(orderId) ? make() : { code: 'unknown_order' };
+  }
+
+  /** An order is called unknown only when it can't be in a log any more. */
+  async #onceArrived(orderId: string, ask: () => Promise<OrderOutcome>): Promise<OrderOutcome> {
+    if (!isOrderId(orderId)) return { code: 'unknown_order' };
+    const first = await ask();
+    if (first.code !== 'unknown_order' || !mayBeInLog(orderId)) return first;
+    const haveArrived = await this.#arrivals.caughtUp();
+    const last = await ask();
+    return last.code === 'unknown_order' && !haveArrived ? { code: 'not_arrived' } : last;
+  }
+
+  async #change(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
+    const payType = change.kind === 'pay' ? change.payType : undefined;
+    const changed = await changeOrder(this.#parts.db, { orderId, kind: change.kind, payType, by });
+    if (!changed) return { code: 'unknown_order' };
+    const { verdict, order } = changed;
+    switch (verdict) {
+      case 'done':
+        await this.#giveBack(order);
+        return { code: 'done', order };
+      case 'retaken':
+        return { code: 'done', order, replaces: orderId };
+      case 'late':
+        return payLate(this.#parts, order, payType!, by);
+      case 'refund_due':
+        return { code: 'expired', refundDue: order.refundDue === true };
+      case 'wrong_status':
+        return { code: 'wrong_status', orderStatus: order.status };
+      case 'forbidden':
+        return { code: 'forbidden' };
+    }
+  }
+
+  async refundsDue(saleId?: string): Promise<Order[]> {
+    // A name that is mistyped must not look like a sale without refunds.
+    if (saleId !== undefined && !(await readSale(this.#parts.db, saleId))) throw new UnknownSale(saleId);
+    return readRefundsDue(this.#parts.db, saleId);
+  }
+
+  async #giveBack({ orderId, status }: Order): Promise<void> {
+    if (status !== 'cancelled' && status !== 'refunded') return;
+    const { db, backend } = this.#parts;
+    await within(RETURN_WAIT_MS, applyReturnsOf(db, backend, [orderId])).catch(() => {});
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The outbox of orders to take back out of the backend (table stock_returns): each is taken out of its buyer's record,
+ * and its units go back to the home segment.
+ *
+ *   committed with the order's new status ──compensate──> in the segment ──epoch raised──> nodes told ──> marked
+ *
+ * Whoever commits a return applies it at once. If he dies on the way, at whatever arrow, the sweep begins anew, for all
+ * sales once a second: the backend compensates once per order id, and raises the epoch again.
+ */
+import type { Knex } from 'knex';
+import type { Backend, Rejection } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { numbers, texts } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+
+/** A sync that takes over names the rejections of this time again: nobody waits for an answer as long as that. */
+const TELL_REJECTIONS_S = 600;
+
+/** Returns that are on their way to the backend together. */
+const PAGE_RETURNS = 500;
+
+interface PendingReturn {
+  order_id: string;
+  sale_id: string;
+  buyer_id: string;
+  units: number;
+  segments: number;
+  generation: number;
+  /** Another one if the row has been written since. */
+  version: string;
+}
+
+/** Applies what is pending of one sale. @throws the database's or backend's error */
+export async function applyReturns(db: Database, backend: Backend, saleId: string): Promise<void> {
+  for (;;) {
+    const pending = await readPending(db, 'r.sale_id = ? ORDER BY r.order_id LIMIT ?', [
+      saleId,
+      PAGE_RETURNS,
+    ]);
+    const stale = await applyPage(db, backend, pending);
+    if (stale > 0 || pending.length < PAGE_RETURNS) return;
+  }
+}
+
+/**
+ * Applies the returns of these orders: for whoever has just committed them, of whatever sales. Orders without a pending
+ * return are left alone. @throws as `applyReturns`; the sweep makes up for what was not applied
+ */
+export async function applyReturnsOf(
+  db: Database,
+  backend: Backend,
+  orderIds: readonly string[],
+): Promise<void> {
+  for (let at = 0; at < orderIds.length; at += PAGE_RETURNS) {
+    const page = numbers(orderIds.slice(at, at + PAGE_RETURNS));
+    await applyPage(db, backend, await readPending(db, 'r.order_id = ANY (?::bigint[])', [page]));
+  }
+}
+
+/** Sales that have returns pending: somebody is about to apply them, or has died before he could. */
+export async function salesWithReturns(db: Database): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    db,
+    'SELECT DISTINCT sale_id AS id FROM stock_returns WHERE applied_at IS NULL',
+  );
+  return found.map(({ id }) => id);
+}
+
+function readPending(db: Database, which: string, bindings: readonly Knex.RawBinding[]) {
+  return rows<PendingReturn>(
+    db,
+    `SELECT r.order_id::text, r.sale_id, r.buyer_id, r.units, s.segments, s.generation, r.xmin::text AS version
+     FROM stock_returns r JOIN sales s ON s.id = r.sale_id
+     WHERE r.applied_at IS NULL AND ${which}`,
+    bindings,
+  );
+}
+
+/**
+ * @returns how many could not be applied because their sale is being rebuilt: a rebuild that has not begun its generation
+ * yet marks them, as what it loads counts them; behind that they are applied when it has published.
+ */
+async function applyPage(db: Database, backend: Backend, pending: readonly PendingReturn[]): Promise<number> {
+  const ends = await Promise.allSettled(pending.map((row) => compensate(backend, row)));
+  await markApplied(
+    db,
+    pending.filter((_, i) => ends[i]!.status === 'fulfilled'),
+  );
+  const errors = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+  for (const error of errors) if (!(error instanceof StaleGeneration)) throw error;
+  return errors.length;
+}
+
+function compensate(backend: Backend, row: PendingReturn): Promise<void> {
+  const { order_id: orderId, sale_id: saleId, buyer_id: buyerId, units, segments, generation } = row;
+  const segment = homeSegment(buyerId, segments);
+  return backend.log.compensate({ saleId, segment, generation, buyerId, orderId, units });
+}
+
+/** As they were read: an order may be taken, and be given back, once more meanwhile (apply-each.ts). */
+async function markApplied(db: Database, applied: readonly PendingReturn[]): Promise<void> {
+  if (applied.length === 0) return;
+  const orderIds = numbers(applied.map((row) => row.order_id));
+  const versions = texts(applied.map((row) => row.version));
+  await despiteDeadlocks(() =>
+    db.raw(
+      `UPDATE stock_returns r SET applied_at = now() FROM unnest(?::bigint[], ?::text[]) AS a (id, version)
+       WHERE r.order_id = a.id AND r.xmin::text = a.version`,
+      [orderIds, versions],
+    ),
+  );
+}
+
+/** The orders of a sale that were refused of late: each has a return, whatever its own status says (apply-each.ts). */
+export async function readRejections(db: Database, saleId: string): Promise<Rejection[]> {
+  const found = await rows<{ order_id: string; because: Rejection['reason'] }>(
+    db,
+    `SELECT order_id::text, substr(reason, length('rejected: ') + 1) AS because FROM stock_returns
+     WHERE sale_id = ? AND reason LIKE 'rejected: %' AND created_at > now() - ? * interval '1 second'`,
+    [saleId, TELL_REJECTIONS_S],
+  );
+  return found.map((row) => ({ orderId: row.order_id, reason: row.because }));
+}

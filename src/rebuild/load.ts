@@ -1,0 +1,224 @@
+/**
+ * Loads a sale's state into the backend from Postgres: the part of a rebuild (rebuild.ts) between its new generation and
+ * its publication. It can be continued by somebody else where it broke off.
+ *
+ * Holdings come page by page, in the order of buyers' ids, and each page leaves in every segment how far it went, together
+ * with the holdings themselves. So what a segment says that it has, it has, whatever else was lost; who continues begins
+ * at the least that they say. Two who load the same generation write the same: whenever they have read a buyer's orders,
+ * what was given back in this generation is among them.
+ */
+import type { Knex } from 'knex';
+import pLimit from 'p-limit';
+import type { Backend, Holding, Sale } from '../engine/contract.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { shares } from '../engine/sale/split-evenly.ts';
+import { groupBy } from '../lib/group-by.ts';
+import { texts } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import type { SaleRow } from '../sales/sale-rows.ts';
+
+const HOLDINGS_PAGE_ORDERS = 10_000;
+const PARALLEL_LOADS = 8;
+
+/** Every segment with its share of the stock, and with the buyers of the draft or without any. @throws StaleGeneration */
+export async function loadSegments(
+  backend: Backend,
+  { sale, generation, stock }: SaleRow,
+  draft?: string,
+): Promise<void> {
+  const { id: saleId, segments, perBuyerLimit } = sale;
+  await pLimit(PARALLEL_LOADS).map(shares(stock, segments), (left, segment) =>
+    backend.sales.loadSegment({
+      saleId,
+      segment,
+      generation,
+      left,
+      perBuyerLimit,
+      ...(draft === undefined ? {} : { draft }),
+    }),
+  );
+}
+
+/**
+ * What buyers hold, into segments that are loaded.
+ * @param from the buyer's id up to which all is there already; `''`: nothing is
+ * @param progress is told of the orders that were loaded, and of how many there are
+ * @returns buyers that were loaded
+ * @throws StaleGeneration
+ */
+export async function loadBuyers(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  from: string,
+  progress: (done: number, total: number) => void,
+): Promise<number> {
+  const limit = pLimit(PARALLEL_LOADS);
+  const { id: saleId, segments } = row.sale;
+  const [total, before] = await countHeld(db, row.sale, from);
+  let [orders, buyers] = [before, 0];
+  progress(orders, total);
+  for await (const page of holdingPages(db, row.sale, from, row.generation)) {
+    const bySegment = groupBy(page.holdings, (holding) => homeSegment(holding.buyerId, segments));
+    await limit.map(Array.from({ length: segments }), (_, segment) =>
+      backend.sales.loadHoldings(
+        { saleId, segment, generation: row.generation },
+        bySegment.get(segment) ?? [],
+        page.upTo,
+      ),
+    );
+    buyers += page.holdings.length;
+    orders += page.orders;
+    progress(orders, total);
+  }
+  await loadReturned(db, backend, row);
+  return buyers;
+}
+
+/**
+ * Orders that were given back since this generation began: their units are not in the stock that was loaded. Each comes
+ * back as a return of its own, out of its buyer's record; so the record must hold it, whether or not the page of its buyer
+ * was read before it was given back. What is given back after this was still held when it, or its page, was read.
+ */
+async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promise<void> {
+  const { sale, generation } = row;
+  for (const holding of await readReturned(db, row)) {
+    const segment = homeSegment(holding.buyerId, sale.segments);
+    await backend.sales.loadHoldings({ saleId: sale.id, segment, generation }, [holding]);
+  }
+}
+
+/** All at one instant: what is given back between two looks would be in neither, and its record replaced by one without it. */
+async function readReturned(db: Database, { sale, generation }: SaleRow): Promise<Holding[]> {
+  return atOneInstant(db, async (trx) => {
+    const returned = await readReturnedOrders(trx, sale, generation);
+    const buyerIds = texts(returned.map((row) => row.buyer_id));
+    const kept = await rows<HeldRow>(trx, `${heldOrders(sale)} AND buyer_id = ANY (?::text[])`, [
+      sale.id,
+      buyerIds,
+    ]);
+    return holdingsOf([...returned, ...kept]);
+  });
+}
+
+interface HeldRow {
+  buyer_id: string;
+  order_id: string;
+  quantity: number;
+  idempotency_key: string | null;
+}
+
+/** In the words of the indexes on orders. */
+const held = ({ perBuyerLimit }: Sale) =>
+  `FROM orders
+   WHERE sale_id = ? AND ${perBuyerLimit === 1 ? '' : 'NOT'} one_per_buyer AND status IN ${LIVE}`;
+
+const heldOrders = (sale: Sale) => `SELECT buyer_id, order_id::text, quantity, idempotency_key ${held(sale)}`;
+
+/** Orders that are held, and those of them up to this buyer. */
+async function countHeld(db: Database, sale: Sale, upTo: string): Promise<[total: number, before: number]> {
+  const [counted] = await rows<{ total: string; before: string }>(
+    db,
+    `SELECT count(*) AS total, count(*) FILTER (WHERE buyer_id <= ?) AS before ${held(sale)}`,
+    [upTo, sale.id],
+  );
+  return [Number(counted!.total), Number(counted!.before)];
+}
+
+interface HoldingPage {
+  readonly holdings: readonly Holding[];
+  readonly orders: number;
+  readonly upTo: string;
+}
+
+/**
+ * What buyers hold, in the order of their ids. While a page is loaded, the next one is read.
+ * @param loading the generation that is loaded with it: what these buyers have given back in it is held too
+ */
+export async function* holdingPages(
+  db: Database,
+  sale: Sale,
+  from: string,
+  loading?: number,
+): AsyncGenerator<HoldingPage> {
+  let page = await readPage(db, sale, from, loading);
+  while (page) {
+    const next = readPage(db, sale, page.upTo, loading);
+    // If the load of this page fails, nobody waits for the next one.
+    next.catch(() => {});
+    yield page;
+    page = await next;
+  }
+}
+
+/**
+ * A buyer is never cut in two. The order is that of the index and no finer: a planner that has no statistics yet, as of a
+ * sale that has just begun, would else read and sort all that is left for each page.
+ */
+function readPage(
+  db: Database,
+  sale: Sale,
+  after: string,
+  loading: number | undefined,
+): Promise<HoldingPage | undefined> {
+  return atOneInstant(db, async (trx) => {
+    const found = await rows<HeldRow>(trx, `${heldOrders(sale)} AND buyer_id > ? ORDER BY buyer_id LIMIT ?`, [
+      sale.id,
+      after,
+      HOLDINGS_PAGE_ORDERS,
+    ]);
+    if (found.length === 0) return undefined;
+    const whole = found.length < HOLDINGS_PAGE_ORDERS ? found : withoutLastBuyer(found);
+    const upTo = whole.at(-1)!.buyer_id;
+    const names = new Set(whole.map((row) => row.buyer_id));
+    const returned = loading === undefined ? [] : await readReturnedOrders(trx, sale, loading);
+    const theirs = returned.filter((row) => names.has(row.buyer_id));
+    return { holdings: holdingsOf([...whole, ...theirs]), orders: whole.length, upTo };
+  });
+}
+
+/** Orders that were given back in this generation. */
+function readReturnedOrders(trx: Knex, sale: Sale, generation: number): Promise<HeldRow[]> {
+  return rows<HeldRow>(
+    trx,
+    `SELECT o.buyer_id, o.order_id::text, o.quantity, o.idempotency_key
+     FROM stock_returns r JOIN orders o ON o.order_id = r.order_id
+     WHERE r.sale_id = ? AND r.generation = ?`,
+    [sale.id, generation],
+  );
+}
+
+function atOneInstant<T>(db: Database, read: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+  return db.transaction(read, { isolationLevel: 'repeatable read', readOnly: true });
+}
+
+/** What these buyers hold; who holds nothing is left out. */
+export async function readHoldings(
+  db: Database,
+  sale: Sale,
+  buyerIds: readonly string[],
+): Promise<Holding[]> {
+  const found = await rows<HeldRow>(db, `${heldOrders(sale)} AND buyer_id = ANY (?::text[])`, [
+    sale.id,
+    texts(buyerIds),
+  ]);
+  return holdingsOf(found);
+}
+
+function holdingsOf(held: readonly HeldRow[]): Holding[] {
+  return [...groupBy(held, (row) => row.buyer_id)].map(([buyerId, rows]) => ({
+    buyerId,
+    orders: rows.map(heldOrder).sort((a, b) => (a.orderId < b.orderId ? -1 : 1)),
+  }));
+}
+
+/** A buyer holds at most MAX_PER_BUYER_LIMIT orders, a tenth of a page: something is left. */
+function withoutLastBuyer(page: HeldRow[]): HeldRow[] {
+  const last = page.at(-1)!.buyer_id;
+  return page.filter((row) => row.buyer_id !== last);
+}
+
+function heldOrder({ order_id, quantity, idempotency_key }: HeldRow) {
+  return { orderId: order_id, quantity, key: idempotency_key ?? '', seq: 0 };
+}

@@ -1,0 +1,190 @@
+/**
+ * Builds a sale's state in the backend from Postgres: at its creation, at the start of an in-process backend, when the
+ * backend has lost data, and with another number of segments.
+ *
+ *   freeze -> salvage -> next generation -> load -> publish
+ *
+ * freeze: no more takes, and nobody can load or publish this generation any more. salvage: what the frozen logs hold
+ * goes to Postgres; what is known to be missing then is lost (losses.ts). next generation: one transaction counts it up and
+ * sets the cursors to zero. load: every segment gets its share of `sales.stock` and its buyers. publish: the segments open,
+ * the record names the generation, nodes are told.
+ *
+ * Crash points. Before the next generation: nothing has changed but the freeze; whoever finds the sale stale starts over.
+ * After it: the backend's record names an older generation than Postgres, which is how the next one knows. If he finds all
+ * segments loaded in the generation of Postgres, he goes on with the load where it stopped, and publishes; else he begins
+ * anew with the generation after that.
+ *
+ * Two at once, with or without a lock: only one can count the generation up from the one he has read. The one that is
+ * behind finds its load or publish shut out, either by the newer generation or by the other's freeze of the older one;
+ * a salvage checks the generation in its own transaction. Two may load the same generation, and write the same (load.ts);
+ * one of them publishes. The loser ends with StaleGeneration and has changed nothing.
+ *
+ * The number of segments changes with the generation. The old ones are frozen and salvaged by the number that the backend's
+ * record has for its generation; those beyond the new number are removed before the publication, so that it still says
+ * how many there were if this ends halfway.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Backend, KnownEntry, Rejection } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { AFTER_ALL_IDS } from '../engine/limits.ts';
+import type { RebuildProgress } from '../operations/recover-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import { followState } from '../sales/follow-state.ts';
+import { coverMovements, readWantedSegments } from '../sales/ledger.ts';
+import { readSale, type SaleRow } from '../sales/sale-rows.ts';
+import { type Draft, finishDraft } from './draft.ts';
+import { loadBuyers, loadSegments } from './load.ts';
+import { type Loss, lossesOf } from './losses.ts';
+import { writeLosses } from './lost-orders.ts';
+import { type Logs, type Salvage, salvage } from './salvage.ts';
+
+export interface RebuildReport {
+  readonly generation: number;
+  readonly salvagedOrders: number;
+  readonly loadedBuyers: number;
+}
+
+export interface Witness {
+  /**
+   * In which the entries were seen. If another one has begun by now, its rebuild has counted what was lost, and this one is
+   * not needed any more. Missing: nothing was seen.
+   */
+  readonly generation?: number;
+  /** The newest entry of each segment's log that was seen. */
+  readonly newest: readonly KnownEntry[];
+  /** Told of each salvaged order that Postgres has refused, as soon as that is committed. */
+  rejected(rejection: Rejection): void;
+  /** Told of each segment that has lost orders, once it is certain that no other rebuild counts them too. */
+  ordersLost(loss: Loss): void;
+}
+
+const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
+
+export interface RebuildOptions {
+  /** Of the buyers' records in the next generation. Missing: they are loaded while buyers wait. */
+  readonly draft?: Draft | undefined;
+  readonly progress?: (progress: RebuildProgress) => void;
+}
+
+/** @throws StaleGeneration if another rebuild was faster; the database's or backend's error */
+export async function rebuildSale(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  witness: Witness = NO_WITNESS,
+  { draft, progress = () => {} }: RebuildOptions = {},
+): Promise<RebuildReport | undefined> {
+  const before = await readSale(db, saleId);
+  if (!before) return undefined;
+  if ((witness.generation ?? before.generation) !== before.generation) {
+    throw new StaleGeneration(saleId, before.generation);
+  }
+  const begun = await brokenOff(backend, before);
+  if (begun !== undefined) {
+    const loadedBuyers = await loadAndPublish(db, backend, before, begun, progress);
+    return { generation: before.generation, salvagedOrders: 0, loadedBuyers };
+  }
+  let salvagedOrders = 0;
+  let heads: Salvage['heads'] = [];
+  for (const logs of await logsOf(backend, before)) {
+    await backend.sales.freeze(saleId, logs.segments, logs.generation);
+    const salvaged = await salvage(db, backend, before, logs, {
+      rejected: (rejection) => witness.rejected(rejection),
+      logsDone: (done) => progress({ step: 'salvage', done, total: logs.segments }),
+    });
+    salvagedOrders += salvaged.orders;
+    heads = salvaged.heads;
+  }
+  const losses = await lossesOf(db, saleId, heads, witness.newest);
+  const row = await despiteDeadlocks(() => nextGeneration(db, before, losses));
+  for (const loss of losses) witness.ordersLost(loss);
+  const drafted = draft?.segments === row.sale.segments ? draft : undefined;
+  if (drafted) await finishDraft(db, backend, row, drafted);
+  await loadSegments(backend, row, drafted?.id);
+  const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
+  return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
+}
+
+/** How far a rebuild came that has begun this generation and has not published it; `undefined` if there is none. */
+async function brokenOff(backend: Backend, { sale, generation }: SaleRow): Promise<string | undefined> {
+  const record = await backend.sales.read(sale.id);
+  if (generation === 0 || record?.generation === generation) return undefined;
+  return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
+}
+
+/**
+ * The newest last. A backend that was restored from a copy may sell in an older generation than Postgres has: its logs
+ * count too.
+ */
+async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<Logs[]> {
+  const record = await backend.sales.read(sale.id);
+  const newest = { generation, segments: sale.segments };
+  if (!record || record.generation >= generation) return [newest];
+  return [{ generation: record.generation, segments: record.sale.segments }, newest];
+}
+
+/**
+ * Returns and changes that wait are part of `sales.stock` and of what is loaded next: they are done with this. The number
+ * of segments is the one that an operator has asked for, whoever builds the sale and for whatever reason.
+ */
+async function nextGeneration(
+  db: Database,
+  { sale, generation }: SaleRow,
+  losses: readonly Loss[],
+): Promise<SaleRow> {
+  return db.transaction(async (trx) => {
+    const raised = await rows(
+      trx,
+      'UPDATE sales SET generation = generation + 1 WHERE id = ? AND generation = ? RETURNING id',
+      [sale.id, generation],
+    );
+    if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
+    // Behind the lock on the row, so that none is covered below that was not seen here.
+    const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
+    await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
+    await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);
+    await trx.raw(
+      'INSERT INTO segment_cursors (sale_id, segment, generation) SELECT ?, n, ? FROM generate_series(0, ? - 1) AS n',
+      [sale.id, generation + 1, segments],
+    );
+    await writeLosses(trx, sale.id, generation + 1, losses);
+    await coverMovements(trx, sale.id);
+    await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [
+      sale.id,
+    ]);
+    return (await readSale(trx, sale.id))!;
+  });
+}
+
+/** @param from see `loadBuyers`. @returns buyers that were loaded */
+async function loadAndPublish(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  from: string,
+  progress: NonNullable<RebuildOptions['progress']>,
+): Promise<number> {
+  const { sale, generation } = row;
+  const buyers = await loadBuyers(db, backend, row, from, (done, total) =>
+    progress({ step: 'load', done, total }),
+  );
+  progress({ step: 'publish', done: 0, total: 1 });
+  await backend.sales.removeSegments({ saleId: sale.id, generation }, sale.segments);
+  await publishAsItIs(db, backend, row);
+  progress({ step: 'publish', done: 1, total: 1 });
+  return buyers;
+}
+
+/**
+ * A sale may have been paused or changed while it was loaded, and until it is published nothing of that can follow. The
+ * row is not locked meanwhile: whoever stands still here must not keep orders from Postgres.
+ */
+async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
+  const row = await readSale(db, sale.id);
+  if (row?.generation !== generation) throw new StaleGeneration(sale.id, generation);
+  await backend.sales.publish(row);
+  const now = await readSale(db, sale.id);
+  const isSame = now?.state === row.state && isDeepStrictEqual(now.sale, row.sale);
+  if (!isSame) await followState(db, backend, sale.id);
+}

@@ -1,0 +1,135 @@
+/**
+ * Brings to Postgres what frozen logs still hold: the part of a rebuild (rebuild.ts) that comes before the new generation.
+ */
+import type { Knex } from 'knex';
+import type { Backend, LogHead, LogPosition, LogRead, Rejection } from '../engine/contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import type { SaleRow } from '../sales/sale-rows.ts';
+import { applySlices, GuardRefused } from '../sync/apply/apply.ts';
+import { sellEach } from '../sync/apply/apply-each.ts';
+import { type Batch, batchOf, type Slice, unitsOf } from '../sync/apply/batch.ts';
+import { after } from '../sync/apply/log-chain.ts';
+import { knownOrders } from './known-orders.ts';
+
+const SALVAGE_ENTRIES = 500;
+
+/** The logs of a sale in one generation. */
+export interface Logs {
+  readonly generation: number;
+  readonly segments: number;
+}
+
+export interface Salvage {
+  /** That were not in Postgres, and are now. */
+  readonly orders: number;
+  /** By segment, of the generation that was salvaged. */
+  readonly heads: readonly (LogHead | undefined)[];
+}
+
+interface Observer {
+  rejected(rejection: Rejection): void;
+  /** So many of the logs are done. */
+  logsDone(done: number): void;
+}
+
+/** @throws StaleGeneration if the sale has a new generation by now; BackendCorrupt if a log can't be read */
+export async function salvage(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  { generation, segments }: Logs,
+  observer: Observer,
+): Promise<Salvage> {
+  const heads: (LogHead | undefined)[] = [];
+  const saleId = row.sale.id;
+  let orders = 0;
+  for (let segment = 0; segment < segments; segment++) {
+    let position: LogPosition = { saleId, segment, generation, seq: 0, tail: '' };
+    for (;;) {
+      const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
+      const last = read?.entries.at(-1);
+      if (read?.fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${read.fault}`);
+      if (!read || !last) {
+        heads.push(read?.head);
+        break;
+      }
+      const applied = await applyUnknown(db, row, read);
+      orders += applied.orders;
+      for (const rejection of applied.rejected) observer.rejected(rejection);
+      position = after(position, last);
+    }
+    observer.logsDone(segment + 1);
+  }
+  return { orders, heads };
+}
+
+interface Applied {
+  readonly orders: number;
+  readonly rejected: readonly Rejection[];
+}
+
+/**
+ * As sync applies a batch, which may be under way for the same orders: orders first, the sale's row last. Only what Postgres
+ * refuses, be it that a sync was faster, is gone through behind the lock on the row.
+ */
+async function applyUnknown(db: Database, row: SaleRow, read: LogRead): Promise<Applied> {
+  try {
+    return await despiteDeadlocks(() => db.transaction((trx) => applyAtOnce(trx, row, read)));
+  } catch (error) {
+    if (!(error instanceof GuardRefused)) throw error;
+    return despiteDeadlocks(() => db.transaction((trx) => applySingly(trx, row, read)));
+  }
+}
+
+/** @throws GuardRefused */
+async function applyAtOnce(trx: Knex.Transaction, row: SaleRow, read: LogRead): Promise<Applied> {
+  const { slices, orders } = await unknownOf(trx, read);
+  if (orders > 0) await applySlices(trx, slices, []);
+  await lockGeneration(trx, row);
+  await count(trx, read, slices);
+  return { orders, rejected: [] };
+}
+
+async function applySingly(trx: Knex.Transaction, row: SaleRow, read: LogRead): Promise<Applied> {
+  await lockGeneration(trx, row);
+  const { slices, orders } = await unknownOf(trx, read);
+  const rejected = await sellEach(trx, slices);
+  await count(trx, read, slices);
+  return { orders, rejected: [...rejected.values()] };
+}
+
+/** @throws StaleGeneration */
+async function lockGeneration(trx: Knex.Transaction, { sale, generation }: SaleRow): Promise<void> {
+  const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [
+    sale.id,
+    generation,
+  ]);
+  if (current.length === 0) throw new StaleGeneration(sale.id, generation);
+}
+
+/** Those orders of a log that Postgres does not have. */
+async function unknownOf(trx: Knex.Transaction, read: LogRead): Promise<Batch> {
+  const ids = read.entries.flatMap((entry) => entry.orders.map((order) => order.orderId));
+  const known = await knownOrders(trx, ids);
+  const entries = read.entries.map((entry) => ({
+    ...entry,
+    orders: entry.orders.filter((order) => !known.has(order.orderId)),
+  }));
+  return batchOf([{ ...read, entries }], Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Counts them with the cursor, which stays where it is: a rebuild that begins anew finds them in Postgres, and must not
+ * take them for lost.
+ */
+async function count(trx: Knex.Transaction, { position }: LogRead, slices: readonly Slice[]): Promise<void> {
+  const orders = slices.flatMap((slice) => slice.entries.flatMap((entry) => entry.orders));
+  if (orders.length === 0) return;
+  await trx.raw(
+    `UPDATE segment_cursors SET orders = orders + ?, units = units + ?
+     WHERE sale_id = ? AND segment = ? AND generation = ?`,
+    [orders.length, unitsOf(orders), position.saleId, position.segment, position.generation],
+  );
+}

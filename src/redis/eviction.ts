@@ -1,0 +1,102 @@
+/**
+ * Servers of Redis that throw keys away when their memory is full. Such a key is stock that is gone, or a buyer's record or
+ * a log that is forgotten. INFO tells the policy to everybody; CONFIG is often forbidden.
+ */
+import type { Redis } from 'ioredis';
+import { within } from '../lib/with-timeout.ts';
+import { connect, singleUseClient } from './clients.ts';
+
+const DEFAULT_PORT = 6379;
+const KEEPS_ALL = 'noeviction';
+/** For one server, from connecting to its last answer. */
+const ANSWER_MS = 5_000;
+
+export interface EvictingServer {
+  /** `host:port`. */
+  readonly server: string;
+  /** Its `maxmemory-policy`. */
+  readonly policy: string;
+}
+
+export interface EvictionLook {
+  /**
+   * Primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a limit now: one may be set at any
+   * time. One that does not tell its policy is not among them.
+   */
+  readonly evicting: readonly EvictingServer[];
+  /** Primaries of a cluster, `host:port`, that did not answer: they stop their own segments, and nobody's start. */
+  readonly silent: readonly string[];
+}
+
+/**
+ * @param urls as REDIS_URL names them
+ * @throws NotExecuted, or another error of the connection, if none answers
+ */
+export async function lookForEviction(urls: readonly string[]): Promise<EvictionLook> {
+  const { first, primaries } = await firstLook(urls);
+  const looks = first ? [first] : await Promise.all(primaries.map((url) => policyOf(url).catch(() => url)));
+  const told = looks.filter((look) => typeof look !== 'string');
+  return {
+    evicting: told.filter(({ policy }) => policy !== KEEPS_ALL),
+    silent: looks.filter((look) => typeof look === 'string').map(serverOf),
+  };
+}
+
+interface Look {
+  /** Of a single Redis. */
+  readonly first?: EvictingServer;
+  /** Of a cluster: where its primaries are. */
+  readonly primaries: readonly string[];
+}
+
+async function firstLook(urls: readonly string[]): Promise<Look> {
+  let fault: unknown;
+  for (const url of urls) {
+    try {
+      return await ask(url, async (redis) => {
+        const isCluster = (await redis.info('cluster')).includes('cluster_enabled:1');
+        return isCluster
+          ? { primaries: primariesOf(await redis.cluster('SLOTS'), url) }
+          : { first: await evictingServer(redis, url), primaries: [] };
+      });
+    } catch (error) {
+      fault = error;
+    }
+  }
+  throw fault;
+}
+
+/** @param slots as CLUSTER SLOTS answers: from, to, the primary with address and port, its replicas */
+function primariesOf(slots: unknown, asked: string): string[] {
+  const primaries = (slots as [unknown, unknown, [string | null, number]][]).map(([, , [host, port]]) => {
+    const url = new URL(asked);
+    // A server that does not know its own address leaves it out: it is the one that was asked.
+    if (host) url.hostname = host.includes(':') ? `[${host}]` : host;
+    url.port = String(port);
+    return url.href;
+  });
+  return [...new Set(primaries)];
+}
+
+function policyOf(url: string): Promise<EvictingServer> {
+  return ask(url, (redis) => evictingServer(redis, url));
+}
+
+function serverOf(url: string): string {
+  const { hostname, port } = new URL(url);
+  return `${hostname}:${port || DEFAULT_PORT}`;
+}
+
+async function evictingServer(redis: Redis, url: string): Promise<EvictingServer> {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? KEEPS_ALL;
+  return { server: serverOf(url), policy };
+}
+
+async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = singleUseClient(url);
+  try {
+    return await within(ANSWER_MS, connect(redis).then(question));
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,30 @@
+/** Many commands whose replies are wanted together. How they travel depends on whether one server has all keys. */
+import type { Cluster, Redis } from 'ioredis';
+import { within } from '../lib/with-timeout.ts';
+
+export type Command = readonly [name: string, ...args: (string | number)[]];
+/** What one command failed with, or its reply: one that fails takes no other along. */
+export type Reply = readonly [error: Error | null, reply: unknown];
+export type SendAll = (commands: readonly Command[]) => Promise<readonly Reply[]>;
+
+export function pipelined(redis: Redis): SendAll {
+  return async (commands) => (await redis.pipeline(commands.map((command) => [...command])).exec()) ?? [];
+}
+
+/** Each to the server that has its key. @param limitMs a reply that takes longer counts as failed; default: no limit */
+export function scattered(cluster: Cluster, limitMs?: number): SendAll {
+  const send = ([name, ...args]: Command): Promise<unknown> => {
+    const reply = cluster.call(name, ...args);
+    return limitMs === undefined ? reply : within(limitMs, reply);
+  };
+  return async (commands) => {
+    const sent = await Promise.allSettled(commands.map(send));
+    return sent.map((end) =>
+      end.status === 'fulfilled' ? [null, end.value] : [asError(end.reason), undefined],
+    );
+  };
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

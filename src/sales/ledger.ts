@@ -1,0 +1,142 @@
+/**
+ * The ledger: one row for each change that an operator has made to a sale, with who and why. A row is written in the
+ * transaction that makes the change; it is open until the backend has followed (movements.ts).
+ */
+import type { Knex } from 'knex';
+import type { Author } from '../engine/sale/author.ts';
+import type { SaleAction } from '../engine/sale/sale-change.ts';
+import type { LedgerEntry } from '../operations/sale-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { type SaleRow, settingsOf } from './sale-rows.ts';
+
+export interface Movement {
+  readonly id: string;
+  readonly saleId: string;
+  readonly action: SaleAction;
+  /** What it added to the sale's total stock. */
+  readonly units: number;
+  /** The sale's generation when the change was made. */
+  readonly generation: number;
+}
+
+export interface NewMovement {
+  readonly saleId: string;
+  readonly action: SaleAction;
+  readonly units?: number;
+  readonly generation: number;
+  /** Values before and after, for whoever reads the ledger. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** @returns the movement's id. Within a sale ids rise in the order of the changes, if its row in `sales` is locked. */
+export async function writeMovement(
+  trx: Knex.Transaction,
+  { saleId, action, units = 0, generation, detail = {} }: NewMovement,
+  { actor, reason }: Author,
+): Promise<string> {
+  const [row] = await rows<{ id: string }>(
+    trx,
+    `INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, generation)
+     VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id::text`,
+    [saleId, units, reason, actor, action, JSON.stringify(detail), generation],
+  );
+  return row!.id;
+}
+
+/** Open movements of a sale that the backend follows one after the other: the oldest first. */
+export async function readOpenMovements(db: Database, saleId: string): Promise<Movement[]> {
+  const found = await rows<{
+    id: string;
+    sale_id: string;
+    action: SaleAction;
+    units: string;
+    generation: number;
+  }>(
+    db,
+    `SELECT id::text, sale_id, action, units, generation FROM stock_movements
+     WHERE sale_id = ? AND applied_at IS NULL ORDER BY stock_movements.id`,
+    [saleId],
+  );
+  return found.map(({ sale_id, units, ...row }) => ({ ...row, saleId: sale_id, units: Number(units) }));
+}
+
+/** The number of segments that an operator wants a sale to have, if it has not got it yet. */
+export async function readWantedSegments(db: Knex, saleId: string): Promise<number | undefined> {
+  const [open] = await rows<{ wanted: number }>(
+    db,
+    `SELECT (detail->>'to')::integer AS wanted FROM stock_movements
+     WHERE sale_id = ? AND action = 'resize' AND applied_at IS NULL ORDER BY stock_movements.id DESC LIMIT 1`,
+    [saleId],
+  );
+  return open?.wanted;
+}
+
+/** Sales that wait for another number of segments, and since how many seconds. */
+export async function readResizes(db: Database): Promise<{ saleId: string; ageS: number }[]> {
+  const found = await rows<{ sale_id: string; age_s: string }>(
+    db,
+    `SELECT sale_id, extract(epoch FROM now() - min(moved_at)) AS age_s FROM stock_movements
+     WHERE action = 'resize' AND applied_at IS NULL GROUP BY sale_id`,
+  );
+  return found.map(({ sale_id, age_s }) => ({ saleId: sale_id, ageS: Number(age_s) }));
+}
+
+export async function closeMovement(db: Knex, id: string): Promise<void> {
+  await db.raw('UPDATE stock_movements SET applied_at = now() WHERE id = ? AND applied_at IS NULL', [id]);
+}
+
+/** What is built from Postgres now has all changes in it. A withdrawal that is not done yet is none: its units are there. */
+export async function coverMovements(trx: Knex.Transaction, saleId: string): Promise<void> {
+  await trx.raw(
+    `UPDATE stock_movements SET applied_at = now(),
+       detail = CASE WHEN action = 'withdraw' THEN detail - 'undoing' || '{"void":true}' ELSE detail END
+     WHERE sale_id = ? AND applied_at IS NULL`,
+    [saleId],
+  );
+}
+
+/** The creation first, the newest change last. */
+export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntry[]> {
+  const found = await rows<{
+    id: string;
+    moved_at: Date;
+    action: LedgerEntry['action'];
+    units: string;
+    actor: string;
+    reason: string;
+    detail: Record<string, unknown>;
+    open: boolean;
+  }>(
+    db,
+    `SELECT id::text, moved_at, action, units, actor, reason, detail, applied_at IS NULL AS open
+     FROM stock_movements WHERE sale_id = ? ORDER BY stock_movements.id`,
+    [row.sale.id],
+  );
+  const entries = found.map(({ id, moved_at, units, open, ...rest }) => ({
+    id,
+    at: moved_at.toISOString(),
+    units: Number(units),
+    ...rest,
+    applied: !open,
+  }));
+  return entries[0]?.action === 'create' ? entries : [unnotedCreation(row, entries), ...entries];
+}
+
+/**
+ * The creation of a sale that a version made which did not note it: what changes have replaced since is what the first of
+ * them found. No row has the id 0.
+ */
+function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
+  const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;
+  const [startsAt, endsAt] = (before('window') as [string, string | null] | undefined) ?? [];
+  const detail = {
+    ...settingsOf(sale),
+    ...(before('resize') !== undefined && { segments: before('resize') }),
+    ...(before('require-token') !== undefined && { requireToken: before('require-token') }),
+    ...(startsAt !== undefined && { startsAt, endsAt: endsAt ?? undefined }),
+  };
+  return {
+    ...{ id: '0', at: createdAt.toISOString(), action: 'create', units: 0 },
+    ...{ actor: undefined, reason: '', detail, applied: true },
+  };
+}

@@ -1,0 +1,134 @@
+/**
+ * Changes that operators make to a sale that lives, as far as Postgres goes: one transaction each, with its row in the
+ * ledger. The sale's row is locked, so that of two changes one comes after the other, also in the ledger.
+ */
+import type { Knex } from 'knex';
+import type { SaleState } from '../engine/contract.ts';
+import { InvalidInput } from '../engine/errors.ts';
+import { MAX_STOCK } from '../engine/limits.ts';
+import type { Author } from '../engine/sale/author.ts';
+import type { SaleChange } from '../engine/sale/sale-change.ts';
+import { WrongState } from '../operations/sale-operations.ts';
+import type { Database } from '../postgres/database.ts';
+import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
+import { readKnownSale, type SaleRow } from './sale-rows.ts';
+
+/** All but a withdrawal, which begins in the backend (withdrawal.ts). */
+export type PlainChange = Exclude<SaleChange, { action: 'withdraw' }>;
+
+type StateAction = 'pause' | 'resume' | 'close';
+
+/** What each action makes of a sale, of which states, and what that is called. */
+const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; called: string }> = {
+  pause: { to: 'paused', from: ['open', 'paused'], called: 'paused' },
+  resume: { to: 'open', from: ['paused', 'open'], called: 'resumed' },
+  close: { to: 'closed', from: ['open', 'paused', 'closed'], called: 'closed' },
+};
+
+/**
+ * Makes the change in Postgres; what is so already is no change. The backend is to follow (movements.ts).
+ * @throws UnknownSale, WrongState, InvalidInput
+ */
+export async function makeChange(
+  db: Database,
+  saleId: string,
+  change: PlainChange,
+  author: Author,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    const row = await lockSale(trx, saleId);
+    const movement = await applyTo(trx, row, change);
+    if (movement) await writeMovement(trx, { saleId, generation: row.generation, ...movement }, author);
+  });
+}
+
+/** The sale, whose row is locked until the transaction ends. @throws UnknownSale */
+export async function lockSale(trx: Knex.Transaction, saleId: string): Promise<SaleRow> {
+  await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
+  return readKnownSale(trx, saleId);
+}
+
+type Applied = Pick<NewMovement, 'action' | 'units' | 'detail'> | undefined;
+
+function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Promise<Applied> {
+  switch (change.action) {
+    case 'top-up':
+      return topUp(trx, row, change.units);
+    case 'window':
+      return setWindow(trx, row, change);
+    case 'require-token':
+      return requireToken(trx, row, change.requireToken);
+    case 'resize':
+      return resize(trx, row, change.segments);
+    default:
+      return setState(trx, row, change.action);
+  }
+}
+
+async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction): Promise<Applied> {
+  const { to, from, called } = STATES[action];
+  if (!from.includes(row.state)) throw new WrongState(row.sale.id, row.state, called);
+  if (row.state === to) return undefined;
+  await trx.raw('UPDATE sales SET state = ? WHERE id = ?', [to, row.sale.id]);
+  return { action, detail: { from: row.state } };
+}
+
+async function topUp(
+  trx: Knex.Transaction,
+  { sale, state, stock }: SaleRow,
+  units: number,
+): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'topped up');
+  if (stock + units > MAX_STOCK) {
+    throw new InvalidInput('the change is not valid', [
+      { field: 'units', problem: `must leave at most ${MAX_STOCK} units in stock; there are ${stock} now` },
+    ]);
+  }
+  await trx.raw('UPDATE sales SET stock = stock + ? WHERE id = ?', [units, sale.id]);
+  return { action: 'top-up', units };
+}
+
+async function setWindow(
+  trx: Knex.Transaction,
+  { sale, state }: SaleRow,
+  change: Extract<SaleChange, { action: 'window' }>,
+): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'given another window');
+  const startsAt = change.startsAt ?? sale.startsAt;
+  const endsAt = change.endsAt === undefined ? sale.endsAt : (change.endsAt ?? undefined);
+  if (endsAt !== undefined && endsAt <= startsAt) {
+    throw new InvalidInput('the change is not valid', [
+      {
+        field: change.endsAt === undefined ? 'startsAt' : 'endsAt',
+        problem: `must leave the end after the start; the window would be ${iso(startsAt)} to ${iso(endsAt)}`,
+      },
+    ]);
+  }
+  if (startsAt === sale.startsAt && endsAt === sale.endsAt) return undefined;
+  await trx.raw('UPDATE sales SET starts_at = ?, ends_at = ? WHERE id = ?', [
+    new Date(startsAt),
+    endsAt === undefined ? null : new Date(endsAt),
+    sale.id,
+  ]);
+  const from = [iso(sale.startsAt), sale.endsAt === undefined ? null : iso(sale.endsAt)];
+  return {
+    action: 'window',
+    detail: { from, to: [iso(startsAt), endsAt === undefined ? null : iso(endsAt)] },
+  };
+}
+
+async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to: boolean): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'changed');
+  if (sale.requireToken === to) return undefined;
+  await trx.raw('UPDATE sales SET require_token = ? WHERE id = ?', [to, sale.id]);
+  return { action: 'require-token', detail: { from: sale.requireToken, to } };
+}
+
+/** Only asked for here: the sale has them when its next generation is built. */
+async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: number): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'resized');
+  const from = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
+  return from === to ? undefined : { action: 'resize', detail: { from, to } };
+}
+
+const iso = (ms: number) => new Date(ms).toISOString();

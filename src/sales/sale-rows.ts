@@ -1,0 +1,172 @@
+import type { Knex } from 'knex';
+import type { Sale, SaleState } from '../engine/contract.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { rulesOf } from '../engine/sale/rules.ts';
+import { saleToJson } from '../engine/sale/sale-json.ts';
+import { UnknownSale } from '../operations/sale-operations.ts';
+import { rows } from '../postgres/database.ts';
+
+/** A sale as Postgres holds it. */
+export interface SaleRow {
+  readonly sale: Sale;
+  readonly state: SaleState;
+  /** 0 if its state in the backend was never built. */
+  readonly generation: number;
+  /** Units not yet sold. */
+  readonly stock: number;
+  readonly createdAt: Date;
+}
+
+interface RawSale {
+  id: string;
+  title: string;
+  initial_stock: string;
+  stock: string;
+  segments: number;
+  per_buyer_limit: number;
+  require_token: boolean;
+  starts_at: Date;
+  ends_at: Date | null;
+  state: SaleState;
+  generation: number;
+  pay_within_seconds: number | null;
+  price_minor: string | null;
+  face_value_minor: string | null;
+  currency: string | null;
+  shop_id: string | null;
+  metadata: Record<string, unknown>;
+  created_at: Date;
+}
+
+/**
+ * The sale, and its creation as the first row of its ledger: one statement, so one transaction, one round trip. The row
+ * moves no units, and the backend has nothing to follow: it is applied.
+ * @returns false if there is a sale of this id, which is left as it is
+ */
+export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author): Promise<boolean> {
+  const inserted = await rows(
+    db,
+    `WITH made AS (
+       INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, require_token, starts_at, ends_at,
+         pay_within_seconds, price_minor, face_value_minor, currency, shop_id, metadata)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id
+     ), noted AS (
+       INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, applied_at)
+       SELECT id, 0, ?, ?, 'create', ?::jsonb, now() FROM made
+     )
+     SELECT id FROM made`,
+    [
+      sale.id,
+      sale.title,
+      sale.stock,
+      sale.stock,
+      sale.segments,
+      sale.perBuyerLimit,
+      sale.requireToken,
+      new Date(sale.startsAt),
+      sale.endsAt === undefined ? null : new Date(sale.endsAt),
+      sale.payWithinSeconds ?? null,
+      sale.priceMinor ?? null,
+      sale.faceValueMinor ?? null,
+      sale.currency ?? null,
+      sale.shopId ?? null,
+      JSON.stringify(sale.metadata),
+      reason,
+      actor,
+      JSON.stringify(settingsOf(sale)),
+    ],
+  );
+  return inserted.length === 1;
+}
+
+/** What a sale begins with, for the ledger: all but its name and the data that Stockade only keeps. */
+export function settingsOf(sale: Sale): Readonly<Record<string, unknown>> {
+  const { id: _, metadata: __, ...settings } = saleToJson(sale);
+  return settings;
+}
+
+/** @throws UnknownSale */
+export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> {
+  const row = await readSale(db, saleId);
+  if (!row) throw new UnknownSale(saleId);
+  return row;
+}
+
+/** An id that no sale can have is not asked for: it may hold what Postgres refuses, such as a NUL. */
+export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
+  if (!SALE_ID_PATTERN.test(saleId)) return undefined;
+  const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
+  return row && decode(row);
+}
+
+export async function readSales(db: Knex): Promise<SaleRow[]> {
+  return (await rows<RawSale>(db, `SELECT * FROM sales ORDER BY state = 'closed', created_at DESC, id`)).map(
+    decode,
+  );
+}
+
+/** What a sweep needs to know of a sale. */
+export interface SaleHead {
+  readonly id: string;
+  readonly generation: number;
+  readonly state: SaleState;
+  /** engine/sale/rules.ts */
+  readonly rules: string;
+}
+
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token';
+
+type RawHead = Pick<RawSale, 'id' | 'generation' | 'state' | 'starts_at' | 'ends_at' | 'require_token'>;
+
+function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
+  const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
+  return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken: raw.require_token }) };
+}
+
+/** Sales that are not closed, the newest first, and those of `held` that are, last. */
+export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
+  const found = await rows<RawHead>(
+    db,
+    `SELECT ${HEAD} FROM sales WHERE state <> 'closed' OR id = ANY (?)
+     ORDER BY state = 'closed', created_at DESC, id`,
+    [[...held]],
+  );
+  return found.map(decodeHead);
+}
+
+/** Closed sales in the order of their ids, at most `limit` of those behind `after`. */
+export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
+  const found = await rows<RawHead>(
+    db,
+    `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id > ? ORDER BY id LIMIT ?`,
+    [after, limit],
+  );
+  return found.map(decodeHead);
+}
+
+function decode(row: RawSale): SaleRow {
+  const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
+  return {
+    sale: {
+      id: row.id,
+      title: row.title,
+      stock: Number(row.initial_stock),
+      segments: row.segments,
+      startsAt: row.starts_at.getTime(),
+      endsAt: row.ends_at?.getTime(),
+      perBuyerLimit: row.per_buyer_limit,
+      requireToken: row.require_token,
+      payWithinSeconds: optional(row.pay_within_seconds),
+      priceMinor: optional(row.price_minor),
+      faceValueMinor: optional(row.face_value_minor),
+      currency: row.currency ?? undefined,
+      shopId: row.shop_id ?? undefined,
+      metadata: row.metadata,
+    },
+    state: row.state,
+    generation: row.generation,
+    stock: Number(row.stock),
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * Takes unsold units out of a sale for good. They leave the segments first, so that nobody buys them, and Postgres last:
+ * the sale has them or has sold them until then.
+ *
+ *   open in the ledger, no units ──taken out of the segments──> enough of them ──one transaction──> done
+ *              │                                └──too few──> given back ──> void
+ *              ├──its maker has died──> undoing ──given back──> void
+ *              └──the sale is rebuilt: its units are loaded again──> void
+ *
+ * The transaction that ends it checks that it is open still and that the generation is the one that was taken from. So of
+ * its maker, who may only be slow, and the sweep, which undoes it, one comes too late and changes nothing; and what he has
+ * on its way to the segments finds the door shut (give-back.lua). A reader sees the units as "withdrawals under way"
+ * meanwhile. One at a time in a sale.
+ */
+import pLimit from 'p-limit';
+import type { Backend, SegmentSnapshot } from '../engine/contract.ts';
+import { StockadeError } from '../engine/errors.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { drawDown } from '../engine/sale/split-evenly.ts';
+import { InsufficientStock } from '../operations/sale-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
+import { lockSale } from './sale-changes.ts';
+
+const PARALLEL_SEGMENTS = 16;
+/** Buyers take units while they are looked for: the sale is looked through this often. */
+const MAX_LOOKS = 5;
+
+interface Withdrawal {
+  readonly movement: Movement;
+  readonly segments: number;
+  readonly wanted: number;
+}
+
+/**
+ * @throws UnknownSale; InsufficientStock, and nothing was changed; StaleGeneration or StockadeError `unavailable` if the
+ * sale was rebuilt meanwhile, which has undone it
+ */
+export async function withdraw(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  units: number,
+  author: Author,
+): Promise<void> {
+  const withdrawal = await open(db, saleId, units, author);
+  const remaining = await takeOut(backend, withdrawal);
+  if (remaining === undefined) return finish(db, withdrawal);
+  await undoWithdrawal(db, backend, withdrawal.movement);
+  throw new InsufficientStock(saleId, units, remaining);
+}
+
+async function open(db: Database, saleId: string, wanted: number, author: Author): Promise<Withdrawal> {
+  return db.transaction(async (trx) => {
+    const { sale, generation, stock } = await lockSale(trx, saleId);
+    const others = await readOpenMovements(trx, saleId);
+    if (others.some(({ action }) => action === 'withdraw')) {
+      throw new StockadeError('busy', `another withdrawal from sale ${saleId} is under way; ask again`);
+    }
+    if (stock < wanted) throw new InsufficientStock(saleId, wanted, stock);
+    const entry = { saleId, action: 'withdraw' as const, generation };
+    const id = await writeMovement(trx, { ...entry, detail: { wanted } }, author);
+    return { movement: { ...entry, id, units: 0 }, segments: sale.segments, wanted };
+  });
+}
+
+/** @returns `undefined` if all of it is out; else what the whole sale has left, with what is out */
+async function takeOut(
+  backend: Backend,
+  { movement, segments, wanted }: Withdrawal,
+): Promise<number | undefined> {
+  const { saleId, generation, id } = movement;
+  for (let look = 1; ; look++) {
+    const snapshot = await backend.sales.snapshot(saleId, segments, generation);
+    const left = snapshot.map(({ counters }) => counters?.left ?? 0);
+    const out = snapshot.map((segment) => outFor(segment, id));
+    const missing = wanted - sum(out);
+    if (missing <= 0) return undefined;
+    if (sum(left) < missing || look > MAX_LOOKS) return sum(left) + sum(out);
+    await pLimit(PARALLEL_SEGMENTS).map(drawDown(left, missing), async (more, segment) => {
+      if (more === 0) return;
+      await backend.sales.withdraw({
+        saleId,
+        segment,
+        generation,
+        movement: id,
+        units: out[segment]! + more,
+      });
+    });
+  }
+}
+
+function outFor({ counters }: SegmentSnapshot, movement: string): number {
+  return counters?.withdrawn.movement === movement ? counters.withdrawn.units : 0;
+}
+
+async function finish(db: Database, { movement, wanted }: Withdrawal): Promise<void> {
+  const { id, saleId, generation } = movement;
+  await db.transaction(async (trx) => {
+    const row = await lockSale(trx, saleId);
+    const done = await rows(
+      trx,
+      `UPDATE stock_movements SET units = -?::bigint, applied_at = now()
+       WHERE id = ? AND applied_at IS NULL AND detail->'undoing' IS NULL RETURNING id`,
+      [wanted, id],
+    );
+    if (done.length === 0 || row.generation !== generation) {
+      throw new StockadeError(
+        'unavailable',
+        `sale ${saleId} was rebuilt, or this took too long, and nothing was withdrawn; ask again`,
+      );
+    }
+    await trx.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [wanted, saleId]);
+  });
+}
+
+/** Gives back what is out for a withdrawal, unless it has been ended meanwhile. @throws StaleGeneration */
+export async function undoWithdrawal(
+  db: Database,
+  backend: Backend,
+  { id, saleId, generation }: Movement,
+): Promise<void> {
+  const [undoing] = await rows<{ segments: number }>(
+    db,
+    `UPDATE stock_movements m SET detail = detail || '{"undoing":true}' FROM sales s
+     WHERE m.id = ? AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments`,
+    [id],
+  );
+  if (!undoing) return;
+  const all = Array.from({ length: undoing.segments }, (_, segment) => segment);
+  await pLimit(PARALLEL_SEGMENTS).map(all, (segment) =>
+    backend.sales.giveBack({ saleId, segment, generation, movement: id }),
+  );
+  await backend.sales.reopen(saleId);
+  await db.raw(
+    `UPDATE stock_movements SET applied_at = now(), detail = detail - 'undoing' || '{"void":true}'
+     WHERE id = ? AND applied_at IS NULL`,
+    [id],
+  );
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);

@@ -1,0 +1,70 @@
+/**
+ * The processes of a shop, as each tells the others: a row in Postgres with its version, its settings that must be the same
+ * everywhere, as digests (node/stores/shared-settings.ts), and how often it has found that its stock is that of this database.
+ *
+ *   started ──tell──> listed ──tell, every two seconds──> listed ──ends──> removed
+ *                        └──dies──> not counted after SILENT_S, removed by the next who tells after FORGET_S
+ *
+ * A row says nothing that anybody relies on for the stock: one that is lost comes back, and one of a process that died
+ * only makes a start wait (`ownership.ts`).
+ */
+import { type Database, rows } from '../postgres/database.ts';
+
+/** Who has said nothing for so long does not run, or not with this database. */
+const SILENT_S = 10;
+const FORGET_S = 60;
+
+export interface ListedProcess {
+  readonly process: string;
+  readonly version: string;
+  /** Digest by the setting's environment variable. */
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+export class ProcessList {
+  readonly #db: Database;
+  readonly #self: ListedProcess;
+
+  constructor(db: Database, self: ListedProcess) {
+    this.#db = db;
+    this.#self = self;
+  }
+
+  /** Says that this process runs, and has found its stock once more. @returns the others that run */
+  async tell(): Promise<ListedProcess[]> {
+    const { process, version, settings } = this.#self;
+    const told = await rows(
+      this.#db,
+      'UPDATE processes SET looks = looks + 1, seen_at = now() WHERE process = ? RETURNING process',
+      [process],
+    );
+    if (told.length === 0) {
+      await this.#db.raw(
+        `INSERT INTO processes (process, version, settings, looks, seen_at) VALUES (?, ?, ?, 1, now())`,
+        [process, version, JSON.stringify(settings)],
+      );
+      await this.#db.raw(
+        `DELETE FROM processes WHERE abs(extract(epoch FROM now() - seen_at)) > ${FORGET_S}`,
+      );
+    }
+    return rows<ListedProcess>(
+      this.#db,
+      `SELECT process, version, settings FROM processes
+       WHERE process <> ? AND abs(extract(epoch FROM now() - seen_at)) < ${SILENT_S} ORDER BY process`,
+      [process],
+    );
+  }
+
+  async remove(): Promise<void> {
+    await this.#db.raw('DELETE FROM processes WHERE process = ?', [this.#self.process]);
+  }
+}
+
+/** How often each process that seems to run has found its stock. */
+export async function readLooks(db: Database): Promise<ReadonlyMap<string, number>> {
+  const found = await rows<{ process: string; looks: string }>(
+    db,
+    `SELECT process, looks FROM processes WHERE abs(extract(epoch FROM now() - seen_at)) < ${SILENT_S}`,
+  );
+  return new Map(found.map(({ process, looks }) => [process, Number(looks)]));
+}

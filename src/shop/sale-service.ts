@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
+import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration, StockadeError } from '../engine/errors.ts';
+import type { Author } from '../engine/sale/author.ts';
+import type { SaleChange } from '../engine/sale/sale-change.ts';
+import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
+import { unitsLeft } from '../engine/sale/units-left.ts';
+import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
+import type { Recovery } from '../operations/recover-operations.ts';
+import {
+  type LedgerEntry,
+  SaleExists,
+  type SaleOperations,
+  type SaleStatus,
+} from '../operations/sale-operations.ts';
+import type { VerifyOptions, VerifyReport } from '../operations/verify-report.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { writeDraft } from '../rebuild/draft.ts';
+import { rebuildSale } from '../rebuild/rebuild.ts';
+import { Recoveries } from '../rebuild/recovery.ts';
+import { readLedger, readWantedSegments } from '../sales/ledger.ts';
+import { followMovements } from '../sales/movements.ts';
+import { rebalanceSale } from '../sales/rebalance.ts';
+import { makeChange } from '../sales/sale-changes.ts';
+import { insertSale, readKnownSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
+import { withdraw } from '../sales/withdrawal.ts';
+import { repairSale } from '../verify/repair.ts';
+import { verifySale } from '../verify/verify.ts';
+import type { Ownership } from './ownership.ts';
+
+const PARALLEL_STATUSES = 8;
+/** How long to wait for the sync that builds the sale's state: it may have to drain the logs first. */
+const BUILD_WAIT_MS = 30_000;
+const BUILD_POLL_MS = 20;
+
+/** Missing where it is certain that backend and database belong together. */
+export type SaleOwnership = Pick<Ownership, 'claim' | 'clear'>;
+
+/**
+ * The operators' work on Postgres and the backend. Postgres is written first; if this process dies before the backend
+ * follows, sync's sweep sees the difference and makes it follow.
+ */
+export class SaleService implements SaleOperations {
+  readonly #db: Database;
+  readonly #backend: Backend;
+  readonly #locks: SaleLocks;
+  readonly #ownership: SaleOwnership | undefined;
+  readonly #recoveries: Recoveries;
+
+  constructor(db: Database, backend: Backend, locks: SaleLocks, ownership?: SaleOwnership) {
+    this.#db = db;
+    this.#backend = backend;
+    this.#locks = locks;
+    this.#ownership = ownership;
+    this.#recoveries = new Recoveries(db, backend, locks, async () => ownership?.claim());
+  }
+
+  async create(input: unknown, actor: string): Promise<SaleStatus> {
+    const { sale, reason } = parseNewSale(input);
+    await this.#ownership?.claim();
+    await this.#ownership?.clear(sale.id, this.#locks);
+    if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
+    await this.#build(sale.id, `sale ${sale.id} was created`);
+    return this.show(sale.id);
+  }
+
+  async list(): Promise<SaleStatus[]> {
+    return pLimit(PARALLEL_STATUSES).map(await readSales(this.#db), (row) => this.#status(row));
+  }
+
+  async show(saleId: string): Promise<SaleStatus> {
+    return this.#status(await this.#row(saleId));
+  }
+
+  async change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
+    if (change.action === 'withdraw') await withdraw(this.#db, this.#backend, saleId, change.units, author);
+    else {
+      await makeChange(this.#db, saleId, change, author);
+      await followMovements(this.#db, this.#backend, saleId);
+      if (change.action === 'resize') await this.#build(saleId, `sale ${saleId} is to be resized`);
+    }
+    return this.show(saleId);
+  }
+
+  async ledger(saleId: string): Promise<LedgerEntry[]> {
+    return readLedger(this.#db, await this.#row(saleId));
+  }
+
+  async verify(saleId: string, { repair = false }: VerifyOptions = {}): Promise<VerifyReport> {
+    const [db, backend, recoveries] = [this.#db, this.#backend, this.#recoveries];
+    return repair ? repairSale({ db, backend, recoveries }, saleId) : verifySale(db, backend, saleId);
+  }
+
+  rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
+    return rebalanceSale(this.#db, this.#backend, saleId, options);
+  }
+
+  async recover(saleId: string): Promise<Recovery> {
+    await this.#row(saleId);
+    return this.#recoveries.begin(saleId);
+  }
+
+  async recovery(saleId: string): Promise<Recovery> {
+    await this.#row(saleId);
+    return this.#recoveries.look(saleId);
+  }
+
+  /**
+   * Builds the sale's state as Postgres has it by now, or waits for the sync that works on the sale to do so.
+   * @param what is done already, for the error
+   */
+  async #build(saleId: string, what: string): Promise<void> {
+    const deadline = Date.now() + BUILD_WAIT_MS;
+    while (!(await this.#isBuilt(saleId))) {
+      if (await this.#locks.tryLock(saleId)) {
+        try {
+          if (!(await this.#isBuilt(saleId))) await this.#rebuild(saleId);
+        } catch (error) {
+          if (!(error instanceof StaleGeneration) || Date.now() > deadline) throw error;
+        } finally {
+          await this.#locks.unlock(saleId);
+        }
+      } else if (Date.now() > deadline) {
+        throw new StockadeError(
+          'unavailable',
+          `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync goes on with it: ` +
+            'look at the sale before you ask again',
+        );
+      } else await delay(BUILD_POLL_MS);
+    }
+  }
+
+  /** A sale that is to have another number of segments sells on while the most is done. */
+  async #rebuild(saleId: string): Promise<void> {
+    await this.#ownership?.claim();
+    const [row, wanted] = await Promise.all([this.#row(saleId), readWantedSegments(this.#db, saleId)]);
+    const draft = wanted === undefined ? undefined : await writeDraft(this.#db, this.#backend, row, wanted);
+    await rebuildSale(this.#db, this.#backend, saleId, undefined, { draft });
+  }
+
+  async #isBuilt(saleId: string): Promise<boolean> {
+    const [row, wanted, record] = await Promise.all([
+      this.#row(saleId),
+      readWantedSegments(this.#db, saleId),
+      this.#backend.sales.read(saleId),
+    ]);
+    return record?.generation === row.generation && wanted === undefined;
+  }
+
+  #row(saleId: string): Promise<SaleRow> {
+    return readKnownSale(this.#db, saleId);
+  }
+
+  async #status(row: SaleRow): Promise<SaleStatus> {
+    const { sale, state, generation } = row;
+    const [sold] = await rows<{ orders: string; units: string; moved: string }>(
+      this.#db,
+      `SELECT count(*) AS orders, coalesce(sum(quantity), 0) AS units,
+         (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = ?) AS moved
+       FROM orders WHERE sale_id = ? AND status IN ${LIVE}`,
+      [sale.id, sale.id],
+    );
+    const remaining = await remainingUnits(this.#backend, row);
+    return {
+      ...saleToJson(sale),
+      state,
+      remaining,
+      soldOut: remaining === 0,
+      generation,
+      movedUnits: Number(sold!.moved),
+      committedOrders: Number(sold!.orders),
+      committedUnits: Number(sold!.units),
+    };
+  }
+}
+
+async function remainingUnits(backend: Backend, { sale, generation }: SaleRow): Promise<number | undefined> {
+  return unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
+}

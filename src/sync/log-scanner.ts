@@ -1,0 +1,159 @@
+/**
+ * Looks at all sales for the sweep (reconciler.ts), beside the loop: it changes nothing but what is known of the logs, and
+ * tells which sales are amiss. Those have to be taken over, rebuilt, given a state or let go of.
+ *
+ * Most sales are as the last look has left them. So each is first asked for as a whole: is it as this sync knows it? The
+ * heads are read of the others only. The loop reads on meanwhile; so what comes back is compared with what was known
+ * before it was asked for.
+ *
+ * Closed sales only grow in number, and nobody waits for them: each look takes the next page of them. One that is
+ * drained costs its part of two reads, of its row and of its pulse: no lock, no log. What the pulse can't show, such as
+ * a segment that is gone by itself, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms a
+ * sweep more than with none, where to read all their rows took 28 ms; each is looked at every 10 s. After a start, when
+ * none is known to be drained yet, a sweep takes 65 ms, for 50 s.
+ */
+import type { ExpectedSale, KnownEntry, LogPosition, LogRead, Pulse } from '../engine/contract.ts';
+import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-rows.ts';
+import { checkHead } from './apply/log-chain.ts';
+import type { SaleLog } from './apply/sale-log.ts';
+import type { HeldSales } from './held-sales.ts';
+import type { SyncStores } from './sync-stores.ts';
+
+/** Segments that are asked for in one write: a millisecond of the backend's time, in which takes wait. */
+const PAGE_SEGMENTS = 1_000;
+/** Closed sales that a look takes. */
+const CLOSED_PAGE_SALES = 500;
+/** Of these, so many that are not known to be drained: each will cost a lock and half a dozen round trips. */
+const CLOSED_PAGE_UNFINISHED = 100;
+
+/** A sale as it was seen: in Postgres, and in the backend's record of it. */
+export interface Seen {
+  readonly sale: SaleHead;
+  readonly pulse: Pulse | undefined;
+}
+
+/** A sale that this sync works on, with what was known of its logs before they were asked for. */
+interface Known {
+  readonly sale: SaleHead;
+  readonly log: SaleLog;
+  readonly positions: readonly LogPosition[];
+  readonly newest: readonly KnownEntry[];
+}
+
+export class Lookout {
+  readonly #stores: SyncStores;
+  readonly #sales: HeldSales;
+  /** The closed sale that was looked at last. */
+  #lastClosed = '';
+
+  constructor(stores: SyncStores, sales: HeldSales) {
+    this.#stores = stores;
+    this.#sales = sales;
+  }
+
+  /** Those that are amiss of the sales that are not closed, and of the closed ones that this sync works on. */
+  async atWork(): Promise<Seen[]> {
+    const held = [...this.#sales.logs].map((log) => log.saleId);
+    const amiss: Seen[] = [];
+    for (const page of this.#pagesOf(await readSalesAtWork(this.#stores.db, held))) {
+      const unclear = await this.#withoutMatching(page);
+      amiss.push(...(await this.#lookCloser(unclear)));
+    }
+    return amiss;
+  }
+
+  /** Those of the next closed sales that are not known to be drained, or are not in the backend as they were finished. */
+  async closed(): Promise<Seen[]> {
+    const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
+    const unfinished: Seen[] = [];
+    for (const seen of await this.#withPulses(page)) {
+      const { id } = seen.sale;
+      // One that is held is at work.
+      if (!this.#sales.held(id) && !(this.#sales.isFinished(id) && isAsInPostgres(seen))) {
+        if (unfinished.length === CLOSED_PAGE_UNFINISHED) return unfinished;
+        unfinished.push(seen);
+      }
+      this.#lastClosed = id;
+    }
+    if (page.length < CLOSED_PAGE_SALES) this.#lastClosed = '';
+    return unfinished;
+  }
+
+  *#pagesOf(sales: readonly SaleHead[]): Generator<SaleHead[]> {
+    let [page, segments]: [SaleHead[], number] = [[], 0];
+    for (const sale of sales) {
+      page.push(sale);
+      segments += this.#sales.held(sale.id)?.positions.length ?? 1;
+      if (segments < PAGE_SEGMENTS) continue;
+      yield page;
+      [page, segments] = [[], 0];
+    }
+    if (page.length > 0) yield page;
+  }
+
+  async #withoutMatching(sales: readonly SaleHead[]): Promise<SaleHead[]> {
+    const known = this.#knownOf(sales);
+    const matches = await this.#stores.backend.sales.matches(known.map(expectedOf));
+    const matching = known.filter((_, i) => matches[i]);
+    const atRest = new Set(matching.filter((each) => this.#isAtRest(each)).map(({ sale }) => sale));
+    return sales.filter((sale) => !atRest.has(sale));
+  }
+
+  async #lookCloser(sales: readonly SaleHead[]): Promise<Seen[]> {
+    const known = this.#knownOf(sales);
+    const positions = known.flatMap((each) => each.positions);
+    const [seen, reads] = await Promise.all([
+      this.#withPulses(sales),
+      this.#stores.backend.log.readLog(positions, 0),
+    ]);
+    const heads = reads.values();
+    const sound = new Set<SaleHead>();
+    for (const each of known) {
+      const ofSale = each.positions.map(() => heads.next().value!);
+      if (learn(each, ofSale) && this.#isAtRest(each)) sound.add(each.sale);
+    }
+    return seen.filter((each) => !sound.has(each.sale) || !isAsInPostgres(each));
+  }
+
+  /** The sales that this sync works on, in the generation that they have in Postgres. */
+  #knownOf(sales: readonly SaleHead[]): Known[] {
+    return sales.flatMap((sale) => {
+      const log = this.#sales.held(sale.id);
+      if (log?.generation !== sale.generation) return [];
+      return { sale, log, positions: [...log.positions], newest: [...log.newest] };
+    });
+  }
+
+  /** Has the loop read what it has not read yet. A closed sale that is drained is to be let go of. */
+  #isAtRest({ sale, log }: Known): boolean {
+    // It was let go of meanwhile: the next look sees what has become of it.
+    if (this.#sales.held(sale.id) !== log) return true;
+    log.growUnread();
+    return sale.state !== 'closed' || log.backlog > 0;
+  }
+
+  async #withPulses(sales: readonly SaleHead[]): Promise<Seen[]> {
+    const pulses = await this.#stores.backend.sales.pulse(sales.map(({ id }) => id));
+    return sales.map((sale, i) => ({ sale, pulse: pulses[i] }));
+  }
+}
+
+/** @returns whether the logs follow on from what was known, and their segments do as the sale does */
+function learn({ sale, log, newest }: Known, reads: readonly LogRead[]): boolean {
+  if (!reads.every((read, segment) => checkHead(read, newest[segment]).ok)) return false;
+  for (const [segment, read] of reads.entries()) log.saw(segment, read);
+  return reads.every(({ head }) => isAsWanted(sale, head!));
+}
+
+function expectedOf({ sale, newest }: Known): ExpectedSale {
+  return { saleId: sale.id, generation: sale.generation, state: sale.state, rules: sale.rules, newest };
+}
+
+function isAsInPostgres({ sale, pulse }: Seen): boolean {
+  return pulse?.generation === sale.generation && isAsWanted(sale, pulse);
+}
+
+/** Of a record or a segment: whether it has the sale's state and rules. A closed sale lets nobody in by any. */
+export function isAsWanted(sale: SaleHead, seen: Pick<Pulse, 'rules'> & { readonly state: string }): boolean {
+  return seen.state === sale.state && (sale.state === 'closed' || seen.rules === sale.rules);
+}

@@ -1,0 +1,358 @@
+/**
+ * Whether each order that a buyer's record holds is one of his. Whoever may write to the backend can put an order into a
+ * record that nobody has made, so that its buyer is refused; or change units and keys, so that he may buy again or has
+ * another's answer.
+ *
+ *   in the log ──applied──> live in Postgres ──ended──> return pending ──taken out of the record──> applied
+ *            └──refused────────────────────────────────────^
+ *
+ * A record holds an order from the first of these states up to the last but one. Stores are read while it moves, in this
+ * order: record, Postgres, log, Postgres, record. An order that Postgres did not have at first was in the log, or is not in
+ * the record when that is read last: its return is applied only after that. So what is neither in the log nor in Postgres,
+ * and in the record before and after, was written by others. The other way round (records.ts), an order of the log belongs
+ * into its record until a cursor has passed it.
+ *
+ * Memory: a page of records, and the orders of some pages of the log. Work: one look-up in Postgres for each page, and
+ * each entry beyond the cursor is read about once.
+ */
+import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
+import type { Backend, HeldOrder, Holding, LogPosition, SegmentRef, TakeOrder } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { ID_PATTERN } from '../engine/limits.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { groupBy } from '../lib/group-by.ts';
+import { numbers, texts } from '../postgres/array-literal.ts';
+import { readCursors } from '../postgres/cursors.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import { counted, type Finding, fault } from './finding.ts';
+import { foreignWriteIn } from './foreign-write.ts';
+import type { Truth } from './truth.ts';
+
+/** Orders of records that are looked up at a time. */
+const LOOKED_UP_ORDERS = 2_000;
+const PARALLEL_SEGMENTS = 4;
+/** Entries that are read around one that is asked for. */
+const LOG_READ_ENTRIES = 16;
+/** Of one segment, some 20 MB with the longest ids. */
+const REMEMBERED_LOG_ORDERS = 50_000;
+/** Where there are more, a rebuild is due, and more names help nobody. */
+const MAX_STRAYS = 1_000;
+const NAMED_STRAYS = 5;
+/** What take.lua writes for a moment, within a script. */
+const PLACEHOLDER = ' ';
+const SHOWN_CHARACTERS = 200;
+/** Behind "is in his record". */
+const UNKNOWN = ' and not in Postgres';
+const ENDED = ' although it has ended';
+
+/** What a record holds and must not. */
+export interface Stray {
+  readonly what: string;
+  /** Units of an order that does not live in Postgres, and may have been removed there; 0 of all others. */
+  readonly goneUnits: number;
+}
+
+export interface StraySearch {
+  readonly strays: readonly Stray[];
+  /** Buyers whose records can't be read: what they hold is not known. */
+  readonly unreadable: ReadonlySet<string>;
+  /** Segments whose records can't be read at all, and why. */
+  readonly faults: readonly string[];
+}
+
+interface Word {
+  readonly buyerId: string;
+  readonly order: HeldOrder;
+  readonly isTwice: boolean;
+}
+
+interface KnownOrder {
+  readonly saleId: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly key: string;
+  readonly isLive: boolean;
+  /** It is about to be taken out of its record. */
+  readonly isReturning: boolean;
+}
+
+/** @throws StaleGeneration if the sale is rebuilt meanwhile */
+export async function findStrays(db: Database, backend: Backend, { row }: Truth): Promise<StraySearch> {
+  const { sale, generation } = row;
+  const [strays, unreadable, faults] = [[] as Stray[], new Set<string>(), [] as string[]];
+  const segments = Array.from({ length: sale.segments }, (_, segment) => segment);
+  await pLimit(PARALLEL_SEGMENTS).map(segments, async (segment) => {
+    const search = new SegmentSearch(db, backend, { saleId: sale.id, segment, generation }, sale.segments);
+    try {
+      for await (const page of search.pages()) {
+        strays.push(...page.strays);
+        for (const buyerId of page.unreadable) unreadable.add(buyerId);
+        if (strays.length >= MAX_STRAYS) return;
+      }
+    } catch (error) {
+      if (error instanceof StaleGeneration) throw error;
+      const reason = foreignWriteIn(error);
+      faults.push(`the buyers' records of segment ${segment} were written by others: ${reason}`);
+    }
+  });
+  return { strays, unreadable, faults };
+}
+
+class SegmentSearch {
+  readonly #db: Database;
+  readonly #backend: Backend;
+  readonly #ref: SegmentRef;
+  readonly #segments: number;
+  readonly #log: LogOrders;
+  /** The segment's cursor, as it was read last. */
+  #applied = 0;
+
+  constructor(db: Database, backend: Backend, ref: SegmentRef, segments: number) {
+    this.#db = db;
+    this.#backend = backend;
+    this.#ref = ref;
+    this.#segments = segments;
+    this.#log = new LogOrders(backend, ref);
+  }
+
+  async *pages(): AsyncGenerator<{ strays: Stray[]; unreadable: string[] }> {
+    const { segment } = this.#ref;
+    let page = '';
+    do {
+      const { holdings, next } = await this.#backend.audits.records(this.#ref, page);
+      page = next;
+      const unreadable = holdings.filter(({ fault }) => fault !== undefined);
+      const misplaced = new Set(holdings.filter((holding) => this.#isMisplaced(holding)));
+      // They are so whatever the engine does, unless the sale was built anew meanwhile, with other segments.
+      if (misplaced.size > 0) await this.#backend.sales.recall(this.#ref, []);
+      const strays = [
+        ...unreadable.map(({ buyerId, fault }) =>
+          stray(`the record of buyer ${named(buyerId)} in segment ${segment} is none: ${fault}`),
+        ),
+        ...[...misplaced].map((holding) => this.#misplaced(holding)),
+      ];
+      const words = holdings.filter((holding) => !misplaced.has(holding)).flatMap(wordsOf);
+      for (let at = 0; at < words.length; at += LOOKED_UP_ORDERS)
+        strays.push(...(await this.#examine(words.slice(at, at + LOOKED_UP_ORDERS))));
+      yield { strays, unreadable: unreadable.map(({ buyerId }) => buyerId) };
+    } while (page !== '');
+  }
+
+  #isMisplaced({ buyerId, orders }: Holding): boolean {
+    if (orders.length === 0 || buyerId === PLACEHOLDER) return false;
+    return !ID_PATTERN.test(buyerId) || homeSegment(buyerId, this.#segments) !== this.#ref.segment;
+  }
+
+  #misplaced({ buyerId }: Holding): Stray {
+    const { segment } = this.#ref;
+    if (!ID_PATTERN.test(buyerId))
+      return stray(`segment ${segment} has a record under ${named(buyerId)}, which is no buyer's id`);
+    const home = homeSegment(buyerId, this.#segments);
+    return stray(`the record of buyer ${buyerId} is in segment ${segment}, and its home is segment ${home}`);
+  }
+
+  async #examine(words: readonly Word[]): Promise<Stray[]> {
+    const unknown = await this.#notAsInPostgres(words);
+    if (words.some(({ order }) => order.seq > this.#applied)) await this.#readApplied();
+    const doubtful = words.filter(
+      ({ isTwice, order }, i) => isTwice || order.seq > this.#applied || unknown.has(i),
+    );
+    if (doubtful.length === 0) return [];
+    const logged = await this.#log.find(doubtful.map(({ order }) => order));
+    const { saleId } = this.#ref;
+    const isOfLog = (word: Word) => {
+      const order = logged.get(word.order);
+      return order !== undefined && differenceOf(word, { ...order, saleId }, saleId) === undefined;
+    };
+    return this.#confirm(
+      doubtful.filter((word) => !isOfLog(word)),
+      logged,
+    );
+  }
+
+  async #confirm(words: readonly Word[], logged: ReadonlyMap<HeldOrder, TakeOrder>): Promise<Stray[]> {
+    if (words.length === 0) return [];
+    const { saleId } = this.#ref;
+    const known = await this.#knownOrders(words);
+    await this.#readApplied();
+    const { holdings } = await this.#backend.sales.recall(
+      this.#ref,
+      words.map(({ buyerId }) => buyerId),
+    );
+    return words.flatMap((word, i) => {
+      const { buyerId, order } = word;
+      const isHeld = wordsOf({ buyerId, orders: holdings[i]!.orders }).some((now) => isSame(now, word));
+      const problem = this.#problem(word, known.get(order.orderId));
+      if (problem === undefined || !isHeld) return [];
+      const inLog = logged.get(order);
+      const ofLog = inLog && differenceOf(word, { ...inLog, saleId }, saleId);
+      const mayBeGone =
+        (problem === UNKNOWN || problem === ENDED) && inLog === undefined && order.seq <= this.#applied;
+      const what = `order ${order.orderId} of buyer ${buyerId} is in his record${ofLog ?? this.#told(problem, order)}`;
+      return [{ what, goneUnits: mayBeGone ? order.quantity : 0 }];
+    });
+  }
+
+  #told(problem: string, { seq }: HeldOrder): string {
+    return problem === UNKNOWN && seq > 0 ? `${problem}, nor is it in entry ${seq} of the log` : problem;
+  }
+
+  /** Why a record must not hold it, as far as Postgres knows, and as it goes on behind "is in his record". */
+  #problem(word: Word, known: KnownOrder | undefined): string | undefined {
+    if (!known) return UNKNOWN;
+    if (known.isReturning) return undefined;
+    const difference = differenceOf(word, known, this.#ref.saleId);
+    if (difference !== undefined) return difference;
+    if (!known.isLive) return ENDED;
+    const { seq } = word.order;
+    return seq > this.#applied
+      ? `, which names entry ${seq} of the log: ${this.#applied} were applied`
+      : undefined;
+  }
+
+  /** To be read behind what is known: an order that is in Postgres was at or below it. */
+  async #readApplied(): Promise<void> {
+    const cursors = await readCursors(this.#db, this.#ref.saleId);
+    this.#applied = cursors[this.#ref.segment]?.seq ?? 0;
+  }
+
+  /** Most orders are as they should be: Postgres compares them, and names the others by their places. */
+  async #notAsInPostgres(words: readonly Word[]): Promise<Set<number>> {
+    const found = await rows<{ place: string }>(
+      this.#db,
+      `SELECT w.place FROM unnest(?::bigint[], ?::text[], ?::integer[], ?::text[]) WITH ORDINALITY
+         AS w (id, buyer, quantity, key, place)
+       WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = w.id AND o.sale_id = ? AND o.buyer_id = w.buyer
+         AND o.quantity = w.quantity AND coalesce(o.idempotency_key, '') = w.key AND o.status IN ${LIVE})`,
+      [
+        numbers(words.map(({ order }) => order.orderId)),
+        texts(words.map(({ buyerId }) => buyerId)),
+        numbers(words.map(({ order }) => order.quantity)),
+        texts(words.map(({ order }) => order.key)),
+        this.#ref.saleId,
+      ],
+    );
+    return new Set(found.map(({ place }) => Number(place) - 1));
+  }
+
+  async #knownOrders(words: readonly Word[]): Promise<Map<string, KnownOrder>> {
+    const found = await rows<KnownOrder & { id: string }>(
+      this.#db,
+      `SELECT order_id::text AS id, sale_id AS "saleId", buyer_id AS "buyerId", quantity,
+         coalesce(idempotency_key, '') AS key, status IN ${LIVE} AS "isLive",
+         EXISTS (SELECT 1 FROM stock_returns r WHERE r.order_id = o.order_id AND r.applied_at IS NULL) AS "isReturning"
+       FROM orders o WHERE order_id = ANY (?::bigint[])`,
+      [numbers(words.map(({ order }) => order.orderId))],
+    );
+    return new Map(found.map(({ id, ...order }) => [id, order]));
+  }
+}
+
+/** The orders of one segment's log, by the entries that records name. */
+class LogOrders {
+  readonly #backend: Backend;
+  readonly #ref: SegmentRef;
+  readonly #read = new LRUCache<number, readonly TakeOrder[]>({
+    maxSize: REMEMBERED_LOG_ORDERS,
+    sizeCalculation: (orders) => Math.max(orders.length, 1),
+  });
+
+  constructor(backend: Backend, ref: SegmentRef) {
+    this.#backend = backend;
+    this.#ref = ref;
+  }
+
+  /** Those that are in the entry that they name. A log that can't be read has none: that is another finding. */
+  async find(held: readonly HeldOrder[]): Promise<Map<HeldOrder, TakeOrder>> {
+    const found = new Map<HeldOrder, TakeOrder>();
+    const bySeq = groupBy(held, ({ seq }) => seq);
+    const look = (seq: number, orders: readonly TakeOrder[]) => {
+      for (const word of bySeq.get(seq) ?? []) {
+        const order = orders.find(({ orderId }) => orderId === word.orderId);
+        if (order) found.set(word, order);
+      }
+    };
+    const seqs = [...bySeq.keys()].filter((seq) => seq > 0).sort((a, b) => a - b);
+    let next = 1;
+    for (const seq of seqs) {
+      const known = this.#read.get(seq);
+      if (known) look(seq, known);
+      if (known || seq < next) continue;
+      const position: LogPosition = { ...this.#ref, seq: seq - 1, tail: '' };
+      const [read] = await this.#backend.log.readLog([position], LOG_READ_ENTRIES);
+      for (const entry of read!.entries) {
+        this.#read.set(entry.seq, entry.orders);
+        look(entry.seq, entry.orders);
+      }
+      next = (read!.entries.at(-1)?.seq ?? seq) + 1;
+    }
+    return found;
+  }
+}
+
+/** How an order of a record is another one than that of the same id which Postgres or the log knows. */
+function differenceOf(
+  { buyerId, order, isTwice }: Word,
+  known: Pick<KnownOrder, 'saleId' | 'buyerId' | 'quantity' | 'key'>,
+  saleId: string,
+): string | undefined {
+  if (isTwice) return ' twice';
+  if (known.saleId !== saleId) return `, and is of sale ${known.saleId}`;
+  if (known.buyerId !== buyerId) return `, and is that of buyer ${known.buyerId}`;
+  if (known.quantity !== order.quantity)
+    return ` as ${counted(order.quantity, 'unit')} instead of ${known.quantity}`;
+  return known.key === order.key ? undefined : ' under another idempotency key than its own';
+}
+
+function wordsOf({ buyerId, orders }: Holding): Word[] {
+  const ids = orders.map(({ orderId }) => orderId);
+  return orders.map((order, i) => ({ buyerId, order, isTwice: ids.indexOf(order.orderId) !== i }));
+}
+
+function isSame(a: Word, b: Word): boolean {
+  const [x, y] = [a.order, b.order];
+  return (
+    x.orderId === y.orderId &&
+    x.quantity === y.quantity &&
+    x.seq === y.seq &&
+    x.key === y.key &&
+    a.isTwice === b.isTwice
+  );
+}
+
+const stray = (what: string): Stray => ({ what, goneUnits: 0 });
+/** Whatever somebody has written. */
+const named = (text: string) =>
+  ID_PATTERN.test(text) ? text : JSON.stringify(text.slice(0, SHOWN_CHARACTERS));
+
+/**
+ * @param soldOff units that have left the stock without a live order. If they are those of orders that records hold and
+ * Postgres does not, these were removed there; if they are others, nobody can say who has written what.
+ */
+export function judgeStrays(strays: readonly Stray[], soldOff: number): Finding[] {
+  const gone = strays.reduce((units, { goneUnits }) => units + goneUnits, 0);
+  const isGone = ({ goneUnits }: Stray) => soldOff > 0 && goneUnits > 0;
+  const findings = strays.slice(0, NAMED_STRAYS).map((found) => {
+    if (!isGone(found)) return ofRecord(found.what, soldOff);
+    return gone === soldOff
+      ? fault('foreign_postgres', 0, `${found.what}: it was deleted or changed`)
+      : fault('unexplained', 0, `${found.what}: it was deleted or changed there, or written into the record`);
+  });
+  const more = strays.length - findings.length;
+  if (more === 0) return findings;
+  const most = strays.length >= MAX_STRAYS ? 'at least ' : '';
+  return [
+    ...findings,
+    ofRecord(`${most}${counted(more, 'more order')} of records that must not be there`, soldOff),
+  ];
+}
+
+/** A rebuild makes records of what Postgres and the logs hold: not where Postgres itself may have been changed. */
+function ofRecord(what: string, soldOff: number): Finding {
+  const text = `${what}: it was written by others, or has gone back`;
+  return soldOff === 0
+    ? fault('foreign_redis', 0, text, { kind: 'rebuild' })
+    : fault('foreign_redis', 0, text);
+}

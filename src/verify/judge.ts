@@ -1,0 +1,170 @@
+/**
+ * What one look at a sale means: the equations, and a cause for each difference. Nothing is read here.
+ *
+ *   initial + movements = stock + units in live orders     (all in Postgres)
+ *   stock = where the unsold units are                     (Postgres and backend: stock.ts)
+ */
+
+import type { Identity, VerifyReport } from '../operations/verify-report.ts';
+import {
+  counted,
+  countsOf,
+  type Finding,
+  fault,
+  identity,
+  type Look,
+  term,
+  underWay,
+  waiting,
+} from './finding.ts';
+import type { Mend } from './mend.ts';
+import { judgeStock } from './stock.ts';
+import type { Truth } from './truth.ts';
+
+/** No sync is at work on a resize that waits for longer. */
+const RESIZE_MAX_S = 60;
+
+export interface Judgement {
+  readonly findings: readonly Finding[];
+  readonly identities: readonly Identity[];
+  /** The segments are being built: they can't be counted now. */
+  readonly isBuilding: boolean;
+  /** Initial and movements less stock and live orders. */
+  readonly soldOff: number;
+}
+
+export function judge(look: Look): Judgement {
+  const soldOff = soldIdentity(look.truth).difference;
+  const isBuilding = isBeingBuilt(look);
+  const stock = isBuilding ? undefined : judgeStock(look, soldOff);
+  return {
+    soldOff,
+    isBuilding,
+    identities: [soldIdentity(look.truth), ...(stock ? [stock.identity] : [])],
+    findings: [
+      ...look.truth.aboveLimit.map((what) =>
+        fault('foreign_postgres', 0, `${what}: no order of the engine's gets there`),
+      ),
+      ...(isBuilding
+        ? [building(look)]
+        : [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)]),
+      ...(stock?.findings ?? []),
+    ],
+  };
+}
+
+export function reportOf(
+  { row, ...truth }: Truth,
+  findings: readonly Finding[],
+  identities: readonly Identity[],
+): VerifyReport {
+  const differences = [...findings]
+    .sort((a, b) => Number(b.isFault) - Number(a.isFault))
+    .map(({ mend, id, ...difference }) => difference);
+  const faults = differences.filter(({ isFault }) => isFault);
+  return {
+    saleId: row.sale.id,
+    ok: faults.length === 0,
+    identities,
+    differences,
+    findings: faults.map(({ what }) => what),
+    rejectedOrders: truth.rejectedOrders,
+    lostOrders: truth.lostOrders,
+    committedOrders: truth.committedOrders,
+    distinctBuyers: truth.distinctBuyers,
+  };
+}
+
+function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
+  return identity(
+    'every unit is in stock or sold',
+    [term('initial', row.sale.stock), term('movements', movements)],
+    [term('stock', row.stock), term('in live orders', liveUnits)],
+  );
+}
+
+/** A rebuild freezes the segments, counts the generation up, loads and publishes: between the first and the last. */
+function isBeingBuilt({ truth, record, segments }: Look): boolean {
+  const { generation } = truth.row;
+  const states = segments.map((segment) => (segment.found === 'sound' ? segment.state : undefined));
+  return (
+    states.some((state) => state === 'frozen' || state === 'loaded') ||
+    (record !== undefined && record.generation < generation)
+  );
+}
+
+function building({ truth }: Look): Finding {
+  const { generation } = truth.row;
+  return fault(
+    'rebuild_pending',
+    0,
+    `generation ${generation} is not published: a rebuild is under way, or was not finished`,
+    { kind: 'rebuild' },
+  );
+}
+
+function lostSegments({ truth, record, recordFault, segments }: Look): Finding[] {
+  const rebuild: Mend = { kind: 'rebuild' };
+  const lost = fault('lost_entries', 0, "the sale's record is not in the backend", rebuild);
+  const foreign = fault(
+    'foreign_redis',
+    0,
+    `the key of the sale's record was written by others: ${recordFault}`,
+  );
+  return [
+    ...(record ? [] : [recordFault === undefined ? lost : foreign]),
+    ...segments.flatMap((found, segment) => {
+      if (found.found === 'nothing') {
+        const what = `segment ${segment} is not in the backend in generation ${truth.row.generation}`;
+        return [fault('lost_entries', 0, what, rebuild)];
+      }
+      if (found.found === 'fault' && !found.others) {
+        const what = `the key of segment ${segment} was written by others: ${found.fault}`;
+        return [fault('foreign_redis', 0, what)];
+      }
+      return [];
+    }),
+  ];
+}
+
+function judgeLogs({ logs, segments }: Look): Finding[] {
+  return logs.flatMap(({ cursor, units, problem, fault: garbage }) => {
+    const { segment } = cursor;
+    const found = countsOf(segments[segment]);
+    if (!found) return [];
+    if (garbage !== undefined) {
+      return [fault('foreign_redis', 0, `log of segment ${segment} was written by others: ${garbage}`)];
+    }
+    if (problem !== undefined) {
+      return [fault('lost_entries', 0, `log of segment ${segment}: ${problem}`, { kind: 'rebuild' })];
+    }
+    const expected = found.taken - cursor.units;
+    if (units === expected) return [];
+    const what = `log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`;
+    return [fault('foreign_redis', units - expected, what)];
+  });
+}
+
+/** Sync carries a resize out while the sale goes on: it may wait for the logs to be short. */
+function judgeResize({ truth: { pendingResizes: open } }: Look): Finding[] {
+  if (open.count === 0) return [];
+  const what = `the sale is to have another number of segments${waiting(open)}`;
+  return [underWay('change_pending', 0, what, open.ageS > RESIZE_MAX_S ? { kind: 'rebuild' } : undefined)];
+}
+
+/** Its state follows the sale's at once: a change that is under way is open in the ledger. */
+function judgeState({ truth, record, segments, since }: Look): Finding[] {
+  const { state } = truth.row;
+  const states = segments.flatMap((found) =>
+    found.found === 'sound' && found.state !== 'lost' ? [found.state] : [],
+  );
+  const others = [...states, ...(record ? [record.state] : [])].filter((other) => other !== state);
+  const open = truth.pendingChanges;
+  if (open.count > 0) {
+    const what = `the segments follow ${counted(open.count, 'change')} of the sale${waiting(open)}`;
+    return [underWay('change_pending', 0, what, { kind: 'changes' })];
+  }
+  if (others.length === 0 || since.isChanged) return [];
+  const what = `the sale is ${state} in Postgres and ${others[0]} in the backend, and the ledger has no open change`;
+  return [fault('foreign_redis', 0, what, { kind: 'state' })];
+}

@@ -1,0 +1,180 @@
+/**
+ * Whether each order is in its buyer's record: one that is not lets him buy again. The other way round: held-orders.ts.
+ *
+ * Both are read while the sale moves. An order that lives in Postgres before and after its record was read was held by it
+ * at that time, as it is taken out of it only after it has ceased to live. So was one of the log that no cursor has passed
+ * after its record was read.
+ */
+import pLimit from 'p-limit';
+import type { Backend, LogPosition, SegmentRef } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import { groupBy } from '../lib/group-by.ts';
+import { numbers } from '../postgres/array-literal.ts';
+import { readCursors } from '../postgres/cursors.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import { holdingPages } from '../rebuild/load.ts';
+import { after } from '../sync/apply/log-chain.ts';
+import { type Finding, fault } from './finding.ts';
+import { foreignWriteIn } from './foreign-write.ts';
+import type { MissingRecord } from './mend.ts';
+import type { Truth } from './truth.ts';
+
+/** Buyers whose records are asked for at a time. */
+const RECALL_BUYERS = 1_000;
+/** Orders that are named; and records that are put back one by one, where a rebuild is less work for more. */
+const NAMED_ORDERS = 5;
+const MAX_MISSING = 1_000;
+
+/**
+ * Live orders of the sale that no record holds, at most MAX_MISSING, and what is wrong with records that can't be read.
+ * @param unreadable buyers whose records are none, which is known already
+ * @throws StaleGeneration if it is rebuilt meanwhile
+ */
+export async function missingRecords(
+  db: Database,
+  backend: Backend,
+  { row }: Truth,
+  unreadable: ReadonlySet<string>,
+): Promise<{ missing: MissingRecord[]; faults: string[] }> {
+  const missing: MissingRecord[] = [];
+  const faults = new Map<number, string>();
+  for await (const { holdings } of holdingPages(db, row.sale, '')) {
+    const page = holdings
+      .filter(({ buyerId }) => !unreadable.has(buyerId))
+      .flatMap(({ buyerId, orders }) => orders.map((order) => ({ ...order, buyerId })));
+    const unheld: MissingRecord[] = [];
+    for (const [segment, home] of groupBy(page, ({ buyerId }) => homeSegment(buyerId, row.sale.segments))) {
+      if (faults.has(segment)) continue;
+      const ref = { saleId: row.sale.id, segment, generation: row.generation };
+      try {
+        unheld.push(...(await withoutRecord(backend, ref, home)));
+      } catch (error) {
+        if (error instanceof StaleGeneration) throw error;
+        const fault = foreignWriteIn(error);
+        faults.set(segment, `the buyers' records of segment ${segment} were written by others: ${fault}`);
+      }
+    }
+    missing.push(...(await stillLive(db, unheld)));
+    if (missing.length >= MAX_MISSING) break;
+  }
+  return { missing: missing.slice(0, MAX_MISSING), faults: [...faults.values()] };
+}
+
+async function withoutRecord<T extends MissingRecord>(
+  backend: Backend,
+  ref: SegmentRef,
+  orders: readonly T[],
+): Promise<T[]> {
+  const unheld: T[] = [];
+  for (let at = 0; at < orders.length; at += RECALL_BUYERS) {
+    const chunk = orders.slice(at, at + RECALL_BUYERS);
+    const { holdings } = await backend.sales.recall(
+      ref,
+      chunk.map(({ buyerId }) => buyerId),
+    );
+    const isHeld = (order: T, i: number) =>
+      holdings[i]!.orders.some(({ orderId }) => orderId === order.orderId);
+    unheld.push(...chunk.filter((order, i) => !isHeld(order, i)));
+  }
+  return unheld;
+}
+
+async function stillLive(db: Database, orders: readonly MissingRecord[]): Promise<MissingRecord[]> {
+  if (orders.length === 0) return [];
+  const live = await rows<{ id: string }>(
+    db,
+    `SELECT order_id::text AS id FROM orders WHERE order_id = ANY (?::bigint[]) AND status IN ${LIVE}`,
+    [numbers(orders.map(({ orderId }) => orderId))],
+  );
+  const ids = new Set(live.map(({ id }) => id));
+  return orders.filter(({ orderId }) => ids.has(orderId));
+}
+
+/** @param soldOff units that have left the stock without a live order; below 0: live orders of as many units never left it */
+export function judgeMissing(missing: readonly MissingRecord[], soldOff: number): Finding[] {
+  if (missing.length === 0) return [];
+  const units = missing.reduce((total, { quantity }) => total + quantity, 0);
+  const what = `no buyer's record holds ${named(missing)}`;
+  if (units === -soldOff) {
+    return [
+      fault('foreign_postgres', units, `${what}: written to Postgres by others, as the stock never had it`),
+    ];
+  }
+  if (soldOff !== 0)
+    return [fault('unexplained', 0, `${what}: written to Postgres by others, or gone from the backend`)];
+  const mend =
+    missing.length < MAX_MISSING ? ({ kind: 'records', missing } as const) : ({ kind: 'rebuild' } as const);
+  return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, mend)];
+}
+
+/** Entries of the log whose buyers are asked for at a time. */
+const LOG_PAGE_ENTRIES = 50;
+const PARALLEL_LOGS = 4;
+
+/**
+ * Orders that the log holds, Postgres does not yet, and their buyers' records do not hold: at most MAX_MISSING. An order is
+ * in both from its take on, and is taken out of its record only after a cursor has passed it.
+ * @throws StaleGeneration if the sale is rebuilt meanwhile
+ */
+export async function unrecordedOrders(
+  db: Database,
+  backend: Backend,
+  { row }: Truth,
+  unreadable: ReadonlySet<string>,
+): Promise<MissingRecord[]> {
+  const cursors = await readCursors(db, row.sale.id);
+  const found = await pLimit(PARALLEL_LOGS).map(cursors, (cursor) =>
+    unrecordedIn(db, backend, { ...cursor, generation: row.generation }, unreadable),
+  );
+  return found.flat().slice(0, MAX_MISSING);
+}
+
+async function unrecordedIn(
+  db: Database,
+  backend: Backend,
+  from: LogPosition,
+  unreadable: ReadonlySet<string>,
+): Promise<MissingRecord[]> {
+  const unrecorded: MissingRecord[] = [];
+  let position = from;
+  for (let upTo: number | undefined; ; ) {
+    const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
+    const { head, entries } = read!;
+    upTo ??= head?.seq ?? 0;
+    const orders = entries.flatMap(({ seq, orders }) =>
+      orders.filter(({ buyerId }) => !unreadable.has(buyerId)).map((order) => ({ ...order, seq })),
+    );
+    const unheld = await withoutRecord(backend, from, orders);
+    unrecorded.push(...(await notApplied(db, from, unheld)));
+    const newest = entries.at(-1);
+    if (!newest || newest.seq >= upTo || unrecorded.length >= MAX_MISSING) return unrecorded;
+    position = after(position, newest);
+  }
+}
+
+async function notApplied<T extends { readonly seq: number }>(
+  db: Database,
+  { saleId, segment, generation }: SegmentRef,
+  orders: readonly T[],
+): Promise<T[]> {
+  if (orders.length === 0) return [];
+  const cursor = (await readCursors(db, saleId))[segment];
+  if (cursor?.generation !== generation) throw new StaleGeneration(saleId, generation);
+  return orders.filter(({ seq }) => seq > cursor.seq);
+}
+
+export function judgeUnrecorded(unrecorded: readonly MissingRecord[]): Finding[] {
+  if (unrecorded.length === 0) return [];
+  const what = `no buyer's record holds ${named(unrecorded)}, accepted and not in Postgres yet`;
+  return [
+    fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, { kind: 'rebuild' }),
+  ];
+}
+
+function named(orders: readonly MissingRecord[]): string {
+  const names = orders.slice(0, NAMED_ORDERS).map((o) => `${o.orderId} of buyer ${o.buyerId}`);
+  const more = orders.length > names.length ? ` and ${orders.length - names.length} more` : '';
+  return `order ${names.join(', ')}${more}`;
+}

@@ -1,0 +1,172 @@
+/**
+ * Mends what `verify` has found, where the cause is proven, and says what it did. What it does is what sync, a rebuild or
+ * the maker of a change would do, or a write that compares first (correct.lua). Postgres is the truth: nothing is ever
+ * mended there. Each step may be done by somebody else meanwhile, and is then none; dead in between, what is left is what
+ * was found, or less of it.
+ */
+import pLimit from 'p-limit';
+import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { homeSegment } from '../engine/sale/home-segment.ts';
+import type { RecoveryReport } from '../operations/recover-operations.ts';
+import type { Cause, Repair, VerifyReport } from '../operations/verify-report.ts';
+import { applyReturns } from '../orders/returns.ts';
+import { numbers } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import type { Recoveries } from '../rebuild/recovery.ts';
+import { followState } from '../sales/follow-state.ts';
+import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.ts';
+import { readSale } from '../sales/sale-rows.ts';
+import { counted, type Finding } from './finding.ts';
+import { foreignWriteIn } from './foreign-write.ts';
+import type { Mend, MissingRecord } from './mend.ts';
+import { examine } from './verify.ts';
+
+const PARALLEL_RECORDS = 8;
+
+export interface RepairStores {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly recoveries: Recoveries;
+}
+
+/** Mends, and looks again. @throws as `verifySale` */
+export async function repairSale(stores: RepairStores, saleId: string): Promise<VerifyReport> {
+  const { findings } = await examine(stores.db, stores.backend, saleId);
+  const repairs: Repair[] = [];
+  for (const finding of inOrder(findings)) {
+    const repair = await mendOne(stores, saleId, finding);
+    if (repair && !repairs.some(({ what }) => what === repair.what)) repairs.push(repair);
+  }
+  await reopen(stores.backend, saleId);
+  const { report } = await examine(stores.db, stores.backend, saleId);
+  return { ...report, repairs };
+}
+
+/** Always: a repair before this one may have died when the units were back and no board knew. */
+async function reopen(backend: Backend, saleId: string): Promise<void> {
+  try {
+    if (await backend.sales.read(saleId)) await backend.sales.reopen(saleId);
+  } catch (error) {
+    // A record that somebody has written over is among the findings. All else is thrown.
+    foreignWriteIn(error);
+  }
+}
+
+/** A rebuild makes up for all that the backend lacks: with one, no other mending of the backend is needed. */
+function inOrder(findings: readonly Finding[]): Finding[] {
+  const rebuild = findings.find(({ mend }) => mend?.kind === 'rebuild');
+  if (!rebuild) return [...findings];
+  return [
+    rebuild,
+    ...findings.filter(({ isFault, mend, cause }) => isFault && !mend && cause === 'foreign_postgres'),
+  ];
+}
+
+async function mendOne(stores: RepairStores, saleId: string, finding: Finding): Promise<Repair | undefined> {
+  const { cause, mend, isFault, what } = finding;
+  if (!mend)
+    return isFault
+      ? { cause, done: false, what: `left alone: ${what}. ${adviceFor(cause, saleId)}` }
+      : undefined;
+  try {
+    return { cause, ...(await doMend(stores, saleId, mend)) };
+  } catch (error) {
+    const why =
+      error instanceof StaleGeneration ? 'the sale is being rebuilt; repair again' : foreignWriteIn(error);
+    return { cause, done: false, what: `not mended: ${what}. It failed: ${why}` };
+  }
+}
+
+function adviceFor(cause: Cause, saleId: string): string {
+  if (cause === 'foreign_postgres')
+    return 'Postgres is never mended: undo there what was written past the engine';
+  if (cause === 'unexplained')
+    return `Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right, \`stockade recover ${saleId}\` builds the segments anew from it`;
+  return `What it should be is not proven. \`stockade recover ${saleId}\` builds the segments anew from Postgres and their logs; a key of another type has to be removed before`;
+}
+
+type Outcome = Omit<Repair, 'cause'>;
+const done = (what: string): Outcome => ({ done: true, what });
+const undone = (what: string): Outcome => ({ done: false, what });
+
+async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise<Outcome> {
+  const { db, backend } = stores;
+  const generation = (await readSale(db, saleId))?.generation ?? 0;
+  const ref = { saleId, generation };
+  switch (mend.kind) {
+    case 'returns':
+      await applyReturns(db, backend, saleId);
+      return done('applied the pending returns');
+    case 'changes':
+      await followMovements(db, backend, saleId);
+      return done("made the segments follow the sale's changes");
+    case 'withdrawals':
+      if (mend.ageS <= OWN_TIME_S) return undone('left alone: the withdrawal is under way');
+      await followForsaken(db, backend, saleId);
+      return done('undid the withdrawal that was not finished');
+    case 'transfers': {
+      const segments = (await readSale(db, saleId))?.sale.segments ?? 0;
+      const finished = await backend.transfers.finish(ref, segments);
+      return done(`finished ${counted(finished.length, 'transfer')}`);
+    }
+    case 'state':
+      await followState(db, backend, saleId);
+      return done("gave the segments the sale's state");
+    case 'counter': {
+      const { segment, field, off } = mend;
+      const isDone = await backend.audits.correct({ ...ref, segment }, field, off);
+      const what = `units ${field} of segment ${segment}`;
+      if (!isDone) return undone(`left alone: the counters of segment ${segment} are others by now`);
+      return done(`set ${what} to what the other counters say`);
+    }
+    case 'records':
+      return done(
+        `put ${counted(await remember(stores, saleId, mend.missing), 'order')} back into buyers' records`,
+      );
+    case 'rebuild':
+      return rebuild(stores.recoveries, saleId);
+  }
+}
+
+/** The orders stand still meanwhile: one that is given back after this finds its record. */
+async function remember(
+  { db, backend }: RepairStores,
+  saleId: string,
+  missing: readonly MissingRecord[],
+): Promise<number> {
+  return db.transaction(async (trx) => {
+    const live = await rows<{ id: string; generation: number; segments: number }>(
+      trx,
+      `SELECT o.order_id::text AS id, s.generation, s.segments FROM orders o JOIN sales s ON s.id = o.sale_id
+       WHERE o.order_id = ANY (?::bigint[]) AND o.sale_id = ? AND o.status IN ${LIVE}
+       ORDER BY o.order_id FOR SHARE OF o`,
+      [numbers(missing.map(({ orderId }) => orderId)), saleId],
+    );
+    const rowOf = new Map(live.map((row) => [row.id, row]));
+    const kept = missing.filter(({ orderId }) => rowOf.has(orderId));
+    await pLimit(PARALLEL_RECORDS).map(kept, ({ buyerId, ...order }) => {
+      const { generation, segments } = rowOf.get(order.orderId)!;
+      const ref = { saleId, segment: homeSegment(buyerId, segments), generation };
+      return backend.audits.remember(ref, { buyerId, orders: [{ ...order, seq: 0 }] });
+    });
+    return kept.length;
+  });
+}
+
+async function rebuild(recoveries: Recoveries, saleId: string): Promise<Outcome> {
+  const recovery = await recoveries.complete(saleId);
+  if (recovery.state === 'done') return done(rebuiltText(recovery));
+  return undone(
+    `not rebuilt: ${recovery.state === 'failed' ? recovery.problem : 'nobody knows of it any more'}`,
+  );
+}
+
+function rebuiltText({ generation, salvagedOrders, losses }: RecoveryReport): string {
+  if (salvagedOrders === undefined)
+    return `generation ${generation} was built from Postgres by others meanwhile`;
+  const lost = losses.reduce((sum, { orders }) => sum + orders, 0);
+  const missing = lost === 0 ? '' : `; ${counted(lost, 'order')} at least lost for good`;
+  return `built generation ${generation} from Postgres, ${counted(salvagedOrders, 'order')} saved from the logs${missing}`;
+}

@@ -1,0 +1,156 @@
+/** What Postgres says of a sale, all at one instant. */
+
+import { type Cursor, readCursors } from '../postgres/cursors.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import { readLosses } from '../rebuild/lost-orders.ts';
+import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
+
+/** Buyers above their limit that are named. */
+const NAMED_BUYERS = 20;
+
+export interface Pending {
+  readonly count: number;
+  readonly units: number;
+  /** Of the one that waits longest. */
+  readonly ageS: number;
+}
+
+export interface Truth {
+  readonly row: SaleRow;
+  readonly cursors: readonly Cursor[];
+  /** Units that operators have added, less those that they have withdrawn. */
+  readonly movements: number;
+  readonly liveUnits: number;
+  readonly committedOrders: number;
+  readonly distinctBuyers: number;
+  readonly rejectedOrders: number;
+  readonly lostOrders: number;
+  readonly aboveLimit: readonly string[];
+  /** Units of this generation that the segments were to be given, or have given up, whether they have followed or not. */
+  readonly returned: number;
+  readonly toppedUp: number;
+  readonly withdrawn: number;
+  /** What the segments may not have followed yet. */
+  readonly pendingReturns: Pending;
+  readonly pendingTopUps: Pending;
+  readonly openWithdrawals: Pending;
+  readonly pendingChanges: Pending;
+  /** Another number of segments, which comes with the next generation. */
+  readonly pendingResizes: Pending;
+  /** The ledger's newest row; 0: it has none. */
+  readonly lastMovement: string;
+}
+
+/** @throws UnknownSale */
+export async function readTruth(db: Database, saleId: string): Promise<Truth> {
+  return db.transaction(
+    async (trx) => {
+      const row = await readKnownSale(trx, saleId);
+      const { generation, sale } = row;
+      const [sold] = await rows<Record<'units' | 'orders' | 'buyers' | 'rejected', string>>(
+        trx,
+        `SELECT coalesce(sum(quantity), 0) AS units, count(*) AS orders, count(DISTINCT buyer_id) AS buyers,
+           (SELECT count(*) FROM orders WHERE sale_id = ? AND status = 'rejected') AS rejected
+         FROM orders WHERE sale_id = ? AND status IN ${LIVE}`,
+        [saleId, saleId],
+      );
+      const above = await rows<{ buyer_id: string; units: string }>(
+        trx,
+        `SELECT buyer_id, sum(quantity) AS units FROM orders
+         WHERE sale_id = ? AND status IN ${LIVE}
+         GROUP BY buyer_id HAVING sum(quantity) > ? ORDER BY buyer_id LIMIT ?`,
+        [saleId, sale.perBuyerLimit, NAMED_BUYERS],
+      );
+      const [given] = await rows<Record<string, string>>(trx, GIVEN, [generation, generation, saleId]);
+      const [returns] = await rows<Record<string, string>>(trx, RETURNS, [generation, saleId]);
+      const losses = await readLosses(trx, saleId);
+      return {
+        row,
+        cursors: await readCursors(trx, saleId),
+        movements: Number(given!.movements),
+        liveUnits: Number(sold!.units),
+        committedOrders: Number(sold!.orders),
+        distinctBuyers: Number(sold!.buyers),
+        rejectedOrders: Number(sold!.rejected),
+        lostOrders: losses.reduce((sum, { orders }) => sum + orders, 0),
+        aboveLimit: above.map(
+          (b) => `buyer ${b.buyer_id} holds ${b.units} units, above ${sale.perBuyerLimit}`,
+        ),
+        returned: Number(returns!.returned),
+        toppedUp: Number(given!.topped_up),
+        withdrawn: Number(given!.withdrawn),
+        pendingReturns: pendingOf(returns!, ''),
+        pendingTopUps: pendingOf(given!, 'top_up_'),
+        openWithdrawals: pendingOf(given!, 'withdrawal_'),
+        pendingChanges: pendingOf(given!, 'change_'),
+        pendingResizes: pendingOf(given!, 'resize_'),
+        lastMovement: given!.last!,
+      };
+    },
+    { isolationLevel: 'repeatable read', readOnly: true },
+  );
+}
+
+const openOf = (name: string, which: string, units: string) => `
+  count(*) FILTER (WHERE ${which}) AS ${name}count, coalesce(sum(${units}) FILTER (WHERE ${which}), 0) AS ${name}units,
+  coalesce(extract(epoch FROM now() - min(moved_at) FILTER (WHERE ${which})), 0) AS ${name}age`;
+
+const GIVEN = `
+  SELECT coalesce(sum(units), 0) AS movements, coalesce(max(id), 0)::text AS last,
+    coalesce(sum(units) FILTER (WHERE action = 'top-up' AND generation = ?), 0) AS topped_up,
+    coalesce(-sum(units) FILTER (WHERE action = 'withdraw' AND generation = ?), 0) AS withdrawn,
+    ${openOf('top_up_', "action = 'top-up' AND applied_at IS NULL", 'units')},
+    ${openOf('withdrawal_', "action = 'withdraw' AND applied_at IS NULL", "(detail->>'wanted')::bigint")},
+    ${openOf('change_', "action NOT IN ('top-up', 'withdraw', 'resize') AND applied_at IS NULL", 'units')},
+    ${openOf('resize_', "action = 'resize' AND applied_at IS NULL", 'units')}
+  FROM stock_movements WHERE sale_id = ?`;
+
+const RETURNS = `
+  SELECT coalesce(sum(units + units_before) FILTER (WHERE generation = ?), 0) AS returned,
+    count(*) FILTER (WHERE applied_at IS NULL) AS count,
+    coalesce(sum(units) FILTER (WHERE applied_at IS NULL), 0) AS units,
+    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE applied_at IS NULL)), 0) AS age
+  FROM stock_returns WHERE sale_id = ?`;
+
+function pendingOf(row: Record<string, string>, name: string): Pending {
+  return {
+    count: Number(row[`${name}count`]),
+    units: Number(row[`${name}units`]),
+    ageS: Math.max(0, Number(row[`${name}age`])),
+  };
+}
+
+/** What may have changed since a truth was read. */
+export interface Since {
+  readonly isRebuilt: boolean;
+  /** Operators have changed something. */
+  readonly isChanged: boolean;
+  /** Segments whose cursors are elsewhere. */
+  readonly moved: ReadonlySet<number>;
+}
+
+/** @param cursors as they were when the logs were begun to be counted */
+export async function changesSince(
+  db: Database,
+  { row, lastMovement }: Truth,
+  cursors: readonly Cursor[],
+): Promise<Since> {
+  const { id } = row.sale;
+  const now = await readCursors(db, id);
+  const [head] = await rows<{ generation: number; last: string }>(
+    db,
+    `SELECT generation,
+       (SELECT coalesce(max(m.id), 0)::text FROM stock_movements m WHERE m.sale_id = s.id) AS last
+     FROM sales s WHERE id = ?`,
+    [id],
+  );
+  const moved = now.filter(
+    ({ seq, generation }, i) => seq !== cursors[i]?.seq || generation !== cursors[i]?.generation,
+  );
+  return {
+    isRebuilt: head?.generation !== row.generation,
+    isChanged: head?.last !== lastMovement,
+    moved: new Set(moved.map(({ segment }) => segment)),
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * Proves that nothing was lost or invented, and says why where it can't.
+ *
+ * The two stores can't be read at one instant. They need not: what is compared (stock.ts) stays as it is whatever the
+ * engine does meanwhile, but for three things.
+ *
+ * - A rebuild. The generation is read again behind everything else; if it is another, all is read again. While the segments
+ *   are being built the look is repeated for a while, and then says so.
+ * - Log entries, which are trimmed while they are counted: a log that does not follow on says nothing if its cursor has
+ *   moved. All is read again until each log was counted once.
+ * - Changes of the sale, which follow from Postgres at once: a newer row in the ledger takes its part out of the look.
+ *
+ * Beside that, a fault counts only if the next look finds it again: whatever else may stand between two reads is no alarm.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import type { VerifyReport } from '../operations/verify-report.ts';
+import { readCursors } from '../postgres/cursors.ts';
+import type { Database } from '../postgres/database.ts';
+import { countsOf, type Finding, fault, type Look } from './finding.ts';
+import { foreignWriteIn } from './foreign-write.ts';
+import { findStrays, judgeStrays } from './held-orders.ts';
+import { type Judgement, judge, reportOf } from './judge.ts';
+import { countLogs, type LogCount } from './logs.ts';
+import { judgeMissing, judgeUnrecorded, missingRecords, unrecordedOrders } from './records.ts';
+import { changesSince, readTruth } from './truth.ts';
+
+/** While the sale moves all is read again, at most this often, until every log has been counted once. */
+const MAX_LOOKS = 10;
+/** Before a look that is to find a fault again. */
+const AGAIN_MS = 50;
+/** A rebuild is waited for this long before the report says that the segments can't be counted. */
+const REBUILD_WAIT_MS = 5_000;
+
+/** A report, with what would mend what it found. */
+export interface Examination {
+  readonly report: VerifyReport;
+  readonly findings: readonly Finding[];
+}
+
+/** @throws UnknownSale, or the database's or backend's error */
+export async function verifySale(db: Database, backend: Backend, saleId: string): Promise<VerifyReport> {
+  return (await examine(db, backend, saleId)).report;
+}
+
+/** @throws as `verifySale` */
+export async function examine(db: Database, backend: Backend, saleId: string): Promise<Examination> {
+  for (let attempt = 1; ; attempt++) {
+    const look = await settledLook(db, backend, saleId);
+    const judgement = judge(look);
+    try {
+      const findings = [...judgement.findings, ...(await judgeOrders(db, backend, look, judgement))];
+      return { report: reportOf(look.truth, findings, judgement.identities), findings };
+    } catch (error) {
+      // It was rebuilt while its records were read.
+      if (!(error instanceof StaleGeneration) || attempt === MAX_LOOKS) throw error;
+    }
+  }
+}
+
+/** The first look whose faults, if it has any, were found by the one before too, and by which each log was counted. */
+async function settledLook(db: Database, backend: Backend, saleId: string): Promise<Look> {
+  const deadline = monotonicMs() + REBUILD_WAIT_MS;
+  let before: { readonly look: Look; readonly faults: readonly string[] } | undefined;
+  for (let looks = 1; ; ) {
+    const look = await lookAt(db, backend, saleId, before?.look);
+    const { isBuilding, findings } = judge(look);
+    const faults = findings.filter(({ isFault }) => isFault).map(({ what, id = what }) => id);
+    const mayWait = monotonicMs() < deadline && (look.since.isRebuilt || isBuilding);
+    const isConfirmed = faults.every((id) => before?.faults.includes(id));
+    const isCounted = look.truth.cursors.every(({ segment }) => look.confirmed.has(segment));
+    const isSettled = isConfirmed && (isBuilding || isCounted || look.since.moved.size === 0);
+    if (!mayWait && (isSettled || looks++ >= MAX_LOOKS)) return look;
+    before = { look, faults };
+    if (faults.length > 0) await delay(AGAIN_MS);
+  }
+}
+
+async function lookAt(
+  db: Database,
+  backend: Backend,
+  saleId: string,
+  before: Look | undefined,
+): Promise<Look> {
+  const truth = await readTruth(db, saleId);
+  const { sale, generation } = truth.row;
+  const record = await readRecord(backend, saleId);
+  // Reading the orders takes its time, in which logs are trimmed: they are counted from where the cursors are by now.
+  const cursors = await readCursors(db, saleId);
+  const segments = await backend.audits.audit(saleId, sale.segments, generation);
+  const known = before?.truth.row.generation === generation ? before.confirmed : new Set<number>();
+  const uncounted = cursors.filter(({ segment }) => !known.has(segment) && countsOf(segments[segment]));
+  const counts = await countLogs(backend, uncounted, (segment) => countsOf(segments[segment])!.seq);
+  const since = await changesSince(db, truth, cursors);
+  // A log that follows on from its cursor was not trimmed meanwhile.
+  const logs = counts.filter(
+    ({ cursor, problem }) => problem === undefined || !since.moved.has(cursor.segment),
+  );
+  const sound = logs.filter((log) => isSound(log, countsOf(segments[log.cursor.segment])!.taken));
+  const confirmed = new Set([...known, ...sound.map(({ cursor }) => cursor.segment)]);
+  return { truth, ...record, segments, logs, confirmed, since };
+}
+
+function isSound({ cursor, units, problem, fault }: LogCount, taken: number): boolean {
+  return problem === undefined && fault === undefined && units === taken - cursor.units;
+}
+
+async function readRecord(backend: Backend, saleId: string): Promise<Pick<Look, 'record' | 'recordFault'>> {
+  try {
+    return { record: await backend.sales.read(saleId) };
+  } catch (error) {
+    return { record: undefined, recordFault: foreignWriteIn(error) };
+  }
+}
+
+/** What only reading all orders can tell, where the segments can be read at all. */
+async function judgeOrders(
+  db: Database,
+  backend: Backend,
+  { truth, segments }: Look,
+  { isBuilding, soldOff }: Judgement,
+): Promise<Finding[]> {
+  const isReadable = segments.every((found) => found.found !== 'nothing' && countsOf(found));
+  const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
+  if (isBuilding || !isReadable || isLost) return [];
+  const { strays, unreadable, faults } = await findStrays(db, backend, truth);
+  const { missing, faults: others } = await missingRecords(db, backend, truth, unreadable);
+  const unrecorded = faults.length === 0 ? await unrecordedOrders(db, backend, truth, unreadable) : [];
+  return [
+    ...[...new Set([...faults, ...others])].map((what) => fault('foreign_redis', 0, what)),
+    ...judgeMissing(missing, soldOff),
+    ...judgeUnrecorded(unrecorded),
+    ...judgeStrays(strays, soldOff),
+  ];
+}
