@@ -1,5 +1,5 @@
 /** What is measured of a row. Rates and latencies are of the time that counts, all else of everything that was done. */
-import type { Safety } from '../../src/catalogue/contract.ts';
+import type { Safety } from '../../catalogue/parts/contract.ts';
 
 /** A sale that does not run out, and every request by a new buyer: what an order costs. */
 export interface Selling {

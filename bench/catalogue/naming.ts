@@ -1,5 +1,5 @@
 /** Order ids: how many a row gives to all clients together. */
-import type { NamingRow } from '../../src/catalogue/contract.ts';
+import type { NamingRow } from '../../catalogue/parts/contract.ts';
 import { closedLoop, total } from './closed-loop.ts';
 import type { NamingFigures } from './figures.ts';
 import type { CatalogueParameters } from './options.ts';

@@ -1,5 +1,5 @@
 /** Which figures are drawn, and how. */
-import type { Safety } from '../../src/catalogue/contract.ts';
+import type { Safety } from '../../catalogue/parts/contract.ts';
 import { count } from '../support/figures.ts';
 import { type Bar, type Chart, type ChartRow, drawChart, type Group } from './charts/chart.ts';
 import type { Fill } from './charts/fills.ts';

@@ -1,6 +1,6 @@
 /** The run: in each round every row of the catalogue, one after the other, in empty stores. */
-import { NAMING_ROWS, SELLING_ROWS } from '../../src/catalogue/catalogue.ts';
-import type { Row } from '../../src/catalogue/contract.ts';
+import { NAMING_ROWS, SELLING_ROWS } from '../../catalogue/catalogue.ts';
+import type { Row } from '../../catalogue/parts/contract.ts';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Releasers } from '../../src/lib/teardown.ts';
 import { count } from '../support/figures.ts';

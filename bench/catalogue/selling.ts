@@ -1,5 +1,5 @@
 /** One row's two sales. */
-import type { Outcome, SaleSpec, SellingRow, SoldOrder, Strategy } from '../../src/catalogue/contract.ts';
+import type { Outcome, SaleSpec, SellingRow, SoldOrder, Strategy } from '../../catalogue/parts/contract.ts';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Releasers } from '../../src/lib/teardown.ts';
 import { BenchFailure } from '../support/failure.ts';

@@ -1,7 +1,7 @@
 /** The stores that the rows sell from. Redis and Postgres run all the time, the others while a row needs them. */
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import type { Row, Stores } from '../../src/catalogue/contract.ts';
+import type { Row, Stores } from '../../catalogue/parts/contract.ts';
 import type { Releasers } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';

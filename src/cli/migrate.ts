@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { describeConfig } from '../config/config.ts';
+import { describeConfig } from '../config/describe.ts';
 import { type CommandSpec, QUIET, settingsOf } from './command/command.ts';
 import { EXIT_OK } from './terminal/explain.ts';
 import { plural, print, printJson } from './terminal/output.ts';

@@ -1,4 +1,4 @@
-import { describeConfig } from '../config/config.ts';
+import { describeConfig } from '../config/describe.ts';
 import { settingNames } from '../config/settings.ts';
 import { createLog } from '../node/process/log.ts';
 import type { CommandSpec } from './command/command.ts';

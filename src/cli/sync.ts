@@ -1,4 +1,5 @@
-import { type Config, ConfigError, type ConfigFault } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { ConfigError, type ConfigFault } from '../config/load-config.ts';
 import { type CommandSpec, settingsOf } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, printJson } from './terminal/output.ts';

@@ -59,6 +59,7 @@ export type * from './contract/purchase.ts';
 export type * from './contract/sale.ts';
 export type * from './contract/sales.ts';
 export type * from './contract/stock-changes.ts';
+export type * from './contract/take-order.ts';
 export type * from './contract/takes.ts';
 export type * from './contract/transfers.ts';
 

@@ -7,7 +7,7 @@
  *   running ──answers, or throws──> done
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Outcome, Point, Steps } from '../../src/catalogue/contract.ts';
+import type { Outcome, Point, Steps } from '../../catalogue/parts/contract.ts';
 
 const current = new AsyncLocalStorage<Call>();
 

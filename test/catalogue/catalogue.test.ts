@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CATALOGUE, SELLING_ROWS } from '../../src/catalogue/catalogue.ts';
-import type { SellingRow, StoreName, Stores } from '../../src/catalogue/contract.ts';
+import { CATALOGUE, SELLING_ROWS } from '../../catalogue/catalogue.ts';
+import type { SellingRow, StoreName, Stores } from '../../catalogue/parts/contract.ts';
 import { emptyDatabase, freshPrefix, redisAdminUrl } from '../support/fixtures.ts';
 import { ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.ts';
 import { buyers } from './interleavings.ts';

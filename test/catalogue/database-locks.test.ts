@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { b12 } from '../../src/catalogue/b12-advisory-lock.ts';
-import { b13AfterCommit } from '../../src/catalogue/b13-after-commit.ts';
-import { b13BeforeCommit } from '../../src/catalogue/b13-before-commit.ts';
-import type { SellingRow } from '../../src/catalogue/contract.ts';
+import { b12 } from '../../catalogue/locked/b12-advisory-lock.ts';
+import { b13AfterCommit } from '../../catalogue/locked/b13-after-commit.ts';
+import { b13BeforeCommit } from '../../catalogue/locked/b13-before-commit.ts';
+import type { SellingRow } from '../../catalogue/parts/contract.ts';
 import { buyers, lastUnit } from './interleavings.ts';
 import { buyersOf, Lab, tally } from './lab.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { a1 } from '../../src/catalogue/a1-check-then-decrement.ts';
-import { a2 } from '../../src/catalogue/a2-optimistic-version.ts';
-import { a3 } from '../../src/catalogue/a3-guarded-decrement.ts';
-import { a4 } from '../../src/catalogue/a4-select-for-update.ts';
-import { a5 } from '../../src/catalogue/a5-count-then-insert.ts';
-import { a6 } from '../../src/catalogue/a6-count-in-mutex.ts';
-import type { SellingRow } from '../../src/catalogue/contract.ts';
+import type { SellingRow } from '../../catalogue/parts/contract.ts';
+import { a1 } from '../../catalogue/sql-row/a1-check-then-decrement.ts';
+import { a2 } from '../../catalogue/sql-row/a2-optimistic-version.ts';
+import { a3 } from '../../catalogue/sql-row/a3-guarded-decrement.ts';
+import { a4 } from '../../catalogue/sql-row/a4-select-for-update.ts';
+import { a5 } from '../../catalogue/sql-row/a5-count-then-insert.ts';
+import { a6 } from '../../catalogue/sql-row/a6-count-in-mutex.ts';
 import { allAtOnce, buyers, lastUnit } from './interleavings.ts';
 import { buyersOf, byId, Lab, tally } from './lab.ts';
 

@@ -1,6 +1,6 @@
 /** The interleavings that tell right from wrong, each written once and run on every strategy that it concerns. */
-import { WATCHDOG_TTL_MS } from '../../src/catalogue/b7-watchdog.ts';
-import type { Outcome, Point, SellingRow, Setting } from '../../src/catalogue/contract.ts';
+import { WATCHDOG_TTL_MS } from '../../catalogue/locked/b7-watchdog.ts';
+import type { Outcome, Point, SellingRow, Setting } from '../../catalogue/parts/contract.ts';
 import { random } from '../support/random.ts';
 import { buyersOf, Lab, type LabNode, type LabOptions, tally } from './lab.ts';
 

@@ -16,7 +16,7 @@ import type {
   SoldOrder,
   Stores,
   Strategy,
-} from '../../src/catalogue/contract.ts';
+} from '../../catalogue/parts/contract.ts';
 import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../support/fixtures.ts';
 import { turn } from '../support/frozen-time.ts';
 import { Abandoned, Call, callFallsAsleep, HOLDING_STEPS } from './call.ts';

@@ -1,13 +1,13 @@
 /** Locks whose store fails: B9 to B11, with the same holder, and the same second one, in each. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { b8 } from '../../src/catalogue/b8-fencing-token.ts';
-import { b9 } from '../../src/catalogue/b9-failover.ts';
-import { b10 } from '../../src/catalogue/b10-quorum.ts';
-import { b11 } from '../../src/catalogue/b11-zookeeper.ts';
-import type { Clock, SellingRow, Setting, Stores } from '../../src/catalogue/contract.ts';
-import { LOCK_TTL_MS } from '../../src/catalogue/parts/lock.ts';
-import { MACHINE_CLOCK } from '../../src/catalogue/setting.ts';
+import { b8 } from '../../catalogue/locked/b8-fencing-token.ts';
+import { b9 } from '../../catalogue/locked/b9-failover.ts';
+import { b10 } from '../../catalogue/locked/b10-quorum.ts';
+import { b11 } from '../../catalogue/locked/b11-zookeeper.ts';
+import { LOCK_TTL_MS } from '../../catalogue/locked/lock.ts';
+import type { Clock, SellingRow, Setting, Stores } from '../../catalogue/parts/contract.ts';
+import { MACHINE_CLOCK } from '../../catalogue/parts/setting.ts';
 import { until } from '../support/fixtures.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 import { ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.ts';

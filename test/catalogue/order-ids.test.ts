@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { NamingRow, OrderNames } from '../../src/catalogue/contract.ts';
-import { counterKey, EPOCH_MS, e1 } from '../../src/catalogue/e1-counter-ids.ts';
-import { e2 } from '../../src/catalogue/e2-stockade-ids.ts';
+import { counterKey, EPOCH_MS, e1 } from '../../catalogue/order-ids/e1-counter-ids.ts';
+import { e2 } from '../../catalogue/order-ids/e2-stockade-ids.ts';
+import type { NamingRow, OrderNames } from '../../catalogue/parts/contract.ts';
 import { takenAtMs } from '../../src/engine/order-id.ts';
 import { freshPrefix, redisAdminUrl } from '../support/fixtures.ts';
 

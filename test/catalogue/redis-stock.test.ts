@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { b7 } from '../../src/catalogue/b7-watchdog.ts';
-import { b8 } from '../../src/catalogue/b8-fencing-token.ts';
-import { c1 } from '../../src/catalogue/c1-incident.ts';
-import { c2 } from '../../src/catalogue/c2-atomic-decrement.ts';
-import { c3 } from '../../src/catalogue/c3-script.ts';
-import { c4 } from '../../src/catalogue/c4-stock-per-node.ts';
+import { b7 } from '../../catalogue/locked/b7-watchdog.ts';
+import { b8 } from '../../catalogue/locked/b8-fencing-token.ts';
+import { c1 } from '../../catalogue/redis/c1-incident.ts';
+import { c2 } from '../../catalogue/redis/c2-atomic-decrement.ts';
+import { c3 } from '../../catalogue/redis/c3-script.ts';
+import { c4 } from '../../catalogue/redis/c4-stock-per-node.ts';
 import { allAtOnce, buyers, crowdOfBuyers, hangingCheck } from './interleavings.ts';
 import { buyersOf, byId, Lab, tally } from './lab.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { c4 } from '../../src/catalogue/c4-stock-per-node.ts';
-import type { SellingRow } from '../../src/catalogue/contract.ts';
-import { d1 } from '../../src/catalogue/d1-lock-per-segment.ts';
-import { d2 } from '../../src/catalogue/d2-script-per-segment.ts';
-import { d3 } from '../../src/catalogue/d3-stockade.ts';
+import type { SellingRow } from '../../catalogue/parts/contract.ts';
+import { c4 } from '../../catalogue/redis/c4-stock-per-node.ts';
+import { d1 } from '../../catalogue/segments/d1-lock-per-segment.ts';
+import { d2 } from '../../catalogue/segments/d2-script-per-segment.ts';
+import { d3 } from '../../catalogue/segments/d3-stockade.ts';
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { buyers, crowdOfBuyers } from './interleavings.ts';
 import { buyersOf, byId, Lab, tally } from './lab.ts';

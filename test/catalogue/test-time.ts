@@ -6,7 +6,7 @@
  * goes on underneath, and is a few milliseconds where a lock lives for seconds.
  */
 import type { Redis } from 'ioredis';
-import type { Clock } from '../../src/catalogue/contract.ts';
+import type { Clock } from '../../catalogue/parts/contract.ts';
 
 const START = Date.UTC(2026, 10, 27, 20);
 

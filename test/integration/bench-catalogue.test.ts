@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CatalogueResult } from '../../bench/catalogue/result.ts';
-import { NAMING_ROWS, SELLING_ROWS } from '../../src/catalogue/catalogue.ts';
+import { NAMING_ROWS, SELLING_ROWS } from '../../catalogue/catalogue.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));

@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { MAX_PER_BUYER_LIMIT } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { BY } from '../support/author.ts';

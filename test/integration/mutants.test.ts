@@ -92,7 +92,7 @@ it('kills what tests look at, and names what they do not', { timeout: TIMEOUT_MS
     // Run by a test that looks at something else, and by none.
     mutantIn('src/locks/lua/acquire.lua', 'NumberShifted', '1000000'),
     mutantIn('src/locks/lock-queue.ts', 'ConditionalExpression', ''),
-    mutantIn('src/engine/redis/lua/take.lua', 'StatementDropped', ''),
+    mutantIn('src/engine/redis/lua/purchase/take.lua', 'StatementDropped', ''),
   ];
   const said: string[] = [];
   const summary = summaryOf(

@@ -115,7 +115,10 @@ function kept(root: string, file: string): Reach | undefined {
 
 /** Who sends scripts depends on all of them: a part of a script has no name in Redis. */
 function sourcesOf(root: string, { files, scripts, functions }: Sighting): string[] {
-  const below = (folder: string) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
+  const below = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.includes('.'))
+      .map((name) => `${folder}/${name}`);
   return [
     ...files,
     ...(scripts.length === 0 ? [] : [...below('src/engine/redis/lua'), ...below('src/locks/lua')]),

@@ -6,7 +6,20 @@ import { type Change, type Mutant, mutantsOf } from './mutant.ts';
 import { sqlChanges } from './sql-mutator.ts';
 import { instrument } from './typescript.ts';
 
-export const MUTATED_FOLDERS = ['admission', 'engine', 'events', 'locks', 'orders', 'postgres', 'rebuild', 'redis', 'sales', 'shop', 'sync', 'verify'].map((room) => `src/${room}`);
+export const MUTATED_FOLDERS = [
+  'admission',
+  'engine',
+  'events',
+  'locks',
+  'orders',
+  'postgres',
+  'rebuild',
+  'redis',
+  'sales',
+  'shop',
+  'sync',
+  'verify',
+].map((room) => `src/${room}`);
 const MIGRATIONS = 'src/postgres/migrations/';
 /** In the copy, without its extension: where the switches are. */
 export const SWITCH_MODULE = 'src/mutant-switch';

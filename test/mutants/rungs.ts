@@ -94,19 +94,22 @@ async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
     for (const source of sources) some.add(sha1(source));
     hashes.set(file, some);
   };
-  for (const name of readdirSync(join(root, redis))) {
+  for (const name of scriptsBelow(join(root, redis))) {
     const script = luaSource(name.replace('.lua', ''));
     for (const part of partsOf(root, `${redis}${name}`)) note(part, script, fenced(script));
     note(`${locks}fenced.lua`, fenced(script));
   }
-  for (const name of readdirSync(join(root, locks)))
+  for (const name of scriptsBelow(join(root, locks)))
     note(`${locks}${name}`, readFileSync(join(root, locks, name), 'utf8'));
   return hashes;
 }
 
+const scriptsBelow = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.lua'));
+
 function partsOf(root: string, file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8');
-  const included = [...text.matchAll(/--include ([\w-]+)/g)].map(
+  const included = [...text.matchAll(/--include ([\w/-]+)/g)].map(
     ([, name]) => `src/engine/redis/lua/${name}.lua`,
   );
   return [file, ...included.flatMap((part) => partsOf(root, part))];

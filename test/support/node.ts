@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { OpsClient } from '../../src/cli/command/ops-client.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { mainProgram, STRICT } from './build.ts';
 import { PATIENCE } from './patience.ts';
 import { ServerProcess } from './servers/server-process.ts';

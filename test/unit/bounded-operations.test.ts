@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInput, StaleGeneration } from '../../src/engine/errors.ts';
-import { failure, isFault } from '../../src/http/ops/ops-faults.ts';
+import { failure, isFault } from '../../src/http/ops/faults.ts';
 import { BoundedOperations } from '../../src/node/operations/bounded-operations.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../src/operations/operation-faults.ts';
 import type { SaleOperations } from '../../src/operations/sale-operations.ts';

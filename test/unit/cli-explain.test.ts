@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { explain, Interrupted, UsageError } from '../../src/cli/terminal/explain.ts';
-import { ConfigError } from '../../src/config/config.ts';
+import { ConfigError } from '../../src/config/load-config.ts';
 import { InvalidInput, NotExecuted, StockadeError } from '../../src/engine/errors.ts';
 import { UnknownSale } from '../../src/operations/sale-operations.ts';
 

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OpsClient } from '../../src/cli/command/ops-client.ts';
 import { NoNode, opsUrlOf, TokenRefused } from '../../src/cli/command/ops-connection.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { InvalidInput } from '../../src/engine/errors.ts';
 import { SaleExists, UnknownSale, WrongState } from '../../src/operations/sale-operations.ts';
 import { BY } from '../support/author.ts';

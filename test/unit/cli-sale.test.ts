@@ -7,7 +7,7 @@ import { identityText, reportText } from '../../src/cli/terminal/identity-text.t
 import { invokedAs, shellWord } from '../../src/cli/terminal/invoked-as.ts';
 import { columns, plural } from '../../src/cli/terminal/output.ts';
 import { createCommand } from '../../src/cli/terminal/ready.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { parseSale, saleToJson } from '../../src/engine/sale/sale-json.ts';
 import type { OrderChange, OrderStatus } from '../../src/operations/order-operations.ts';
 import type { LedgerEntry, SaleStatus } from '../../src/operations/sale-operations.ts';

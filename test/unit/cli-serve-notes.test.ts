@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { startingText, stoppedText, stoppingText } from '../../src/cli/terminal/serve-notes.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 
 const config = loadConfig({ SHUTDOWN_GRACE_MS: '10000' }, {});
 

@@ -1,12 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import {
-  type Config,
-  ConfigError,
-  configTable,
-  describeConfig,
-  loadConfig,
-} from '../../src/config/config.ts';
+import type { Config } from '../../src/config/config.ts';
+import { configTable, describeConfig } from '../../src/config/describe.ts';
+import { ConfigError, loadConfig } from '../../src/config/load-config.ts';
 import { settingNames, settings } from '../../src/config/settings.ts';
 
 const REDIS = 'redis://:hunter2@cache:6379/1';

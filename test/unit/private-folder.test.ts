@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dataDir } from '../../src/cli/doctor/runtime.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load-config.ts';
 import { opsToken } from '../../src/config/ops-token.ts';
 import { closeFolder, OpenFolder } from '../../src/config/private-folder.ts';
 import { lockDataDir } from '../../src/node/process/data-lock.ts';

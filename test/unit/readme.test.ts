@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { configTable } from '../../src/config/config.ts';
+import { configTable } from '../../src/config/describe.ts';
 import { isProblemCode, problem } from '../../src/http/server/problem.ts';
 import { SCHEDULES } from '../chaos/schedules.ts';
 import { MUTATIONS } from '../sim/mutations.ts';

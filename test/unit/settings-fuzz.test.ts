@@ -1,7 +1,9 @@
 /** Whatever stands in the environment and on the command line: a configuration, or all that is wrong with it. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Config, ConfigError, describeConfig, loadConfig } from '../../src/config/config.ts';
+import type { Config } from '../../src/config/config.ts';
+import { describeConfig } from '../../src/config/describe.ts';
+import { ConfigError, loadConfig } from '../../src/config/load-config.ts';
 import { redisUrls } from '../../src/config/redis-urls.ts';
 import { type SettingName, settingNames, settings } from '../../src/config/settings.ts';
 import { redisAddress } from '../../src/redis/redis-address.ts';

@@ -1,7 +1,9 @@
 /** What all commands share: settings as flags, `--json`, examples in the help, a checked configuration, a log. */
 import { type Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { type Config, defaultText, loadConfig } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import { defaultText } from '../../config/describe.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import {
   type Setting,
   type SettingGroup,

@@ -3,7 +3,7 @@
  * configuration was wrong and nothing was tried; 1 that what was asked for does not hold.
  */
 import { CommanderError } from 'commander';
-import { ConfigError } from '../../config/config.ts';
+import { ConfigError } from '../../config/load-config.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import { invokedAs } from './invoked-as.ts';
 

@@ -2,7 +2,8 @@
  * What a node tells whoever watches it start and stop at a terminal. Elsewhere its log is all: a program reads that, and
  * `--json` keeps stdout for one object.
  */
-import { type Config, describeConfig } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import { describeConfig } from '../../config/describe.ts';
 import { LETTING_GO_MS } from '../../lib/teardown.ts';
 import { plural } from './output.ts';
 

@@ -87,7 +87,7 @@ export class ClusterSales extends RedisSales {
   }
 }
 
-/** As portrait.lua has it. What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */
+/** As digest.lua has it. What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */
 function lineOf([error, reply]: Reply): string {
   if (error && error.name !== 'ReplyError') throw error;
   const values = error ? [null] : (reply as (string | null)[]);

@@ -20,7 +20,7 @@ export type Debit =
   | { readonly kind: 'begun' | 'open'; readonly transfer: OpenTransfer };
 
 function script(name: string) {
-  return { lua: luaSource(`transfer-${name}`), numberOfKeys: 1 };
+  return { lua: luaSource(`change/transfer-${name}`), numberOfKeys: 1 };
 }
 
 const SCRIPTS = { debit: script('debit'), credit: script('credit'), settle: script('settle') };

@@ -1,6 +1,6 @@
 import type { SegmentState } from './audits.ts';
 import type { SegmentRef } from './sale.ts';
-import type { TakeOrder } from './takes.ts';
+import type { TakeOrder } from './take-order.ts';
 
 /** An entry of a segment's log, as its writer or reader was told of it. */
 export interface KnownEntry {

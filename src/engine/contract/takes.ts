@@ -1,16 +1,6 @@
 import type { KnownEntry, LogHint } from './order-log.ts';
 import type { SegmentRef } from './sale.ts';
-
-/** One order within a batch. Ids and keys are visible ASCII without spaces (see limits.ts). */
-export interface TakeOrder {
-  readonly orderId: string;
-  readonly buyerId: string;
-  readonly quantity: number;
-  /** `''`: none. */
-  readonly key: string;
-  /** Its buyer has been answered. From then on it must not be sent. */
-  readonly settled?: boolean;
-}
+import type { TakeOrder } from './take-order.ts';
 
 export interface TakeBatch extends SegmentRef {
   /** Worker number of the lane, and the lane's ticket for this attempt. */

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** A script, with the parts that it names in lines of "--include". */
+/**
+ * The text of a script, with the parts that its lines of "--include" name.
+ * @param name its path below lua/, without the ending: `purchase/take`
+ */
 export function luaSource(name: string): string {
   const text = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
-  return text.replace(/--include ([\w-]+)/g, (_, part: string) => luaSource(part));
+  return text.replace(/--include ([\w/-]+)/g, (_, part: string) => luaSource(part));
 }

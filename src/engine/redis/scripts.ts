@@ -26,35 +26,35 @@ interface Script {
 }
 
 const SCRIPTS = {
-  take: { lua: luaSource('take'), numberOfKeys: 3 },
-  fencedTake: { lua: fenced(luaSource('take')), numberOfKeys: 4 },
-  recall: { lua: luaSource('recall'), numberOfKeys: 2 },
-  advance: { lua: luaSource('advance'), numberOfKeys: 2 },
-  compensate: { lua: luaSource('compensate'), numberOfKeys: 2 },
-  credit: { lua: luaSource('credit'), numberOfKeys: 1 },
-  withdraw: { lua: luaSource('withdraw'), numberOfKeys: 1 },
-  giveBack: { lua: luaSource('give-back'), numberOfKeys: 1 },
-  transfer: { lua: luaSource('transfer'), numberOfKeys: 2 },
-  correct: { lua: luaSource('correct'), numberOfKeys: 1 },
-  remember: { lua: luaSource('remember'), numberOfKeys: 2 },
-  freeze: { lua: luaSource('freeze'), numberOfKeys: 1 },
-  beginDraft: { lua: luaSource('begin-draft'), numberOfKeys: 1 },
-  draftHoldings: { lua: luaSource('draft-holdings'), numberOfKeys: 1 },
-  loadSegment: { lua: luaSource('load-segment'), numberOfKeys: 4 },
-  loadHoldings: { lua: luaSource('load-holdings'), numberOfKeys: 2 },
-  removeSegment: { lua: luaSource('remove-segment'), numberOfKeys: 3 },
-  publishSale: { lua: luaSource('publish-sale'), numberOfKeys: 1 },
-  appendEvents: { lua: luaSource('append-events'), numberOfKeys: 1 },
+  take: { lua: luaSource('purchase/take'), numberOfKeys: 3 },
+  fencedTake: { lua: fenced(luaSource('purchase/take')), numberOfKeys: 4 },
+  recall: { lua: luaSource('purchase/recall'), numberOfKeys: 2 },
+  advance: { lua: luaSource('log/advance'), numberOfKeys: 2 },
+  compensate: { lua: luaSource('change/compensate'), numberOfKeys: 2 },
+  credit: { lua: luaSource('change/credit'), numberOfKeys: 1 },
+  withdraw: { lua: luaSource('change/withdraw'), numberOfKeys: 1 },
+  giveBack: { lua: luaSource('purchase/give-back'), numberOfKeys: 1 },
+  transfer: { lua: luaSource('change/transfer'), numberOfKeys: 2 },
+  correct: { lua: luaSource('change/correct'), numberOfKeys: 1 },
+  remember: { lua: luaSource('purchase/remember'), numberOfKeys: 2 },
+  freeze: { lua: luaSource('build/freeze'), numberOfKeys: 1 },
+  beginDraft: { lua: luaSource('build/begin-draft'), numberOfKeys: 1 },
+  draftHoldings: { lua: luaSource('build/draft-holdings'), numberOfKeys: 1 },
+  loadSegment: { lua: luaSource('build/load-segment'), numberOfKeys: 4 },
+  loadHoldings: { lua: luaSource('build/load-holdings'), numberOfKeys: 2 },
+  removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 3 },
+  publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
+  appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
   /** It is told the number of its keys as its first argument: a sweep asks for many sales, each with its segments. */
-  portrait: { lua: luaSource('portrait') },
+  portrait: { lua: luaSource('look/digest') },
 } satisfies Record<string, Script>;
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. These are rare. */
-const REFILL_AND_TAKE = luaSource('refill-and-take');
+const REFILL_AND_TAKE = luaSource('purchase/refill-and-take');
 const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
-const SET_STATE = luaSource('set-state');
-const SNAPSHOT = luaSource('snapshot');
-const AUDIT = luaSource('audit');
+const SET_STATE = luaSource('change/set-state');
+const SNAPSHOT = luaSource('look/snapshot');
+const AUDIT = luaSource('look/audit');
 
 export type RawTakeReply =
   | string

@@ -3,7 +3,8 @@
  * changed goes on, since nothing is lost yet, and says so in its log and its metrics until somebody has put it right.
  */
 import { Gauge, type Registry } from 'prom-client';
-import { type Config, ConfigError } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/load-config.ts';
 import { redisUrls } from '../../config/redis-urls.ts';
 import type { Releasers } from '../../lib/teardown.ts';
 import { type EvictingServer, type EvictionLook, lookForEviction } from '../../redis/eviction.ts';

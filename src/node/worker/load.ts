@@ -1,5 +1,4 @@
 import { monotonicMs } from '../../lib/monotonic.ts';
-import type { RunningWorker } from './worker.ts';
 
 /** Shorter times say little: a turn of the event loop takes milliseconds under load. */
 const MEASURED_OVER_MS = 100;
@@ -18,7 +17,7 @@ export interface Crowd {
   isLively(): boolean;
 }
 
-export function crowdWatch(workers: readonly RunningWorker[]): Crowd {
+export function crowdWatch(workers: readonly { busyShare(): number }[]): Crowd {
   let measuredAtMs = Number.NEGATIVE_INFINITY;
   let share = 0;
   const busyShare = () => {

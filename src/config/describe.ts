@@ -1,0 +1,31 @@
+/** A configuration, and the settings that it is made of, in words. */
+import type { Config } from './config.ts';
+import { Secret } from './secret.ts';
+import { type Setting, settingNames, settings } from './settings.ts';
+
+/** What a process runs with, by environment variable, fit for logs: no secret, no password, nothing that is not set. */
+export function describeConfig(config: Config): Record<string, string | number | boolean> {
+  const described: Record<string, string | number | boolean> = {};
+  for (const name of settingNames) {
+    const value = config[name];
+    if (value !== undefined)
+      described[settings[name].env] = value instanceof Secret ? value.toString() : value;
+  }
+  return described;
+}
+
+/** All settings as a Markdown table, for the README. */
+export function configTable(): string {
+  const rows = settingNames.map((name) => {
+    const setting: Setting<unknown> = settings[name];
+    const flag = setting.flag === undefined ? '' : `\`${setting.flag.split(' ')[0]}\``;
+    return `| \`${setting.env}\` | ${flag} | ${defaultText(setting, '`')} | ${setting.description.replaceAll('|', '\\|')} |`;
+  });
+  return ['| variable | flag | default | what it is |', '|---|---|---|---|', ...rows, ''].join('\n');
+}
+
+/** The default in words; `quote` surrounds a plain value. */
+export function defaultText({ fallback, fallbackText }: Setting<unknown>, quote = ''): string {
+  if (fallbackText !== undefined) return fallbackText;
+  return fallback === undefined ? 'not set' : `${quote}${fallback}${quote}`;
+}

@@ -1,0 +1,10 @@
+/** One order within a batch. Ids and keys are visible ASCII without spaces (see limits.ts). */
+export interface TakeOrder {
+  readonly orderId: string;
+  readonly buyerId: string;
+  readonly quantity: number;
+  /** `''`: none. */
+  readonly key: string;
+  /** Its buyer has been answered. From then on it must not be sent. */
+  readonly settled?: boolean;
+}

@@ -1,0 +1,31 @@
+--[[
+  Takes units that are not sold out of a segment, for a withdrawal: as many as there are, up to the given number of them
+  in all for this withdrawal. The segment remembers how many in its field `withdrawal`, "movement units", so that asking
+  again takes nothing twice. What was given back (give-back.lua) is "movement back": nothing more is taken for it.
+
+  Input
+    KEYS[1] segment (hash)
+    ARGV[1] generation   ARGV[2] movement   ARGV[3] most units
+  Output
+    the units that are out for this withdrawal; 'stale' if the segment is not there in that generation, or not published
+]]
+local segment = KEYS[1]
+local generation, movement, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+--include parts/published
+--include parts/units
+
+local now = redis.call('HMGET', segment, 'generation', 'state', 'withdrawal', 'left')
+if not isPublished(now) then return 'stale' end
+local left = whole(now[4])
+if not left then return corrupt(segment) end
+local last, out = string.match(now[3] or '0 0', '^(%d+) (%w+)$')
+if tonumber(last) > tonumber(movement) or (last == movement and out == 'back') then return 0 end
+local held = last == movement and tonumber(out) or 0
+local more = math.min(left, most - held)
+if more > 0 then
+  supply(segment, -more)
+  redis.call('HINCRBY', segment, 'withdrawn', more)
+  held = held + more
+end
+redis.call('HSET', segment, 'withdrawal', movement .. ' ' .. string.format('%d', held))
+return held

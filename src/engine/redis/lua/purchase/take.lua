@@ -1,0 +1,122 @@
+--[[
+  Takes a batch of orders from one segment: checks each buyer's limit, decrements the segment, records the
+  buyers and appends one entry to the order log. Everything is checked before the first write, because a
+  script has no rollback. A buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
+
+  Each take leaves its ticket in the segment, and who asks says which of his tickets was answered last, and which entry of
+  the log he was told of. A segment that does not remember them has lost writes (a restored copy, a failover): it is
+  marked as lost, so that nobody takes from it any more until it is built anew. The mark names the entry as
+  "seq orders tail", for sync to count what is missing.
+
+  Input
+    KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
+    ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
+    ARGV[5] the lane's last ticket that was answered, 0 for none
+    ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
+    ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
+    '' for none: nothing is taken, and the segment only looks whether it has lost writes
+    ARGV[10] the rules by which the orders were let in; '' for none: those of the segment are not compared
+  Output
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', and
+    nothing was done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
+    else one per order: 1 taken, 0 short, or a string:
+    'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
+]]
+local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
+local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
+local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
+local lines, rules = ARGV[9], ARGV[10]
+local HEADER = 4
+-- Longer than any value of a hash that Redis keeps as one packed list (hash-max-listpack-value).
+local LONG_VALUE = string.rep(' ', 65)
+
+local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
+  'committedOrders', 'orders', 'taken', lane, 'rules')
+if now[1] ~= generation then return 'stale' end
+if now[2] ~= 'open' and now[2] ~= 'paused' then return now[2] or 'no state' end
+local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
+local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
+local committedOrders, orders, taken = whole(8), whole(9), whole(10)
+if not (left and limit and last and tail and committed and committedOrders and orders and taken) then
+  return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
+end
+local remembered = tonumber(now[11] or 0)
+if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
+  redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
+  return 'lost'
+end
+if now[2] == 'paused' then return 'paused' end
+if rules ~= '' and now[12] and now[12] ~= rules then return 'outdated' end
+if remembered >= tonumber(ticket) then return 'superseded' end
+if lines == '' then
+  redis.call('HSET', segment, lane, ticket)
+  return { last + 1, committed, left, orders }
+end
+
+local count, length, names, ids, quantities, keys = 0, -1, {}, {}, {}, {}
+for id, name, quantity, key in string.gmatch(lines, '(%d+) (%S+) (%d+) (%S*)\n?') do
+  count = count + 1
+  ids[count], names[count], keys[count] = id, name, key
+  quantities[count] = quantity == '1' and 1 or tonumber(quantity)
+  if quantities[count] == 0 then return redis.error_reply('BADARG quantity of order ' .. id) end
+  length = length + #id + #name + #quantity + #key + 4
+end
+if length ~= #lines then return redis.error_reply('BADARG the orders are not lines of four words') end
+if orders - committedOrders + count > maxLogOrders then return 'busy' end
+local held = redis.call('HMGET', buyers, unpack(names))
+
+--include parts/buyers-record
+
+-- Numbers as text once a batch: Lua's own conversion costs more than the rest of an order.
+local seq, seqText = last + 1, string.format('%d', last + 1)
+local reply, writes, place, logged, firstId, all = { seq, committed, left, orders }, {}, {}, {}, nil, true
+for i = 1, count do
+  local buyer, orderId, quantity, key = names[i], ids[i], quantities[i], keys[i]
+  local at = place[buyer]
+  local text = at and writes[at] or held[i]
+  local record = text and recordOf(buyer, text)
+  local settled = record and examine(record, orderId, quantity, key) or (quantity > limit and 'limit ')
+  if settled or quantity > left then
+    reply[HEADER + i], all = settled or 0, false
+  else
+    local units = quantity == 1 and '1' or string.format('%d', quantity)
+    local word = orderId .. ':' .. units .. ':' .. seqText .. ':' .. key
+    if record then
+      local order = orderId .. ' ' .. units .. ' ' .. seqText
+      record.words[#record.words + 1], record.ids[#record.ids + 1] = word, orderId
+      record.units, record.byId[orderId] = record.units + quantity, order
+      if key ~= '' then record.byKey[key] = order end
+    end
+    if not at then
+      place[buyer] = #writes + 2
+      writes[#writes + 1], writes[#writes + 2] = buyer, word
+    end
+    left, taken, orders = left - quantity, taken + quantity, orders + 1
+    firstId = firstId or orderId
+    logged[#logged + 1], reply[HEADER + i] = i, 1
+  end
+end
+
+if not firstId then
+  redis.call('HSET', segment, lane, ticket)
+  return reply
+end
+if not all then
+  for n, i in ipairs(logged) do
+    logged[n] = ids[i] .. ' ' .. names[i] .. ' ' .. string.format('%d', quantities[i]) .. ' ' .. keys[i]
+  end
+  lines = table.concat(logged, '\n')
+end
+for buyer, record in pairs(read) do
+  if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
+end
+redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
+-- A hash of up to 512 small values is a packed list that each look-up reads through: an order costs Redis up to twice as
+-- much. A long value makes it a table, and it stays one. No buyer is named by a space.
+if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end
+redis.call('HSET', buyers, unpack(writes))
+if last == 0 then redis.call('HDEL', buyers, ' ') end
+redis.call('HSET', segment, 'left', left, 'seq', seqText, 'tail', firstId, 'orders', orders, 'taken', taken, lane, ticket)
+if all then return { seq, committed, left, orders } end
+reply[3], reply[4] = left, orders
+return reply

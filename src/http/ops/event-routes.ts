@@ -1,0 +1,30 @@
+/** What operators do with order events that the webhook did not take. */
+import type { EventOperations } from '../../operations/event-operations.ts';
+import { json } from '../server/problem.ts';
+import type { Router } from '../server/router.ts';
+import type { Guarded } from './guard.ts';
+
+export function addEventRoutes(router: Router, events: EventOperations, guarded: Guarded): void {
+  router
+    .route(
+      'get',
+      '/v1/events/dead',
+      guarded(async () => {
+        const { total, listed } = await events.deadLetters();
+        return json(200, { total, dead: listed });
+      }),
+    )
+    .route(
+      'post',
+      '/v1/events/dead/resend',
+      guarded(async () => json(200, { resent: await events.resendAllDeadLetters() })),
+    )
+    .route(
+      'post',
+      '/v1/events/dead/:id/resend',
+      guarded(async (id) => {
+        await events.resendDeadLetter(id);
+        return json(200, { resent: 1 });
+      }),
+    );
+}

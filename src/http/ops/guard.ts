@@ -1,0 +1,76 @@
+/** What stands in front of every operation at the operators' port: the token first, then the body, then errors as problems. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { InvalidInput } from '../../engine/errors.ts';
+import { parseActor } from '../../engine/sale/author.ts';
+import { unauthenticated } from '../identity/unauthenticated.ts';
+import type { Exchange, Handler } from '../server/exchange.ts';
+import type { Reply } from '../server/problem.ts';
+import { failure, isFault } from './faults.ts';
+
+const MAX_OPS_BODY_BYTES = 65_536;
+/** Who has the token and gives no name. */
+const UNNAMED_OPERATOR = 'ops token';
+
+const TOKEN_FORM = 'Authorization must be "Bearer <OPS_TOKEN>"';
+const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FORM });
+const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
+
+/** `id`: the part of the path that varies. `operator`: who asks, by his own word. `query`: as it stands in the address. */
+export type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
+/** `optional`: a request without a body is the action's `undefined`. */
+export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
+
+/** What the guard needs of the process that serves the port. */
+export interface GuardHost {
+  readonly token: string;
+  /** An operation has failed by a fault of the process or of its stores. */
+  fault(error: unknown): void;
+}
+
+/** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
+export function guard(host: GuardHost): Guarded {
+  const expected = digest(`Bearer ${host.token}`);
+  return (action, hasBody = false) =>
+    (exchange, request) => {
+      const id = request.getParameter(0) ?? '';
+      const query = request.getQuery();
+      if (!timingSafeEqual(digest(request.getHeader('authorization')), expected)) {
+        exchange.reply(request.getHeader('authorization') === '' ? NO_TOKEN : WRONG_TOKEN);
+        return;
+      }
+      const operator = request.getHeader('x-operator') || UNNAMED_OPERATOR;
+      if (!hasBody) return answer(host, exchange, () => action(id, undefined, operator, query));
+      exchange.readBody(
+        request,
+        (body) => {
+          if ('refused' in body) return exchange.reply(body.refused);
+          const isMissing = hasBody === 'optional' && body.text === '';
+          const parsed = () => (isMissing ? undefined : parse(body.text));
+          void answer(host, exchange, () => action(id, parsed(), parseActor(operator), query));
+        },
+        MAX_OPS_BODY_BYTES,
+      );
+    };
+}
+
+async function answer(host: GuardHost, exchange: Exchange, action: () => Promise<Reply>): Promise<void> {
+  try {
+    exchange.reply(await action());
+  } catch (error) {
+    const reply = failure(error);
+    exchange.reply(reply);
+    if (isFault(error, reply)) host.fault(error);
+  }
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new InvalidInput('the body is not valid', [{ field: 'body', problem: 'must be JSON' }]);
+  }
+}
+
+function digest(value: string): Buffer {
+  return createHash('sha256').update(value).digest();
+}
