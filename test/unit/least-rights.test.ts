@@ -21,7 +21,7 @@ describe('in Postgres', () => {
   const migrations = filesBelow('src/postgres/migrations', '.sql');
   /** What runs as the app: statements of the program, and bodies of functions. The rest of a migration is its owner's. */
   const statements = [
-    ...filesBelow('src/sync', '.ts').filter((text) => !text.includes('TABLE_RIGHTS:')),
+    ...filesBelow('src', '.ts').filter((text) => !text.includes('TABLE_RIGHTS:')),
     ...all(migrations, /\$\$(.*?)\$\$/gs),
   ];
 
@@ -63,9 +63,9 @@ describe('in Redis', () => {
   ];
 
   test('what scripts and the program send, and no more, is granted', () => {
-    const inScripts = all(filesBelow('src/engine', '.lua'), /redis\.p?call\(\s*'(\w+)'/g);
-    const direct = all(filesBelow('src/engine', '.ts'), /redis\.(get|incr|publish|hincrby|hmget|hscan)\(/g);
-    const pipelined = all(filesBelow('src/engine', '.ts'), /\[\s*'(hmget|xrange)',/g);
+    const inScripts = all(filesBelow('src', '.lua'), /redis\.p?call\(\s*'(\w+)'/g);
+    const direct = all(filesBelow('src', '.ts'), /redis\.(get|incr|publish|hincrby|hmget|hscan)\(/g);
+    const pipelined = all(filesBelow('src', '.ts'), /\[\s*'(hmget|xrange)',/g);
     const sent = [...inScripts, ...direct, ...pipelined].map((name) =>
       name.toLowerCase().replace('xinfo', 'xinfo|groups'),
     );

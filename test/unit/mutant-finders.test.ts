@@ -12,12 +12,7 @@ import { instrument } from '../mutants/typescript.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Instrumenting everything takes too long for a unit test. */
-const SOME_FOLDERS = [
-  'src/engine/lock',
-  'src/engine/redis/lua',
-  'src/postgres/migrations',
-  'src/sync/orders',
-];
+const SOME_FOLDERS = ['src/locks', 'src/engine/redis/lua', 'src/postgres/migrations', 'src/orders'];
 const LONG_MS = 60_000;
 
 /** What becomes of the text: one per mutant, with the name of the mutator. */

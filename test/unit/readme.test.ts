@@ -95,7 +95,8 @@ test('docs/api.md names every code that an answer can have, with its status', ()
 });
 
 test('docs/operations.md names every metric', () => {
-  const sources = readdirSync(join(ROOT, 'src/node'))
+  const sources = readdirSync(join(ROOT, 'src/node'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
     .map((name) => read(join('src/node', name)))
     .join('\n');
   const metrics = [...sources.matchAll(/'(stockade_\w+)'/g)].map((match) => match[1]!);
