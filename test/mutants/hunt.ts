@@ -14,7 +14,7 @@ export type Draw = Iterable<Mutant, void, 'again' | undefined>;
 /** @param root of the repository, with a slash at its end; `say` is told each step */
 export async function hunt(
   root: string,
-  { instrumented: files }: Population,
+  { instrumented: files, mutants }: Population,
   draw: Draw,
   say: (line: string) => void,
 ): Promise<Verdict[]> {
@@ -33,7 +33,7 @@ export async function hunt(
       say(`dry run ${number} of ${count}: ${file} ${told(outcome)}`),
     );
     return await judgeAll(
-      { instrumented, plain, stores, ladder: await Ladder.build(root, reaches) },
+      { instrumented, plain, stores, ladder: await Ladder.build(root, mutants, reaches) },
       draw,
       say,
     );

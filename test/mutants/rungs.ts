@@ -1,4 +1,11 @@
-/** Which tests a mutant has to pass, the cheap ones first: it is killed by the first that fails. */
+/**
+ * Which tests a mutant has to pass: it is killed by the first that fails. Unit tests come first. Of the others, a test comes
+ * early if it is short and if much of what it reaches is in the file of the mutant.
+ *
+ * A mutant that passes all unit tests and two minutes of the others counts as a survivor, although a test that was left out may
+ * kill it: so the score is too low rather than too high, and a mutant that every test reaches costs minutes rather than
+ * half an hour.
+ */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +17,8 @@ import { needsStores, SIMULATION } from './suites.ts';
 
 /** Unit tests that take less are run together: starting vitest takes as long. */
 const LONG_UNIT_TEST_MS = 10_000;
+/** Of tests that are no unit tests, measured without a mutant. The first is run however long it takes. */
+const BUDGET_MS = 120_000;
 
 /** Tests that are run by one command. */
 export interface Rung {
@@ -23,26 +32,33 @@ export class Ladder {
   readonly #root: string;
   readonly #reaches: readonly Reach[];
   readonly #scripts: ReadonlyMap<string, ReadonlySet<string>>;
+  /** By the file of TypeScript: the switches in it. */
+  readonly #switches: ReadonlyMap<string, ReadonlySet<string>>;
 
   private constructor(
     root: string,
+    mutants: readonly Mutant[],
     reaches: readonly Reach[],
     scripts: ReadonlyMap<string, ReadonlySet<string>>,
   ) {
     this.#root = root;
     this.#reaches = reaches.filter(({ passed }) => passed);
     this.#scripts = scripts;
+    this.#switches = switchesByFile(mutants);
   }
 
-  static async build(root: string, reaches: readonly Reach[]): Promise<Ladder> {
-    return new Ladder(root, reaches, await scriptsWith(root));
+  /** @param mutants all that there are */
+  static async build(root: string, mutants: readonly Mutant[], reaches: readonly Reach[]): Promise<Ladder> {
+    return new Ladder(root, mutants, reaches, await scriptsWith(root));
   }
 
   /** None: no test reaches it. */
   rungsOf(mutant: Mutant): Rung[] {
+    const cost = ({ ms, seen }: Reach) => ms / this.#focusOn(mutant, seen);
     const reaches = this.#reaches
       .filter(({ seen }) => this.#isReachedBy(mutant, seen))
-      .sort((a, b) => a.ms - b.ms);
+      .map((reach) => ({ ...reach, cost: cost(reach) }))
+      .sort((a, b) => a.cost - b.cost);
     const unit = reaches.filter(
       ({ file, ms }) => !needsStores(file) && file !== SIMULATION && ms < LONG_UNIT_TEST_MS,
     );
@@ -52,7 +68,15 @@ export class Ladder {
       needsStores: some.some(({ file }) => needsStores(file)),
       ms: some.reduce((sum, { ms }) => sum + ms, 0),
     });
-    return [...(unit.length > 0 ? [rung(unit)] : []), ...others.map((reach) => rung([reach]))];
+    return [...(unit.length > 0 ? [rung(unit)] : []), ...withinBudget(others).map((reach) => rung([reach]))];
+  }
+
+  /** @returns more than 0, at most 1: the part of what a test reaches that is near the mutant */
+  #focusOn({ kind, file }: Mutant, { switches, scripts, functions }: Reach['seen']): number {
+    if (kind === 'lua') return 1 / Math.max(1, scripts.length);
+    const near = this.#switches.get(file);
+    if (!near) return 1 / Math.max(1, functions.length);
+    return Math.max(1, switches.filter((one) => near.has(one)).length) / Math.max(1, switches.length);
   }
 
   #isReachedBy(mutant: Mutant, { switches, scripts, functions }: Reach['seen']): boolean {
@@ -66,6 +90,24 @@ export class Ladder {
     if (name === undefined) return functions.length > 0;
     return callersOf(this.#root, name).some((caller) => functions.includes(caller));
   }
+}
+
+function switchesByFile(mutants: readonly Mutant[]): Map<string, Set<string>> {
+  const byFile = new Map<string, Set<string>>();
+  for (const { file, switch: name } of mutants) {
+    if (name === undefined) continue;
+    const some = byFile.get(file) ?? new Set();
+    byFile.set(file, some.add(name));
+  }
+  return byFile;
+}
+
+function withinBudget(reaches: readonly Reach[]): Reach[] {
+  let spent = 0;
+  return reaches.filter(({ ms }, i) => {
+    spent += ms;
+    return i === 0 || spent <= BUDGET_MS;
+  });
 }
 
 /** The function, and those that call it. */
