@@ -1,9 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
 /** Where what else runs on the machine would be measured too, or would be starved: these files run one at a time, last. */
-const ALONE = ['bench', 'bench-catalogue', 'resize', 'resize-node', 'verify-busy'].map(
-  (name) => `test/integration/${name}.test.ts`,
-);
+const ALONE = [
+  'bench/bench',
+  'bench/bench-catalogue',
+  'rebuild/resize',
+  'node/resize-node',
+  'verify/verify-busy',
+].map((name) => `test/integration/${name}.test.ts`);
 
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
 const withServers = {

@@ -1,7 +1,7 @@
 /**
  * The rights that serving needs in Postgres, and no more: a role that has them can neither create, change nor drop a table,
  * and can remove nothing but what was delivered (deploy/postgres-roles.sql makes such a role). A migration that adds a table
- * or a function adds it here as well: test/unit/least-rights.test.ts compares the two.
+ * or a function adds it here as well: test/unit/repository/least-rights.test.ts compares the two.
  */
 import type { Knex } from 'knex';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';

@@ -17,8 +17,8 @@ import type {
   Stores,
   Strategy,
 } from '../../catalogue/parts/contract.ts';
+import { turn } from '../support/engine/frozen-time.ts';
 import { emptyDatabase, freshPrefix, redisAdminUrl, until } from '../support/fixtures.ts';
-import { turn } from '../support/frozen-time.ts';
 import { Abandoned, Call, callFallsAsleep, HOLDING_STEPS } from './call.ts';
 import { type NodeClock, TestTime } from './test-time.ts';
 

@@ -7,8 +7,8 @@ import { DRAFT_KEPT_MS } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
-import { asUser } from '../support/least-rights.ts';
-import { isSettled } from '../support/locks.ts';
+import { isSettled } from '../support/locks/locks.ts';
+import { asUser } from '../support/postgres/least-rights.ts';
 import {
   aSale,
   kinds,

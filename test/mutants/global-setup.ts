@@ -1,6 +1,6 @@
 /** Hands the stores of the harness to the tests, with a database of this very copy of the migrations. */
 import type { TestProject } from 'vitest/node';
-import { createMigratedDatabase } from '../support/least-rights.ts';
+import { createMigratedDatabase } from '../support/postgres/least-rights.ts';
 import type { StoreUrls } from './stores.ts';
 
 export default async function setup(project: TestProject): Promise<void> {

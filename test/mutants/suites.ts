@@ -33,7 +33,11 @@ export function testFiles(root: string): string[] {
   const files = ['unit', 'contract', 'property', 'integration']
     .map((folder) => `test/${folder}`)
     .filter((folder) => existsSync(join(root, folder)))
-    .flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`))
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(
+        (name) => `${folder}/${name}`,
+      ),
+    )
     .filter((file) => file.endsWith('.test.ts') && !NOT_FOR_MUTANTS.test(file));
   return existsSync(join(root, SIMULATION)) ? [...files, SIMULATION] : files;
 }

@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Backend, HeldOrder, Outcome, Purchase } from '../../src/engine/contract.ts';
+import { freezeTime, turn } from '../support/engine/frozen-time.ts';
 import { seed } from '../support/fixtures.ts';
-import { freezeTime, turn } from '../support/frozen-time.ts';
 import { MEMORY, REDIS } from './backends.ts';
 import { type Fate, type LossyBackend, lossy } from './lossy-takes.ts';
 import { units } from './sale-model.ts';

@@ -12,7 +12,7 @@ import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { followForsaken } from '../../src/sales/movements.ts';
 import { rebalanceSale } from '../../src/sales/rebalance.ts';
 import { BY } from '../support/author.ts';
-import { type Before, breaker, intercept } from '../support/intercept.ts';
+import { type Before, breaker, intercept } from '../support/engine/intercept.ts';
 import { aged } from '../support/orders.ts';
 import { type LifeModel, type LifeOrder, units } from './life-model.ts';
 import { BEGUN, BUYERS, type LifeTrial } from './life-trial.ts';

@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Backend, Purchase, Rejection, Sale, SaleState } from '../../src/engine/contract.ts';
+import { freezeTime } from '../support/engine/frozen-time.ts';
 import { seed } from '../support/fixtures.ts';
-import { freezeTime } from '../support/frozen-time.ts';
 import { MEMORY, REDIS } from './backends.ts';
 import { type Prediction, SaleModel, units } from './sale-model.ts';
 import { type Bought, REQUEST_DEADLINE_MS, Trial } from './trial.ts';

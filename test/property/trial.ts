@@ -20,7 +20,7 @@ import { OrderIds } from '../../src/engine/order-id.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
-import { turn } from '../support/frozen-time.ts';
+import { turn } from '../support/engine/frozen-time.ts';
 import { aSale, type LoadedSale, loadSale } from '../support/sales.ts';
 import { type WatchedBackend, watched } from './watched-backend.ts';
 

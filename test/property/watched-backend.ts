@@ -1,5 +1,5 @@
 import type { Backend } from '../../src/engine/contract.ts';
-import { turn } from '../support/frozen-time.ts';
+import { turn } from '../support/engine/frozen-time.ts';
 
 /** So many turns of the event loop in a row without a call under way: none is about to be made either. */
 const QUIET_TURNS = 4;

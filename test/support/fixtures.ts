@@ -1,7 +1,7 @@
 /** What tests share: a database and a key prefix of their own, waiting for a condition, a seed. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { inject } from 'vitest';
-import { APP_ROLE, asUser } from './least-rights.ts';
+import { APP_ROLE, asUser } from './postgres/least-rights.ts';
 import { createDatabase } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';

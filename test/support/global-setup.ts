@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
-import { createMigratedDatabase } from './least-rights.ts';
+import { createMigratedDatabase } from './postgres/least-rights.ts';
 import { PostgresServer } from './servers/postgres-server.ts';
 import { RedisServer } from './servers/redis-server.ts';
 

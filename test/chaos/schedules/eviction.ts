@@ -1,6 +1,6 @@
 /** A Redis that is told to throw keys away: nobody starts on it, who runs says so; and one that does it. */
 import { runCli } from '../../support/cli.ts';
-import { metric } from '../../support/metrics.ts';
+import { metric } from '../../support/http/metrics.ts';
 import { until } from '../../support/until.ts';
 import { configure, fieldOf } from '../redis-commands.ts';
 import type { Schedule } from '../schedule.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { findServer } from '../../../scripts/servers.mjs';
-import type { Certificate } from '../certificates.ts';
+import type { Certificate } from './certificates.ts';
 import { createDatabase } from './create-database.ts';
 import { freePort } from './free-port.ts';
 import { childrenOf, familyCpuSecondsOf, isAlive } from './process-table.ts';

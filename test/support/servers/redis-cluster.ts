@@ -3,8 +3,8 @@
  * be put behind proxies: they then name the proxies' ports to clients, so that every command goes through one.
  */
 import { Redis } from 'ioredis';
-import type { Certificate } from '../certificates.ts';
-import { asUser, REDIS_PASSWORD, REDIS_USER } from '../least-rights.ts';
+import { asUser, REDIS_PASSWORD, REDIS_USER } from '../postgres/least-rights.ts';
+import type { Certificate } from './certificates.ts';
 import { freePort } from './free-port.ts';
 import { RedisServer } from './redis-server.ts';
 import { TcpProxy } from './tcp-proxy.ts';

@@ -1,0 +1,196 @@
+/** The benches, in their smallest form: that they measure what they say, not how fast it was. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
+const BENCH_LIMIT_MS = 300_000;
+
+/** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
+async function runTiny(
+  bench: 'growth' | 'http' | 'locks' | 'overload' | 'rebalance' | 'recover' | 'resize' | 'soak' | 'sync',
+  ...more: string[]
+): Promise<string> {
+  const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json', ...more];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: ROOT,
+    timeout: BENCH_LIMIT_MS,
+  });
+  return stdout;
+}
+
+const positive = expect.toSatisfy((value: unknown) => typeof value === 'number' && value > 0);
+const someOrNone = expect.toSatisfy((value: unknown) => typeof value === 'number' && value >= 0);
+const onLinux = process.platform === 'linux';
+const cpu = onLinux
+  ? { nodeCpuMicros: someOrNone, redisCpuMicros: someOrNone, postgresCpuMicros: someOrNone }
+  : {};
+
+describe('bench:http', () => {
+  it('prints one object with the figures of all four phases', async () => {
+    const result = JSON.parse(await runTiny('http'));
+    const figures = { requestsPerSecond: positive, p50Ms: positive, p99Ms: positive, ...cpu };
+    expect(result.echo).toMatchObject(figures);
+    expect(result.echo).not.toHaveProperty('ratio');
+    for (const phase of ['soldOut', 'accepted', 'committed']) {
+      expect(result[phase], phase).toMatchObject({ ...figures, ratio: positive });
+      expect(result[phase].ratio, phase).toBeCloseTo(
+        result[phase].requestsPerSecond / result.echo.requestsPerSecond,
+        2,
+      );
+    }
+    expect(result.accepted.drain).toMatchObject({ orders: someOrNone, seconds: positive });
+    expect(result.parameters).toMatchObject({ connections: 16, seconds: 1, rounds: 1 });
+    expect(result.machine).toMatchObject({ cores: positive, wrk: expect.any(String) });
+  });
+});
+
+describe('bench:locks', () => {
+  it('prints one object with the ratios and with every line that was measured', async () => {
+    const chosen = ['--striping-processes', '1', '--spread-ms', '0'];
+    const result = JSON.parse(await runTiny('locks', ...chosen));
+    for (const ratio of ['segments16OverOne', 'segments64OverOne', 'wakeupCommandShare', 'combiningGain']) {
+      expect(result[ratio], ratio).toEqual(positive);
+    }
+    const figures = { perSecond: positive, samples: positive, p50Ms: someOrNone, p99Ms: positive };
+    const line = { task: expect.any(Object), clients: positive, processes: positive, ...figures };
+    expect(result.striping).toHaveLength(3);
+    for (const striped of result.striping) {
+      expect(striped).toMatchObject({ processes: 1, task: { insideMs: 2, spreadMs: 0 } });
+    }
+    for (const group of ['striping', 'strategies', 'ids', 'grid']) {
+      for (const measured of result[group]) expect(measured, group).toMatchObject(line);
+    }
+    const [one, sixteen, sixtyFour] = result.striping;
+    expect(result.segments16OverOne).toBeCloseTo(sixteen.perSecond / one.perSecond, 1);
+    expect(result.segments64OverOne).toBeCloseTo(sixtyFour.perSecond / one.perSecond, 1);
+    const kinds = new Set(result.grid.map(({ task }: { task: { kind: string } }) => task.kind));
+    expect(kinds).toEqual(new Set(['spin', 'wake-up']));
+    expect(result.parameters).toMatchObject({ clients: 16, processes: 2 });
+  });
+});
+
+describe('bench:sync', () => {
+  it('prints one object with the figures of both ways', async () => {
+    const result = JSON.parse(await runTiny('sync'));
+    const figures = { rowsPerSecond: positive, rowsPerTransaction: positive, ...cpu };
+    expect(result.bare).toMatchObject(figures);
+    expect(result.sync).toMatchObject({ ...figures, ratio: positive });
+    expect(result.sync.ratio).toBeCloseTo(result.sync.rowsPerSecond / result.bare.rowsPerSecond, 2);
+    expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:recover', () => {
+  it('prints one object with the seconds of all ways', async () => {
+    const result = JSON.parse(await runTiny('recover'));
+    expect(result.seconds).toEqual({ read: positive, rebuild: positive, continued: positive });
+    expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:resize', () => {
+  it('prints one object with the waits of every resize', async () => {
+    const result = JSON.parse(await runTiny('resize'));
+    const figures = { purchases: positive, longestMs: positive, p999Ms: positive, seconds: positive };
+    expect(result.resizes).toMatchObject(
+      ['memory', 'redis'].flatMap((backend) => [
+        { backend, from: 8, to: 32, ...figures },
+        { backend, from: 32, to: 4, ...figures },
+      ]),
+    );
+    expect(result.longestMs).toBe(
+      Math.max(...result.resizes.map(({ longestMs }: { longestMs: number }) => longestMs)),
+    );
+  });
+});
+
+describe('bench:growth', () => {
+  it('prints one object with the points of all dimensions', async () => {
+    const result = JSON.parse(await runTiny('growth'));
+    const figures = { cpu: positive, wall: positive, node: positive, redis: positive };
+    const dimensions: Record<string, number[]> = {
+      stock: [1_000],
+      buyers: [1_000],
+      sales: [1, 10],
+      segments: [1],
+      lanes: [8, 32, 128],
+    };
+    expect(Object.keys(result.dimensions)).toEqual(Object.keys(dimensions));
+    for (const [name, values] of Object.entries(dimensions)) {
+      const { points, growth } = result.dimensions[name];
+      expect(
+        points.map(({ at }: { at: number }) => at),
+        name,
+      ).toEqual(values);
+      for (const { take, commit } of points) {
+        expect(take, name).toMatchObject(figures);
+        expect(commit, name).toMatchObject(figures);
+      }
+      expect(growth.take, name).toBeGreaterThanOrEqual(1);
+      expect(growth.commit, name).toBeGreaterThanOrEqual(1);
+    }
+    expect(result).toMatchObject({
+      worstGrowth: positive,
+      redisBytesPerOrder: positive,
+      redisBytesPerBuyer: positive,
+    });
+    expect(result.parameters).toMatchObject({ orders: 1_024, samples: 1 });
+  });
+});
+
+describe('bench:overload', () => {
+  it('prints one object with what buyers were answered before, during and after, and beside silent ones', async () => {
+    const { overload, silent, parameters } = JSON.parse(await runTiny('overload'));
+    expect(overload.capacityPerSecond).toEqual(positive);
+    expect(overload.busyWithoutRetryAfter).toBe(0);
+    for (const span of ['before', 'during', 'after']) {
+      expect(overload.spans[span], span).toMatchObject({
+        offeredPerSecond: positive,
+        busyPerSecond: someOrNone,
+        peakResidentMb: positive,
+      });
+    }
+    expect(silent).toMatchObject({ idle: 100, slow: 30, rateRatio: positive, p99Ratio: positive });
+    expect(parameters).toMatchObject({ times: 4, lines: 1_500 });
+  });
+});
+
+describe('soak', () => {
+  it('leaves no handle, no connection and no row that waits', async () => {
+    const { before, after, orders, answers } = JSON.parse(await runTiny('soak'));
+    const own = (sample: typeof before) => sample.handles - sample.redisClients - sample.postgresConnections;
+    expect(own(after)).toBeLessThanOrEqual(own(before));
+    expect(after).toMatchObject({ connections: 0, waitingRows: 0, underWay: 0 });
+    expect(after.redisClients).toBe(before.redisClients);
+    expect(after.residentBytes - before.residentBytes).toBeLessThan(512 * 1024 ** 2);
+    expect(orders).toEqual(positive);
+    for (const deed of ['buy 201', 'repeat 201', 'soldOut 409', 'notStarted 403', 'abort 0']) {
+      expect(answers[deed], deed).toEqual(positive);
+    }
+  });
+});
+
+describe('bench:rebalance', () => {
+  it('prints one object with each way, on one Redis and on a cluster', async () => {
+    const result = JSON.parse(await runTiny('rebalance'));
+    const ways = (result.ways as Record<string, unknown>[]).map(({ place, timer }) => [place, timer]);
+    expect(ways).toEqual([
+      ['one Redis', false],
+      ['one Redis', true],
+      ['cluster', false],
+      ['cluster', true],
+    ]);
+    for (const way of result.ways) {
+      expect(way).toMatchObject({
+        ordersPerSecond: positive,
+        refills: positive,
+        p50: positive,
+        p99: positive,
+      });
+    }
+    expect(result.parameters).toMatchObject({ orders: 400, segments: 4 });
+  });
+});

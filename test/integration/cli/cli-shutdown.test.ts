@@ -1,0 +1,61 @@
+/** How long a node takes to stop, with what may hold it up. */
+import { expect, test } from 'vitest';
+import { BY } from '../../support/author.ts';
+import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
+import { metric } from '../../support/http/metrics.ts';
+import { RawConnection } from '../../support/http/raw-http.ts';
+import { startTestNode, type TestNode } from '../../support/node.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
+
+const SALE = 'tickets';
+const GRACE_MS = 8_000;
+/** Many times LETTING_GO_MS: whoever waits for Postgres waits for ever. */
+const REST_MS = 30_000;
+
+async function secondsToEnd(node: TestNode): Promise<number> {
+  const began = performance.now();
+  await node.stop();
+  return (performance.now() - began) / 1_000;
+}
+
+test('one grace is enough for both ports, with requests that do not end at either', async () => {
+  await using node = await startTestNode({
+    ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
+    env: { WORKERS: '1', SYNC: 'off', REQUEST_DEADLINE_MS: '30000', SHUTDOWN_GRACE_MS: String(GRACE_MS) },
+  });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
+  using operator = await RawConnection.open(node.opsUrl);
+  await operator.send(
+    `POST /v1/sales HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer ${node.opsToken}\r\nContent-Length: 2\r\n\r\n{`,
+  );
+  const purchase = node.buy(SALE, 'anna').catch(() => 'cut off');
+  await until(async () => (await metric(node, 'stockade_commit_waiters')) === 1, {
+    what: 'the purchase waits for a sync that is not there',
+  });
+  const seconds = await secondsToEnd(node);
+  expect(seconds).toBeGreaterThan((GRACE_MS - 100) / 1_000);
+  expect(seconds).toBeLessThan((2 * GRACE_MS - 500) / 1_000);
+  expect(await purchase).toBe('cut off');
+  const said = (await node.log()).split('\n').filter((line) => line.startsWith('{"level"'));
+  const [stopping, stopped] = ['stopping', 'stopped'].map((msg) =>
+    said.map((line) => JSON.parse(line)).find((line) => line.msg === msg),
+  );
+  expect(stopping).toMatchObject({ signal: 'SIGTERM', underWay: 2, graceMs: GRACE_MS });
+  expect(stopped.tookMs).toBeGreaterThan(GRACE_MS - 100);
+});
+
+test('a Postgres that stands still does not keep it', async () => {
+  await using postgres = await PostgresServer.start();
+  await using node = await startTestNode({
+    ...{ redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase(), keyPrefix: freshPrefix() },
+    env: { WORKERS: '1' },
+  });
+  await node.ops.create({ id: SALE, stock: 5 }, BY.actor);
+  expect((await node.buy(SALE, 'anna')).status).toBe(201);
+  await postgres.pause();
+  try {
+    expect(await secondsToEnd(node)).toBeLessThan(REST_MS / 1_000);
+  } finally {
+    postgres.resume();
+  }
+});

@@ -1,0 +1,69 @@
+/** `stockade verify` as a command: once, with repairs, and again and again while the sale is sold. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type CliOptions, RunningCli, runCli } from '../../support/cli.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { Load } from '../../support/http/load.ts';
+import { Shop } from '../../support/shop.ts';
+
+let shop: Shop;
+let keys: RedisKeys;
+let stores: CliOptions;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+  const { redisUrl, databaseUrl, keyPrefix } = shop;
+  stores = { env: { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, KEY_PREFIX: keyPrefix } };
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+test('says the cause, and with --repair what it did about it', async () => {
+  const { id } = await shop.sell({ stock: 20, segments: 2 });
+  await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
+  const found = await runCli(['verify', id], stores);
+  expect(found.exitCode).toBe(1);
+  expect(found.stdout).toMatch(/found: segment 1: 15 units left, .* \(foreign write in Redis\)\n/);
+  const mended = await runCli(['verify', '--repair'], stores);
+  expect(mended.exitCode).toBe(0);
+  expect(mended.stdout).toMatch(/mended: set units left of segment 1/);
+  const whole = await runCli(['verify', id, '--repair', '--json'], stores);
+  expect(JSON.parse(whole.stdout)).toMatchObject({ saleId: id, ok: true, repairs: [] });
+});
+
+test('--watch looks while the sale is sold: silent until something is wrong, and its exit code remembers', async () => {
+  const { id } = await shop.sell({ stock: 100_000, segments: 4 });
+  await shop.startSync();
+  await using _load = new Load(await shop.startEngine(), id, { lines: 10 });
+  await using watching = new RunningCli(['verify', id, '--watch', '--every', '1', '--json'], stores);
+  await watching.said(/("ok":true[^\n]*\n[^\n]*){2}/);
+  await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
+  await watching.said(/"at":"[^"]+","ok":false/);
+  expect(await shop.service.verify(id, { repair: true })).toMatchObject({ ok: true });
+  await watching.said(/"at":"[^"]+","ok":false[\s\S]*"at":"[^"]+","ok":true/);
+  watching.signal('SIGINT');
+  const { exitCode, stdout } = await watching.ended;
+  expect(exitCode).toBe(1);
+  const looks = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(looks.every(({ sales }) => sales[0].saleId === id)).toBe(true);
+});
+
+test('--watch of a whole sale ends well', async () => {
+  await shop.sell({ stock: 10 });
+  await using watching = new RunningCli(['verify', '--watch'], stores);
+  await watching.said(/: ok, 0 orders/);
+  watching.signal('SIGTERM');
+  expect(await watching.ended).toMatchObject({ exitCode: 0, stderr: '' });
+});
+
+test.each(['0', '-1', '1.5', 'soon', '86401'])('--every %s is no time', async (every) => {
+  const { exitCode, stderr } = await runCli(['verify', '--watch', `--every=${every}`], stores);
+  expect(exitCode).toBe(2);
+  expect(stderr).toMatch('--every must be a whole number of seconds, 1 to 86400');
+});

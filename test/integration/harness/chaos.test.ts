@@ -1,0 +1,43 @@
+/**
+ * `npm run chaos` in its shortest form: real processes, a few faults one after another, and the same checker. Those that
+ * make Redis itself lose writes have a round of their own, as the checker forgives there what it must not forgive elsewhere.
+ * Nothing is said of how long anything took.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { brokenIn, type RoundResult, runRound } from '../../chaos/round.ts';
+import { scheduleNamed } from '../../chaos/schedules.ts';
+import { seed } from '../../support/fixtures.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
+
+const SHORT = { segments: 4, limit: 2, customers: 16, holdMs: 300, servedBetween: 40 };
+const LIMIT_MS = 600_000;
+
+let postgres: PostgresServer;
+
+beforeAll(async () => {
+  postgres = await PostgresServer.start();
+});
+
+afterAll(() => postgres[Symbol.asyncDispose]());
+
+/** Faults on a sale of its own, of whose promises none is broken. */
+async function kept(names: readonly string[], stock: number): Promise<RoundResult> {
+  const schedules = names.map(scheduleNamed);
+  const result = await runRound(schedules, postgres, { ...SHORT, stock, seed: seed() });
+  expect(brokenIn(schedules, result)).toEqual([]);
+  expect(result).toMatchObject({ sold: stock } satisfies Partial<RoundResult>);
+  expect(result.settled).toBe(result.unknown);
+  return result;
+}
+
+test('nodes die, replies are lost, Redis is full: all promises hold', { timeout: LIMIT_MS }, async () => {
+  const { strikes, unknown } = await kept(['kill-serve', 'lose-take-replies', 'full-memory'], 1_200);
+  expect(strikes).toBe(5);
+  expect(unknown).toBeGreaterThan(0);
+});
+
+test('Redis fails over with a loss: what was lost is reported, all other promises hold', {
+  timeout: LIMIT_MS,
+}, async () => {
+  expect((await kept(['failover-lossy'], 500)).strikes).toBe(1);
+});

@@ -1,0 +1,21 @@
+/** A short run of the fuzzer (`npm run fuzz`) on both ports. */
+import { expect, test } from 'vitest';
+import { fuzz } from '../../fuzz/fuzz.ts';
+import { Target } from '../../fuzz/target.ts';
+import { seed } from '../../support/fixtures.ts';
+import { startTestNode } from '../../support/node.ts';
+import { redisAndPostgres } from '../../support/stores.ts';
+
+const REQUESTS = 500;
+
+test('whatever is sent, the node lives, answers as described and sells on', async () => {
+  await using node = await startTestNode({
+    ...(await redisAndPostgres()),
+    env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },
+  });
+  const target = new Target(node);
+  const { requests, failure } = await fuzz(target, { seed: seed(), requests: REQUESTS });
+  expect(failure, 'run again with npm run fuzz -- --seed and --path').toBeUndefined();
+  expect(requests).toBeGreaterThan(REQUESTS / 2);
+  await target.assertSound();
+});

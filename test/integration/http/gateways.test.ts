@@ -1,0 +1,343 @@
+/**
+ * nginx and HAProxy, with the files of `deploy/`, in front of a node: what a client sends to make the two see different
+ * requests. Between gateway and node a relay writes down every byte.
+ */
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
+import type { Answer, TestNode } from '../../support/node.ts';
+import { startTestNode } from '../../support/node.ts';
+import { Gateway, type GatewayKind } from '../../support/servers/gateway.ts';
+import { expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+
+const SECRET = 'a secret of more than thirty-two characters';
+const BODY = '{"quantity":1}';
+
+describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: GatewayKind) => {
+  let node: TestNode;
+  let relay: Relay;
+  let login: Login;
+  let gateway: Gateway;
+  let sale: string;
+
+  beforeAll(async () => {
+    node = await startTestNode({
+      ...(await redisAndPostgres()),
+      env: { WORKERS: '1', PUBLIC_PAYMENT: '1', TRUST_BUYER_HEADER: '1' },
+    });
+    relay = await Relay.to(Number(new URL(node.publicUrl).port));
+    login = await Login.start();
+    gateway = await Gateway.start(kind, { nodePort: relay.port, loginPort: login.port, jwtSecret: SECRET });
+    sale = await makeSale(node, { stock: 1_000 });
+  });
+
+  afterAll(async () => {
+    await gateway?.[Symbol.asyncDispose]();
+    await login?.stop();
+    await relay?.stop();
+    await node?.[Symbol.asyncDispose]();
+  });
+
+  /** As what both gateways take for a proof of who asks. */
+  const proof = async (buyer: string) => {
+    const token = await new SignJWT({ sub: buyer })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setExpirationTime('1h')
+      .sign(new TextEncoder().encode(SECRET));
+    return `Bearer ${token}`;
+  };
+  const request = async (
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body?: string,
+    buyer = 'ann',
+  ) => rawRequest(method, path, { Authorization: await proof(buyer), ...headers }, body);
+  const ask = async (text: string): Promise<Answer | undefined> => {
+    using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
+    await connection.send(text);
+    return await connection.answer();
+  };
+
+  test('a purchase gets through, in the name of who has proved it', async () => {
+    const id = await makeSale(node, { stock: 10 });
+    const headers = {
+      'X-Buyer-Id': 'mallory',
+      X_Buyer_Id: 'mallory',
+      'X-Forwarded-For': '192.0.2.1',
+      'Idempotency-Key': 'k',
+    };
+    relay.forget();
+    const bought = await ask(await request('POST', `/v1/sales/${id}/orders`, headers, BODY));
+    expect(bought, await gateway.log()).toMatchObject({ status: 201, body: { quantity: 1 } });
+    const [arrived, ...others] = relay.requests();
+    expect(others).toEqual([]);
+    expect(arrived).toMatchObject({ method: 'POST', body: BODY });
+    expect(arrived!.values('x-buyer-id')).toEqual(['ann']);
+    expect(arrived!.values('x-forwarded-for')).toEqual(['127.0.0.1']);
+    expect(arrived!.values('idempotency-key')).toEqual(['k']);
+
+    const order = `/v1/orders/${bought!.body.orderId}`;
+    expect(await ask(await request('GET', order))).toMatchObject({ status: 200 });
+    expect(await ask(await request('GET', order, {}, undefined, 'bob'))).toMatchObject({ status: 403 });
+    expect(await ask(await request('GET', `/v1/sales/${id}`))).toMatchObject({ status: 200 });
+    await expectSold(node, id, 1);
+  });
+
+  test('who proves nothing does not get through', async () => {
+    relay.forget();
+    const path = `/v1/sales/${sale}/orders`;
+    for (const headers of [{}, { Authorization: 'Bearer x' }, { 'X-Buyer-Id': 'ann' }])
+      expect((await ask(rawRequest('POST', path, headers, BODY)))?.status).toBe(401);
+    expect(relay.requests()).toEqual([]);
+  });
+
+  test('what is not for buyers does not get through', async () => {
+    const { orderId } = (await node.buy(await makeSale(node), 'ann')).body;
+    relay.forget();
+    const refused = [
+      ['POST', `/v1/orders/${orderId}/pay`],
+      ['POST', `/v1/orders/${orderId}/redeem`],
+      ['POST', `/v1/orders/${orderId}/%70ay`],
+      ['POST', `//v1/orders/${orderId}/pay`],
+      ['POST', `/v1/orders/${orderId}/cancel/../pay`],
+      ['POST', `/v1/orders/${orderId}/./pay`],
+      ['POST', `/v1/orders/${orderId}/pay?/cancel`],
+      ['POST', `/v1/orders/${orderId}/pay#/cancel`],
+      ['GET', '/metrics'],
+      ['GET', '/v1/sales'],
+      ['POST', '/v1/sales'],
+      ['PATCH', `/v1/sales/${sale}`],
+      ['POST', `/v1/orders/${orderId}/refund`],
+    ] as const;
+    for (const [method, path] of refused) {
+      const answer = await ask(await request(method, path, {}, '{"payType":"card"}'));
+      expect([400, 404], `${method} ${path}`).toContain(answer?.status);
+    }
+    expect(relay.requests()).toEqual([]);
+  });
+
+  test.each([
+    ['a body', (id: string) => request('POST', `/v1/sales/${id}/orders`, {}, ' '.repeat(17_000))],
+    [
+      'a header',
+      (id: string) => request('POST', `/v1/sales/${id}/orders`, { 'X-Long': 'x'.repeat(9_000) }, BODY),
+    ],
+    ['an address', (id: string) => request('GET', `/v1/sales/${id}?${'x'.repeat(9_000)}`)],
+  ])('%s that is too large does not get through', async (_, large) => {
+    relay.forget();
+    expect([400, 413, 414, 431]).toContain((await ask(await large(sale)))?.status);
+    expect(relay.requests()).toEqual([]);
+  });
+
+  /** What one of them might take for a second request, in the name of somebody else. */
+  const smuggled = () =>
+    rawRequest(
+      'POST',
+      `/v1/sales/${sale}/orders`,
+      { 'X-Buyer-Id': 'victim', Authorization: 'Bearer x' },
+      BODY,
+    );
+  /** Lines behind `Host` and the proof, and what comes behind the head. */
+  const shapes: [string, (second: string) => [lines: string, content: string]][] = [
+    ['two lengths, the first one short', (s) => [`Content-Length: 0\r\nContent-Length: ${s.length}\r\n`, s]],
+    ['two lengths, the first one long', (s) => [`Content-Length: ${s.length}\r\nContent-Length: 0\r\n`, s]],
+    ['the same length twice', (s) => ['Content-Length: 14\r\nContent-Length: 14\r\n', BODY + s]],
+    ['a list of lengths', (s) => [`Content-Length: 0, ${s.length}\r\n`, s]],
+    ['an empty length in front', (s) => [`Content-Length:\r\nContent-Length: ${s.length}\r\n`, s]],
+    ['a length with a sign', (s) => [`Content-Length: +${s.length}\r\n`, s]],
+    ['a length in hexadecimal', (s) => [`Content-Length: 0x${s.length.toString(16)}\r\n`, s]],
+    ['a length behind a header without a name', (s) => [`: x\r\nContent-Length: ${s.length}\r\n`, s]],
+    ['a length behind a space', (s) => [`Content-Length : ${s.length}\r\n`, s]],
+    ['a length that is folded', (s) => [`Content-Length:\r\n ${s.length}\r\n`, s]],
+    ['a length in a folded header', (s) => [`X-A: b\r\n Content-Length: ${s.length}\r\n`, s]],
+    ['a length behind a bare LF', (s) => [`X-A: b\nContent-Length: ${s.length}\r\n`, s]],
+    ['a length behind a bare CR', (s) => [`X-A: b\rContent-Length: ${s.length}\r\n`, s]],
+    ['a length behind a NUL', (s) => [`X-A: b\0\r\nContent-Length: ${s.length}\r\n`, s]],
+    ['an underscore in the name', (s) => [`Content_Length: ${s.length}\r\n`, s]],
+    [
+      'an encoding and a length',
+      (s) => [`Content-Length: ${s.length + 5}\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n${s}`],
+    ],
+    [
+      'a length and an encoding',
+      (s) => [`Transfer-Encoding: chunked\r\nContent-Length: 5\r\n`, `0\r\n\r\n${s}`],
+    ],
+    ['xchunked', (s) => ['Transfer-Encoding: xchunked\r\n', `0\r\n\r\n${s}`]],
+    [
+      'xchunked and a length',
+      (s) => [`Transfer-Encoding: xchunked\r\nContent-Length: ${s.length + 5}\r\n`, `0\r\n\r\n${s}`],
+    ],
+    ['chunked, then identity', (s) => ['Transfer-Encoding: chunked, identity\r\n', `0\r\n\r\n${s}`]],
+    ['chunked twice', (s) => ['Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n', `0\r\n\r\n${s}`]],
+    [
+      'an empty encoding in front',
+      (s) => ['Transfer-Encoding:\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${s}`],
+    ],
+    ['an encoding behind a tab', (s) => ['Transfer-Encoding:\tchunked\r\n', `0\r\n\r\n${s}`]],
+    ['an encoding behind a space', (s) => ['Transfer-Encoding : chunked\r\n', `0\r\n\r\n${s}`]],
+    ['an encoding behind a vertical tab', (s) => ['Transfer-Encoding: \x0bchunked\r\n', `0\r\n\r\n${s}`]],
+    ['chunks', (s) => ['Transfer-Encoding: chunked\r\n', `e\r\n${BODY}\r\n0\r\n\r\n${s}`]],
+    [
+      'chunks with an extension',
+      (s) => ['Transfer-Encoding: chunked\r\n', `e;a=b\r\n${BODY}\r\n0\r\n\r\n${s}`],
+    ],
+    [
+      'chunks with a trailer',
+      (s) => ['Transfer-Encoding: chunked\r\n', `e\r\n${BODY}\r\n0\r\nX-A: b\r\n\r\n${s}`],
+    ],
+    ['chunks with a wrong end', (s) => ['Transfer-Encoding: chunked\r\n', `e\r\n${BODY}XX0\r\n\r\n${s}`]],
+    ['chunks that end with bare LFs', (s) => ['Transfer-Encoding: chunked\r\n', `e\n${BODY}\n0\n\n${s}`]],
+    [
+      'a chunk of a size that is none',
+      (s) => ['Transfer-Encoding: chunked\r\n', `g\r\n${BODY}\r\n0\r\n\r\n${s}`],
+    ],
+    [
+      'a chunk of a size beyond 64 bits',
+      (s) => ['Transfer-Encoding: chunked\r\n', `1000000000000000e\r\n${BODY}\r\n0\r\n\r\n${s}`],
+    ],
+    ['a pipeline', (s) => ['Content-Length: 14\r\n', BODY + s]],
+  ];
+
+  test.each(shapes)('no second request gets through in %s', async (_, shape) => {
+    const remaining = (await node.ops.show(sale)).remaining!;
+    const [lines, content] = shape(smuggled());
+    const head = `POST /v1/sales/${sale}/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: ${await proof(`ann-${Math.random()}`)}\r\n`;
+    relay.forget();
+    using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
+    await connection.send(`${head}${lines}\r\n${content}`);
+    const first = await connection.answer();
+    // Whatever it makes of the rest, and of a request that comes after it on the same connection to the node.
+    for (let i = 0; i < 3; i++)
+      expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
+
+    // What arrives is HTTP to the letter, and says who asks as the gateway knows it.
+    const arrived = relay.requests().filter(({ method }) => method !== 'GET');
+    expect(arrived.length).toBeLessThanOrEqual(1);
+    for (const { values } of arrived) {
+      expect(values('x-buyer-id')).toEqual([expect.stringMatching(/^ann-/)]);
+      expect(values('transfer-encoding')).toEqual([]);
+    }
+    expect(remaining - (await node.ops.show(sale)).remaining!).toBe(first?.status === 201 ? 1 : 0);
+    if (arrived.length === 0) expect([400, 413, 501, undefined]).toContain(first?.status);
+  });
+});
+
+interface Arrived {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  values(name: string): string[];
+}
+
+/** Passes on what a gateway and a node say to each other, and keeps what the gateway says. */
+class Relay {
+  readonly #server: Server;
+  #connections: Buffer[][] = [];
+
+  private constructor(nodePort: number) {
+    this.#server = createServer((gateway) => {
+      const node = connect(nodePort, '127.0.0.1');
+      gateway.on('data', (bytes) => this.#keep(gateway, bytes));
+      gateway.pipe(node);
+      node.pipe(gateway);
+      for (const [one, other] of [
+        [gateway, node],
+        [node, gateway],
+      ] as const) {
+        one.on('error', () => {});
+        one.on('close', () => other.destroy());
+      }
+    });
+  }
+
+  readonly #kept = new Map<unknown, Buffer[]>();
+
+  #keep(connection: unknown, bytes: Buffer): void {
+    let pieces = this.#kept.get(connection);
+    if (!pieces) {
+      pieces = [];
+      this.#kept.set(connection, pieces);
+      this.#connections.push(pieces);
+    }
+    pieces.push(bytes);
+  }
+
+  static async to(nodePort: number): Promise<Relay> {
+    const relay = new Relay(nodePort);
+    await new Promise<void>((resolve) => relay.#server.listen(0, '127.0.0.1', resolve));
+    return relay;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  forget(): void {
+    this.#connections = [];
+    this.#kept.clear();
+  }
+
+  /** All that have arrived since. @throws if a byte is no part of a request as RFC 9112 has it */
+  requests(): Arrived[] {
+    return this.#connections.flatMap((pieces) => strictlyRead(Buffer.concat(pieces).toString('latin1')));
+  }
+
+  stop(): Promise<unknown> {
+    return new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+const REQUEST_LINE = /^(GET|POST) (\/[\x21-\x7e]*) HTTP\/1\.1$/;
+const FIELD_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?[ \t]*$/;
+
+function strictlyRead(text: string): Arrived[] {
+  const requests: Arrived[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    const [first = '', ...lines] = rest.slice(0, Math.max(end, 0)).split('\r\n');
+    const [, method, path] = REQUEST_LINE.exec(first) ?? [];
+    const fields = lines.map((line) => FIELD_LINE.exec(line));
+    if (method === undefined || path === undefined || fields.includes(null))
+      throw new Error(`no request arrives: ${JSON.stringify(rest)}`);
+    const values = (name: string) =>
+      fields.filter((field) => field![1]!.toLowerCase() === name).map((field) => field![2] ?? '');
+    const lengths = values('content-length');
+    if (lengths.length > 1 || !/^\d*$/.test(lengths[0] ?? '') || lengths[0] === '')
+      throw new Error(`the length of what arrives is in doubt: ${JSON.stringify(rest)}`);
+    const bodyAt = end + 4;
+    const length = Number(lengths[0] ?? 0);
+    const body = rest.slice(bodyAt, bodyAt + length);
+    if (body.length !== length) throw new Error(`half a request arrives: ${JSON.stringify(rest)}`);
+    requests.push({ method, path, body, values });
+    rest = rest.slice(bodyAt + length);
+  }
+  return requests;
+}
+
+/** The shop's login, as nginx asks it: who has a token of ours is who the token says. */
+class Login {
+  readonly #server = createHttpServer((request, response) => {
+    const [, payload] = (request.headers.authorization ?? '').split('.');
+    const { sub } = payload ? JSON.parse(Buffer.from(payload, 'base64url').toString()) : {};
+    if (sub !== undefined) response.setHeader('X-Buyer-Id', sub);
+    response.writeHead(sub === undefined ? 401 : 200).end();
+  });
+
+  static async start(): Promise<Login> {
+    const login = new Login();
+    await new Promise<void>((resolve) => login.#server.listen(0, '127.0.0.1', resolve));
+    return login;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  stop(): Promise<unknown> {
+    this.#server.closeAllConnections();
+    return new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,133 @@
+/** Whatever is published in the place of the key set: a node reads no more of it than it says, and answers in time. */
+
+import type { HttpRequest } from 'uWebSockets.js';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createGzip } from 'node:zlib';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { afterEach, beforeAll, expect, test } from 'vitest';
+import { type Identity, jwtIdentity } from '../../../src/http/identity/identity.ts';
+import { until } from '../../support/fixtures.ts';
+import { PATIENCE } from '../../support/patience.ts';
+
+const MIB = 1_024 * 1_024;
+/** Of each piece of a long answer. */
+const PIECE = Buffer.alloc(64 * 1_024, ' ');
+
+let key: CryptoKey;
+let jwk: JWK;
+let server: Server | undefined;
+
+beforeAll(async () => {
+  const pair = await generateKeyPair('ES256', { extractable: true });
+  key = pair.privateKey;
+  jwk = { ...(await exportJWK(pair.publicKey)), kid: 'ours', alg: 'ES256' };
+});
+
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** @returns where it is published */
+async function publish(
+  answer: (response: ServerResponse, request: IncomingMessage) => void,
+): Promise<string> {
+  server = createServer((request, response) => answer(response, request));
+  await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+}
+
+/** Asks with a good token. @returns who that is, and why it could not be known */
+async function ask(jwksUrl: string, timeoutMs = PATIENCE.requestDeadlineMs) {
+  const faults: unknown[] = [];
+  const options = { secret: undefined, jwksUrl, audience: undefined, issuer: undefined, timeoutMs };
+  const authenticate = jwtIdentity(options, (error) => faults.push(error));
+  const token = await new SignJWT({ sub: 'ann' })
+    .setProtectedHeader({ alg: 'ES256', kid: 'ours' })
+    .setExpirationTime('1h')
+    .sign(key);
+  const request = { getHeader: () => `Bearer ${token}` } as unknown as HttpRequest;
+  const identity: Identity = await authenticate(request);
+  return { identity, fault: faults.map(String).join() };
+}
+
+const keySet = (keys: number, spaces = 0) =>
+  JSON.stringify({ keys: [jwk, ...Array.from({ length: keys - 1 }, () => ({ kty: 'OKP' }))] }) +
+  ' '.repeat(spaces);
+
+test('a hundred keys, and a quarter of a MiB of them, are a key set', async () => {
+  const text = keySet(100);
+  const url = await publish((response) => response.end(text + ' '.repeat(256 * 1_024 - text.length)));
+  expect(await ask(url)).toEqual({ identity: { buyerId: 'ann' }, fault: '' });
+});
+
+test.each([
+  ['one byte more', () => keySet(1).padEnd(256 * 1_024 + 1), /longer than 262144 bytes/],
+  ['one key more', () => keySet(101), /has 101 keys; at most 100 are read/],
+  ['what is no JSON', () => '<html>', /is no JSON/],
+])('%s is none', async (_, text, reason) => {
+  const url = await publish((response) => response.end(text()));
+  expect(await ask(url)).toEqual({
+    identity: { unavailable: expect.any(String) },
+    fault: expect.stringMatching(reason),
+  });
+});
+
+test.each([
+  ['plain', false],
+  ['packed, which shrinks it to a thousandth', true],
+])('an answer without an end is left while it comes: %s', async (_, isPacked) => {
+  let bytes = 0;
+  let isClosed = false;
+  const url = await publish((response) => {
+    if (isPacked) response.setHeader('content-encoding', 'gzip');
+    const gzip = createGzip();
+    const out = isPacked ? gzip : response;
+    if (isPacked) gzip.pipe(response);
+    const write = () => {
+      if (isClosed) return;
+      bytes += PIECE.length;
+      if (out.write(PIECE)) setImmediate(write);
+      else out.once('drain', write);
+    };
+    response.once('close', () => {
+      isClosed = true;
+    });
+    write();
+  });
+  expect(await ask(url)).toMatchObject({
+    identity: { unavailable: expect.any(String) },
+    fault: expect.stringMatching(/longer than 262144 bytes/),
+  });
+  await until(() => isClosed, { what: 'the end of the connection' });
+  // What was under way: the sockets' buffers, which hold some MiB, of packed bytes a thousand times as many.
+  if (!isPacked) expect(bytes).toBeLessThan(64 * MIB);
+});
+
+test('a redirect is not followed', async () => {
+  const asked: (string | undefined)[] = [];
+  const url = await publish((response, { url }) => {
+    asked.push(url);
+    if (url === '/keys') response.writeHead(302, { location: '/elsewhere' }).end();
+    else response.end(keySet(1));
+  });
+  expect(await ask(url)).toMatchObject({
+    identity: { unavailable: expect.any(String) },
+    fault: expect.stringMatching(/answered 302, and not 200/),
+  });
+  expect(asked).toEqual(['/keys']);
+});
+
+test('a key set that comes drop by drop is waited for no longer than one that does not come', async () => {
+  let isClosed = false;
+  const url = await publish((response) => {
+    const drip = setInterval(() => response.write(' '), 20);
+    response.once('close', () => {
+      clearInterval(drip);
+      isClosed = true;
+    });
+  });
+  expect(await ask(url, 300)).toMatchObject({ identity: { unavailable: expect.any(String) } });
+  await until(() => isClosed, { what: 'the end of the connection' });
+});

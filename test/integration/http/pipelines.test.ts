@@ -1,0 +1,215 @@
+/** Requests that come before the answers to those before them, and answers that nobody reads. */
+import * as uWS from 'uWebSockets.js';
+import { describe, expect, test } from 'vitest';
+import { Traffic } from '../../../src/http/server/exchange.ts';
+import { listen } from '../../../src/http/server/listener.ts';
+import { json, problem } from '../../../src/http/server/problem.ts';
+import { Router } from '../../../src/http/server/router.ts';
+import { until } from '../../support/fixtures.ts';
+import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
+import { startTestNode } from '../../support/node.ts';
+import { residentBytesOf } from '../../support/servers/process-table.ts';
+import { redisAndPostgres } from '../../support/stores.ts';
+
+/** As many as uWebSockets.js reads at once, and more. */
+const PIPELINE = 20_000;
+const GET = rawRequest('GET', '/now');
+const LONG = 'x'.repeat(3_000);
+/** More than the kernel keeps of answers on both sides of a connection. */
+const VAST = 'y'.repeat(16 * 1024 * 1024);
+/** What the kernel keeps of answers on both sides of a connection is less. */
+const MOST_KEPT_BYTES = 32 * 1024 * 1024;
+/** In which the node takes what is sent, or takes no more of it. */
+const SENT_WITHIN_MS = 120_000;
+/** In which the node has read all that was sent. */
+const TURNS = 20;
+const MOST_GROWTH_BYTES = 100 * 1024 * 1024;
+
+interface Port extends AsyncDisposable {
+  /** Requests that got as far as the gate. */
+  readonly handled: number;
+  /** Connections that the port has. */
+  readonly held: number;
+  open(): Promise<RawConnection>;
+  /** As at the stop of a node. */
+  drain(): Promise<void>;
+}
+
+/** A port whose every route answers within the callback in which it is asked. */
+async function openPort(): Promise<Port> {
+  let handled = 0;
+  const traffic = new Traffic();
+  const app = uWS.App();
+  const faults: unknown[] = [];
+  const gate = (_: unknown, request: { getUrl(): string }) => {
+    handled++;
+    return request.getUrl() === '/refused' ? problem('rate_limited') : undefined;
+  };
+  new Router(app, { fault: (error) => faults.push(error) }, traffic, gate)
+    .route('get', '/now', (exchange) => exchange.reply(json(200, {})))
+    .route('get', '/long', (exchange) => exchange.reply(json(200, LONG)))
+    .route('get', '/vast', (exchange) => exchange.reply(json(200, VAST)))
+    .route('post', '/body', (exchange, request) =>
+      exchange.readBody(request, () => exchange.reply(json(200, {}))),
+    )
+    .end();
+  const listener = await listen(app, '127.0.0.1', 0, traffic);
+  const opened: RawConnection[] = [];
+  return {
+    get handled() {
+      return handled;
+    },
+    get held() {
+      return traffic.connections.counts().open;
+    },
+    async open() {
+      const connection = await RawConnection.open(`http://127.0.0.1:${listener.port}`);
+      opened.push(connection);
+      return connection;
+    },
+    drain: () => listener.drain(60_000),
+    async [Symbol.asyncDispose]() {
+      for (const connection of opened) connection.close();
+      await listener.drain(1_000);
+      expect(faults).toEqual([]);
+    },
+  };
+}
+
+describe('the second request of a pipeline is not handled, and its connection is closed', () => {
+  test.each([
+    ['answered at once', GET],
+    ['to an address where nothing is', rawRequest('GET', '/nowhere')],
+    ['with a method that is not allowed', rawRequest('DELETE', '/now')],
+    ['for the head alone', rawRequest('HEAD', '/now')],
+    ['refused by the gate', rawRequest('GET', '/refused')],
+    ['with a body', rawRequest('POST', '/body', {}, '{}')],
+    ['with a body of no bytes', rawRequest('POST', '/body', {}, '')],
+  ])('a request %s', async (_, request) => {
+    await using port = await openPort();
+    const connection = await port.open();
+    await connection.send(request.repeat(PIPELINE));
+    await connection.closed;
+    expect(port.handled).toBe(1);
+  });
+
+  test('nor what follows a body that was shorter than what came', async () => {
+    await using port = await openPort();
+    const connection = await port.open();
+    await connection.send(`${rawRequest('POST', '/body', {}, '{}')}${GET}`);
+    await connection.closed;
+    expect(port.handled).toBe(1);
+  });
+});
+
+describe('a request whose end is in doubt is refused, and nothing behind it is handled', () => {
+  const SECOND = rawRequest('GET', '/now');
+  const shapes = [
+    ['chunks', { 'Transfer-Encoding': 'chunked' }, '2\r\n{}\r\n0\r\n\r\n'],
+    ['chunks with a wrong end', { 'Transfer-Encoding': 'chunked' }, '2\r\n{}XX0\r\n\r\n'],
+    ['another encoding', { 'Transfer-Encoding': 'xchunked' }, '0\r\n\r\n'],
+    ['an encoding and a length', { 'Transfer-Encoding': 'chunked', 'Content-Length': '5' }, '0\r\n\r\n'],
+    ['two lengths', { 'Content-Length': '2', 'content-length': '60' }, '{}'],
+    ['the same length twice', { 'Content-Length': '2', 'content-length': '2' }, '{}'],
+    ['a length without a value in front', { 'Content-Length': '', 'content-length': '60' }, ''],
+    ['an encoding without a value in front', { 'Transfer-Encoding': '', 'transfer-encoding': 'chunked' }, ''],
+    ['a list of lengths', { 'Content-Length': '2, 2' }, '{}'],
+    ['a length with a sign', { 'Content-Length': '+2' }, '{}'],
+    ['a length of nothing in hexadecimal', { 'Content-Length': '0x0' }, ''],
+  ] as const;
+
+  test.each(shapes)('%s', async (_, headers, body) => {
+    await using port = await openPort();
+    for (const path of ['/body', '/now', '/nowhere']) {
+      // What is behind it comes in the same packet, and later.
+      const together = await port.open();
+      await together.send(rawRequest('POST', path, headers) + body + SECOND);
+      await together.closed;
+      const later = await port.open();
+      await later.send(rawRequest('POST', path, headers) + body);
+      expect((await later.answer())?.status).toBe(400);
+      await later.send(SECOND);
+      await later.closed;
+      expect(later.rest).not.toContain('HTTP/1.1');
+    }
+    expect(port.handled).toBe(0);
+  });
+});
+
+test('a client that asks again when it was answered keeps its connection', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  for (let i = 0; i < 500; i++) {
+    for (const request of [GET, rawRequest('POST', '/body', {}, '{}'), rawRequest('GET', '/nowhere')]) {
+      await connection.send(request);
+      expect((await connection.answer())?.status).toBe(request.includes('nowhere') ? 404 : 200);
+    }
+  }
+  expect(port.handled).toBe(1_500);
+});
+
+test('who asks and does not read is let go as soon as the kernel keeps no more for him', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  connection.stopReading();
+  const request = rawRequest('GET', '/long');
+  let asked = 0;
+  do {
+    const due = ++asked;
+    void connection.send(request);
+    await until(() => port.handled === due || port.held === 0, { what: `request ${due}` });
+    // The answer leaves at the end of this turn: what is asked before that is a pipeline.
+    await new Promise((resolve) => setImmediate(resolve));
+  } while (port.held > 0 && asked * LONG.length < MOST_KEPT_BYTES);
+  expect(asked * LONG.length).toBeLessThan(MOST_KEPT_BYTES);
+});
+
+test('an answer that the kernel does not keep is one request under way until it is taken', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  connection.stopReading();
+  await connection.send(rawRequest('GET', '/vast'));
+  await until(() => port.handled === 1, { what: 'the request' });
+  await fetchTurn(port);
+  const handled = port.handled;
+  await connection.send(GET);
+  await until(() => port.held === 1, { what: 'its connection is closed' });
+  expect(port.handled).toBe(handled);
+});
+
+test('a slow reader gets all of a long answer, also when the port drains', async () => {
+  await using port = await openPort();
+  const connection = await port.open();
+  connection.stopReading();
+  await connection.send(rawRequest('GET', '/vast'));
+  await fetchTurn(port);
+  const drained = port.drain();
+  // Longer than a port must be quiet before its connections are closed.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  connection.readOn();
+  expect((await connection.answer())?.body === VAST).toBe(true);
+  await drained;
+});
+
+/** Another request is asked and answered: what was asked before has been written. */
+async function fetchTurn(port: Port): Promise<void> {
+  const other = await port.open();
+  await other.send(GET);
+  expect((await other.answer())?.status).toBe(200);
+}
+
+test('four hundred on each port who ask and do not read cost less than 100 MB', async () => {
+  await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
+  const before = residentBytesOf(node.pid);
+  const pipeline = Buffer.from(rawRequest('GET', '/').repeat(PIPELINE));
+  for (const url of [node.publicUrl, node.opsUrl]) {
+    const connections: RawConnection[] = [];
+    for (let i = 0; i < 400; i++) connections.push(await RawConnection.open(url));
+    for (const connection of connections) connection.stopReading();
+    await Promise.all(connections.map((connection) => connection.sendOrGiveUp(pipeline, SENT_WITHIN_MS)));
+    // In each turn of its loop the node reads from every connection, and more than once from none.
+    for (let turn = 0; turn < TURNS; turn++) expect((await fetch(`${url}/nowhere`)).status).toBe(404);
+    expect(residentBytesOf(node.pid) - before).toBeLessThan(MOST_GROWTH_BYTES);
+    for (const connection of connections) connection.close();
+  }
+});

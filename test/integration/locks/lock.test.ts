@@ -1,0 +1,413 @@
+/** The segment lock as its callers see it. Time stands still wherever it must not be what makes a test pass. */
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { BackendCorrupt, InvalidInput, StockadeError } from '../../../src/engine/errors.ts';
+import { fenceKey } from '../../../src/locks/fenced.ts';
+import { LockLost, LockNotAcquired } from '../../../src/locks/lock-errors.ts';
+import { KEEP_MAX_MS, YIELD_MS } from '../../../src/locks/lock-limits.ts';
+import { Locks } from '../../../src/locks/locks.ts';
+import { freezeTime } from '../../support/engine/frozen-time.ts';
+import { until } from '../../support/fixtures.ts';
+import { collectGarbage } from '../../support/garbage.ts';
+import { isSettled, LockStage, untilTurned } from '../../support/locks/locks.ts';
+
+let stage: LockStage;
+
+beforeAll(async () => {
+  stage = await LockStage.start();
+});
+afterEach(() => stage.reset());
+afterAll(() => stage[Symbol.asyncDispose]());
+
+describe('a lock', () => {
+  test('has one holder, and is free when it is released', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    const held = await one.lock(name);
+    expect(held.held).toBe(true);
+    expect(await other.tryLock(name)).toBeUndefined();
+    expect(await one.tryLock(name)).toBeUndefined();
+    await held.release();
+    expect(held.held).toBe(false);
+    expect(await stage.owner(name)).toBeNull();
+    expect(await other.tryLock(name)).toMatchObject({ name, held: true });
+  });
+
+  test('lives for its ttl in Redis, with a fence that outlives it', async () => {
+    const locks = await stage.process({ ttlMs: 60_000 });
+    const name = stage.name();
+    await locks.lock(name);
+    expect(await stage.redis.pttl(name)).toBeGreaterThan(50_000);
+    expect(await stage.redis.pttl(`${name}:fence`)).toBeGreaterThan(23 * 3_600_000);
+  });
+
+  test('keeps two of forty workers in four processes from ever being inside together', async () => {
+    const processes = await Promise.all(Array.from({ length: 4 }, () => stage.process()));
+    const name = stage.name();
+    const counter = `${name}:counter`;
+    const workers = Array.from({ length: 40 }, async (_, i) => {
+      for (let n = 0; n < 5; n++) {
+        await processes[i % 4]!.withLock(name, async () => {
+          const before = Number(await stage.redis.get(counter));
+          await stage.redis.set(counter, before + 1);
+        });
+      }
+    });
+    await Promise.all(workers);
+    expect(await stage.redis.get(counter)).toBe('200');
+    expect(await stage.owner(name)).toBeNull();
+  });
+
+  test('lies within the hash tag of its name, or is one', async () => {
+    const locks = await stage.process();
+    await locks.lock('shop:{concert:3}:lock');
+    await locks.lock('stock-take');
+    const keys = (await stage.redis.keys('*')).filter((key) => /concert|stock-take/.test(key));
+    expect(keys.sort()).toEqual(
+      ['shop:{concert:3}:lock', 'shop:{concert:3}:lock:fence', '{stock-take}', '{stock-take}:fence'].sort(),
+    );
+  });
+
+  test.each([
+    ['', /0 characters/],
+    ['x'.repeat(513), /513 characters/],
+  ])('can’t be named %j', async (name, message) => {
+    const locks = await stage.process();
+    await expect(locks.lock(name)).rejects.toThrow(InvalidInput);
+    await expect(locks.tryLock(name)).rejects.toThrow(message);
+  });
+
+  test.each([99, 600_001, 150.5])('can’t have a ttl of %d ms', async (ttlMs) => {
+    await expect(Locks.open({ url: stage.server.url, ttlMs })).rejects.toThrow(RangeError);
+  });
+
+  test('is not mistaken for a key of another kind', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    await stage.redis.hset(name, 'field', 'value');
+    await expect(locks.lock(name)).rejects.toThrow(BackendCorrupt);
+    await expect(locks.tryLock(name)).rejects.toThrow(BackendCorrupt);
+    expect(await stage.redis.hget(name, 'field')).toBe('value');
+  });
+});
+
+describe('the fencing token', () => {
+  test('grows with each holder, in whatever process, and is the newest in Redis', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    const tokens: number[] = [];
+    for (const locks of [one, other, one, one, other]) {
+      await locks.withLock(name, async ({ token }) => {
+        tokens.push(token);
+        expect(await stage.newestToken(name)).toBe(token);
+      });
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  test('grows also when Redis has lost the last one, or its clock was set back', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const first = await locks.withLock(name, async ({ token }) => token);
+    await stage.redis.del(`${name}:fence`);
+    const second = await locks.withLock(name, async ({ token }) => token);
+    expect(second).toBeGreaterThan(first);
+    const ahead = second + 3_600_000_000;
+    await stage.redis.set(`${name}:fence`, ahead);
+    expect(await locks.withLock(name, async ({ token }) => token)).toBe(ahead + 1);
+  });
+
+  test('lets the newest holder write, and nobody else', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const old = await locks.withLock(name, async ({ token }) => token);
+    await locks.withLock(name, async ({ token }) => {
+      expect(await stage.write(name, old, 'late')).toMatch(/^FENCED token \d+ is not the newest/);
+      expect(await stage.write(name, token + 1, 'from nowhere')).toMatch(/^FENCED/);
+      expect(await stage.write(name, token, 'right')).toBe('OK');
+    });
+    expect(await stage.redis.get(`${name}:value`)).toBe('right');
+    await stage.redis.del(`${name}:fence`);
+    expect(await stage.write(name, old, 'late')).toMatch(/^FENCED .*missing/);
+  });
+});
+
+test.each(['shop:{concert:4}:lock', 'no hash tag'])(
+  'the fence of a lock that is named %j is where its name says',
+  async (name) => {
+    const locks = await stage.process();
+    await locks.withLock(name, async ({ token }) => {
+      expect(await stage.redis.get(fenceKey(name))).toBe(String(token));
+    });
+  },
+);
+
+describe('who waits', () => {
+  test('is woken by the message, without any time passing', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    freezeTime();
+    const held = await one.lock(name);
+    const waiting = other.lock(name);
+    await stage.quiet();
+    expect(await isSettled(waiting)).toBe(false);
+    await held.release();
+    expect((await waiting).token).toBeGreaterThan(held.token);
+  });
+
+  test('asks Redis nothing while he waits, and neither do the forty behind him', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    freezeTime();
+    await one.lock(name);
+    const before = await stage.scriptCalls();
+    const waiting = Array.from({ length: 41 }, () => other.lock(name));
+    await stage.quiet();
+    const asked = (await stage.scriptCalls()) - before;
+    // Refused once, then once more because only from then on releases are heard.
+    expect(asked).toBe(2);
+    await stage.quiet();
+    expect((await stage.scriptCalls()) - before).toBe(asked);
+    await other.close();
+    expect(await Promise.allSettled(waiting)).toHaveLength(41);
+  });
+
+  test('gets it in the order in which he came, each holder with a greater token', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const held = await locks.lock(name);
+    const order: number[] = [];
+    const tokens = [held.token];
+    const waiting = Array.from({ length: 20 }, (_, i) =>
+      locks.withLock(name, async ({ token }) => {
+        order.push(i);
+        tokens.push(token);
+      }),
+    );
+    await held.release();
+    await Promise.all(waiting);
+    expect(order).toEqual(order.map((_, i) => i));
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  test('is handed the lock within one process: one command for each holder', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    freezeTime();
+    const held = await locks.lock(name);
+    const waiting = Array.from({ length: 10 }, () => locks.withLock(name, async () => {}));
+    const before = await stage.scriptCalls();
+    await held.release();
+    await Promise.all(waiting);
+    // Ten are handed it, and the last one releases it.
+    expect((await stage.scriptCalls()) - before).toBe(11);
+  });
+
+  test('elsewhere gets his turn when a process has kept the lock for long enough', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    freezeTime();
+    const held = await one.lock(name);
+    const elsewhere = other.lock(name);
+    await stage.quiet();
+    const here = [one.lock(name), one.lock(name)] as const;
+    await held.release();
+    const next = await here[0];
+    expect(await isSettled(elsewhere)).toBe(false);
+    vi.advanceTimersByTime(KEEP_MAX_MS + 1);
+    await next.release();
+    const there = await elsewhere;
+    expect(await isSettled(here[1])).toBe(false);
+    vi.advanceTimersByTime(YIELD_MS);
+    await stage.quiet();
+    await there.release();
+    await here[1];
+  });
+
+  test('is refused at his wait limit, and takes no lock afterwards', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    freezeTime();
+    const held = await one.lock(name);
+    const waiting = other.lock(name, { waitMs: 300 });
+    const refused = expect(waiting).rejects.toThrow(LockNotAcquired);
+    await stage.quiet();
+    vi.advanceTimersByTime(299);
+    await stage.quiet();
+    expect(await isSettled(waiting)).toBe(false);
+    vi.advanceTimersByTime(1);
+    await refused;
+    await held.release();
+    await stage.quiet();
+    expect(await stage.owner(name)).toBeNull();
+  });
+
+  test('can give up by a signal, and those behind him move up', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const held = await locks.lock(name);
+    const stop = new AbortController();
+    const first = locks.lock(name, { signal: stop.signal });
+    const second = locks.lock(name);
+    stop.abort(new Error('changed my mind'));
+    await expect(first).rejects.toThrow('changed my mind');
+    await held.release();
+    expect((await second).held).toBe(true);
+    await expect(locks.lock(name, { signal: stop.signal })).rejects.toThrow('changed my mind');
+  });
+
+  test('leaves nothing behind when he gives up, however long the holder and those before him stay', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const held = await locks.lock(name);
+    const patient = locks.lock(name);
+    const signals: WeakRef<AbortSignal>[] = [];
+    let refused = 0;
+    for (let i = 0; i < 1_000; i++) {
+      const stop = new AbortController();
+      signals.push(new WeakRef(stop.signal));
+      const given = locks.lock(name, { signal: stop.signal });
+      stop.abort();
+      // `expect` would keep the promise, and with it the signal.
+      await given.catch(() => refused++);
+    }
+    expect(refused).toBe(signals.length);
+    await until(
+      () => {
+        collectGarbage();
+        return signals.filter((signal) => signal.deref()).length < 100;
+      },
+      { what: 'all but a few are let go of' },
+    );
+    await held.release();
+    expect((await patient).held).toBe(true);
+  });
+
+  test.each([0, -1, 600_001, Number.NaN])('can’t wait for %d ms', async (waitMs) => {
+    const locks = await stage.process();
+    await expect(locks.lock(stage.name(), { waitMs })).rejects.toThrow(RangeError);
+  });
+});
+
+describe('tryLock', () => {
+  test('does not wait, and does not overtake those who do', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    freezeTime();
+    const held = await locks.lock(name);
+    const waiting = locks.lock(name);
+    const released = held.release();
+    expect(await locks.tryLock(name)).toBeUndefined();
+    await released;
+    expect((await waiting).held).toBe(true);
+    expect(await locks.tryLock(name)).toBeUndefined();
+  });
+
+  test('leaves nothing behind when it is refused', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    const held = await one.lock(name);
+    expect(await other.tryLock(name)).toBeUndefined();
+    await held.release();
+    expect(await stage.owner(name)).toBeNull();
+    expect((await other.tryLock(name))?.held).toBe(true);
+  });
+});
+
+describe('reentrance', () => {
+  test('is for who has the handle: Redis is not asked, and the last release gives the lock back', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const holder = await locks.lock(name);
+    const before = await stage.scriptCalls();
+    expect(await locks.lock(name, { holder })).toBe(holder);
+    expect(await locks.tryLock(name, { holder })).toBe(holder);
+    await locks.withLock(name, async (inner) => expect(inner.token).toBe(holder.token), { holder });
+    await holder.release();
+    await holder.release();
+    expect(holder.held).toBe(true);
+    expect(await stage.scriptCalls()).toBe(before);
+    await holder.release();
+    expect(holder.held).toBe(false);
+    expect(await stage.owner(name)).toBeNull();
+  });
+
+  test('is not for a handle of another lock, nor for one that was released', async () => {
+    const locks = await stage.process();
+    const [name, another] = [stage.name(), stage.name()];
+    const holder = await locks.lock(another);
+    const held = await locks.lock(name, { holder });
+    expect(held).not.toBe(holder);
+    await held.release();
+    expect(await locks.lock(name, { holder: held })).not.toBe(held);
+    expect(() => held.enter()).toThrow(LockLost);
+  });
+
+  test('a lock can’t be released more often than it is held', async () => {
+    const locks = await stage.process();
+    const held = await locks.lock(stage.name());
+    await held.release();
+    await expect(held.release()).rejects.toThrow(StockadeError);
+  });
+});
+
+describe('withLock', () => {
+  test('gives what the work gives, and the lock back', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    expect(await locks.withLock(name, async () => 42)).toBe(42);
+    expect(await stage.owner(name)).toBeNull();
+  });
+
+  test('throws what the work throws, and gives the lock back', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const work = locks.withLock(name, async () => {
+      throw new Error('no such card');
+    });
+    await expect(work).rejects.toThrow('no such card');
+    expect(await stage.owner(name)).toBeNull();
+  });
+
+  test('throws LockLost if somebody else had the lock before the work ended', async () => {
+    const locks = await stage.process();
+    const name = stage.name();
+    const work = locks.withLock(name, () => stage.redis.set(name, 'somebody else', 'PX', 10_000));
+    await expect(work).rejects.toThrow(LockLost);
+    expect(await stage.owner(name)).toBe('somebody else');
+  });
+});
+
+describe('the end of a process', () => {
+  test('refuses who waits, tells who holds, and gives back what is held', async () => {
+    const [one, other] = [await stage.process(), await stage.process()];
+    const name = stage.name();
+    const held = await one.lock(name);
+    const waiting = expect(one.lock(name)).rejects.toThrow(/closed/);
+    const elsewhere = other.lock(name);
+    await one.close();
+    await waiting;
+    expect(held.signal.reason).toBeInstanceOf(LockLost);
+    expect((await elsewhere).held).toBe(true);
+    await expect(one.lock(name)).rejects.toThrow(LockNotAcquired);
+  });
+
+  test('ends an attempt that is under way, and what it would have got', async () => {
+    const locks = await stage.process({ proxied: true });
+    const name = stage.name();
+    const hold = stage.proxy.hold((request) => request.includes(name));
+    const waiting = expect(locks.lock(name)).rejects.toThrow(/closed/);
+    await hold.held;
+    const closed = locks.close();
+    await stage.proxy.release();
+    await Promise.all([waiting, closed]);
+    await untilTurned(async () => (await stage.owner(name)) === null, 'the lock is free');
+  });
+});
+
+test('a process without locks, waiters and work lets nothing tick', async () => {
+  const locks = await stage.process();
+  freezeTime();
+  await locks.withLock(stage.name(), async () => {});
+  // All that is left is the heartbeat of the subscription, which began before time was frozen.
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,124 @@
+/**
+ * A Redis that has no memory left, or no room for its file: a take is refused as a whole, what frees memory goes on, and
+ * the sale sells again when there is room.
+ */
+import { execFileSync } from 'node:child_process';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { RedisServer } from '../../support/servers/redis-server.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+
+const STOCK = 60;
+const SEGMENTS = 4;
+/** So that a process whose file may not grow is told of it, and not ended. */
+const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
+
+let redis: RedisServer;
+let shop: Shop;
+let keys: RedisKeys;
+
+beforeEach(async () => {
+  redis = await RedisServer.start({ appendonly: true, launcher: HEEDS_FILE_LIMITS });
+  shop = await Shop.open({ redis: redis.url });
+  keys = new RedisKeys({ redisUrl: redis.url, keyPrefix: shop.keyPrefix });
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+  await redis[Symbol.asyncDispose]();
+});
+
+const hasPrlimit = (() => {
+  try {
+    return execFileSync('prlimit', ['--version']).length > 0;
+  } catch {
+    return false;
+  }
+})();
+
+const limitFiles = (bytes: string) =>
+  execFileSync('prlimit', ['--pid', String(redis.pid), `--fsize=${bytes}:`]);
+
+/** All that a sale's segments hold. */
+async function segmentsOf(saleId: string) {
+  const places = Array.from({ length: SEGMENTS }, (_, segment) => keys.of(saleId, segment));
+  return Promise.all(
+    places.map(async ({ segment, buyers, log }) => ({
+      segment: await keys.redis.hgetall(segment),
+      buyers: await keys.redis.hgetall(buyers),
+      log: await keys.redis.xrange(log, '-', '+'),
+    })),
+  );
+}
+
+/** Every way in which Redis can be full: how to bring it about, and how to end it. */
+const FULL = [
+  {
+    name: 'no memory',
+    isPossible: true,
+    fill: () => keys.redis.config('SET', 'maxmemory', '1mb'),
+    clear: () => keys.redis.config('SET', 'maxmemory', '0'),
+  },
+  {
+    name: 'no room for its file',
+    isPossible: hasPrlimit,
+    fill: () => limitFiles('1'),
+    clear: () => limitFiles('unlimited'),
+  },
+];
+
+describe.each(FULL)('$name', ({ isPossible, fill, clear }) => {
+  test.runIf(isPossible)(
+    'takes and refills are refused as a whole; then the sale goes on to its end',
+    async () => {
+      const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS, perBuyerLimit: 2 });
+      const till = await shop.startEngine();
+      const early = await till.buyAll(id, buyers(12, 'early'), { awaitCommit: false });
+      expect(new Set(early.map(({ code }) => code))).toEqual(new Set(['accepted']));
+
+      await fill();
+      // A file that can't grow is only noticed by a write, which is kept in memory until it can.
+      await until(
+        () =>
+          keys.redis.set('probe', '').then(
+            () => false,
+            () => true,
+          ),
+        { what: 'Redis refuses writes' },
+      );
+      const before = await segmentsOf(id);
+      const during = await till.buyAll(id, buyers(30, 'during'), { key: 'once' });
+      expect(new Set(during.map(({ code }) => code))).toEqual(new Set(['unavailable']));
+      expect(await segmentsOf(id)).toEqual(before);
+
+      await clear();
+      await until(() => keys.redis.set('probe', ''), { what: 'Redis takes writes' });
+      await shop.startSync();
+      const late = await till.buyAll(id, buyers(30, 'during'), { key: 'once' });
+      expect(new Set(late.map(({ code }) => code))).toEqual(new Set(['committed']));
+      const rest = await till.buyAll(id, buyers(40, 'rest'));
+      expect(rest.filter(({ code }) => code === 'committed')).toHaveLength(STOCK - 42);
+      const orders = await ordersOf(shop.databaseUrl, id);
+      expect(unitsSold(orders)).toBe(STOCK);
+      expectWithinLimit(orders, 2);
+      expectKept(promisesOf([...early, ...late], [...buyers(12, 'early'), ...buyers(30, 'during')]), orders);
+      expect(await shop.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
+    },
+  );
+});
+
+test('with no memory sync goes on: what is committed is trimmed from the logs, which makes room', async () => {
+  const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+  const till = await shop.startEngine();
+  const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });
+  expect(await keys.entries(id, SEGMENTS)).not.toEqual([]);
+  await keys.redis.config('SET', 'maxmemory', '1mb');
+  await shop.startSync();
+  await until(async () => (await keys.entries(id, SEGMENTS)).length === 0, { what: 'the logs are trimmed' });
+  expectKept(promisesOf(accepted, buyers(20)), await ordersOf(shop.databaseUrl, id));
+  await keys.redis.config('SET', 'maxmemory', '0');
+  await until(async () => (await till.buy(id, 'late')).code === 'committed', { what: 'the sale sells' });
+});

@@ -1,0 +1,239 @@
+/**
+ * What the users in deploy/ can't do, so that who has taken over a node can't either; and what is said if they can do too
+ * little. That they can do enough, all other tests show: their nodes run as these.
+ */
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, test } from 'vitest';
+import { assertRights, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
+import { openDatabase, rows } from '../../../src/postgres/database.ts';
+import { migrate } from '../../../src/postgres/migrate.ts';
+import { runCli } from '../../support/cli.ts';
+import {
+  emptyDatabase,
+  freshDatabase,
+  freshPrefix,
+  redisAdminUrl,
+  redisUrl,
+} from '../../support/fixtures.ts';
+import {
+  APP_ROLE,
+  asAdmin,
+  asUser,
+  OWNER_ROLE,
+  REDIS_PASSWORD,
+} from '../../support/postgres/least-rights.ts';
+import { query } from '../../support/truth.ts';
+
+const open: Redis[] = [];
+
+afterEach(() => {
+  for (const redis of open.splice(0)) redis.disconnect();
+});
+
+function connected(url: string): Redis {
+  const redis = new Redis(url, { maxRetriesPerRequest: 0 });
+  open.push(redis);
+  return redis;
+}
+
+describe('the user of Redis', () => {
+  test.each([
+    'KEYS *',
+    'SCAN 0',
+    'FLUSHALL',
+    'FLUSHDB',
+    'CONFIG GET requirepass',
+    'CONFIG SET maxmemory-policy allkeys-lru',
+    'SCRIPT FLUSH',
+    'SHUTDOWN NOSAVE',
+    'MONITOR',
+    'CLIENT LIST',
+    'CLIENT KILL TYPE normal',
+    'ACL LIST',
+    'ACL SETUSER stockade allkeys',
+    'REPLICAOF NO ONE',
+    'CLUSTER RESET',
+    'CLUSTER MEET 127.0.0.1 1',
+    'FUNCTION FLUSH',
+    'MODULE LIST',
+    'SAVE',
+    'GET elsewhere',
+    'SET elsewhere 1',
+    'RENAME stockade:a elsewhere',
+    'PUBLISH elsewhere hello',
+    'SUBSCRIBE elsewhere',
+    'DUMP stockade:a',
+    'RESTORE stockade:a 0 x',
+  ])('may not %s', async (line) => {
+    const [name, ...args] = line.split(' ');
+    await expect(connected(redisUrl()).call(name!, ...args)).rejects.toThrow(/^NOPERM/);
+  });
+
+  test('may not do it by way of a script', async () => {
+    const redis = connected(redisUrl());
+    for (const script of [
+      "return redis.call('GET', 'elsewhere')",
+      "return redis.call('KEYS', '*')",
+      "return redis.call('FLUSHALL')",
+      "return redis.call('PUBLISH', 'elsewhere', 'x')",
+    ]) {
+      await expect(redis.eval(script, 0), script).rejects.toThrow(/user executing the script can't/);
+    }
+  });
+
+  test('is not found without its password, nor by a wrong one', async () => {
+    for (const url of [asUser(redisUrl(), 'stockade'), asUser(redisUrl(), 'stockade', 'wrong')]) {
+      const { exitCode, stderr } = await runCli(['doctor', '--json'], { env: { REDIS_URL: url } });
+      expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' });
+    }
+  });
+
+  test('for events reads and acknowledges them, and that is all', async () => {
+    const prefix = freshPrefix();
+    const admin = connected(redisAdminUrl());
+    await admin.xadd('stockade:events', '*', 'a', 'b');
+    const reader = connected(asUser(redisUrl(), 'stockade-events', REDIS_PASSWORD));
+    const group = prefix;
+    await reader.xgroup('CREATE', 'stockade:events', group, '0');
+    const read = (await reader.xreadgroup(
+      ...(['GROUP', group, 'one', 'COUNT', 1, 'STREAMS', 'stockade:events', '>'] as [
+        'GROUP',
+        string,
+        string,
+        'COUNT',
+        number,
+        'STREAMS',
+        string,
+        string,
+      ]),
+    )) as [string, [string, string[]][]][];
+    expect(await reader.xack('stockade:events', group, read[0]![1][0]![0])).toBe(1);
+    for (const [name, ...args] of [
+      ['XADD', 'stockade:events', '*', 'a', 'b'],
+      ['XTRIM', 'stockade:events', 'MAXLEN', '0'],
+      ['DEL', 'stockade:events'],
+      ['XREAD', 'STREAMS', 'stockade:{a:0}:log', '0'],
+      ['HGETALL', 'stockade:{a}:sale'],
+      ['EVAL', 'return 1', '0'],
+    ]) {
+      await expect(reader.call(name!, ...args), name).rejects.toThrow(/^NOPERM/);
+    }
+    await admin.xgroup('DESTROY', 'stockade:events', group);
+  });
+});
+
+describe('the role of Postgres', () => {
+  test.each([
+    'DROP TABLE orders',
+    'TRUNCATE orders',
+    'DELETE FROM orders',
+    'DELETE FROM sales',
+    'DELETE FROM stock_movements',
+    'ALTER TABLE orders DROP CONSTRAINT orders_pkey',
+    'ALTER TABLE orders DISABLE TRIGGER ALL',
+    'DROP INDEX orders_one_per_buyer',
+    'CREATE TABLE mine (it int)',
+    'CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
+    "UPDATE settings SET value = ''",
+    'DELETE FROM stockade_migrations',
+    "INSERT INTO stockade_migrations VALUES ('x', now())",
+    'INSERT INTO worker_leases SELECT 9999, $$$$, now()',
+    'ALTER ROLE stockade_app SUPERUSER',
+    'CREATE ROLE another',
+    'SET ROLE stockade_owner',
+    'SET ROLE postgres',
+    "COPY orders TO '/tmp/orders'",
+    "SELECT pg_read_file('/etc/passwd')",
+  ])('may not %s', async (sql) => {
+    const failed = await query(await database(), sql).then(
+      () => 'nothing',
+      (error: { code: string }) => error.code,
+    );
+    expect(failed).toBe('42501');
+  });
+
+  let shared: Promise<string> | undefined;
+  const database = () => (shared ??= freshDatabase());
+
+  test('starts no node on a database that it would have to create tables in', async () => {
+    const env = { DATABASE_URL: asUser(await emptyDatabase(), APP_ROLE), PORT: '0', OPS_PORT: '0' };
+    const { exitCode, stderr } = await runCli(['serve', '--json'], { env });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /may not apply the migrations that are pending, 001-initial.sql to .*run `stockade migrate --grant-to /,
+    );
+  });
+
+  test('is told at the start what it lacks, and how to get it', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), `REVOKE UPDATE ON sales, webhook_pages FROM ${APP_ROLE}`);
+    await query(asAdmin(url), `REVOKE EXECUTE ON FUNCTION stockade_apply_batch FROM ${APP_ROLE}`);
+    for (const command of ['serve', 'sync']) {
+      const env = { DATABASE_URL: url, REDIS_URL: redisUrl(), PORT: '0', OPS_PORT: '0' };
+      const { exitCode, stdout, stderr } = await runCli([command, '--json'], { env });
+      expect(exitCode, command).toBe(1);
+      expect(`${stdout}${stderr}`).toMatch(
+        /lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch: run `stockade migrate --grant-to/,
+      );
+    }
+    const env = { DATABASE_URL: asUser(url, OWNER_ROLE) };
+    const { exitCode, stdout } = await runCli(['migrate', '--grant-to', APP_ROLE], { env });
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 0,
+      stdout: expect.stringContaining(`${APP_ROLE} has the rights that serving needs.`),
+    });
+    expect(await granted(url)).toEqual(listed());
+  });
+
+  test('needs no rights on another shop’s functions in the same database', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), 'CREATE SCHEMA another');
+    await query(
+      asAdmin(url),
+      'CREATE FUNCTION another.stockade_apply_batch() RETURNS int LANGUAGE sql AS $$ SELECT 1 $$',
+    );
+    await query(asAdmin(url), 'REVOKE ALL ON FUNCTION another.stockade_apply_batch FROM PUBLIC');
+    const db = openDatabase({ url, maxConnections: 1 });
+    try {
+      await assertRights(db);
+    } finally {
+      await db.destroy();
+    }
+  });
+
+  test('gets no more by being granted its rights again', async () => {
+    const url = await freshDatabase();
+    await query(asAdmin(url), `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${APP_ROLE}`);
+    const db = openDatabase({ url: asUser(url, OWNER_ROLE), maxConnections: 1 });
+    try {
+      await migrate(db, { grantee: APP_ROLE });
+      expect(await granted(url)).toEqual(listed());
+      await expect(migrate(db, { grantee: 'nobody"; DROP TABLE orders; --' })).rejects.toThrow(/plain name/);
+      await expect(migrate(db, { grantee: 'no_such_role' })).rejects.toThrow(/no_such_role/);
+      expect(await rows(db, "SELECT to_regclass('orders') IS NOT NULL AS it")).toEqual([{ it: true }]);
+    } finally {
+      await db.destroy();
+    }
+  });
+
+  test('may not grant itself more', async () => {
+    const env = { DATABASE_URL: await database() };
+    const { exitCode, stderr } = await runCli(['migrate', '--grant-to', APP_ROLE], { env });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/may not grant rights on its tables/);
+  });
+});
+
+const listed = () =>
+  Object.entries(TABLE_RIGHTS)
+    .flatMap(([table, rights]) => rights.map((right) => `${table} ${right}`))
+    .sort();
+
+async function granted(url: string): Promise<string[]> {
+  const found = await query<{ it: string }>(
+    asAdmin(url),
+    `SELECT table_name || ' ' || privilege_type AS it FROM information_schema.role_table_grants WHERE grantee = $1`,
+    [APP_ROLE],
+  );
+  return found.map(({ it }) => it).sort();
+}

@@ -1,0 +1,86 @@
+/** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
+import { expect, test } from 'vitest';
+import { Board } from '../../../src/engine/board/board.ts';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
+import { SaleDirectory } from '../../../src/node/sale-directory.ts';
+import { BY } from '../../support/author.ts';
+import { intercept } from '../../support/engine/intercept.ts';
+import { redisUrl, until } from '../../support/fixtures.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { Shop } from '../../support/shop.ts';
+
+test('changes whose messages are lost are learned of; sales that do not change are not asked for', async () => {
+  await using shop = await Shop.open();
+  const [sale, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+  const asked: string[] = [];
+  let marks = 0;
+  const watched = intercept(shop.backend, (call, [saleIds]) => {
+    if (call === 'sales.changeMark') marks++;
+    if (call === 'sales.pulse') asked.push(...(saleIds as string[]));
+  });
+  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  await directory.start();
+  try {
+    for (const { id } of [sale, other]) await directory.lookup(id);
+    await until(() => marks > 1, { what: 'a poll behind the first' });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await until(() => directory.views.get(sale.id)?.record.state === 'paused', {
+      what: 'the pause is known',
+    });
+    expect(asked).toContain(other.id);
+    const seen = marks;
+    await until(() => marks > seen + 1, { what: 'the poll under way is over' });
+    asked.length = 0;
+    await until(() => marks > seen + 4, { what: 'three more polls' });
+    expect(asked).toEqual([]);
+  } finally {
+    await directory.stop();
+  }
+});
+
+test('a crowd at a sale that the node has not seen waits for one lookup; made-up ids are busy when too many wait', async () => {
+  await using shop = await Shop.open();
+  const { id } = await shop.sell({ stock: 10 });
+  let reads = 0;
+  let free = () => {};
+  const held = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const watched = intercept(shop.backend, (call, [saleId]) => {
+    if (call !== 'sales.read') return;
+    if (saleId === id) reads++;
+    return held;
+  });
+  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  const crowd = Array.from({ length: 3_000 }, () => directory.lookup(id));
+  // 16 are asked for, with that of the crowd; 1,000 wait.
+  const madeUp = Array.from({ length: 1_016 }, (_, i) => directory.lookup(`made-up-${i}`));
+  const last = madeUp.pop()!;
+  await expect(last).rejects.toThrow('1000 lookups of sales wait');
+  free();
+  const found = await Promise.all(crowd);
+  expect(new Set(found.map((view) => view?.record.sale.id))).toEqual(new Set([id]));
+  expect(reads).toBe(1);
+  expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
+});
+
+test('a node whose connection for takes was away believes nothing to be sold out until it has asked', async () => {
+  const url = new URL(redisUrl());
+  await using proxy = await TcpProxy.start(Number(url.port));
+  url.port = String(proxy.port);
+  await using shop = await Shop.open({ redis: url.href });
+  const { id } = await shop.sell({ stock: 1, segments: 1 });
+  const board = new Board(8);
+  const directory = new SaleDirectory(shop.backend, board);
+  await directory.start();
+  try {
+    const { slot, record } = (await directory.lookup(id))!;
+    board.close(slot, record.epoch, monotonicMs());
+    expect(board.isClosed(slot)).toBe(true);
+    proxy.cutAll();
+    await until(() => !board.isClosed(slot), { what: 'the sale is open again' });
+    expect(board.epoch(slot)).toBe(record.epoch);
+  } finally {
+    await directory.stop();
+  }
+});

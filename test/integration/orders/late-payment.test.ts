@@ -1,0 +1,308 @@
+/**
+ * A payment that comes after its order has expired: the units are taken anew or the money has to go back, one of the two,
+ * whoever asks how often, and whoever dies on the way.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Outcome } from '../../../src/engine/contract.ts';
+import type { Order, OrderChange, OrderOutcome } from '../../../src/operations/order-operations.ts';
+import { UnknownSale } from '../../../src/operations/sale-operations.ts';
+import { settleLatePayment } from '../../../src/orders/order-changes.ts';
+import type { OrderService } from '../../../src/orders/order-service.ts';
+import { BY } from '../../support/author.ts';
+import { breaker, intercept } from '../../support/engine/intercept.ts';
+import { until } from '../../support/fixtures.ts';
+import { aged, kindsOf, placed } from '../../support/orders.ts';
+import { Shop, type Till } from '../../support/shop.ts';
+import { ordersOf } from '../../support/truth.ts';
+
+const PAY: OrderChange = { kind: 'pay', payType: 'card' };
+const AUTHOR = { actor: 'test', reason: '' };
+
+describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
+  let shop: Shop;
+  let till: Till;
+  let orders: OrderService;
+
+  beforeEach(async () => {
+    shop = await Shop.open({ backend });
+    await shop.startSync();
+    till = await shop.startEngine();
+    orders = shop.orders(till.take);
+  });
+
+  afterEach(() => shop[Symbol.asyncDispose]());
+
+  /** An order whose time to pay is over, and which nobody has expired yet. */
+  const overdue = async (spec: { stock: number } & Record<string, unknown> = { stock: 2 }) => {
+    const sale = await shop.sell({ segments: 2, payWithinSeconds: 600, ...spec });
+    const orderId = await placed(till, sale.id, 'anna');
+    await aged(shop, [orderId]);
+    return { saleId: sale.id, orderId };
+  };
+
+  /** Its units are sold to somebody else meanwhile. */
+  const overtaken = async () => {
+    const { saleId, orderId } = await overdue({ stock: 1 });
+    const expiry = shop.startExpiry();
+    await until(() => expiry.orders === 1, { what: 'the order expires' });
+    await until(async () => (await till.buy(saleId, 'bert')).code === 'committed', { what: 'bert buys' });
+    return { saleId, orderId };
+  };
+
+  const shown = async (orderId: string): Promise<Order> => {
+    const outcome = await orders.showOrder(orderId);
+    if (outcome.code !== 'done') throw new Error(`${orderId} is ${outcome.code}`);
+    return outcome.order;
+  };
+
+  const balanced = async (saleId: string, sold: number) => {
+    const { stock } = await shop.service.show(saleId);
+    await until(async () => (await shop.service.show(saleId)).remaining === stock - sold, {
+      what: `${sold} units are sold`,
+    });
+    await until(async () => (await shop.service.verify(saleId)).ok, { what: 'the books balance' });
+    expect(await shop.service.show(saleId)).toMatchObject({ committedUnits: sold });
+  };
+
+  const expectRetaken = (outcome: OrderOutcome, late: string): string => {
+    expect(outcome).toMatchObject({ code: 'done', replaces: late });
+    const { order } = outcome as Extract<OrderOutcome, { code: 'done' }>;
+    expect(order).toMatchObject({ status: 'paid', payType: 'card', buyerId: 'anna', quantity: 1 });
+    expect(order.orderId).not.toBe(late);
+    return order.orderId;
+  };
+
+  describe('while units are left', () => {
+    test('is for a new order, which is paid; every repetition is told of the same', async () => {
+      const { saleId, orderId } = await overdue();
+      const first = await orders.changeOrder(orderId, PAY, 'anna');
+      const retaken = expectRetaken(first, orderId);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual(first);
+      expect(await orders.changeOrder(retaken, PAY, BY)).toMatchObject({ code: 'done' });
+      expect(await shown(orderId)).toMatchObject({ status: 'expired', retakenBy: retaken });
+      expect(await kindsOf(shop, orderId)).toEqual(['committed', 'expired']);
+      expect(await kindsOf(shop, retaken)).toEqual(['committed', 'paid']);
+      await balanced(saleId, 1);
+      expect((await ordersOf(shop.databaseUrl, saleId)).get(retaken)?.key).toBe(`retake:${orderId}`);
+    });
+
+    test('of an operator is noted at both orders, once; one of the buyer at none', async () => {
+      const { orderId } = await overdue();
+      const retaken = expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
+      await orders.changeOrder(orderId, PAY, AUTHOR);
+      const pay = { change: 'pay', at: expect.any(String), ...BY };
+      expect(await shown(orderId)).toMatchObject({ changes: [pay] });
+      expect(await shown(retaken)).toMatchObject({ changes: [pay] });
+      const other = await overdue();
+      const own = expectRetaken(await orders.changeOrder(other.orderId, PAY, 'anna'), other.orderId);
+      await orders.changeOrder(other.orderId, PAY, BY);
+      expect([await shown(other.orderId), await shown(own)]).toMatchObject([
+        { changes: [] },
+        { changes: [] },
+      ]);
+    });
+
+    test('by other means is one payment too many', async () => {
+      const { orderId } = await overdue();
+      await orders.changeOrder(orderId, PAY, BY);
+      const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' }, BY);
+      expect(other).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
+    });
+
+    test('gets its own units back in a sale that is sold out', async () => {
+      const { saleId, orderId } = await overdue({ stock: 1 });
+      expect(await till.buy(saleId, 'bert')).toEqual({ code: 'sold_out' });
+      expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
+      await balanced(saleId, 1);
+    });
+
+    test('is taken anew also when the sale is over', async () => {
+      const { saleId, orderId } = await overdue();
+      const endsAt = Date.now() - 1_000;
+      await shop.service.change(saleId, { action: 'window', startsAt: endsAt - 1_000, endsAt }, AUTHOR);
+      const later = await shop.startEngine();
+      expect(await later.buy(saleId, 'bert')).toMatchObject({ code: 'ended' });
+      expectRetaken(await shop.orders(later.take).changeOrder(orderId, PAY, BY), orderId);
+    });
+
+    test('of many at once there is one new order', async () => {
+      const { saleId, orderId } = await overdue();
+      const outcomes = await Promise.all(
+        Array.from({ length: 8 }, () => orders.changeOrder(orderId, PAY, BY)),
+      );
+      expect(new Set(outcomes.map((outcome) => expectRetaken(outcome, orderId))).size).toBe(1);
+      await balanced(saleId, 1);
+    });
+  });
+
+  describe('when the units can’t be had', () => {
+    const refundIsDue = async (orderId: string) => {
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await shown(orderId)).toMatchObject({ status: 'expired', payType: 'card', refundDue: true });
+    };
+
+    test('a refund is due, until it is made', async () => {
+      const { saleId, orderId } = await overtaken();
+      await refundIsDue(orderId);
+      expect((await orders.refundsDue()).map((order) => order.orderId)).toEqual([orderId]);
+      expect(await orders.refundsDue(saleId)).toEqual(await orders.refundsDue());
+      const { id } = await shop.sell({ stock: 1 });
+      expect(await orders.refundsDue(id)).toEqual([]);
+      await expect(orders.refundsDue('mistyped')).rejects.toThrow(new UnknownSale('mistyped'));
+
+      const refunded = await orders.changeOrder(orderId, { kind: 'refund' }, BY);
+      expect(refunded).toMatchObject({ order: { status: 'expired', refundedAt: expect.any(String) } });
+      expect(await orders.changeOrder(orderId, { kind: 'refund' }, BY)).toEqual(refunded);
+      expect(await orders.refundsDue()).toEqual([]);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: false });
+      const changes = ['pay', 'refund'].map((change) => ({ change, at: expect.any(String), ...BY }));
+      expect(await shown(orderId)).toMatchObject({ changes });
+      expect(await kindsOf(shop, orderId)).toEqual(['committed', 'expired', 'refunded']);
+      await balanced(saleId, 1);
+    });
+
+    test('an expired order that was never paid needs no refund', async () => {
+      const { orderId } = await overtaken();
+      const refund = await orders.changeOrder(orderId, { kind: 'refund' }, BY);
+      expect(refund).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
+    });
+
+    test('because the buyer has used his limit otherwise, a refund is due', async () => {
+      const { saleId, orderId } = await overdue();
+      const expiry = shop.startExpiry();
+      await until(() => expiry.orders === 1, { what: 'the order expires' });
+      await until(async () => (await till.buy(saleId, 'anna')).code === 'committed', { what: 'anna buys' });
+      await refundIsDue(orderId);
+      await balanced(saleId, 1);
+    });
+
+    test('because the sale is closed, a refund is due', async () => {
+      const { saleId, orderId } = await overdue();
+      await shop.service.change(saleId, { action: 'close' }, AUTHOR);
+      await refundIsDue(orderId);
+      await balanced(saleId, 0);
+    });
+  });
+
+  describe('that can’t be decided now', () => {
+    const answers: [Outcome, OrderOutcome['code']][] = [
+      [{ code: 'busy' }, 'busy'],
+      [{ code: 'unavailable' }, 'unavailable'],
+      [{ code: 'unknown' }, 'unknown'],
+      [{ code: 'accepted', orderId: '1', quantity: 1 }, 'unknown'],
+    ];
+    test.each(answers)('because the take is answered %o, leaves everything open', async (answer, code) => {
+      const { saleId, orderId } = await overdue();
+      const deciding = shop.orders(async () => answer);
+      expect(await deciding.changeOrder(orderId, PAY, BY)).toEqual({ code });
+      expect(await shown(orderId)).toMatchObject({ status: 'expired', refundDue: undefined });
+      expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
+      await balanced(saleId, 1);
+    });
+
+    test('because the sale is paused, says so and decides nothing; after the pause the units are taken anew', async () => {
+      const { saleId, orderId } = await overdue();
+      await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
+      const paused: OrderOutcome = { code: 'wrong_state', state: 'paused' };
+      for (let time = 0; time < 2; time++) expect(await orders.changeOrder(orderId, PAY, BY)).toEqual(paused);
+      expect(await shown(orderId)).toMatchObject({
+        status: 'expired',
+        payType: undefined,
+        refundDue: undefined,
+      });
+      expect(await orders.refundsDue(saleId)).toEqual([]);
+      await shop.service.change(saleId, { action: 'resume' }, AUTHOR);
+      const answers: OrderOutcome[] = [];
+      // The engine hears of the end of the pause by a message, or by its next look.
+      await until(
+        async () =>
+          answers.push(await orders.changeOrder(orderId, PAY, BY)) > 0 &&
+          answers.at(-1)!.code !== 'wrong_state',
+        {
+          what: 'the pause is over',
+        },
+      );
+      expectRetaken(answers.at(-1)!, orderId);
+      await balanced(saleId, 1);
+    });
+
+    test('because the sale is paused, is a refund that is due once the sale is closed', async () => {
+      const { saleId, orderId } = await overdue();
+      await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toMatchObject({ code: 'wrong_state' });
+      await shop.service.change(saleId, { action: 'close' }, AUTHOR);
+      await until(async () => (await orders.changeOrder(orderId, PAY, BY)).code === 'expired', {
+        what: 'it is closed',
+      });
+      expect((await orders.refundsDue(saleId)).map((order) => order.orderId)).toEqual([orderId]);
+    });
+
+    test('because its units are not back yet, is not held against the buyer’s limit', async () => {
+      const { saleId, orderId } = await overdue();
+      const failing = breaker('log.compensate');
+      const cut = shop.orders(till.take, intercept(shop.backend, failing.before));
+      expect(await cut.changeOrder(orderId, PAY, BY)).toEqual({ code: 'unavailable' });
+      expect(failing.hits).not.toEqual([]);
+      failing.mend();
+      expectRetaken(await cut.changeOrder(orderId, PAY, BY), orderId);
+      await balanced(saleId, 1);
+    });
+  });
+
+  describe('whose node dies between the take and the payment', () => {
+    /** The new order is in Postgres, and nobody has heard of it. */
+    const dead = async (orderId: string): Promise<string> => {
+      let taken: Outcome | undefined;
+      const dying = shop.orders(async (purchase) => {
+        taken = await till.take(purchase);
+        throw new Error('dies, as the test wants it');
+      });
+      await expect(dying.changeOrder(orderId, PAY, BY)).rejects.toThrow('dies');
+      return taken && 'orderId' in taken ? taken.orderId : '';
+    };
+
+    test('finds the same new order when it is repeated', async () => {
+      const { saleId, orderId } = await overdue();
+      const taken = await dead(orderId);
+      expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
+      expect(await shown(orderId)).toMatchObject({ retakenBy: undefined, refundDue: undefined });
+      expect(expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId)).toBe(taken);
+      await balanced(saleId, 1);
+    });
+
+    test('leaves an order that expires like any other; a later repetition takes anew', async () => {
+      const { saleId, orderId } = await overdue();
+      const taken = await dead(orderId);
+      await aged(shop, [taken]);
+      const expiry = shop.startExpiry();
+      await until(() => expiry.orders === 1, { what: 'the new order expires' });
+      await balanced(saleId, 0);
+      expect(expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId)).not.toBe(taken);
+      await balanced(saleId, 1);
+    });
+
+    test('is one payment too many if the buyer has paid the new order by itself', async () => {
+      const { saleId, orderId } = await overdue();
+      const taken = await dead(orderId);
+      await orders.changeOrder(taken, PAY, BY);
+      expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await shown(taken)).toMatchObject({ status: 'paid' });
+      await balanced(saleId, 1);
+    });
+
+    test('takes nothing for good if another call has found that a refund is due', async () => {
+      const { saleId, orderId } = await overdue();
+      const taken = await dead(orderId);
+      const payment = { late: orderId, payType: 'card', by: BY } as const;
+      expect(await settleLatePayment(shop.db, payment, undefined)).toMatchObject({ verdict: 'refund_due' });
+      const settling = shop.orders(async () => ({ code: 'committed', orderId: taken, quantity: 1 }));
+      expect(await settling.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
+      expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
+      // As a call does that was on its way when the other one settled.
+      expect(await settleLatePayment(shop.db, payment, taken)).toMatchObject({ verdict: 'refund_due' });
+      expect(await shown(taken)).toMatchObject({ status: 'cancelled' });
+      await balanced(saleId, 0);
+    });
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * Units that come back: in the segment once, whoever dies on the way, and on sale in every node, whether or not it hears of
+ * it.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Backend, Compensation, TakeBatch } from '../../../src/engine/contract.ts';
+import { OutcomeUnknown } from '../../../src/engine/errors.ts';
+import { Scripts } from '../../../src/engine/redis/scripts.ts';
+import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import {
+  applyReturns,
+  applyReturnsOf,
+  readRejections,
+  salesWithReturns,
+} from '../../../src/orders/returns.ts';
+import { BY } from '../../support/author.ts';
+import { deathAt, intercept } from '../../support/engine/intercept.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+
+const SEGMENTS = 4;
+const STOCK = 8;
+/** Many repair intervals, and yet not the poll of all sales that makes up for whoever dies before his change is counted. */
+const REOPENED_LIMIT_MS = 5_000;
+
+let shop: Shop;
+let keys: RedisKeys;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+/** A sale of which all is sold and committed; no sync is running. */
+async function soldOut() {
+  const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const names = buyers(STOCK);
+  const outcomes = await till.buyAll(id, names);
+  expect(outcomes.map(({ code }) => code)).toEqual(Array(STOCK).fill('committed'));
+  await sync.stop();
+  return {
+    id,
+    till,
+    names,
+    orderIds: outcomes.map((outcome) => ('orderId' in outcome ? outcome.orderId : '')),
+  };
+}
+
+/** Orders are cancelled by somebody who dies behind his commit. */
+async function cancel(orderIds: readonly string[]): Promise<void> {
+  await shop.db.raw(
+    `WITH cancelled AS (
+       UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE order_id = ANY (?)
+       RETURNING order_id, sale_id, buyer_id, quantity),
+     credited AS (
+       UPDATE sales s SET stock = stock + c.units
+       FROM (SELECT sale_id, sum(quantity) AS units FROM cancelled GROUP BY sale_id) AS c
+       WHERE s.id = c.sale_id RETURNING s.id, s.generation)
+     INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
+     SELECT c.order_id, c.sale_id, c.buyer_id, c.quantity, 'cancelled', s.generation
+     FROM cancelled c JOIN credited s ON s.id = c.sale_id`,
+    [[...orderIds]],
+  );
+}
+
+describe('whoever applies a return dies', () => {
+  const steps = {
+    'before the compensation': async () => {},
+    'before the epoch is raised': async (saleId: string, buyerId: string, orderId: string) => {
+      const scripts = new Scripts(keys.redis);
+      const segment = keys.of(saleId, homeSegment(buyerId, SEGMENTS));
+      expect(await scripts.compensate(segment, 1, buyerId, orderId, 1)).toBe(1);
+    },
+    'before nodes are told': async (saleId: string, buyerId: string, orderId: string) => {
+      await steps['before the epoch is raised'](saleId, buyerId, orderId);
+      await keys.redis.hincrby(keys.sale(saleId), 'epoch', 1);
+    },
+    'before the row is marked': async (saleId: string, buyerId: string, orderId: string) => {
+      const segment = homeSegment(buyerId, SEGMENTS);
+      await shop.backend.log.compensate({ saleId, segment, generation: 1, buyerId, orderId, units: 1 });
+    },
+  };
+
+  test.each(Object.keys(steps) as (keyof typeof steps)[])(
+    '%s: the sweep goes on, and the unit is sold once',
+    async (step) => {
+      const { id, till, names, orderIds } = await soldOut();
+      expect((await till.buy(id, 'late')).code).toBe('sold_out');
+      await cancel(orderIds.slice(0, 1));
+      await steps[step](id, names[0]!, orderIds[0]!);
+      expect(await salesWithReturns(shop.db)).toEqual([id]);
+
+      await shop.startSync();
+      await until(async () => (await salesWithReturns(shop.db)).length === 0, {
+        what: 'the sweep has applied it',
+      });
+      await until(async () => (await till.buy(id, names[0]!)).code === 'committed', {
+        what: 'it is on sale',
+      });
+      expect((await till.buy(id, 'late')).code).toBe('sold_out');
+      expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: STOCK });
+    },
+  );
+
+  test('in the middle of many: those that were applied are not applied twice', async () => {
+    const { id, orderIds } = await soldOut();
+    await cancel(orderIds);
+    let calls = 0;
+    const { death, before } = deathAt((call) => call === 'log.compensate' && ++calls > STOCK / 2);
+    void applyReturnsOf(shop.db, intercept(shop.backend, before), orderIds);
+    await death;
+    await until(async () => (await keys.left(id, SEGMENTS)) === STOCK / 2, { what: 'half of them are back' });
+    await applyReturns(shop.db, shop.backend, id);
+    expect(await keys.left(id, SEGMENTS)).toBe(STOCK);
+    expect(await salesWithReturns(shop.db)).toEqual([]);
+  });
+});
+
+test('two who apply the same returns at once give each unit back once', async () => {
+  const { id, orderIds } = await soldOut();
+  await cancel(orderIds);
+  const another = await shop.anotherBackend();
+  await Promise.all([
+    applyReturnsOf(shop.db, shop.backend, orderIds),
+    applyReturns(shop.db, another, id),
+    applyReturnsOf(shop.db, another, [...orderIds].reverse()),
+  ]);
+  expect(await keys.left(id, SEGMENTS)).toBe(STOCK);
+});
+
+test('a return that begins anew while it is marked as applied is applied once more', async () => {
+  const { id, orderIds } = await soldOut();
+  const [orderId] = orderIds;
+  await cancel([orderId!]);
+  const again =
+    'UPDATE stock_returns SET units_before = units_before + units, applied_at = NULL WHERE order_id = ?';
+  const applied: string[] = [];
+  const log = Object.create(shop.backend.log, {
+    compensate: {
+      value: async (compensation: Compensation) => {
+        await shop.backend.log.compensate(compensation);
+        applied.push(compensation.orderId);
+        // It was taken once more, and Postgres refused it (apply-each.ts).
+        if (applied.length === 1) await shop.db.raw(again, [orderId!]);
+      },
+    },
+  });
+  const backend = { ...intercept(shop.backend, () => {}), log };
+  await applyReturnsOf(shop.db, backend, [orderId!]);
+  expect(await salesWithReturns(shop.db)).toEqual([id]);
+  await applyReturns(shop.db, backend, id);
+  expect(applied).toEqual([orderId, orderId]);
+  expect(await salesWithReturns(shop.db)).toEqual([]);
+});
+
+test('a return of a closed sale is applied by the sweep, and sells nothing', async () => {
+  const { id, till, orderIds } = await soldOut();
+  await shop.service.change(id, { action: 'close' }, BY);
+  const sync = await shop.startSync();
+  await until(() => shop.isLetGo(id), { what: 'the closed sale is let go of' });
+  await cancel(orderIds.slice(0, 3));
+  await until(async () => (await keys.left(id, SEGMENTS)) === 3, { what: 'its units are back' });
+  expect((await till.buy(id, 'late')).code).toBe('ended');
+  expect(sync.seen.crashes).toEqual([]);
+  await until(async () => (await salesWithReturns(shop.db)).length === 0, { what: 'the rows are marked' });
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+});
+
+test('a return that meets a rebuild comes back once, with what is loaded or behind it', async () => {
+  const { id, orderIds } = await soldOut();
+  await shop.backend.sales.freeze(id, SEGMENTS, 1);
+  await cancel(orderIds.slice(0, 2));
+  await applyReturnsOf(shop.db, shop.backend, orderIds.slice(0, 2));
+  expect(await salesWithReturns(shop.db), 'nothing is given to a frozen segment').toEqual([id]);
+  await shop.startSync();
+  await until(async () => (await shop.service.show(id)).remaining === 2, { what: 'the sale is built' });
+  await until(async () => (await salesWithReturns(shop.db)).length === 0, { what: 'the rows are marked' });
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+});
+
+describe('the board', () => {
+  /** Every message that a sale has changed is lost to it. */
+  const deaf = (backend: Backend): Backend => ({
+    ...intercept(backend, () => {}),
+    subscribe: (events) => backend.subscribe({ ...events, ...(events.saleChanged && { saleChanged() {} }) }),
+  });
+
+  test('of every node reopens by its polls, also if every message is lost', async () => {
+    const { id, orderIds } = await soldOut();
+    await shop.startSync();
+    const tills = [];
+    for (let node = 0; node < 3; node++) {
+      tills.push(await shop.startEngine({ backend: deaf(await shop.anotherBackend()) }));
+    }
+    for (const [i, till] of tills.entries()) expect((await till.buy(id, `node-${i}`)).code).toBe('sold_out');
+    await cancel(orderIds.slice(0, 3));
+    await applyReturnsOf(shop.db, shop.backend, orderIds.slice(0, 3));
+    const back = performance.now();
+    const opened = tills.map(async (till, i) => {
+      for (;;) {
+        const { code } = await till.buy(id, `late-${i}`, { awaitCommit: false });
+        if (code === 'accepted') return performance.now() - back;
+        expect(code).toBe('sold_out');
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    });
+    for (const ms of await Promise.all(opened)) expect(ms).toBeLessThan(REOPENED_LIMIT_MS);
+  });
+});
+
+test('an order that was given back while a node was in doubt about it is taken again by that node, and given back again', async () => {
+  const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const orders = shop.orders(till.take);
+  const lossy: Backend['takes'] = Object.create(shop.backend.takes, {
+    take: {
+      value: async (batch: TakeBatch) => {
+        const reply = await shop.backend.takes.take(batch);
+        if (lost++ > 0) return reply;
+        // The buyer asks another node, is told which order it was, and cancels it.
+        const again = await till.buy(id, 'anna', { key: 'k' });
+        const { orderId } = again as { orderId: string };
+        expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });
+        throw new OutcomeUnknown('the reply is lost');
+      },
+    },
+    ready: { get: () => shop.backend.takes.ready },
+  });
+  let lost = 0;
+  const doubtful = await shop.startEngine({
+    backend: { ...intercept(shop.backend, () => {}), takes: lossy },
+  });
+  expect((await doubtful.buy(id, 'anna', { key: 'k' })).code).toBe('unknown');
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 0 });
+  expect(sync.seen.rejections).toMatchObject([{ reason: 'duplicate' }]);
+  // A sync that takes over names it again, as any that was refused: its own status does not say so.
+  expect(await readRejections(shop.db, id)).toMatchObject([{ reason: 'duplicate' }]);
+  expect(await till.buy(id, 'anna', { key: 'k' })).toMatchObject({ code: 'committed' });
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 1 });
+});

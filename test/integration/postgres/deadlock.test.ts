@@ -1,0 +1,108 @@
+/** Transactions that want the same rows at the same time: each is made, whoever Postgres has to undo on the way. */
+import type { Knex } from 'knex';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LogRead } from '../../../src/engine/contract.ts';
+import { changeOrder, expireOrders } from '../../../src/orders/order-changes.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { applyBatch } from '../../../src/sync/apply/apply.ts';
+import { applyEach } from '../../../src/sync/apply/apply-each.ts';
+import { batchOf } from '../../../src/sync/apply/batch.ts';
+import { BY } from '../../support/author.ts';
+import { emptyDatabase, until } from '../../support/fixtures.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+
+let shop: Shop;
+
+beforeEach(async () => {
+  // Only an administrator can have a transaction wait for longer than the others.
+  shop = await Shop.open({ database: await emptyDatabase() });
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+/** The log of a sale of one segment, from its beginning. */
+async function logOf(saleId: string): Promise<LogRead> {
+  const position = { saleId, segment: 0, generation: 1, seq: 0, tail: '' };
+  return (await shop.backend.log.readLog([position], 1_000))[0]!;
+}
+
+async function blocked(statements: number): Promise<void> {
+  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
+  const count = async () => (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length;
+  await until(async () => (await count()) === statements, { what: `${statements} statements wait` });
+}
+
+/** A transaction that is never the victim: the others notice the circle first. */
+async function patient(): Promise<Knex.Transaction> {
+  const trx = await shop.db.transaction();
+  await trx.raw("SET LOCAL deadlock_timeout = '1min'");
+  return trx;
+}
+
+async function commit(saleId: string, buyerIds: readonly string[]): Promise<string[]> {
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const sold = await till.buyAll(saleId, buyerIds);
+  await sync.stop();
+  return sold.map((outcome) => ('orderId' in outcome ? outcome.orderId : outcome.code));
+}
+
+test('a rebuild beside a sync that applies the same orders waits for it, and both are done', async () => {
+  const [first, rebuilt] = [
+    await shop.sell({ id: 'first', stock: 10, segments: 1 }),
+    await shop.sell({ id: 'second', stock: 10, segments: 1 }),
+  ];
+  const till = await shop.startEngine();
+  for (const { id } of [first, rebuilt]) await till.buyAll(id, buyers(5), { awaitCommit: false });
+  const { slices, orders } = batchOf([await logOf(first.id), await logOf(rebuilt.id)], 1_000);
+  const row = await shop.lockRow(first.id);
+  // Its orders are inserted, and it has come no further than to the row of the first sale.
+  const applied = applyBatch(shop.db, { slices, orders });
+  await blocked(1);
+  const report = rebuildSale(shop.db, shop.backend, rebuilt.id);
+  await blocked(2);
+  await row.unlock();
+  await applied;
+  expect(await report).toMatchObject({ generation: 2, salvagedOrders: 0, loadedBuyers: 5 });
+  expect(await shop.service.verify(rebuilt.id)).toMatchObject({ ok: true, committedOrders: 5 });
+});
+
+describe('the victim of a deadlock is made once more', () => {
+  test.each(['cancel', 'expire'] as const)('%s', async (kind) => {
+    const sale = await shop.sell({ stock: 10, payWithinSeconds: 600 });
+    const [orderId] = await commit(sale.id, ['anna']);
+    await shop.db.raw("UPDATE orders SET expires_at = now() - interval '1 second'");
+    const other = await patient();
+    await other.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [sale.id]);
+    const changed =
+      kind === 'expire'
+        ? expireOrders(shop.db, 10)
+        : changeOrder(shop.db, { orderId: orderId!, kind, payType: undefined, by: BY });
+    await blocked(1);
+    await other.raw('SELECT 1 FROM orders WHERE order_id = ? FOR UPDATE', [orderId!]);
+    await other.commit();
+    await changed;
+    // An expiry leaves out what the other has still locked when it is made once more.
+    if (kind === 'expire') await expireOrders(shop.db, 10);
+    const status = { cancel: 'cancelled', expire: 'expired' }[kind];
+    expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status }]);
+  });
+
+  test('a batch that is gone through piece by piece', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 1 });
+    const [bens] = await commit(sale.id, ['ben']);
+    const order = (orderId: string, buyerId: string) => ({ orderId, buyerId, quantity: 1, key: '' });
+    const orders = [order('7', 'anna'), order('8', 'anna'), order('9', 'ben')];
+    const entry = { seq: 2, previous: bens!, tail: '7', ordersSoFar: 4, orders };
+    const position = { saleId: sale.id, segment: 0, generation: 1, seq: 1, tail: bens! };
+    const other = await patient();
+    await other.raw("UPDATE orders SET status = 'cancelled' WHERE order_id = ?", [bens!]);
+    const applied = applyEach(shop.db, batchOf([{ position, head: undefined, entries: [entry] }], 1_000));
+    await blocked(1);
+    await other.raw('UPDATE sales SET stock = stock + 1 WHERE id = ?', [sale.id]);
+    await other.commit();
+    expect([...(await applied).values()]).toEqual([{ orderId: '8', reason: 'limit' }]);
+    expect(await rows(shop.db, 'SELECT stock FROM sales')).toEqual([{ stock: '8' }]);
+  });
+});

@@ -1,0 +1,114 @@
+/** The locks of sales on one Postgres: what becomes of them when a connection fails. */
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { PostgresLocks } from '../../../src/postgres/sale-locks.ts';
+import { freshDatabase, until } from '../../support/fixtures.ts';
+
+let locks: PostgresLocks;
+let elsewhere: PostgresLocks;
+/** The connections of all locks, in the order of their making. */
+let clients: pg.Client[];
+/** What the driver has to complain of. It says each thing once in a process. */
+const warnings: Error[] = [];
+const onWarning = (warning: Error) => warnings.push(warning);
+
+beforeAll(() => void process.on('warning', onWarning));
+afterAll(() => void process.off('warning', onWarning));
+
+beforeEach(async () => {
+  clients = [];
+  const connect = pg.Client.prototype.connect;
+  vi.spyOn(pg.Client.prototype, 'connect').mockImplementation(function (
+    this: pg.Client,
+    ...callback: unknown[]
+  ) {
+    clients.push(this);
+    return Reflect.apply(connect, this, callback);
+  });
+  const url = await freshDatabase();
+  clients.length = 0;
+  [locks, elsewhere] = [new PostgresLocks(url), new PostgresLocks(url)];
+});
+
+afterEach(async () => {
+  await Promise.all([locks.close(), elsewhere.close()]);
+  vi.restoreAllMocks();
+});
+
+const asked = () => new Error('no answer within 30 s');
+
+/** Its next queries fail, each when the test says so. */
+function failing(client: pg.Client) {
+  const failures: (() => void)[] = [];
+  vi.spyOn(client, 'query').mockImplementation(
+    (() => new Promise((_, reject) => failures.push(() => reject(asked())))) as typeof client.query,
+  );
+  return failures;
+}
+
+describe('calls at once', () => {
+  const sales = Array.from({ length: 20 }, (_, i) => `sale-${i}`);
+
+  test('are asked one after the other, as the driver wants it', async () => {
+    expect(await Promise.all(sales.map((sale) => locks.tryLock(sale)))).not.toContain(false);
+    expect(await Promise.all(sales.map((sale) => elsewhere.tryLock(sale)))).not.toContain(true);
+    await Promise.all(sales.map((sale) => locks.unlock(sale)));
+    expect(await Promise.all(sales.map((sale) => elsewhere.tryLock(sale)))).not.toContain(false);
+    await new Promise(setImmediate);
+    expect(warnings).toEqual([]);
+  });
+
+  test('of a lock that is let go of and wanted again leave it locked', async () => {
+    await locks.tryLock('sale');
+    const [, again] = await Promise.all([locks.unlock('sale'), locks.tryLock('sale')]);
+    expect([again, await elsewhere.tryLock('sale')]).toEqual([true, false]);
+    await locks.unlock('sale');
+    expect(await elsewhere.tryLock('sale')).toBe(true);
+  });
+});
+
+describe('a connection that has failed', () => {
+  test('is dropped with its locks, and the next one has those that are taken from then on', async () => {
+    expect(await locks.tryLock('held')).toBe(true);
+    const failures = failing(clients[0]!);
+    const refused = expect(locks.tryLock('other')).rejects.toThrow('no answer');
+    await until(() => failures.length === 1, { what: 'the query is asked' });
+    failures[0]!();
+    await refused;
+    expect(await locks.tryLock('other')).toBe(true);
+    expect(await elsewhere.tryLock('other')).toBe(false);
+    await until(() => elsewhere.tryLock('held'), { what: 'the lock is free' });
+  });
+
+  test('and is told so once more, long after it was dropped, takes nothing from the one in its place', async () => {
+    await locks.tryLock('first');
+    const [old] = clients;
+    const failures = failing(old!);
+    const refused = expect(locks.tryLock('sale')).rejects.toThrow('no answer');
+    await until(() => failures.length === 1, { what: 'the query is asked' });
+    failures[0]!();
+    await refused;
+    expect(await locks.tryLock('sale')).toBe(true);
+    old!.emit('error', Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }));
+    await locks.unlock('sale');
+    expect(await elsewhere.tryLock('sale')).toBe(true);
+    expect(clients).toHaveLength(3);
+  });
+
+  test('under two calls is dropped once: the one in its place keeps its locks', async () => {
+    await locks.tryLock('first');
+    const failures = failing(clients[0]!);
+    const refused = ['one', 'two'].map((name) => expect(locks.tryLock(name)).rejects.toThrow('no answer'));
+    await until(() => failures.length === 1, { what: 'the first query is asked' });
+    failures[0]!();
+    await refused[0];
+    expect(await locks.tryLock('sale')).toBe(true);
+    await until(() => failures.length === 2, { what: 'the second query is asked' });
+    failures[1]!();
+    await refused[1];
+    expect(await locks.tryLock('later')).toBe(true);
+    expect(await elsewhere.tryLock('sale')).toBe(false);
+    await locks.unlock('sale');
+    expect(await elsewhere.tryLock('sale')).toBe(true);
+  });
+});

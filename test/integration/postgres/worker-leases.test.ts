@@ -1,0 +1,314 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { takenAtMs } from '../../../src/engine/order-id.ts';
+import { monotonicMs } from '../../../src/lib/monotonic.ts';
+import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
+import {
+  assertLeased,
+  isLeased,
+  type LeaseEnd,
+  namingTimeMs,
+  orderIdKey,
+  WorkerLeases,
+} from '../../../src/postgres/worker-leases.ts';
+import { BY } from '../../support/author.ts';
+import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support/fixtures.ts';
+import { startTestNode } from '../../support/node.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { settablePostgresClock } from '../../support/postgres/settable-postgres-clock.ts';
+import { random } from '../../support/random.ts';
+import { query } from '../../support/truth.ts';
+
+const HOUR_MS = 3_600_000;
+const RENEWAL_MS = 300_000;
+
+let url: string;
+let db: Database;
+let taken: WorkerLeases[];
+
+beforeEach(async () => {
+  url = await freshDatabase();
+  db = openDatabase({ url, maxConnections: 4 });
+  taken = [];
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  await Promise.all(taken.map((leases) => leases.release()));
+  await db.destroy();
+});
+
+async function take(count: number): Promise<WorkerLeases> {
+  const leases = await WorkerLeases.take(db, count);
+  taken.push(leases);
+  return leases;
+}
+
+/** Only these numbers exist from now on. */
+const leaveNumbers = (count: number) =>
+  query(asAdmin(url), 'DELETE FROM worker_leases WHERE worker >= $1', [count]);
+
+/** As if that much time had passed for all leases. */
+const age = (seconds: number) =>
+  db.raw("UPDATE worker_leases SET expires_at = expires_at - ? * interval '1 second'", [seconds]);
+
+function stepClock(ms: number): void {
+  const { now } = Date;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + ms);
+}
+
+describe('numbers', () => {
+  test('belong to one holder each, also when many ask at once', async () => {
+    const all = await Promise.all(Array.from({ length: 16 }, () => take(4)));
+    const numbers = all.flatMap((leases) => leases.numbers);
+    expect(new Set(numbers).size).toBe(64);
+    for (const leases of all) expect(leases.numbers).toEqual([...leases.numbers].sort((a, b) => a - b));
+  });
+
+  test('may be used for an hour by the clock of the one who asked', async () => {
+    const before = Date.now();
+    const steadyBefore = monotonicMs();
+    const { end } = await take(1);
+    expect(end.wallMs).toBeGreaterThanOrEqual(before + HOUR_MS);
+    expect(end.wallMs).toBeLessThanOrEqual(Date.now() + HOUR_MS);
+    expect(end.monotonicMs).toBeGreaterThanOrEqual(steadyBefore + HOUR_MS);
+    expect(end.monotonicMs).toBeLessThanOrEqual(monotonicMs() + HOUR_MS);
+  });
+
+  test('that were given back are free for others after the margin, not at once', async () => {
+    await leaveNumbers(2);
+    const first = await take(2);
+    await first.release();
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(55);
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(6);
+    expect((await take(2)).numbers).toEqual(first.numbers);
+  });
+
+  test('of a holder that died are free for others an hour and the margin later', async () => {
+    await leaveNumbers(1);
+    await take(1);
+    await age(3_600 + 55);
+    await expect(take(1)).rejects.toMatchObject({ code: 'no_worker_numbers' });
+    await age(6);
+    expect((await take(1)).numbers).toEqual([0]);
+  });
+
+  test('are not held back by one who asked for more than there are', async () => {
+    await leaveNumbers(3);
+    await expect(take(4)).rejects.toMatchObject({
+      code: 'no_worker_numbers',
+      message: expect.stringContaining('only 3 of 4'),
+    });
+    expect((await take(3)).numbers).toEqual([0, 1, 2]);
+  });
+
+  test('are given back by their holder alone', async () => {
+    await leaveNumbers(2);
+    const [one, other] = [await take(1), await take(1)];
+    await one.release();
+    await age(61);
+    expect((await take(1)).numbers).toEqual(one.numbers);
+    expect(other.numbers).not.toEqual(one.numbers);
+  });
+});
+
+describe('a lease', () => {
+  /** Takes a lease, does something to its rows, and lets the time of its renewal come. @returns what it is told */
+  async function renewal(tamper: (numbers: readonly number[]) => PromiseLike<unknown>) {
+    await db.raw('SELECT 1');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    const leases = await take(2);
+    const first = leases.end;
+    const told: LeaseEnd[] = [];
+    leases.onRenewed((end) => told.push(end));
+    await tamper(leases.numbers);
+    await vi.advanceTimersByTimeAsync(RENEWAL_MS);
+    vi.useRealTimers();
+    await until(() => told.length > 0, { what: 'the renewal' });
+    expect(told).toEqual([leases.end]);
+    return { first, renewed: told[0]!, lost: leases.lost };
+  }
+
+  test('is renewed by itself, and its end told', async () => {
+    const { first, renewed } = await renewal(async () => {});
+    expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
+  });
+
+  test('that ran out is renewed, if its numbers were given to nobody else', async () => {
+    const { first, renewed } = await renewal(() => age(2 * 3_600));
+    expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
+  });
+
+  test('is over at once when one of its numbers was given to somebody else', async () => {
+    const { renewed, lost } = await renewal(([number]) =>
+      db.raw("UPDATE worker_leases SET holder = 'another' WHERE worker = ?", [number!]),
+    );
+    expect(() => assertLeased(renewed)).toThrow(expect.objectContaining({ code: 'not_executed' }));
+    expect(await lost).toMatchObject({ code: 'lease_lost' });
+  });
+
+  test('that is over forbids the use of its number', () => {
+    const [wallMs, steadyMs] = [Date.now(), monotonicMs()];
+    const refused = expect.objectContaining({ code: 'not_executed' });
+    expect(() =>
+      assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs + 60_000, postgresMs: 0 }),
+    ).not.toThrow();
+    expect(() => assertLeased({ wallMs: wallMs - 1, monotonicMs: steadyMs + 60_000, postgresMs: 0 })).toThrow(
+      refused,
+    );
+    expect(() => assertLeased({ wallMs: wallMs + 60_000, monotonicMs: steadyMs - 1, postgresMs: 0 })).toThrow(
+      refused,
+    );
+  });
+
+  test('that a clock set ahead has ended is renewed at once, as nobody else has the number', async () => {
+    const leases = await take(1);
+    stepClock(2 * HOUR_MS);
+    expect(isLeased(leases.end)).toBe(false);
+    await until(() => isLeased(leases.end), { what: 'the renewal' });
+    expect(leases.end.wallMs).toBeGreaterThanOrEqual(Date.now() + HOUR_MS - 60_000);
+  });
+
+  test('tells the time by which order ids are named: that of Postgres, however the clock here is set', async () => {
+    const leases = await take(1);
+    const ask = async () => {
+      const [row] = await rows<{ ms: number }>(
+        db,
+        'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms',
+      );
+      return row!.ms;
+    };
+    stepClock(24 * HOUR_MS);
+    const before = await ask();
+    const time = namingTimeMs(leases.end);
+    // It may be ahead by what the question for the lease took.
+    expect(time).toBeGreaterThanOrEqual(before - 1_000);
+    expect(time).toBeLessThan(before + 60_000);
+  });
+
+  test('is not prolonged by a clock that is set back', async () => {
+    const { end } = await take(1);
+    stepClock(-2 * HOUR_MS);
+    expect(isLeased(end)).toBe(true);
+    expect(isLeased({ ...end, monotonicMs: monotonicMs() })).toBe(false);
+  });
+});
+
+describe('when Postgres’ clock is set', () => {
+  const HOUR_S = 3_600;
+  const NONE_FREE = { code: 'no_worker_numbers' };
+
+  /** Its lease is over by the clock here, so that Postgres is asked at once. */
+  async function renewed(leases: WorkerLeases): Promise<void> {
+    let told = false;
+    leases.onRenewed(() => {
+      told = true;
+    });
+    stepClock(leases.end.wallMs - Date.now());
+    await until(() => told, { what: 'the renewal' });
+    vi.restoreAllMocks();
+  }
+
+  test('back, a number that was given back is not given on before that clock is past what was named', async () => {
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(1);
+    const first = await take(1);
+    await clock.set(-2 * HOUR_S);
+    await first.release();
+    const named = namingTimeMs(first.end);
+    await clock.set(-HOUR_S);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(0);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(120);
+    expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(named);
+  });
+
+  test('back, nor one whose holder has renewed it since, and died', async () => {
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(1);
+    const first = await take(1);
+    await clock.set(-2 * HOUR_S);
+    const before = namingTimeMs(first.end);
+    await renewed(first);
+    expect(namingTimeMs(first.end)).toBeGreaterThanOrEqual(before);
+    // It may name until its lease ends, and nothing is heard of it any more.
+    await clock.set(-HOUR_S + 120);
+    await expect(take(1)).rejects.toMatchObject(NONE_FREE);
+    await clock.set(HOUR_S + 120);
+    expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(first.end.postgresMs);
+  });
+
+  test('ahead, a holder follows it, and does not come back when it is set right', async () => {
+    const clock = await settablePostgresClock(url);
+    const leases = await take(1);
+    await clock.set(24 * HOUR_S);
+    await renewed(leases);
+    const ahead = namingTimeMs(leases.end);
+    expect(ahead).toBeGreaterThan(Date.now() + 23 * HOUR_MS);
+    await clock.set(0);
+    await renewed(leases);
+    expect(namingTimeMs(leases.end)).toBeGreaterThanOrEqual(ahead);
+  });
+
+  test('in any way, a holder names ids behind all that others have named under its number', async () => {
+    const { chance, pick, whole } = random(seed());
+    const clock = await settablePostgresClock(url);
+    await leaveNumbers(2);
+    const namedUpTo = new Map<number, number>();
+    let held: WorkerLeases[] = [];
+    for (let step = 0; step < 60; step++) {
+      for (const { numbers, end } of held) {
+        const named = isLeased(end) ? namingTimeMs(end) : 0;
+        namedUpTo.set(numbers[0]!, Math.max(named, namedUpTo.get(numbers[0]!) ?? 0));
+      }
+      await clock.set(whole(-5_000, 5_000) * 10 ** whole(0, 2));
+      if (held.length > 0 && chance(0.4)) {
+        const leaving = pick(held);
+        held = held.filter((leases) => leases !== leaving);
+        if (chance(0.7)) await leaving.release();
+        continue;
+      }
+      const next = await take(1).catch((error: { code?: string }) => error.code);
+      if (next === NONE_FREE.code) continue;
+      const { numbers, end } = next as WorkerLeases;
+      expect(namingTimeMs(end), `step ${step}`).toBeGreaterThan(namedUpTo.get(numbers[0]!) ?? 0);
+      held.push(next as WorkerLeases);
+    }
+    expect(namedUpTo.size).toBeGreaterThan(0);
+  });
+});
+
+test('a node whose clock is a day ahead names its orders by the time of Postgres', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-clock-'));
+  try {
+    const clock = join(folder, 'clock');
+    writeFileSync(clock, String(24 * HOUR_MS));
+    const preload = fileURLToPath(new URL('../../chaos/clock.mjs', import.meta.url));
+    await using node = await startTestNode({
+      ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
+      env: { WORKERS: '1', NODE_OPTIONS: `--import=${preload}`, CHAOS_CLOCK: clock },
+    });
+    const { startsAt } = await node.ops.create({ id: 'tickets', stock: 1 }, BY.actor);
+    expect(Date.parse(startsAt), 'the clock of the node').toBeGreaterThan(Date.now() + 23 * HOUR_MS);
+    const { status, body } = await node.buy('tickets', 'anna');
+    expect(status).toBe(201);
+    expect(Math.abs(takenAtMs(body.orderId) - Date.now())).toBeLessThan(HOUR_MS);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('the key of the order ids is the same for all who ask, at once and later', async () => {
+  const keys = await Promise.all(Array.from({ length: 8 }, () => orderIdKey(db)));
+  keys.push(await orderIdKey(db));
+  expect(keys[0]).toHaveLength(32);
+  expect(new Set(keys.map((key) => Buffer.from(key).toString('hex'))).size).toBe(1);
+  expect(await rows(db, 'SELECT name FROM settings')).toEqual([{ name: 'order_id_key' }]);
+});

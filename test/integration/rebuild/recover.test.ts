@@ -1,0 +1,312 @@
+/** A sale built anew by hand, with another number of segments, or from where another rebuild has stopped. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Backend, Outcome } from '../../../src/engine/contract.ts';
+import type { RebuildProgress, Recovery } from '../../../src/operations/recover-operations.ts';
+import { nameLostOrders, readLosses } from '../../../src/rebuild/lost-orders.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { ifFreeToRebuild } from '../../../src/rebuild/rebuild-lock.ts';
+import { makeChange } from '../../../src/sales/sale-changes.ts';
+import { BY } from '../../support/author.ts';
+import { RunningCli, runCli } from '../../support/cli.ts';
+import { deathAt, intercept } from '../../support/engine/intercept.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
+
+const MAX_HELD = 25_000;
+
+let shop: Shop;
+let keys: RedisKeys;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+/** Orders that were sold somehow: they are in Postgres, and in no segment. */
+async function sellInPostgres(saleId: string, holders: number): Promise<void> {
+  await shop.db.raw(
+    `WITH sold AS (
+       INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
+       SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n RETURNING quantity)
+     UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold) WHERE id = ?`,
+    [saleId, holders, saleId],
+  );
+}
+
+async function recovered(saleId: string): Promise<Extract<Recovery, { state: 'done' }>> {
+  await shop.service.recover(saleId);
+  let now = await shop.service.recovery(saleId);
+  const hasEnded = async () => {
+    now = await shop.service.recovery(saleId);
+    return now.state !== 'running';
+  };
+  await until(hasEnded, { what: 'it is built' });
+  if (now.state !== 'done') throw new Error(`the recovery is ${JSON.stringify(now)}`);
+  return now;
+}
+
+async function sellsAgain(till: Till, saleId: string, buyerId: string): Promise<Outcome> {
+  let outcome: Outcome = { code: 'unknown' };
+  const isSold = async () => {
+    outcome = await till.buy(saleId, buyerId);
+    return outcome.code === 'committed';
+  };
+  await until(isSold, { what: 'the sale sells again' });
+  return outcome;
+}
+
+describe('a recovery', () => {
+  test('saves what the logs hold, builds the sale, and sync goes on with it', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    const till = await shop.startEngine();
+    const accepted = await till.buyAll(id, buyers(8), { awaitCommit: false });
+    expect(await shop.service.recovery(id)).toEqual({ saleId: id, state: 'none' });
+    expect(await recovered(id)).toMatchObject({
+      generation: 2,
+      salvagedOrders: 8,
+      rejectedOrders: 0,
+      loadedBuyers: 8,
+      losses: [],
+    });
+    const sync = await shop.startSync();
+    await sellsAgain(till, id, 'late');
+    expectKept(promisesOf(accepted, buyers(8)), await ordersOf(shop.databaseUrl, id));
+    expect(sync.seen.rebuilds).toEqual([]);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 9 });
+  });
+
+  test('of a sale that a sync works on is done once: sync waits for it and goes on', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(id, buyers(8));
+    expect(await recovered(id)).toMatchObject({ generation: 2, loadedBuyers: 8 });
+    await sellsAgain(till, id, 'late');
+    expect(sync.seen).toMatchObject({ rebuilds: [], breaks: [], failures: [], crashes: [] });
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 9 });
+  });
+
+  test('is begun once by many who ask, and waits while another process rebuilds the sale', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    const done = await ifFreeToRebuild(shop.locks, id, async () => {
+      const begun = await Promise.all([shop.service.recover(id), shop.service.recover(id)]);
+      expect(begun).toMatchObject([{ state: 'running' }, { state: 'running' }]);
+      const step = async () => {
+        const now = await shop.service.recovery(id);
+        return now.state === 'running' && now.step;
+      };
+      await until(async () => (await step()) === 'wait', { what: 'it has found the other one' });
+      return rebuildSale(shop.db, shop.backend, id);
+    });
+    expect(done?.value).toMatchObject({ generation: 2 });
+    await until(async () => (await shop.service.recovery(id)).state === 'done', { what: 'it has seen that' });
+    const seen = await shop.service.recovery(id);
+    expect(seen).toMatchObject({ generation: 2, losses: [] });
+    expect(seen).not.toHaveProperty('loadedBuyers');
+  });
+
+  test('beside a rebuild that loads already takes that for its own: buyers do not wait for a second one', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    let goOn = () => {};
+    const pause = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let publishing = false;
+    const slow = intercept(shop.backend, (call) => {
+      if (call !== 'sales.publish') return undefined;
+      publishing = true;
+      return pause;
+    });
+    const other = ifFreeToRebuild(shop.locks, id, () => rebuildSale(shop.db, slow, id));
+    await until(() => publishing, { what: 'the other one has loaded' });
+    await shop.service.recover(id);
+    const waits = async () => (await shop.service.recovery(id)) as Recovery & { step?: string };
+    await until(async () => (await waits()).step === 'wait', { what: 'the recovery waits' });
+    goOn();
+    await other;
+    await until(async () => (await shop.service.recovery(id)).state === 'done', { what: 'it has seen that' });
+    expect(await shop.service.recovery(id)).toMatchObject({ generation: 2 });
+  });
+
+  test('that fails says why, and can be asked for again', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 1 });
+    const till = await shop.startEngine();
+    await till.buyAll(id, buyers(3), { awaitCommit: false });
+    const { log } = keys.of(id, 0);
+    const copy = await keys.dump([log]);
+    await keys.redis.del(log);
+    await keys.redis.set(log, 'no log');
+    await shop.service.recover(id);
+    await until(async () => (await shop.service.recovery(id)).state === 'failed', { what: 'it has failed' });
+    expect(await shop.service.recovery(id)).toMatchObject({
+      problem: expect.stringMatching(/log of segment 0/),
+    });
+    await keys.restore([log], copy);
+    expect(await recovered(id)).toMatchObject({ salvagedOrders: 3 });
+  });
+});
+
+describe('a rebuild whose process died while it loaded', () => {
+  /** Another process, which dies before its `count`th page. */
+  async function dieWhileLoading(saleId: string, pages: number): Promise<void> {
+    const { segments } = await shop.service.show(saleId);
+    let loads = 0;
+    const { death, before } = deathAt((call) => call === 'sales.loadHoldings' && ++loads > pages * segments);
+    void rebuildSale(shop.db, intercept(await shop.anotherBackend(), before), saleId);
+    await death;
+  }
+
+  /** What is loaded from now on. */
+  function counting(backend: Backend): { backend: Backend; buyers: () => number } {
+    let loaded = 0;
+    const counted = intercept(backend, (call, [, holdings]) => {
+      if (call === 'sales.loadHoldings') loaded += (holdings as unknown[]).length;
+    });
+    return { backend: counted, buyers: () => loaded };
+  }
+
+  test('is continued where it stopped: nothing is loaded twice, nobody is forgotten', async () => {
+    const { id } = await shop.sell({ stock: MAX_HELD + 10, segments: 4 });
+    await sellInPostgres(id, MAX_HELD);
+    await dieWhileLoading(id, 1);
+    const { backend, buyers: loaded } = counting(shop.backend);
+    const progress: RebuildProgress[] = [];
+    const report = await rebuildSale(shop.db, backend, id, undefined, {
+      progress: (now) => progress.push(now),
+    });
+    expect(report).toMatchObject({ generation: 2 });
+    expect(loaded()).toBeGreaterThan(0);
+    // All but the one page of 10,000 that the first one had finished.
+    expect(loaded()).toBeLessThanOrEqual(MAX_HELD - 9_999);
+    expect(progress.at(0)).toMatchObject({ step: 'load', total: MAX_HELD });
+    expect(progress.at(0)!.done).toBeGreaterThanOrEqual(9_999);
+    let held = 0;
+    for (let segment = 0; segment < 4; segment++) held += await keys.redis.hlen(keys.of(id, segment).buyers);
+    expect(held).toBe(MAX_HELD);
+    await shop.startSync();
+    const till = await shop.startEngine();
+    expect((await till.buy(id, 'holder-1')).code).toBe('limit_reached');
+    expect((await till.buy(id, `holder-${MAX_HELD}`)).code).toBe('limit_reached');
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
+  });
+
+  test('is continued by the command that is run again: the lock of the one that was killed is free', async () => {
+    const held = 100_000;
+    const { id } = await shop.sell({ stock: held + 10, segments: 4 });
+    await sellInPostgres(id, held);
+    const env = { REDIS_URL: shop.redisUrl, DATABASE_URL: shop.databaseUrl, KEY_PREFIX: shop.keyPrefix };
+    // It gets no further than some pages, however fast it is.
+    await using proxy = await TcpProxy.start(Number(new URL(shop.redisUrl).port));
+    let pages = 0;
+    const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 16);
+    const slow = { ...env, REDIS_URL: proxy.through(shop.redisUrl) };
+    await using first = new RunningCli(['recover', id, '--json'], { env: slow });
+    await stuck;
+    const { segment } = keys.of(id, 3);
+    await until(() => keys.redis.hget(segment, 'loadedUpTo'), { what: 'a page is loaded' });
+    first.signal('SIGKILL');
+    expect(await first.ended).toMatchObject({ signal: 'SIGKILL', stdout: '' });
+    expect(await keys.redis.hmget(segment, 'generation', 'state')).toEqual(['2', 'loaded']);
+
+    const again = await runCli(['recover', id, '--json'], { env });
+    expect(again).toMatchObject({ exitCode: 0, stderr: '' });
+    const done = JSON.parse(again.stdout);
+    expect(done).toMatchObject({ state: 'done', generation: 2, losses: [] });
+    expect(done.loadedBuyers).toBeLessThan(held);
+    expect((await shop.service.show(id)).remaining).toBe(10);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: held });
+  });
+
+  test('is begun anew if a segment was lost since', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    await sellInPostgres(id, 10);
+    await dieWhileLoading(id, 0);
+    await keys.redis.del(...Object.values(keys.of(id, 2)));
+    expect(await rebuildSale(shop.db, shop.backend, id)).toMatchObject({ generation: 3, loadedBuyers: 10 });
+  });
+});
+
+describe('a rebuild with another number of segments', () => {
+  async function resized(saleId: string, segments: number, backend = shop.backend) {
+    await makeChange(shop.db, saleId, { action: 'resize', segments }, BY);
+    return rebuildSale(shop.db, backend, saleId);
+  }
+
+  test.each([
+    [8, 3],
+    [3, 8],
+    [1, 100],
+    [100, 1],
+  ])('from %i to %i keeps all orders and units, and leaves nothing behind', async (from, to) => {
+    const { id } = await shop.sell({ stock: 40, segments: from });
+    const till = await shop.startEngine();
+    const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });
+    const report = await resized(id, to);
+    expect(report).toMatchObject({ generation: 2, salvagedOrders: 20, loadedBuyers: 20 });
+    expect(await shop.service.show(id)).toMatchObject({ segments: to, remaining: 20 });
+    const held = await keys.redis.keys(`${shop.keyPrefix}{${id}:*}:segment`);
+    expect(held).toHaveLength(to);
+    await shop.startSync();
+    const late = await sellsAgain(till, id, 'late');
+    expectKept(
+      promisesOf([...accepted, late], [...buyers(20), 'late']),
+      await ordersOf(shop.databaseUrl, id),
+    );
+    const again = await till.buyAll(id, buyers(20));
+    expect([...new Set(again.map(({ code }) => code))]).toEqual(['limit_reached']);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 21 });
+  });
+
+  test.each([
+    'sales.freeze',
+    'log.readLog',
+    'sales.loadSegment',
+    'sales.loadHoldings',
+    'sales.removeSegments',
+    'sales.publish',
+  ])(
+    'that dies before %s is ended by the next sweep: what was accepted is kept, the old segments are gone',
+    async (step) => {
+      const { id } = await shop.sell({ stock: 40, segments: 4 });
+      const till = await shop.startEngine();
+      const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });
+      const { death, before } = deathAt((call) => call === step);
+      void resized(id, 2, intercept(await shop.anotherBackend(), before));
+      await death;
+      await shop.startSync();
+      const late = await sellsAgain(till, id, 'late');
+      const orders = await ordersOf(shop.databaseUrl, id);
+      expectKept(promisesOf([...accepted, late], [...buyers(20), 'late']), orders);
+      expect(unitsSold(orders)).toBe(21);
+      const { segments } = await shop.service.show(id);
+      expect(await keys.redis.keys(`${shop.keyPrefix}{${id}:*}:segment`)).toHaveLength(segments);
+      expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 21 });
+    },
+  );
+});
+
+test('orders that a node names are lost if Postgres does not have them, and are named once', async () => {
+  const { id } = await shop.sell({ stock: 20, segments: 2 });
+  await sellInPostgres(id, 2);
+  const accepted = [1, 2, 3, 4].map((n) => ({
+    segment: n % 2,
+    orderId: String(n),
+    buyerId: `holder-${n}`,
+    quantity: 1,
+  }));
+  const named = await nameLostOrders(shop.db, id, accepted);
+  expect(named.map(({ orderId }) => orderId)).toEqual(['3', '4']);
+  expect(await nameLostOrders(shop.db, id, accepted)).toEqual([]);
+  expect(await readLosses(shop.db, id)).toEqual([
+    { segment: 0, orders: 1, named: [accepted[3]] },
+    { segment: 1, orders: 1, named: [accepted[2]] },
+  ]);
+});

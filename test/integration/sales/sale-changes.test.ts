@@ -1,0 +1,488 @@
+/** What operators change of a sale while it sells: in both stores or in none, once, and with its row in the ledger. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
+import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
+import { MAX_STOCK } from '../../../src/engine/limits.ts';
+import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
+import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import {
+  InsufficientStock,
+  SaleExists,
+  UnknownSale,
+  WrongState,
+} from '../../../src/operations/sale-operations.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { readOpenMovements } from '../../../src/sales/ledger.ts';
+import { followForsaken, readForsakenSales } from '../../../src/sales/movements.ts';
+import { undoWithdrawal, withdraw } from '../../../src/sales/withdrawal.ts';
+import { SaleService } from '../../../src/shop/sale-service.ts';
+import { BY } from '../../support/author.ts';
+import { deaf } from '../../support/engine/deaf.ts';
+import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
+import { until } from '../../support/fixtures.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import { query } from '../../support/truth.ts';
+
+let shop: Shop;
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+const topUp = (units: number) => ({ action: 'top-up' as const, units });
+const take = (units: number) => ({ action: 'withdraw' as const, units });
+
+const parseAndTell = (spec: object) => saleToJson(parseSale(spec));
+
+async function left(saleId: string): Promise<number[]> {
+  const { segments, generation } = await shop.service.show(saleId);
+  const snapshot = await shop.backend.sales.snapshot(saleId, segments, generation);
+  return snapshot.map(({ counters }) => counters?.left ?? -1);
+}
+
+const epochOf = async (saleId: string) => (await shop.backend.sales.read(saleId))!.epoch;
+
+const sum = (parts: number[]) => parts.reduce((total, part) => total + part, 0);
+
+async function expectVerified(saleId: string): Promise<void> {
+  const report = await shop.service.verify(saleId);
+  expect(report.findings).toEqual([]);
+  expect(report.identities.map(({ difference }) => difference)).toEqual([0, 0]);
+}
+
+describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
+  beforeEach(async () => {
+    shop = await Shop.open({ backend });
+  });
+
+  const HOUR_MS = 3_600_000;
+  const past = Date.now() - HOUR_MS;
+  const stricter: [string, SaleChange, Outcome['code']][] = [
+    ['asks for purchase tokens', { action: 'require-token', requireToken: true }, 'token_required'],
+    ['ends the window', { action: 'window', startsAt: past - 1, endsAt: past }, 'ended'],
+    ['begins the window later', { action: 'window', startsAt: Date.now() + HOUR_MS }, 'not_started'],
+  ];
+  test.each(stricter)(
+    'a node that has heard nothing of a change that %s does not sell by the old rules',
+    async (_, change, code) => {
+      const sale = await shop.sell({ stock: 30, segments: 2 });
+      await shop.startSync();
+      const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
+      const till = await shop.startEngine({ backend: deaf(shop.backend), checkToken });
+      // From here on it knows the sale, and would not look again by itself.
+      expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+      await shop.service.change(sale.id, change, BY);
+      const outcomes = await till.buyAll(sale.id, buyers(20));
+      expect([...new Set(outcomes.map((outcome) => outcome.code))]).toEqual([code]);
+      if (code === 'token_required')
+        expect(await till.buy(sale.id, 'ben', { token: 'good' })).toMatchObject({ code: 'committed' });
+      expect(till.faults).toEqual([]);
+      await expectVerified(sale.id);
+    },
+  );
+
+  test('purchases that meet new rules in a segment before the record has them wait for the record', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 2 });
+    await shop.startSync();
+    const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
+    const reading = { old: await shop.backend.sales.read(sale.id), isOld: false };
+    // What the record says while the change has got as far as the segments.
+    const halfway = intercept(deaf(shop.backend), () => {});
+    const sales = new Proxy(halfway.sales, {
+      get: (target, name) =>
+        name === 'read' && reading.isOld ? async () => reading.old : target[name as keyof typeof target],
+    });
+    const till = await shop.startEngine({ backend: { ...halfway, sales }, checkToken });
+    expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+    reading.isOld = true;
+    await shop.service.change(sale.id, { action: 'require-token', requireToken: true }, BY);
+    const waiting = [till.buy(sale.id, 'ben'), till.buy(sale.id, 'cleo', { token: 'good' })];
+    await until(() => [...till.engine.laneDepths()].some(({ queued }) => queued === 2), {
+      what: 'they wait',
+    });
+    reading.isOld = false;
+    expect((await Promise.all(waiting)).map(({ code }) => code)).toEqual(['token_required', 'committed']);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up reopens a sale that is sold out, and is sold to the last unit', async () => {
+    const sale = await shop.sell({ stock: 3, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(5));
+    expect(await till.buy(sale.id, 'late')).toEqual({ code: 'sold_out' });
+    const status = await shop.service.change(sale.id, topUp(6), { actor: 'ann', reason: 'second batch' });
+    expect(status).toMatchObject({ stock: 3, movedUnits: 6, remaining: 6, soldOut: false });
+    await until(async () => (await till.buy(sale.id, 'first')).code === 'committed', {
+      what: 'it sells again',
+    });
+    const outcomes = await till.buyAll(sale.id, buyers(10, 'second'));
+    expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(5);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { action: 'top-up', units: 6, actor: 'ann', reason: 'second batch', applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('the ledger begins with who created the sale, with what and why', async () => {
+    const spec = { id: 'noted', stock: 7, segments: 3, startsAt: '2026-01-01T00:00:00Z', perBuyerLimit: 2 };
+    await shop.service.create({ ...spec, title: 'Row 1', reason: 'opening night' }, 'ann');
+    await shop.service.change('noted', topUp(5), BY);
+    await shop.service.change('noted', { action: 'require-token', requireToken: true }, BY);
+    const [creation, ...changes] = await shop.service.ledger('noted');
+    expect(creation).toEqual({
+      ...{ id: expect.any(String), at: expect.any(String), action: 'create', units: 0 },
+      ...{ actor: 'ann', reason: 'opening night', applied: true },
+      detail: {
+        ...{ title: 'Row 1', stock: 7, segments: 3, perBuyerLimit: 2, requireToken: false },
+        startsAt: '2026-01-01T00:00:00.000Z',
+      },
+    });
+    expect(changes.map(({ action }) => action)).toEqual(['top-up', 'require-token']);
+    expect(await shop.service.show('noted')).toMatchObject({ stock: 7, movedUnits: 5 });
+    await expectVerified('noted');
+  });
+
+  test('a sale that is created again gets no second row', async () => {
+    const again = () => shop.service.create({ id: 'once', stock: 1, reason: 'again' }, 'bert');
+    await shop.service.create({ id: 'once', stock: 1 }, 'ann');
+    await expect(again()).rejects.toThrow(new SaleExists('once'));
+    const racing = { id: 'raced', stock: 1 };
+    const ends = await Promise.allSettled(
+      ['ann', 'bert', 'cid'].map((actor) => shop.service.create(racing, actor)),
+    );
+    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await shop.service.ledger('once')).toMatchObject([{ action: 'create', actor: 'ann', reason: '' }]);
+    expect(await shop.service.ledger('raced')).toMatchObject([{ action: 'create' }]);
+  });
+
+  test('a sale and its row are created both, or neither', async () => {
+    await query(asAdmin(shop.databaseUrl), "ALTER TABLE stock_movements ADD CHECK (actor <> 'nobody')");
+    await expect(shop.service.create({ id: 'half', stock: 1 }, 'nobody')).rejects.toThrow(/check/);
+    await expect(shop.service.show('half')).rejects.toThrow(new UnknownSale('half'));
+    expect(await shop.service.create({ id: 'half', stock: 1 }, 'ann')).toMatchObject({ remaining: 1 });
+  });
+
+  test('the creation of a sale from before it was noted is told from its row and its first changes', async () => {
+    const spec = { id: 'older', stock: 9, segments: 4, startsAt: '2026-01-01T00:00:00Z' };
+    await shop.service.create(spec, 'ann');
+    await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
+    const first = async () => (await shop.service.ledger('older'))[0];
+    const { id: _, metadata: __, ...settings } = parseAndTell(spec);
+    const creation = {
+      ...{ id: '0', at: expect.any(String), action: 'create', units: 0, applied: true },
+      ...{ actor: undefined, reason: '', detail: settings },
+    };
+    expect(await first()).toEqual(creation);
+    const endsAt = Date.parse('2200-01-01T00:00:00Z');
+    await shop.service.change('older', { action: 'window', endsAt }, BY);
+    await shop.service.change('older', { action: 'window', startsAt: 0, endsAt: null }, BY);
+    await shop.service.change('older', { action: 'require-token', requireToken: true }, BY);
+    await shop.service.change('older', { action: 'resize', segments: 2 }, BY);
+    await shop.service.change('older', { action: 'resize', segments: 3 }, BY);
+    await shop.service.change('older', topUp(3), BY);
+    expect(await first()).toEqual(creation);
+    expect(await shop.changesOf('older')).toHaveLength(6);
+    await expectVerified('older');
+  });
+
+  test('a withdrawal takes what is unsold, evenly, and never more', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    await till.buyAll(sale.id, buyers(5));
+    expect(await shop.service.change(sale.id, take(7), BY)).toMatchObject({ remaining: 8, movedUnits: -7 });
+    const parts = await left(sale.id);
+    expect(Math.max(...parts) - Math.min(...parts)).toBeLessThanOrEqual(1);
+    await expect(shop.service.change(sale.id, take(9), BY)).rejects.toThrow(
+      new InsufficientStock(sale.id, 9, 8),
+    );
+    expect(sum(await left(sale.id))).toBe(8);
+    expect(
+      (await till.buyAll(sale.id, buyers(9, 'second'))).filter((o) => o.code === 'committed'),
+    ).toHaveLength(8);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { action: 'withdraw', units: -7, detail: { wanted: 7 }, applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('the window moves, and a buyer sees it at once', async () => {
+    const sale = await shop.sell({ stock: 3, startsAt: '2200-01-01T00:00:00Z' });
+    const till = await shop.startEngine();
+    expect(await till.buy(sale.id, 'ann')).toMatchObject({ code: 'not_started' });
+    await shop.startSync();
+    const startsAt = Date.parse('2026-01-01T00:00:00Z');
+    const status = await shop.service.change(sale.id, { action: 'window', startsAt }, BY);
+    expect(status).toMatchObject({ startsAt: '2026-01-01T00:00:00.000Z' });
+    await until(async () => (await till.buy(sale.id, 'ann')).code === 'committed', { what: 'ann can buy' });
+    const endsAt = startsAt + 1;
+    await shop.service.change(sale.id, { action: 'window', endsAt }, BY);
+    await until(async () => (await till.buy(sale.id, 'ben')).code === 'ended', { what: 'ben is told' });
+    await shop.service.change(sale.id, { action: 'window', endsAt: null }, BY);
+    await until(async () => (await till.buy(sale.id, 'ben')).code === 'committed', { what: 'ben can buy' });
+    expect((await shop.changesOf(sale.id)).map(({ detail }) => detail)).toEqual([
+      { from: ['2200-01-01T00:00:00.000Z', null], to: ['2026-01-01T00:00:00.000Z', null] },
+      {
+        from: ['2026-01-01T00:00:00.000Z', null],
+        to: ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'],
+      },
+      {
+        from: ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'],
+        to: ['2026-01-01T00:00:00.000Z', null],
+      },
+    ]);
+  });
+
+  test('what changes nothing leaves no row', async () => {
+    const sale = await shop.sell({ stock: 3 });
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await shop.service.change(sale.id, { action: 'pause' }, BY);
+    await shop.service.change(sale.id, { action: 'window', startsAt: Date.parse(sale.startsAt) }, BY);
+    expect((await shop.changesOf(sale.id)).map(({ action, detail }) => ({ action, detail }))).toEqual([
+      { action: 'pause', detail: { from: 'open' } },
+    ]);
+  });
+
+  test('what can not be is refused and changes nothing', async () => {
+    const sale = await shop.sell({ stock: 3, segments: 2 });
+    const refused = async (change: Parameters<typeof shop.service.change>[1], error: unknown) => {
+      await expect(shop.service.change(sale.id, change, BY)).rejects.toThrow(error as Error);
+    };
+    await refused(take(4), new InsufficientStock(sale.id, 4, 3));
+    await refused(topUp(MAX_STOCK), InvalidInput as never);
+    await refused({ action: 'window', endsAt: 0 }, InvalidInput as never);
+    await expect(shop.service.change('nowhere', topUp(1), BY)).rejects.toThrow(new UnknownSale('nowhere'));
+    await expect(shop.service.ledger('nowhere')).rejects.toThrow(new UnknownSale('nowhere'));
+    expect(await left(sale.id)).toEqual([2, 1]);
+    await shop.service.change(sale.id, { action: 'close' }, BY);
+    await refused(topUp(1), new WrongState(sale.id, 'closed', 'topped up'));
+    await refused(
+      { action: 'window', endsAt: null },
+      new WrongState(sale.id, 'closed', 'given another window'),
+    );
+    expect((await shop.changesOf(sale.id)).map(({ action }) => action)).toEqual(['close']);
+    expect(await shop.service.show(sale.id)).toMatchObject({ movedUnits: 0, remaining: 3 });
+    await expectVerified(sale.id);
+  });
+});
+
+describe('a change whose maker dies', () => {
+  beforeEach(async () => {
+    shop = await Shop.open();
+  });
+
+  /** The change is as old as one that nobody follows up any more. */
+  const forsake = () => shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
+
+  async function mend(saleId: string): Promise<void> {
+    await forsake();
+    expect(await readForsakenSales(shop.db)).toEqual([saleId]);
+    await followForsaken(shop.db, shop.backend, saleId);
+    expect(await readForsakenSales(shop.db)).toEqual([]);
+  }
+
+  const credits =
+    (segment: number) =>
+    (call: string, [share]: readonly unknown[]) =>
+      call === 'sales.credit' && (share as { segment: number }).segment === segment;
+
+  test.each([
+    ['before the first credit', credits(0)],
+    ['before the last credit', credits(3)],
+    ['before the epoch is raised', (call: string) => call === 'sales.reopen'],
+  ])('a top-up, %s: its units come once', async (_, fatal) => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const { death, before } = deathAt(fatal);
+    const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    void dying.change(sale.id, topUp(6), BY);
+    await death;
+    expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
+    await mend(sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test.each([
+    ['before the first segment', 1],
+    ['after some', 3],
+  ])('a withdrawal, %s: its units come back, and it is void', async (_, fatalCall) => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let calls = 0;
+    const { death, before } = deathAt((call) => call === 'sales.withdraw' && ++calls === fatalCall);
+    void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
+    await death;
+    const epoch = await epochOf(sale.id);
+    await mend(sale.id);
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    expect(await epochOf(sale.id), 'who has called it sold out meanwhile is told').toBeGreaterThan(epoch);
+    expect(await shop.changesOf(sale.id)).toMatchObject([{ units: 0, detail: { wanted: 10, void: true } }]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that was only slow comes too late for its own end', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let snapshots = 0;
+    const backend = intercept(shop.backend, async (call) => {
+      // All is out by then: the maker is about to end it in Postgres.
+      if (call === 'sales.snapshot' && ++snapshots === 2) await mend(sale.id);
+    });
+    await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toMatchObject({
+      code: 'insufficient_stock',
+    });
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that ends while it is being undone comes too late: nothing is withdrawn', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let isOut = false;
+    let goOn = () => {};
+    const mayEnd = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let snapshots = 0;
+    const slow = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.snapshot' || ++snapshots < 2) return;
+      isOut = true;
+      await mayEnd;
+    });
+    const end = withdraw(shop.db, slow, sale.id, 10, BY).then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    );
+    await until(() => isOut, { what: 'all of it is out of the segments' });
+    const [movement] = await readOpenMovements(shop.db, sale.id);
+    const undoing = intercept(shop.backend, async (call) => {
+      // All is out still: its maker finds what he wanted.
+      if (call !== 'sales.giveBack') return;
+      goOn();
+      await end;
+    });
+    await undoWithdrawal(shop.db, undoing, movement!);
+    expect(await end).toBe('unavailable');
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { units: 0, applied: true, detail: { wanted: 10, void: true } },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal that has ended is not undone', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    let movement: Awaited<ReturnType<typeof readOpenMovements>>[number] | undefined;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call === 'sales.withdraw') [movement] = await readOpenMovements(shop.db, sale.id);
+    });
+    await withdraw(shop.db, backend, sale.id, 10, BY);
+    await undoWithdrawal(shop.db, shop.backend, movement!);
+    expect(sum(await left(sale.id))).toBe(10);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { units: -10, applied: true, detail: { wanted: 10 } },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a withdrawal is alone in its sale', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    const { death, before } = deathAt((call) => call === 'sales.withdraw');
+    void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
+    await death;
+    await expect(shop.service.change(sale.id, take(1), BY)).rejects.toMatchObject({ code: 'busy' });
+    await mend(sale.id);
+    await shop.service.change(sale.id, take(1), BY);
+    await expectVerified(sale.id);
+  });
+
+  test.each(['sales.snapshot', 'sales.withdraw'])(
+    'a withdrawal whose sale is rebuilt before %s is void, and its units are there',
+    async (step) => {
+      const sale = await shop.sell({ stock: 20, segments: 4 });
+      let rebuilt = false;
+      const backend = intercept(shop.backend, async (call) => {
+        if (call !== step || rebuilt) return;
+        rebuilt = true;
+        await rebuildSale(shop.db, shop.backend, sale.id);
+      });
+      await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toThrow();
+      expect(sum(await left(sale.id))).toBe(20);
+      expect(await shop.changesOf(sale.id)).toMatchObject([
+        { units: 0, detail: { void: true }, applied: true },
+      ]);
+      await expectVerified(sale.id);
+    },
+  );
+
+  test('a rebuild has a top-up in it that nobody has followed up', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    await expect(service.change(sale.id, topUp(6), BY)).rejects.toThrow(/sales.credit fails/);
+    await rebuildSale(shop.db, shop.backend, sale.id);
+    await followForsaken(shop.db, shop.backend, sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up that a rebuild has loaded meanwhile is not credited on top of it', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const dying = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    for (const units of [1, 6]) {
+      await expect(dying.change(sale.id, topUp(units), BY)).rejects.toThrow(/sales.credit fails/);
+    }
+    let rebuilt = false;
+    const backend = intercept(shop.backend, async (call) => {
+      // The first is credited, the second is next.
+      if (call !== 'sales.reopen' || rebuilt) return;
+      rebuilt = true;
+      await rebuildSale(shop.db, shop.backend, sale.id);
+    });
+    await followForsaken(shop.db, backend, sale.id);
+    expect(sum(await left(sale.id))).toBe(11);
+    await expectVerified(sale.id);
+  });
+
+  test('a top-up during a rebuild is credited to the generation that is built', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 2 });
+    let topped = false;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.loadSegment' || topped) return;
+      topped = true;
+      await expect(shop.service.change(sale.id, topUp(6), BY)).rejects.toThrow(StaleGeneration);
+    });
+    await rebuildSale(shop.db, backend, sale.id);
+    await mend(sale.id);
+    expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  test('sync follows it up behind a rebuild that was broken off, without taking that for a failure', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.publish');
+    const stopped = rebuildSale(shop.db, intercept(shop.backend, broken.before), sale.id);
+    await expect(stopped).rejects.toThrow(/sales.publish fails/);
+    await expect(shop.service.change(sale.id, topUp(6), BY)).rejects.toThrow(StaleGeneration);
+    await forsake();
+    const sync = await shop.startSync();
+    await until(async () => sum(await left(sale.id)) === 10, { what: 'the units are there' });
+    expect(sync.seen).toMatchObject({ failures: [], crashes: [] });
+  });
+
+  test('sync follows it up', async () => {
+    const sale = await shop.sell({ stock: 4, segments: 4 });
+    const broken = breaker('sales.credit');
+    const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
+    await expect(service.change(sale.id, topUp(6), BY)).rejects.toThrow(/sales.credit fails/);
+    await forsake();
+    await shop.startSync();
+    await until(async () => sum(await left(sale.id)) === 10, { what: 'the units are there' });
+    await until(
+      async () =>
+        (await rows(shop.db, 'SELECT 1 FROM stock_movements WHERE applied_at IS NULL')).length === 0,
+      {
+        what: 'it is marked',
+      },
+    );
+  });
+});

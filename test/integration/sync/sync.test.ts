@@ -1,0 +1,519 @@
+/** Sync carries every accepted order to Postgres once, whatever becomes of hints, replies, locks and syncs. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Watermark } from '../../../src/engine/contract.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
+import { makeChange } from '../../../src/sales/sale-changes.ts';
+import { BY } from '../../support/author.ts';
+import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { redisAdminUrl, seed, until } from '../../support/fixtures.ts';
+import { Load } from '../../support/http/load.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { random } from '../../support/random.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import {
+  expectKept,
+  expectWithinLimit,
+  ordersOf,
+  promisesOf,
+  query,
+  unitsSold,
+} from '../../support/truth.ts';
+
+let shop: Shop;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+const drained = (saleId: string) =>
+  until(
+    async () => {
+      const report = await shop.service.verify(saleId);
+      const inLogs = report.identities[1]!.right.find((term) => term.name === 'in logs beyond the cursors');
+      return inLogs?.units === 0 && report;
+    },
+    { what: 'the logs are drained' },
+  );
+
+describe('what buyers are called', () => {
+  test('arrives in Postgres to the letter, with the keys of their orders', async () => {
+    const rng = random(seed());
+    const sale = await shop.sell({ stock: 10_000, segments: 4 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    const hard = [
+      '"',
+      '\\',
+      '{',
+      '}',
+      ',',
+      "'",
+      '?',
+      '??',
+      ':name',
+      '$1',
+      'NULL',
+      'null',
+      '{NULL}',
+      '"NULL"',
+      '\\"',
+      '\\\\',
+      '{"a","b"}',
+    ];
+    const ids = new Set([...hard, ...Array.from({ length: 500 }, () => rng.text(1, 128))]);
+    const asked = [...ids].map((buyerId) => ({
+      buyerId,
+      key: rng.chance(0.5) ? rng.text(1, 128) : rng.pick(hard),
+    }));
+    const outcomes = await Promise.all(asked.map(({ buyerId, key }) => till.buy(sale.id, buyerId, { key })));
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expect(outcomes.map(({ code }) => code)).toEqual(asked.map(() => 'committed'));
+    const found = outcomes.map((outcome) => {
+      const { buyerId, key } = orders.get('orderId' in outcome ? outcome.orderId : '')!;
+      return { buyerId, key };
+    });
+    expect(found).toEqual(asked);
+  });
+});
+
+describe('orders that nobody hinted at', () => {
+  test('are found by the sweep', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    const deaf = { ...intercept(shop.backend, () => {}), subscribe: async () => async () => {} };
+    const sync = await shop.startSync({ backend: deaf });
+    await sync.ready;
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(sale.id, buyers(10));
+    expect(outcomes.map(({ code }) => code)).toEqual(Array(10).fill('committed'));
+  });
+});
+
+describe('a sweep', () => {
+  test('keeps no order waiting, and what it finds counts when it ends', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 4 });
+    let [hold, letGo] = [Promise.resolve(), () => {}];
+    let held = false;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.matches') return;
+      held = true;
+      await hold;
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    hold = new Promise((resolve) => {
+      letGo = resolve;
+    });
+    held = false;
+    await until(() => held, { what: 'a sweep that looks at the sale' });
+    const seen = sync.seen.sweeps;
+    const till = await shop.startEngine();
+    expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+    expect(sync.seen.sweeps).toBe(seen);
+    letGo();
+    await until(() => sync.seen.sweeps > seen, { what: 'the end of the sweep' });
+    expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], lastBacklog: 0 });
+  });
+
+  test('that overtakes a read of the loop makes no loss of what only the sweep has seen', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 1 });
+    const till = await shop.startEngine();
+    const buyLater = () => till.buy(sale.id, 'later', { awaitCommit: false });
+    let step: 'before' | 'armed' | 'looking' | 'read' = 'before';
+    let pulses = 0;
+    const backend = intercept(
+      shop.backend,
+      async (call) => {
+        if (call === 'sales.pulse' && step === 'read') pulses++;
+        if (call !== 'sales.matches' || step !== 'armed') return;
+        step = 'looking';
+        await until(() => step === 'read', { what: 'the loop has read the log' });
+        expect((await buyLater()).code).toBe('accepted');
+      },
+      async (call, [, most]) => {
+        if (call !== 'log.readLog' || most === 0 || step !== 'looking') return;
+        step = 'read';
+        // The second pulse is that of closed sales: by then it is known what the logs of the others hold.
+        await until(() => pulses >= 2, { what: 'the sweep has seen more than the loop' });
+      },
+    );
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    expect((await till.buy(sale.id, 'first')).code).toBe('committed');
+    step = 'armed';
+    await until(() => step === 'looking', { what: 'a sweep that looks at the sale' });
+    expect((await till.buy(sale.id, 'anna')).code).toBe('committed');
+    expect(await drained(sale.id)).toMatchObject({ ok: true, committedOrders: 3 });
+    expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], crashes: [] });
+  });
+
+  test('reads no log of a sale that is as it was', async () => {
+    const [sold, idle] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    const read: string[] = [];
+    const backend = intercept(shop.backend, (call, [positions]) => {
+      if (call === 'log.readLog') read.push(...(positions as { saleId: string }[]).map((at) => at.saleId));
+    });
+    const sync = await shop.startSync({ backend });
+    const till = await shop.startEngine();
+    expect((await till.buy(sold.id, 'anna')).code).toBe('committed');
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen + 1, { what: 'a sweep that has seen the order' });
+    read.length = 0;
+    await until(() => sync.seen.sweeps > seen + 3, { what: 'two more sweeps' });
+    expect(read).toEqual([]);
+    await using keys = new RedisKeys(shop);
+    expect(await keys.redis.del(keys.of(idle.id, 0).segment)).toBe(1);
+    await until(() => sync.seen.rebuilds.some(({ saleId }) => saleId === idle.id), {
+      what: 'the sale that has lost a segment is built again',
+    });
+  });
+});
+
+describe('in a rush of buyers who do not wait for their commit', () => {
+  async function aRush() {
+    const crowd = { isCrowded: true };
+    const sale = await shop.sell({ stock: 100, segments: 4 });
+    const yielding = { isCrowded: () => crowd.isCrowded, maxMs: 600_000 };
+    const sync = await shop.startSync({ yielding });
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(sale.id, buyers(40), { awaitCommit: false });
+    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
+    // The sweep sees them, and leaves them.
+    await until(() => sync.seen.lastBacklog === 40, { what: 'a sweep that has seen the orders' });
+    expect(await ordersOf(shop.databaseUrl, sale.id)).toEqual(new Map());
+    return { crowd, sale, till };
+  }
+
+  test('sync leaves the orders in the logs, until somebody waits', async () => {
+    const { sale, till } = await aRush();
+    expect(await till.buy(sale.id, 'zoe')).toMatchObject({ code: 'committed' });
+    await drained(sale.id);
+    expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(41);
+  });
+
+  test('sync leaves the orders in the logs, until the crowd has gone', async () => {
+    const { crowd, sale } = await aRush();
+    crowd.isCrowded = false;
+    await drained(sale.id);
+    expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(40);
+  });
+});
+
+describe('a sync that dies between its commit and its trim', () => {
+  test('leaves nothing to be done twice: the next tells the watermarks and trims the logs', async () => {
+    const sale = await shop.sell({ stock: 100, segments: 4 });
+    const { before, death } = deathAt(
+      (call, [watermarks]) => call === 'log.advance' && (watermarks as Watermark[]).length > 0,
+    );
+    await shop.startSync({ backend: intercept(shop.backend, before), willDie: true });
+    const till = await shop.startEngine();
+    const waiting = till.buyAll(sale.id, buyers(40));
+    await death;
+    await until(async () => (await ordersOf(shop.databaseUrl, sale.id)).size > 0, { what: 'the commit' });
+    const committed = await rows(shop.db, 'SELECT sum(position) > 0 AS moved FROM segment_cursors');
+    expect(committed).toEqual([{ moved: true }]);
+    expect((await logs(sale.id)).some((log) => log.committed === 0 && log.seq > 0)).toBe(true);
+
+    await shop.startSync({ locks: new LocalLocks() });
+    const outcomes = await waiting;
+    expect(outcomes.map(({ code }) => code)).toEqual(Array(40).fill('committed'));
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expectKept(promisesOf(outcomes, buyers(40)), orders);
+    expect(unitsSold(orders)).toBe(40);
+    expect(await drained(sale.id)).toMatchObject({ ok: true, committedOrders: 40, rejectedOrders: 0 });
+    await until(async () => (await logs(sale.id)).every((log) => log.committed === log.seq), {
+      what: 'the logs are trimmed',
+    });
+    for (const log of await logs(sale.id)) expect(log.entries).toBe(0);
+  });
+
+  async function logs(saleId: string) {
+    const { segments, generation } = await shop.service.show(saleId);
+    const snapshot = await shop.backend.sales.snapshot(saleId, segments, generation);
+    const positions = snapshot.map(({ segment }) => ({ saleId, segment, generation, seq: 0, tail: '' }));
+    const reads = await shop.backend.log.readLog(positions, 1_000);
+    return snapshot.map(({ counters }, i) => ({ ...counters!, entries: reads[i]!.entries.length }));
+  }
+});
+
+describe('watermarks that the backend did not take', () => {
+  test('are told again, before newer ones', async () => {
+    const sale = await shop.sell({ stock: 100, segments: 1 });
+    const told: Watermark[] = [];
+    let failures = 2;
+    const backend = intercept(shop.backend, (call, [watermarks]) => {
+      if (call !== 'log.advance' || (watermarks as Watermark[]).length === 0) return;
+      if (failures-- > 0) throw new Error('the connection is gone');
+      told.push(...(watermarks as Watermark[]));
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    const till = await shop.startEngine();
+    for (const buyer of buyers(5)) expect((await till.buy(sale.id, buyer)).code).toBe('committed');
+    expect(told.map(({ seq }) => seq)).toEqual([...told.map(({ seq }) => seq)].sort((a, b) => a - b));
+    expect(told.at(-1)!.seq).toBe(5);
+  });
+
+  test('keep their rejections: nobody is told of a commit by a newer watermark', async () => {
+    const sale = await shop.sell({ stock: 2, segments: 1 });
+    await shop.db.raw('UPDATE sales SET stock = 1');
+    const { before, hits, mend } = breaker('log.advance');
+    const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
+    await sync.ready;
+    const till = await shop.startEngine();
+    const untold = hits.length;
+    const first = till.buyAll(sale.id, ['anna', 'ben']);
+    await until(() => hits.length > untold, { what: 'the watermark was not taken' });
+    expect(sync.seen.rejections).toHaveLength(1);
+    mend();
+    await shop.db.raw('UPDATE sales SET stock = 1');
+    await redisIncrement(sale.id, 1);
+    const late = till.buy(sale.id, 'cleo');
+    expect((await first).map(({ code }) => code).sort()).toEqual(['committed', 'sold_out']);
+    expect((await late).code).toBe('committed');
+  });
+});
+
+async function redisIncrement(saleId: string, units: number): Promise<void> {
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(redisAdminUrl());
+  await redis.hincrby(`${shop.keyPrefix}{${saleId}:0}:segment`, 'left', units);
+  await redis.quit();
+}
+
+describe('two syncs on the same sale, without a lock between them', () => {
+  test('carry every order once, under load', { timeout: 300_000 }, async () => {
+    const sale = await shop.sell({ stock: 1_000_000, segments: 4, perBuyerLimit: 2 });
+    const syncs = [
+      await shop.startSync({ locks: new LocalLocks(), batchRows: 100 }),
+      await shop.startSync({
+        locks: new LocalLocks(),
+        batchRows: 100,
+        backend: await shop.anotherBackend(),
+      }),
+    ];
+    const till = await shop.startEngine();
+    await using running = new Load(till, sale.id, { quantity: 2 });
+    // Which of them is first is up to chance, each time anew.
+    await until(() => running.promised.length > 5_000 && syncs.every(({ seen }) => seen.orders > 0), {
+      what: 'many orders, and each sync has carried some',
+      timeoutMs: 110_000,
+    });
+    const promised = await running.stop();
+    expect(await drained(sale.id)).toMatchObject({ ok: true, rejectedOrders: 0 });
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expectKept(promised, orders);
+    expect(orders.size).toBe(promised.length);
+    expectWithinLimit(orders, 2);
+    expect([...running.codes.keys()]).toEqual(['committed']);
+    // A sync counts a batch behind its commit.
+    await until(() => syncs.reduce((sum, { seen }) => sum + seen.orders, 0) >= promised.length, {
+      what: 'all are counted',
+    });
+    expect(syncs.reduce((sum, { seen }) => sum + seen.orders, 0)).toBe(promised.length);
+    expect(syncs.flatMap(({ seen }) => [...seen.crashes, ...seen.breaks, ...seen.rebuilds])).toEqual([]);
+  });
+});
+
+describe('a sync whose loop fails', () => {
+  test('starts again after pauses that grow, which hints do not shorten', async () => {
+    const sale = await shop.sell({ stock: 1_000, segments: 2 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    const till = await shop.startEngine({ requestDeadlineMs: 100 });
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
+    await using running = new Load(till, sale.id, { lines: 4 });
+    await until(() => sync.seen.crashes.length >= 4, { what: 'four failures' });
+    const { crashes } = sync.seen;
+    for (let i = 1; i < crashes.length; i++) {
+      expect(crashes[i]!.atMs - crashes[i - 1]!.atMs).toBeGreaterThanOrEqual(crashes[i - 1]!.retryMs);
+    }
+    expect(crashes.slice(0, 4).map(({ retryMs }) => retryMs)).toEqual([100, 200, 400, 800]);
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales_away RENAME TO sales');
+    await until(async () => running.codes.has('committed'), { what: 'orders are committed again' });
+    const promised = await running.stop();
+    expect(await drained(sale.id)).toMatchObject({ ok: true });
+    expectKept(promised, await ordersOf(shop.databaseUrl, sale.id));
+  });
+
+  test('waits for a Postgres that is away at its start', async () => {
+    await using postgres = await PostgresServer.start();
+    await using own = await Shop.open({ database: await postgres.createDatabase() });
+    const sale = await own.sell({ stock: 10 });
+    const till = await own.startEngine();
+    await postgres.stop();
+    const sync = await own.startSync();
+    const bought = till.buy(sale.id, 'anna');
+    await until(() => sync.seen.crashes.length >= 3, { what: 'three failures' });
+    expect(sync.seen.crashes.slice(0, 3).map(({ retryMs }) => retryMs)).toEqual([100, 200, 400]);
+    await postgres.restart();
+    await sync.ready;
+    expect((await bought).code).toBe('committed');
+  });
+
+  test('does not keep the locks of sales whose cursors it could not read', async () => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE segment_cursors RENAME TO cursors_away');
+    const till = await shop.startEngine();
+    const bought = till.buy(sale.id, 'anna');
+    await until(() => sync.seen.crashes.length >= 2, { what: 'two failures' });
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE cursors_away RENAME TO segment_cursors');
+    expect((await bought).code).toBe('committed');
+  });
+
+  test('stops at once when it is told to while it pauses', async () => {
+    await shop.sell({ stock: 10 });
+    await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
+    /** One that waits for the end of its pause never does; one that does not may be held up by a busy machine. */
+    const stopsWithinItsPause = async () => {
+      const sync = await shop.startSync();
+      const longPause = () => sync.seen.crashes.find(({ retryMs }) => retryMs >= 800);
+      const { atMs, retryMs } = (await until(longPause, { what: 'a long pause' }))!;
+      await sync.stop();
+      return performance.now() < atMs + retryMs;
+    };
+    await until(stopsWithinItsPause, { what: 'it stops within its pause', timeoutMs: 60_000 });
+  });
+});
+
+describe('a change of state that comes between a sweep and its reading', () => {
+  test('is not undone by the sweep', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    let pauseNow = false;
+    const states: unknown[] = [];
+    const backend = intercept(shop.backend, async (call, [record]) => {
+      if (call === 'sales.setState') states.push((record as { state: string }).state);
+      if (call !== 'sales.matches' || !pauseNow) return;
+      pauseNow = false;
+      await shop.service.change(sale.id, { action: 'pause' }, BY);
+    });
+    const sync = await shop.startSync({ backend });
+    await sync.ready;
+    pauseNow = true;
+    await until(() => !pauseNow, { what: 'a sweep' });
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen + 1, { what: 'another sweep' });
+    expect(states).not.toContain('open');
+    const [pulse] = await shop.backend.sales.pulse([sale.id]);
+    expect(pulse!.state).toBe('paused');
+  });
+
+  test('that the backend has missed is made up for', async () => {
+    const sale = await shop.sell({ stock: 10 });
+    const sync = await shop.startSync();
+    await sync.ready;
+    await shop.db.raw("UPDATE sales SET state = 'paused'");
+    await until(async () => (await shop.backend.sales.pulse([sale.id]))[0]!.state === 'paused', {
+      what: 'the backend has the state of Postgres',
+    });
+  });
+});
+
+describe('closed sales', () => {
+  /** Notes which sales a lock is asked for, or a log is read of. */
+  class WatchedLocks extends LocalLocks {
+    readonly asked: string[] = [];
+
+    override tryLock(saleId: string): Promise<boolean> {
+      this.asked.push(saleId);
+      return super.tryLock(saleId);
+    }
+  }
+
+  test('that are drained cost neither locks nor looks at their logs, and their pulses are checked', async () => {
+    const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
+    const till = await shop.startEngine();
+    const locks = new WatchedLocks();
+    const looked: string[] = [];
+    const pulsed: string[] = [];
+    const backend = intercept(shop.backend, (call, [argument]) => {
+      const ofLogs = call === 'log.readLog' || call === 'sales.matches';
+      if (ofLogs) looked.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
+      if (call === 'sales.pulse') pulsed.push(...(argument as string[]));
+    });
+    const sync = await shop.startSync({ backend, locks });
+    expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
+    await shop.service.change(closed.id, { action: 'close' }, BY);
+    await until(() => shop.isLetGo(closed.id, locks), { what: 'the closed sale is let go of' });
+    const seen = sync.seen.sweeps;
+    await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
+    for (const list of [locks.asked, looked, pulsed]) list.length = 0;
+    await until(() => sync.seen.sweeps > seen + 2, { what: 'two more sweeps' });
+    expect(locks.asked).toEqual([]);
+    expect(new Set(looked)).toEqual(new Set([open.id]));
+    expect(new Set(pulsed)).toEqual(new Set([closed.id]));
+  });
+
+  test('whose logs hold orders when a sync comes are let go of only when those are in Postgres', async () => {
+    const { id } = await shop.sell({ stock: 10, segments: 2 });
+    const till = await shop.startEngine();
+    const outcomes = await till.buyAll(id, buyers(6), { awaitCommit: false });
+    expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
+    await shop.service.change(id, { action: 'close' }, BY);
+    const locks = new WatchedLocks();
+    const { seen } = await shop.startSync({ locks });
+    await until(() => seen.sweeps > 1, { what: 'two sweeps' });
+    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    expect(seen.orders).toBe(6);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 6 });
+  });
+
+  test('that are to have another number of segments get it before they are let go of', async () => {
+    const { id } = await shop.sell({ stock: 10, segments: 2 });
+    // Whoever has asked for it dies, and it is closed before any sync has begun with it.
+    await makeChange(shop.db, id, { action: 'resize', segments: 3 }, BY);
+    await shop.service.change(id, { action: 'close' }, BY);
+    const locks = new WatchedLocks();
+    const { seen } = await shop.startSync({ locks });
+    await until(async () => (await shop.service.show(id)).segments === 3, { what: 'it has three segments' });
+    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    expect(seen.failures).toEqual([]);
+    expect(await shop.service.ledger(id)).toMatchObject([
+      { action: 'create' },
+      { action: 'resize', applied: true },
+      { action: 'close', applied: true },
+    ]);
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
+  });
+
+  test('are all looked at, a page a sweep, also those behind the first page', {
+    timeout: 300_000,
+  }, async () => {
+    const count = 520;
+    await shop.db.raw(
+      `INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata)
+       SELECT 'closed-' || lpad(n::text, 4, '0'), 'Concert tickets', 5, 5, 1, 1, now(), 'closed', '{}'
+       FROM generate_series(1, ?) AS n`,
+      [count],
+    );
+    const open = await shop.sell({ stock: 10 });
+    const sync = await shop.startSync({ backend: shop.backend });
+    const began = sync.seen.sweeps;
+    await sync.ready;
+    const till = await shop.startEngine();
+    expect((await till.buy(open.id, 'anna')).code).toBe('committed');
+    const built = () => new Set(sync.seen.rebuilds.map(({ saleId }) => saleId)).size;
+    await until(() => built() === count, { what: 'all closed sales are built', timeoutMs: 110_000 });
+    // A sweep has a bound, whatever there is to build.
+    expect(sync.seen.sweeps - began).toBeGreaterThanOrEqual(Math.floor(count / 100));
+    expect(sync.seen.rebuilds).toHaveLength(count);
+    for (const id of ['closed-0001', 'closed-0520']) {
+      await deleteRecord(id);
+      await until(() => sync.seen.rebuilds.filter(({ saleId }) => saleId === id).length === 2, {
+        what: `${id} is built again`,
+      });
+      expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+    }
+  });
+
+  async function deleteRecord(saleId: string): Promise<void> {
+    await using keys = new RedisKeys(shop);
+    expect(await keys.redis.del(keys.sale(saleId))).toBe(1);
+  }
+});

@@ -1,0 +1,22 @@
+/** A backend that tells a node nothing by itself: no message arrives, and its regular looks see no change. Reads are as they are. */
+import type { Backend, SaleStore } from '../../../src/engine/contract.ts';
+import { intercept } from './intercept.ts';
+
+export function deaf(backend: Backend): Backend {
+  const unchanged: Partial<SaleStore> = {
+    changeMark: async () => 'never another one',
+    pulse: async (saleIds) => saleIds.map(() => undefined),
+  };
+  const sales = new Proxy(backend.sales, {
+    get(target, name) {
+      const own = unchanged[name as keyof SaleStore] ?? target[name as keyof SaleStore];
+      return typeof own === 'function' ? own.bind(target) : own;
+    },
+  });
+  return {
+    ...intercept(backend, () => {}),
+    sales,
+    subscribe: (events) =>
+      backend.subscribe({ ...events, ...(events.saleChanged && { saleChanged: () => {} }) }),
+  };
+}

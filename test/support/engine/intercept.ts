@@ -1,0 +1,73 @@
+/**
+ * A backend that does what a test wants before each call: throw, wait, count; or before the reply of one. What it does not touch goes to the real
+ * backend. `calls` are named `log.advance`, `sales.publish`, `takes.take` and so on.
+ */
+import type { Backend } from '../../../src/engine/contract.ts';
+
+/** Called before each call; what it throws is the call's error, what it returns is awaited. */
+export type Before = (call: string, args: readonly unknown[]) => unknown;
+
+/** Called when a call is done; its result waits for what this returns. */
+export type After = (call: string, args: readonly unknown[]) => unknown;
+
+export function intercept(backend: Backend, before: Before, after?: After): Backend {
+  return {
+    durable: backend.durable,
+    takes: backend.takes,
+    sales: part(backend.sales, 'sales', before),
+    log: part(backend.log, 'log', before, after),
+    transfers: part(backend.transfers, 'transfers', before),
+    audits: part(backend.audits, 'audits', before),
+    ...(backend.events && { events: part(backend.events, 'events', before) }),
+    subscribe: (events) => backend.subscribe(events),
+    // The real one belongs to the test.
+    close: async () => {},
+  };
+}
+
+/** Throws `error` at each call that is named so, until `mend` is called. */
+export function breaker(...names: string[]) {
+  const broken = new Set(names);
+  const hits: string[] = [];
+  return {
+    hits,
+    before: (call: string) => {
+      if (!broken.has(call)) return;
+      hits.push(call);
+      throw new Error(`${call} fails, as the test wants it`);
+    },
+    mend: () => broken.clear(),
+  };
+}
+
+/** Answers until such a call comes, then never again: whoever uses the backend is as good as dead from there on. */
+export function deathAt(fatal: (call: string, args: readonly unknown[]) => boolean) {
+  let dead = false;
+  let died: () => void;
+  const death = new Promise<void>((resolve) => {
+    died = resolve;
+  });
+  const before: Before = (call, args) => {
+    if (fatal(call, args)) dead = true;
+    if (!dead) return undefined;
+    died();
+    return new Promise<never>(() => {});
+  };
+  return { death, before };
+}
+
+/** One object of which each method is called as a test wants it. */
+export function part<T extends object>(store: T, name: string, before: Before, after: After = () => {}): T {
+  return new Proxy(store, {
+    get(target, property) {
+      const value = Reflect.get(target, property, target);
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        await before(`${name}.${String(property)}`, args);
+        const result = await value.apply(target, args);
+        await after(`${name}.${String(property)}`, args);
+        return result;
+      };
+    },
+  });
+}

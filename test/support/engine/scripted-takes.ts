@@ -1,0 +1,143 @@
+import type {
+  LogHint,
+  RefillReply,
+  TakeBatch,
+  TakeOrder,
+  TakeReply,
+  TakeResult,
+  TakeStore,
+} from '../../../src/engine/contract.ts';
+import { NotExecuted, OutcomeUnknown } from '../../../src/engine/errors.ts';
+import { settledTurns } from './frozen-time.ts';
+
+type Refused = Exclude<TakeReply['status'], 'served'>;
+type Answer = TakeReply | RefillReply;
+
+interface Segment {
+  seq: number;
+  committed: number;
+  left: number;
+  orders: number;
+  /** Of the whole sale, behind a refill. */
+  total: number;
+  epoch: number;
+}
+
+export const TAKEN: TakeResult = { kind: 'taken' };
+export const SHORT: TakeResult = { kind: 'short' };
+
+/** One call that waits for the test to answer it. */
+export class Ask {
+  readonly batch: Omit<TakeBatch, 'orders'>;
+  /** As they were when the call was made. */
+  readonly orders: readonly TakeOrder[];
+  /** Segments that a refill was asked for; `undefined`: a take alone. */
+  readonly refill: number | undefined;
+  readonly answered: Promise<Answer>;
+  #resolve!: (answer: Answer) => void;
+  #reject!: (error: Error) => void;
+
+  constructor({ orders, ...batch }: TakeBatch, refill?: number) {
+    this.batch = batch;
+    this.orders = orders.map(({ orderId, buyerId, quantity, key }) => ({ orderId, buyerId, quantity, key }));
+    this.refill = refill;
+    this.answered = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  get buyers(): string[] {
+    return this.orders.map((order) => order.buyerId);
+  }
+
+  get orderIds(): string[] {
+    return this.orders.map((order) => order.orderId);
+  }
+
+  /** One result for each order; a single one goes for all. */
+  serve(results: readonly TakeResult[], segment: Partial<Segment> = {}): Promise<void> {
+    const { seq = 1, committed = 0, left = 0, orders = 0, total = 0, epoch = 1 } = segment;
+    const all = results.length === 1 ? this.orders.map(() => results[0]!) : results;
+    return this.#answer({ status: 'served', results: all, seq, committed, left, orders }, { total, epoch });
+  }
+
+  refuse(status: Refused): Promise<void> {
+    return this.#answer({ status }, { total: 1, epoch: 1 });
+  }
+
+  /** The segments of a refill do not know the generation. */
+  refuseRefill(): Promise<void> {
+    this.#resolve({ status: 'stale' });
+    return settledTurns();
+  }
+
+  notExecuted(): Promise<void> {
+    return this.fail(new NotExecuted('the store is away'));
+  }
+
+  loseReply(): Promise<void> {
+    return this.fail(new OutcomeUnknown('the reply is lost'));
+  }
+
+  fail(error: Error): Promise<void> {
+    this.#reject(error);
+    return settledTurns();
+  }
+
+  #answer(take: TakeReply, stock: { total: number; epoch: number }): Promise<void> {
+    this.#resolve(this.refill === undefined ? take : { status: 'refilled', take, ...stock });
+    return settledTurns();
+  }
+}
+
+/** A store whose every answer the test gives by hand, so that it decides what happens in which order. */
+export class ScriptedTakes implements TakeStore {
+  ready = true;
+  /** It does something else first: nothing is sent before the test calls the batch's `sending`. */
+  holdsBack = false;
+  /** All calls so far. */
+  readonly asks: Ask[] = [];
+  readonly hints: LogHint[] = [];
+  #seen = 0;
+  #whenReady: (() => void)[] = [];
+
+  take(batch: TakeBatch): Promise<TakeReply> {
+    return this.#ask(new Ask(batch)) as Promise<TakeReply>;
+  }
+
+  refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
+    return this.#ask(new Ask(batch, segments)) as Promise<RefillReply>;
+  }
+
+  hint(hint: LogHint): void {
+    this.hints.push(hint);
+  }
+
+  whenReady(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#whenReady.push(resolve);
+      setTimeout(resolve, timeoutMs);
+    });
+  }
+
+  becomeReady(): Promise<void> {
+    this.ready = true;
+    for (const resolve of this.#whenReady.splice(0)) resolve();
+    return settledTurns();
+  }
+
+  /** The call that the test has not looked at yet. */
+  async next(): Promise<Ask> {
+    await settledTurns();
+    const ask = this.asks[this.#seen++];
+    if (!ask) throw new Error(`the store was asked ${this.asks.length} times, and not again`);
+    return ask;
+  }
+
+  #ask(ask: Ask): Promise<Answer> {
+    if (!this.holdsBack) ask.batch.sending?.();
+    this.asks.push(ask);
+    return ask.answered;
+  }
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import {
+  addressKey,
+  clientAddress,
+  type ForwardedHeader,
+  mayBeProxy,
+  parseAddress,
+  parseTrustedProxies,
+  siteKey,
+} from '../../../src/admission/addresses.ts';
+
+const hex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('hex');
+const address = (text: string) => parseAddress(text)!;
+
+describe('an address', () => {
+  test.each([
+    ['192.0.2.1', 'c0000201'],
+    ['::ffff:192.0.2.1', 'c0000201'],
+    ['::ffff:c000:201', 'c0000201'],
+    ['2001:db8::1', '20010db8000000000000000000000001'],
+    ['2001:db8:1:2:3:4:5:6', '20010db8000100020003000400050006'],
+    ['::', '00000000000000000000000000000000'],
+    ['::1', '00000000000000000000000000000001'],
+    ['64:ff9b::192.0.2.1', '0064ff9b0000000000000000c0000201'],
+    ['1::', '00010000000000000000000000000000'],
+    ['fe80::1%eth0', undefined],
+    ['192.0.2', undefined],
+    ['192.0.2.256', undefined],
+    ['unknown', undefined],
+    ['', undefined],
+  ])('%j', (text, bytes) => {
+    expect(hex(parseAddress(text))).toBe(bytes);
+  });
+
+  test('is counted by itself, and in IPv6 by its network of 64 bits', () => {
+    const key = (text: string) => addressKey(address(text));
+    expect(key('192.0.2.1')).not.toBe(key('192.0.2.2'));
+    expect(key('192.0.2.1')).toBe(key('::ffff:192.0.2.1'));
+    expect(key('2001:db8:0:1::1')).toBe(key('2001:db8:0:1:ffff:ffff:ffff:ffff'));
+    expect(key('2001:db8:0:1::1')).not.toBe(key('2001:db8:0:2::1'));
+  });
+});
+
+test('the network of 48 bits that an IPv6 address is in', () => {
+  const key = (text: string) => siteKey(address(text));
+  expect(key('2001:db8:0:1::1')).toBe(key('2001:db8:0:ffff:1::'));
+  expect(key('2001:db8:0:1::1')).not.toBe(key('2001:db8:1:1::1'));
+  expect(key('192.0.2.1')).toBeUndefined();
+});
+
+test.each([
+  ['127.0.0.1', undefined, true],
+  ['127.9.9.9', undefined, true],
+  ['::1', undefined, true],
+  ['::2', undefined, false],
+  ['1::1', undefined, false],
+  ['10.0.0.1', undefined, false],
+  ['10.0.0.1', '10.0.0.0/8', true],
+  ['::1', '10.0.0.0/8', true],
+  ['11.0.0.1', '10.0.0.0/8', false],
+  ['2001:db8::1', '2001:db8::/32', true],
+  ['192.0.2.1', '1', true],
+])('%s, where %j are trusted, may be a proxy: %j', (text, proxies, expected) => {
+  expect(mayBeProxy(address(text), proxies === undefined ? undefined : parseTrustedProxies(proxies)!)).toBe(
+    expected,
+  );
+});
+
+describe('who has asked', () => {
+  const asked = (
+    peer: string,
+    forwarded: string,
+    proxies: string,
+    header: ForwardedHeader = 'x-forwarded-for',
+  ) => hex(clientAddress(address(peer), forwarded, parseTrustedProxies(proxies)!, header));
+  const is = (text: string) => hex(address(text));
+
+  test('behind one proxy is the last address of the header, whatever the client has written before', () => {
+    expect(asked('10.0.0.1', '192.0.2.1', '1')).toBe(is('192.0.2.1'));
+    expect(asked('10.0.0.1', '198.51.100.7, 192.0.2.1', '1')).toBe(is('192.0.2.1'));
+    expect(asked('10.0.0.1', '198.51.100.7, 192.0.2.1', '10.0.0.0/8')).toBe(is('192.0.2.1'));
+  });
+
+  test('behind two is the one before', () => {
+    expect(asked('10.0.0.1', '1.1.1.1, 192.0.2.1, 10.0.0.2', '2')).toBe(is('192.0.2.1'));
+    expect(asked('10.0.0.1', '1.1.1.1, 192.0.2.1, 10.0.0.2', '10.0.0.0/8')).toBe(is('192.0.2.1'));
+    expect(asked('::ffff:10.0.0.1', '192.0.2.1, 10.0.0.2', '::ffff:10.0.0.0/104')).toBe(is('192.0.2.1'));
+  });
+
+  test('is who holds the connection, if that is no trusted proxy', () => {
+    expect(asked('198.51.100.9', '192.0.2.1', '10.0.0.0/8')).toBe(is('198.51.100.9'));
+    expect(asked('9.255.255.255', '192.0.2.1', '10.0.0.0/8')).toBe(is('9.255.255.255'));
+    expect(asked('10.0.1.0', '192.0.2.1', '10.0.0.0/24')).toBe(is('10.0.1.0'));
+    expect(asked('10.0.0.255', '192.0.2.1', '10.0.0.128/25')).toBe(is('192.0.2.1'));
+    expect(asked('10.0.0.127', '192.0.2.1', '10.0.0.128/25')).toBe(is('10.0.0.127'));
+  });
+
+  test('is the nearest that can be read, where a proxy says nothing or nonsense', () => {
+    expect(asked('10.0.0.1', '', '1')).toBe(is('10.0.0.1'));
+    expect(asked('10.0.0.1', '192.0.2.1, unknown', '2')).toBe(is('10.0.0.1'));
+    expect(asked('10.0.0.1', '192.0.2.1, unknown, 10.0.0.2', '10.0.0.0/8')).toBe(is('10.0.0.2'));
+  });
+
+  test('may be written with a port, in brackets, or as RFC 7239 has it', () => {
+    expect(asked('10.0.0.1', '192.0.2.1:4711', '1')).toBe(is('192.0.2.1'));
+    expect(asked('10.0.0.1', '[2001:db8::1]:4711', '1')).toBe(is('2001:db8::1'));
+    const rfc = (text: string) => asked('10.0.0.1', text, '1', 'forwarded');
+    expect(rfc('for=192.0.2.1;proto=https')).toBe(is('192.0.2.1'));
+    expect(rfc('for=1.1.1.1, proto=https;For="[2001:db8::1]:4711"')).toBe(is('2001:db8::1'));
+    expect(rfc('for=_hidden')).toBe(is('10.0.0.1'));
+    expect(rfc('xfor=192.0.2.1')).toBe(is('10.0.0.1'));
+  });
+
+  test('many hops end', () => {
+    const hops = Array.from({ length: 2_000 }, () => '10.0.0.2').join(',');
+    expect(asked('10.0.0.1', `192.0.2.1,${hops}`, '10.0.0.0/8')).toBe(is('10.0.0.2'));
+  });
+});
+
+test.each([
+  '',
+  '0',
+  '17',
+  'proxy',
+  '10.0.0.0/33',
+  '10.0.0.0/8/8',
+  '10.0.0.0/8,',
+  '2001:db8::/129',
+  '10.0.0.0/-1',
+])('%j names no proxies', (text) => {
+  expect(parseTrustedProxies(text)).toBeUndefined();
+});

@@ -1,0 +1,251 @@
+import { describe, expect, test } from 'vitest';
+import { expectDone } from '../../../src/cli/order/show-order.ts';
+import { saleInput } from '../../../src/cli/sale/create.ts';
+import { ledgerTable } from '../../../src/cli/sale/ledger.ts';
+import { inOrder, saleSheet, saleTable } from '../../../src/cli/sale/show-sale.ts';
+import { identityText, reportText } from '../../../src/cli/terminal/identity-text.ts';
+import { invokedAs, shellWord } from '../../../src/cli/terminal/invoked-as.ts';
+import { columns, plural } from '../../../src/cli/terminal/output.ts';
+import { createCommand } from '../../../src/cli/terminal/ready.ts';
+import { loadConfig } from '../../../src/config/load-config.ts';
+import { parseSale, saleToJson } from '../../../src/engine/sale/sale-json.ts';
+import type { OrderChange, OrderStatus } from '../../../src/operations/order-operations.ts';
+import type { LedgerEntry, SaleStatus } from '../../../src/operations/sale-operations.ts';
+
+describe('sale create', () => {
+  test('flags become the JSON of a sale', () => {
+    const given = {
+      stock: '100',
+      segments: '16',
+      startsAt: '2026-11-27T20:00:00+01:00',
+      priceMinor: '1999',
+      currency: 'EUR',
+      requireToken: true,
+      metadata: '{"hall":"A"}',
+      opsUrl: 'http://elsewhere',
+      json: true,
+    };
+    expect(saleInput('tickets', given)).toEqual({
+      id: 'tickets',
+      stock: 100,
+      segments: 16,
+      startsAt: '2026-11-27T20:00:00+01:00',
+      priceMinor: 1999,
+      currency: 'EUR',
+      requireToken: true,
+      metadata: { hall: 'A' },
+    });
+  });
+
+  test('all faults at once, by the names of the flags', () => {
+    const faulty = { stock: '1.5', perBuyerLimit: 'two', endsAt: 'tomorrow', metadata: '{hall' };
+    expect(() => saleInput('-', faulty)).toThrow(
+      /<id> must be .*; --stock .*; --ends-at .*; --per-buyer-limit .*; --metadata must be an object/,
+    );
+    expect(() => saleInput('tickets', {})).toThrow(/--stock is required: the units for sale, from 1 to \d+$/);
+    expect(() => parseSale([])).toThrow(/: the sale must be a JSON object$/);
+    expect(() => parseSale({})).toThrow(/: id is required: 1 to .*; stock is required: the units for sale,/);
+    const over = { stock: '1', endsAt: '2020-01-01T00:00:00Z' };
+    expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
+  });
+});
+
+const sale: SaleStatus = {
+  ...saleToJson(
+    parseSale({ id: 'tickets', stock: 100, title: 'A concert', startsAt: '2020-11-27T20:00:00Z' }),
+  ),
+  state: 'open',
+  remaining: 0,
+  soldOut: true,
+  generation: 1,
+  movedUnits: 0,
+  committedOrders: 100,
+  committedUnits: 100,
+};
+
+test('a sale in words', () => {
+  expect(saleSheet(sale)).toMatch(/^state {2,}open, sold out$/m);
+  expect(saleSheet(sale)).toMatch(/^ends {2,}open end$/m);
+  expect(saleSheet(sale)).not.toMatch(/price|metadata|undefined/);
+  expect(saleTable([{ ...sale, remaining: undefined, soldOut: false, state: 'paused' }])).toMatch(
+    /^tickets +paused +100 +not loaded/m,
+  );
+});
+
+test('the sheet says that a purchase token is required, and nothing where none is', () => {
+  expect(saleSheet({ ...sale, requireToken: true })).toMatch(/^purchase token +required$/m);
+  expect(saleSheet(sale)).not.toContain('purchase token');
+});
+
+test('what operators have added since stands beside what the sale began with', () => {
+  expect(saleTable([{ ...sale, movedUnits: 20 }])).toMatch(/^tickets +open, sold out +100 \+ 20 /m);
+  expect(saleTable([{ ...sale, movedUnits: -1 }])).toMatch(/ 100 - 1 /);
+  expect(saleSheet({ ...sale, movedUnits: 20 })).toMatch(/^added since +20 units$/m);
+  expect(saleSheet({ ...sale, movedUnits: -1 })).toMatch(/^withdrawn since +1 unit$/m);
+});
+
+test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
+  [
+    'create',
+    0,
+    { stock: 1_000, segments: 8, perBuyerLimit: 2, requireToken: false, startsAt: 'A' },
+    '1,000 units in 8 segments; 2 per buyer; starts A; ends never',
+  ],
+  [
+    'create',
+    0,
+    {
+      stock: 1,
+      segments: 1,
+      perBuyerLimit: 1,
+      requireToken: true,
+      startsAt: 'A',
+      endsAt: 'B',
+      payWithinSeconds: 9,
+    },
+    '1 unit in 1 segment; 1 per buyer; starts A; ends B; purchase token required; pay within 9 s',
+  ],
+  ['resize', 0, { from: 8, to: 3 }, 'from 8 to 3 segments'],
+  ['window', 0, { from: ['A', null], to: ['A', 'B'] }, 'ends B, was never'],
+  ['window', 0, { from: ['A', 'B'], to: ['C', null] }, 'starts C, was A; ends never, was B'],
+  ['pause', 0, { from: 'open' }, 'was open'],
+  ['require-token', 0, { from: false, to: true }, 'required now'],
+  ['require-token', 0, { from: true, to: false }, 'no longer required'],
+  ['top-up', 5, {}, ''],
+  ['withdraw', -3, { wanted: 3 }, ''],
+  ['withdraw', 0, { wanted: 3 }, 'wanted 3'],
+  ['withdraw', 0, { wanted: 3, void: true }, 'came to nothing, wanted 3'],
+])('a %s in the ledger, in words', (action, units, detail, text) => {
+  const entry = { id: '1', at: 'now', action, units, detail, actor: 'ann', reason: 'so', applied: true };
+  const [, row] = ledgerTable([entry]).split('\n');
+  expect(row!.replace(/^now +\S+ +([+-]\d+ +)?ann +applied */, '')).toBe(`${text}${text && '  '}so`);
+});
+
+test('a creation that nobody has noted is not known to be anybody’s', () => {
+  const detail = { stock: 1, segments: 1, perBuyerLimit: 1, requireToken: false, startsAt: 'A' };
+  const entry = { id: '0', at: 'now', action: 'create', units: 0, detail, applied: true } as const;
+  expect(ledgerTable([{ ...entry, actor: undefined, reason: '' }])).toMatch(
+    /^now +create +not known +applied/m,
+  );
+});
+
+test.each<[OrderChange, OrderStatus, RegExp]>([
+  [
+    { kind: 'pay', payType: 'card' },
+    'paid',
+    /^order 7 is paid already, and not by card; if it was paid twice/,
+  ],
+  [{ kind: 'pay', payType: 'card' }, 'cancelled', /^order 7 is cancelled; only an unpaid order can be paid$/],
+  [{ kind: 'cancel' }, 'paid', /^order 7 is paid; only an unpaid order .* goes back by `order refund`$/],
+  [{ kind: 'refund' }, 'expired', /^order 7 is expired; only an order that is paid, or was paid too late/],
+])('%o of an order that is %s: what would be allowed', (change, orderStatus, text) => {
+  expect(() => expectDone({ code: 'wrong_status', orderStatus }, '7', change)).toThrow(text);
+});
+
+test('an order that may still come is not called unknown', () => {
+  expect(() => expectDone({ code: 'not_arrived' }, '17')).toThrow(
+    /^order 17 is not in Postgres, .* may still come/,
+  );
+  expect(() => expectDone({ code: 'unknown_order' }, '17')).toThrow('there is no order 17');
+});
+
+test('one of a thing is not called many', () => {
+  const one = { ...sale, stock: 1_000, segments: 1, committedOrders: 1, committedUnits: 1, priceMinor: 1 };
+  expect(saleSheet(one)).toMatch(/^stock +1,000 in 1 segment$/m);
+  expect(saleSheet(one)).toMatch(/^committed +1 unit in 1 order$/m);
+  expect(saleSheet(one)).toMatch(/^price +1 minor unit$/m);
+});
+
+test('running sales come first, then those to come, ended, closed; each by start', () => {
+  const hour = (n: number) => new Date(Date.UTC(2026, 0, 1, n)).toISOString();
+  const at = (id: string, startsAt: number, more: Partial<SaleStatus> = {}): SaleStatus => ({
+    ...{ ...sale, id, startsAt: hour(startsAt), soldOut: false },
+    ...more,
+  });
+  const sales = [
+    at('closed', 1, { state: 'closed' }),
+    at('closed-early', 20, { state: 'closed' }),
+    at('ended', 2, { endsAt: hour(9) }),
+    at('later', 12, { state: 'paused' }),
+    at('soon', 11),
+    at('second', 5),
+    at('first', 4, { state: 'paused', endsAt: hour(23) }),
+  ];
+  const ordered = inOrder(sales, Date.parse(hour(10)));
+  expect(ordered.map(({ id }) => id)).toEqual([
+    ...['first', 'second', 'soon', 'later', 'ended', 'closed', 'closed-early'],
+  ]);
+  const far = { startsAt: '2100-01-01T00:00:00Z', soldOut: false };
+  expect(saleSheet({ ...sale, ...far, state: 'paused' })).toMatch(/^state +paused, not started$/m);
+  expect(saleSheet({ ...sale, endsAt: '2021-01-01T00:00:00Z' })).toMatch(/^state +open, ended$/m);
+  expect(saleSheet({ ...sale, state: 'closed' })).toMatch(/^state +closed$/m);
+});
+
+test('an equation, term by term', () => {
+  const left = [
+    { name: 'initial', units: 100 },
+    { name: 'movements', units: 5 },
+  ];
+  const right = [{ name: 'unsold', units: 104 }];
+  expect(identityText({ name: 'truth', left, right, difference: 1 })).toBe(
+    '100 initial + 5 movements ≠ 104 unsold   (off by 1)',
+  );
+  const counts = { rejectedOrders: 2, lostOrders: 1, committedOrders: 1, distinctBuyers: 1 };
+  expect(
+    reportText({
+      ...{ saleId: 'x', ok: false, identities: [], findings: ['segment 3 is missing'], ...counts },
+      differences: [
+        { cause: 'lost_entries', units: 0, isFault: true, what: 'segment 3 is missing' },
+        { cause: 'in_flight', units: 2, isFault: false, what: '2 units are taken' },
+      ],
+      repairs: [
+        { cause: 'lost_entries', done: true, what: 'built generation 2' },
+        { cause: 'foreign_postgres', done: false, what: 'left alone: stock is 3' },
+      ],
+    }),
+  ).toBe(
+    [
+      'x: FAILED, 1 order of 1 buyer',
+      '  found: segment 3 is missing (lost log entries)',
+      '  under way: 2 units are taken (in flight)',
+      '  mended: built generation 2',
+      '  left alone: stock is 3',
+      '  2 orders rejected by the guard in Postgres',
+      '  1 order at least lost by Redis for good',
+    ].join('\n'),
+  );
+});
+
+test('columns are aligned, without trailing blanks', () => {
+  const text = columns(
+    [
+      ['a', 1],
+      ['bbb', undefined],
+    ],
+    { head: ['name', 'n'], align: ['left', 'right'] },
+  );
+  expect(text).toBe('name  n\na     1\nbbb   -');
+  expect(plural(1, 'unit')).toBe('1 unit');
+  expect(plural(20_000, 'request')).toBe('20,000 requests');
+});
+
+test('the command that finds a node says only what differs from the defaults', () => {
+  const usual = { opsUrl: 'http://127.0.0.1:9090' };
+  expect(createCommand(usual, loadConfig({}, {}), 'stockade')).toBe(
+    'stockade sale create my-sale --stock 100',
+  );
+  const config = loadConfig({ DATA_DIR: '/srv/my shop' }, {});
+  expect(createCommand({ opsUrl: 'http://127.0.0.1:4711' }, config, 'stockade')).toBe(
+    "stockade sale create my-sale --stock 100 --ops-url http://127.0.0.1:4711 --data-dir '/srv/my shop'",
+  );
+  expect(shellWord("it's")).toBe("'it'\\''s'");
+});
+
+test('commands for others are written as this program was started', () => {
+  const at = (script: string, env = {}, cwd = '/srv/shop') => invokedAs(script, env, cwd);
+  expect(at('/usr/bin/stockade', { PATH: '/bin:/usr/bin' })).toBe('stockade');
+  const npx = { PATH: '/srv/shop/node_modules/.bin', npm_command: 'exec' };
+  expect(at('/srv/shop/node_modules/.bin/stockade', npx)).toBe('npx stockade');
+  expect(at('/srv/shop/dist/cli/main.js', { PATH: '/usr/bin' })).toBe('node dist/cli/main.js');
+  expect(at('/opt/my clone/dist/cli/main.js')).toBe("node '/opt/my clone/dist/cli/main.js'");
+});

@@ -1,0 +1,111 @@
+/** What somebody is told who gets a command wrong: in this process, as nothing is tried before the arguments are right. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { authorOf } from '../../../src/cli/command/author.ts';
+import { orderSheet } from '../../../src/cli/order/show-order.ts';
+import { runProgram } from '../../../src/cli/program.ts';
+import { explain } from '../../../src/cli/terminal/explain.ts';
+
+const user = vi.hoisted(() => ({ name: 'ann' as string | undefined }));
+
+vi.mock('node:os', async (original) => ({
+  ...(await original<typeof import('node:os')>()),
+  userInfo: () => {
+    if (user.name === undefined) throw new Error('uv_os_get_passwd returned ENOENT');
+    return { username: user.name };
+  },
+}));
+
+let said: string;
+
+beforeEach(() => {
+  said = '';
+  user.name = 'ann';
+  const note = (text: unknown) => {
+    said += text;
+    return true;
+  };
+  vi.spyOn(process.stderr, 'write').mockImplementation(note);
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => note(`STDOUT ${text}`));
+});
+
+afterEach(() => vi.restoreAllMocks());
+
+async function told(args: string) {
+  const words = [...args.matchAll(/"([^"]*)"|\S+/g)].map(
+    ([word, quoted]) => quoted ?? word.replace('LONG', 'x'.repeat(501)),
+  );
+  const error: unknown = await runProgram(['node', 'stockade', ...words]).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  const { exitCode, lines, json } = explain(error);
+  return { exitCode, text: [said, ...lines].join('\n'), json };
+}
+
+test.each([
+  ['sale top-up', "missing required argument 'id'"],
+  ['sale top-up x', '--units is required: a whole number, from 1 to 2147483648'],
+  ['sale top-up x --units 1.5', '--units must be a whole number from 1 to 2147483648'],
+  ['sale top-up x 500', 'such as: stockade sale top-up tickets --units 500'],
+  ['sale withdraw x', '--units is required: a whole number, from 1 to 2147483648'],
+  ['sale withdraw x --units few', '--units must be a whole number from 1 to 2147483648'],
+  ['sale resize x', '--segments is required: a whole number, from 1 to 1024'],
+  ['sale resize x 5', 'such as: stockade sale resize tickets --segments 32'],
+  ['sale window', 'such as: stockade sale window tickets --ends-at 2026-11-28T01:00:00+01:00 --reason'],
+  ['sale window x --ends-at soon', '--ends-at must be a time in ISO 8601 with zone'],
+  ['sale require-token x', '--on or --off must be given'],
+  ['sale require-token x --on --off', "option '--off' cannot be used with option '--on'"],
+  ['sale require-token x on', 'such as: stockade sale require-token tickets --on'],
+  ['sale pause x --by ""', '--by must be 1 to 200 printable ASCII characters'],
+  ['sale create x --stock 1 --by ümit', '--by must be 1 to 200 printable ASCII characters'],
+  ['sale create x --stock 1 --reason LONG', '--reason must have at most 500 characters'],
+  ['sale close x --reason LONG', '--reason must have at most 500 characters'],
+  ['order refund 17 --by ""', '--by must be 1 to 200 printable ASCII characters'],
+  ['order refund 17 --reason LONG', '--reason must have at most 500 characters'],
+  ['order refund', 'such as: stockade order refund 662207995405477814'],
+  ['order show seventeen', '<id> is "seventeen": must be the number of an order'],
+  ['events resend', 'either the id of a dead letter or --all'],
+  ['events dead x', 'such as: stockade events dead'],
+  ['rebalance', 'such as: stockade rebalance tickets --dry-run'],
+  ['recover', 'such as: stockade recover tickets'],
+  ['verify a b', 'such as: stockade verify'],
+  ['sale nonsense', 'stockade sale has: create, list, show, pause, resume, close, top-up, withdraw, window,'],
+  ['order nonsense', 'stockade order has: show, pay, cancel, redeem, refund, refunds-due;'],
+  [
+    'nonsense',
+    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, events;',
+  ],
+])('%s: exit code 2, and what would be right', async (args, message) => {
+  const { exitCode, text, json } = await told(args);
+  expect(text).toContain(message);
+  expect(text).not.toContain('STDOUT');
+  expect(exitCode).toBe(2);
+  expect(json?.error.code).toMatch(/^(usage|invalid_request)$/);
+});
+
+describe('who makes a change', () => {
+  test('is the user of the shell unless a name is given, and has a number where it has no name', () => {
+    expect(authorOf({})).toEqual({ actor: 'ann', reason: '' });
+    expect(authorOf({ by: 'bert', reason: 'so' })).toEqual({ actor: 'bert', reason: 'so' });
+    user.name = undefined;
+    expect(authorOf({}).actor).toBe(`uid ${process.getuid!()}`);
+  });
+
+  test('stands on the order’s sheet, with the reason if there is one', () => {
+    const changes = [
+      { change: 'pay', at: 'T1', actor: 'ops token', reason: '' },
+      { change: 'refund', at: 'T2', actor: 'ann', reason: 'fell ill' },
+    ] as const;
+    const order = {
+      orderId: '17',
+      saleId: 's',
+      buyerId: 'b',
+      quantity: 1,
+      status: 'refunded',
+      committedAt: 'T0',
+    };
+    const sheet = orderSheet({ ...order, changes } as never);
+    expect(sheet).toMatch(/^operator +pay by ops token at T1$/m);
+    expect(sheet).toMatch(/^operator +refund by ann at T2: fell ill$/m);
+  });
+});

@@ -1,0 +1,126 @@
+/** What URLs of the stores may say of TLS, and what becomes of it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { encryption as ofPostgres } from '../../../src/cli/doctor/postgres.ts';
+import { encryption as ofRedis } from '../../../src/cli/doctor/redis.ts';
+import { ConfigError, loadConfig } from '../../../src/config/load-config.ts';
+import { redisUrls } from '../../../src/config/redis-urls.ts';
+import { redisAddress } from '../../../src/redis/redis-address.ts';
+
+let directory: string;
+let ca: string;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'stockade-urls-'));
+  ca = join(directory, 'ca@1,2.pem');
+  writeFileSync(ca, 'a certificate');
+});
+
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const databaseUrl = (url: string) => loadConfig({ DATABASE_URL: url }, {}).databaseUrl!.reveal();
+
+function faultOf(env: NodeJS.ProcessEnv): string | undefined {
+  try {
+    loadConfig(env, {});
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults.map(({ problem }) => problem).join();
+    throw error;
+  }
+}
+
+describe('DATABASE_URL', () => {
+  test.each([
+    ['sslmode=prefer', 'sslmode=verify-full'],
+    ['sslmode=require', 'sslmode=verify-full'],
+    ['sslmode=verify-ca', 'sslmode=verify-full'],
+    ['sslmode=verify-full', 'sslmode=verify-full'],
+    ['sslmode=no-verify', 'sslmode=no-verify'],
+    ['sslmode=disable', 'sslmode=disable'],
+    ['ssl=true', 'sslmode=verify-full'],
+    ['ssl=1', 'sslmode=verify-full'],
+    ['ssl=no-verify', 'sslmode=no-verify'],
+    ['ssl=0', 'sslmode=disable'],
+  ])('with %s is %s to the driver', (said, meant) => {
+    expect(databaseUrl(`postgres://db/shop?${said}`)).toBe(`postgres://db/shop?${meant}`);
+  });
+
+  test('with the file of an authority asks for all that can be checked', () => {
+    const url = new URL(databaseUrl(`postgres://db/shop?sslrootcert=${encodeURIComponent(ca)}`));
+    expect(url.searchParams.get('sslmode')).toBe('verify-full');
+  });
+
+  test.each(['postgres://db/shop', 'postgres://u:p@db:5433/shop?application_name=x'])(
+    'without a word of it is left alone: %s',
+    (url) => expect(databaseUrl(url)).toBe(url),
+  );
+
+  test.each([
+    ['sslmode=verify-fully', /must have an sslmode of/],
+    ['ssl=maybe', /must have an sslmode of/],
+    ['sslmode=require&uselibpqcompat=true', /must not have uselibpqcompat/],
+    ['sslmode=verify-full&sslrootcert=/nowhere/ca.pem', /sslrootcert that can't be read: \/nowhere\/ca.pem/],
+  ])('with %s is refused', (said, why) => {
+    expect(faultOf({ DATABASE_URL: `postgres://db/shop?${said}` })).toMatch(why);
+  });
+});
+
+describe('REDIS_URL', () => {
+  test('of a cluster gives its parameters to each server', () => {
+    const query = `?sslrootcert=${ca}`;
+    expect(redisUrls(`rediss://u:p@a:1,b:2${query}`)).toEqual([
+      `rediss://u:p@a:1${query}`,
+      `rediss://u:p@b:2${query}`,
+    ]);
+    expect(faultOf({ REDIS_URL: `rediss://u:p@a:1,b:2${query}` })).toBeUndefined();
+  });
+
+  test.each([
+    'redis://cache?maxRetriesPerRequest=3',
+    'rediss://cache?rejectUnauthorized=false',
+    'rediss://cache?tls=false',
+    'redis://cache?sslrootcert=/etc/hostname',
+  ])('with a parameter that the client would heed is refused: %s', (url) => {
+    expect(faultOf({ REDIS_URL: url })).toMatch(/may have the parameters sslrootcert, sslcert, sslkey/);
+  });
+
+  test('with a # is refused: parameters behind it would hold for some servers only', () => {
+    const env = { REDIS_URL: `rediss://a#,b?sslrootcert=${ca}` };
+    expect(faultOf(env)).toMatch(/must not hold a #; in a password it is written %23/);
+    expect(faultOf({ REDIS_URL: 'redis://u:pass%23word@cache' })).toBeUndefined();
+  });
+
+  test('with a file that is not there is refused', () => {
+    const env = { REDIS_URL: 'rediss://cache?sslrootcert=/nowhere/ca.pem' };
+    expect(faultOf(env)).toMatch(/names a sslrootcert that can't be read: \/nowhere\/ca.pem \(ENOENT\)/);
+  });
+
+  test('becomes an address without parameters, and what TLS needs', () => {
+    expect(redisAddress(`rediss://u:p@cache:6380/1?sslrootcert=${ca}`)).toEqual({
+      url: 'rediss://u:p@cache:6380/1',
+      tls: { ca: Buffer.from('a certificate'), servername: 'cache' },
+    });
+    expect(redisAddress('rediss://127.0.0.1:6380').tls).toEqual({});
+    expect(redisAddress('rediss://[::1]:6380').tls).toEqual({});
+    expect(redisAddress('redis://cache').tls).toBeUndefined();
+  });
+});
+
+describe('doctor', () => {
+  test.each([
+    [ofRedis('rediss://cache'), 'ok'],
+    [ofRedis('redis://127.0.0.1'), 'ok'],
+    [ofRedis('redis://cache'), 'warn'],
+    [ofPostgres('postgres://db/shop?sslmode=verify-full'), 'ok'],
+    [ofPostgres('postgres://localhost/shop'), 'ok'],
+    [ofPostgres('postgres://db/shop'), 'warn'],
+    [ofPostgres('postgres://db/shop?sslmode=disable'), 'warn'],
+    [ofPostgres('postgres://db/shop?sslmode=no-verify'), 'warn'],
+  ])('warns of what others on the way can read: %o', (check, status) => {
+    expect(check.status).toBe(status);
+    expect(check.advice === undefined).toBe(status === 'ok');
+  });
+});

@@ -1,0 +1,46 @@
+/** The keeper of a node's board: what it makes of a connection that was lost. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Board } from '../../../../src/engine/board/board.ts';
+import type { Backend, BackendEvents } from '../../../../src/engine/contract.ts';
+import { monotonicMs } from '../../../../src/lib/monotonic.ts';
+import { SaleDirectory } from '../../../../src/node/sale-directory.ts';
+import { freezeTime } from '../../../support/engine/frozen-time.ts';
+import { aSale } from '../../../support/sales.ts';
+
+const EPOCH = 3;
+
+let events: BackendEvents;
+let board: Board;
+let directory: SaleDirectory;
+
+beforeEach(async () => {
+  freezeTime();
+  board = new Board(4);
+  const backend = {
+    sales: {
+      read: async (id: string) => ({ sale: aSale({ id }), state: 'open', generation: 1, epoch: EPOCH }),
+    },
+    subscribe: async (added: BackendEvents) => {
+      events = added;
+      return async () => {};
+    },
+  } as unknown as Backend;
+  directory = new SaleDirectory(backend, board);
+  await directory.start();
+});
+
+afterEach(async () => {
+  await directory.stop();
+  vi.useRealTimers();
+});
+
+test('a reconnection opens all sales on the board: a backend that has gone back has units again at the old epoch', async () => {
+  const slots = [(await directory.lookup('sale-a'))!.slot, (await directory.lookup('sale-b'))!.slot];
+  for (const slot of slots) board.close(slot, EPOCH, monotonicMs());
+  expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, true]);
+  events.reconnected!();
+  expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([false, false]);
+  // What is seen from now on counts.
+  board.close(slots[0]!, EPOCH, monotonicMs());
+  expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, false]);
+});

@@ -1,0 +1,60 @@
+/** Of a cluster, a log's head and its entries may be read at different times, in either order. */
+import type { Cluster } from 'ioredis';
+import { expect, test } from 'vitest';
+import { ClusterLog } from '../../../../src/engine/cluster/cluster-log.ts';
+import { Keys } from '../../../../src/engine/redis/keys.ts';
+import type { Scripts } from '../../../../src/engine/redis/scripts.ts';
+import type { Command, Reply } from '../../../../src/redis/send-all.ts';
+import { checkChain } from '../../../../src/sync/apply/log-chain.ts';
+
+const POSITION = { saleId: 's', segment: 0, generation: 1, seq: 0, tail: '' };
+const EMPTY = { seq: 0, tail: '', entries: [] as unknown[] };
+const FIRST = {
+  seq: 1,
+  tail: '598189304013662911',
+  entries: [['1-1', ['p', '', 'n', '1', 'o', '598189304013662911 b2 1 k4']]],
+};
+/** The entry is gone, and the head tells of it. */
+const LOST = { ...FIRST, entries: [] };
+
+/** What the segment holds when its head is read, and when its entries are: of each reading in turn. */
+function logOf(...readings: { head: typeof EMPTY; entries: typeof EMPTY }[]) {
+  let asked = 0;
+  const sendAll = async (commands: readonly Command[]): Promise<readonly Reply[]> => {
+    const { head, entries } = readings[asked++]!;
+    return commands.map(([name]) =>
+      name === 'hmget'
+        ? [null, ['1', String(head.seq), head.tail, String(head.seq), 'open', null]]
+        : [null, entries.entries],
+    );
+  };
+  const log = new ClusterLog({} as Cluster, {} as Scripts, new Keys('p:'), sendAll);
+  return {
+    asked: () => asked,
+    read: async () => (await log.readLog([POSITION], 10))[0]!,
+  };
+}
+
+test('a head that tells of an entry which came after the entries were read: no loss', async () => {
+  const log = logOf({ head: FIRST, entries: EMPTY }, { head: FIRST, entries: FIRST });
+  const read = await log.read();
+  expect(checkChain(read)).toEqual({ ok: true });
+  expect(read.entries.map(({ seq, tail }) => ({ seq, tail }))).toEqual([{ seq: 1, tail: FIRST.tail }]);
+});
+
+test('entries that are missing behind their head are lost', async () => {
+  const log = logOf({ head: FIRST, entries: EMPTY }, { head: LOST, entries: LOST });
+  expect(checkChain(await log.read())).toEqual({ ok: false, problem: 'entries 1 to 1 are missing' });
+});
+
+test('a log in which nothing is missing is read once', async () => {
+  for (const reading of [
+    { head: EMPTY, entries: EMPTY },
+    { head: EMPTY, entries: FIRST },
+    { head: FIRST, entries: FIRST },
+  ]) {
+    const log = logOf(reading);
+    expect(checkChain(await log.read())).toEqual({ ok: true });
+    expect(log.asked()).toBe(1);
+  }
+});

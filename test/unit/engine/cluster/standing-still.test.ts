@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { standingStill } from '../../../../src/engine/cluster/standing-still.ts';
+
+/** Looks that find these one after the other, the last one for ever. */
+function finding(...seen: { units: number; at?: number }[]) {
+  const looks = { count: 0, look: async () => seen[Math.min(looks.count++, seen.length - 1)]! };
+  return looks;
+}
+
+const units = (seen: { units: number }) => seen.units;
+
+test('is what two looks one after the other have found', async () => {
+  const looks = finding({ units: 1 }, { units: 2 }, { units: 1 }, { units: 1 });
+  expect(await standingStill(looks.look, units)).toEqual({ units: 1 });
+  expect(looks.count).toBe(4);
+});
+
+test('is the newer of the two, in what may differ', async () => {
+  expect(await standingStill(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
+    units: 1,
+    at: 2,
+  });
+});
+
+test('is the last look if it never does', async () => {
+  let at = 0;
+  const seen = await standingStill(async () => ({ units: ++at }), units);
+  expect(seen.units).toBe(at);
+  expect(at).toBe(10);
+});

@@ -1,0 +1,260 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Rejection } from '../../../../src/engine/contract.ts';
+import { CommitWaiters } from '../../../../src/engine/purchase/commit-waiters.ts';
+import type { Pending } from '../../../../src/engine/purchase/pending.ts';
+import { aPending, codesOf, type ToldPending } from '../../../support/engine/purchases.ts';
+
+const LIMIT = 2;
+/** More than are remembered. */
+const MANY_REJECTIONS = 12_000;
+
+let waiters: CommitWaiters;
+let nextId: number;
+
+/** Who was asked about, in turn. */
+let asked: Pending[];
+
+beforeEach(() => {
+  asked = [];
+  waiters = new CommitWaiters(LIMIT, (pending) => asked.push(pending));
+  nextId = 1001;
+});
+
+function taken(seq: number, orderId = String(nextId++)): ToldPending {
+  return Object.assign(aPending(), { seq, orderId });
+}
+
+function wait(...seqs: number[]): ToldPending[] {
+  const pendings = seqs.map((seq) => taken(seq));
+  for (const pending of pendings) waiters.add(pending);
+  return pendings;
+}
+
+function advance(seq: number, ...rejected: Rejection[]): void {
+  waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected });
+}
+
+describe('a watermark', () => {
+  it('settles all up to its position, and nobody behind', () => {
+    const pendings = wait(1, 1, 2, 3);
+    advance(2);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    advance(3);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'committed']);
+  });
+
+  it('tells the order and its quantity', () => {
+    const pending = Object.assign(aPending({ quantity: 2 }), { seq: 1, orderId: '77' });
+    waiters.add(pending);
+    advance(1);
+    expect(pending.told).toEqual([{ code: 'committed', orderId: '77', quantity: 2 }]);
+  });
+
+  it('may come before the purchase', () => {
+    advance(5);
+    expect(codesOf(wait(4, 5, 6))).toEqual(['committed', 'committed', 'waits']);
+  });
+
+  it('names its entries for replies that come behind it, until no take is under way', () => {
+    const named = {
+      saleId: 'sale',
+      segment: 0,
+      generation: 1,
+      seq: 5,
+      orders: 5,
+      rejected: [],
+      tails: ['a'],
+    };
+    const reply = () => Object.assign(taken(5), { entry: 'a' });
+    const [behind, later] = [reply(), reply()];
+    waiters.advance(named);
+    waiters.add(behind);
+    waiters.forget();
+    waiters.add(later);
+    expect(codesOf([behind, later])).toEqual(['committed', 'waits']);
+    expect(asked).toEqual([later]);
+  });
+
+  it('may come twice, and late', () => {
+    advance(5);
+    advance(5);
+    advance(2);
+    const pendings = wait(5, 6);
+    advance(4);
+    expect(codesOf(pendings)).toEqual(['committed', 'waits']);
+  });
+
+  it('settles a repeated purchase whose order is in an older entry than those of others who wait', () => {
+    const [first, second] = wait(1, 2);
+    const [again] = wait(1);
+    advance(1);
+    expect(codesOf([first!, second!, again!])).toEqual(['committed', 'waits', 'committed']);
+  });
+
+  it('settles those who wait for older entries in any order of their coming', () => {
+    const pendings = wait(5, 2, 4, 1, 3, 6);
+    advance(1);
+    expect(codesOf(pendings)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
+    advance(4);
+    expect(codesOf(pendings)).toEqual(['waits', 'committed', 'committed', 'committed', 'committed', 'waits']);
+    advance(6);
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+    expect(waiters.size).toBe(0);
+  });
+
+  it('passes over who has been answered', () => {
+    const pendings = wait(1, 1);
+    pendings[0]!.settle({ code: 'unknown' });
+    advance(1);
+    expect(codesOf(pendings)).toEqual(['unknown', 'committed']);
+  });
+});
+
+describe('an order that the watermark rejects', () => {
+  it.each<[Rejection['reason'], object]>([
+    ['stock', { code: 'sold_out' }],
+    ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
+    ['duplicate', { code: 'unknown' }],
+  ])('for the %s is answered so, and its neighbours are committed', (reason, outcome) => {
+    const pendings = wait(1, 1, 1);
+    advance(1, { orderId: pendings[1]!.orderId, reason });
+    expect(pendings[1]!.told).toEqual([outcome]);
+    expect(codesOf([pendings[0]!, pendings[2]!])).toEqual(['committed', 'committed']);
+  });
+
+  it('is known when its take is answered only afterwards', () => {
+    advance(1, { orderId: '77', reason: 'stock' });
+    const late = taken(1, '77');
+    waiters.add(late);
+    expect(codesOf([late])).toEqual(['sold_out']);
+  });
+
+  it('may be named by a watermark that is not newer', () => {
+    advance(3);
+    advance(3, { orderId: '77', reason: 'stock' });
+    const late = taken(3, '77');
+    waiters.add(late);
+    expect(codesOf([late])).toEqual(['sold_out']);
+  });
+
+  it('is answered so however many were rejected before', () => {
+    for (let seq = 1; seq <= MANY_REJECTIONS; seq++) {
+      advance(seq, { orderId: `old-${seq}`, reason: 'stock' });
+    }
+    const seq = MANY_REJECTIONS + 1;
+    const [pending] = wait(seq);
+    advance(seq, { orderId: pending!.orderId, reason: 'stock' });
+    expect(codesOf([pending!])).toEqual(['sold_out']);
+  });
+
+  it('is answered so when a single watermark rejects very many', () => {
+    const pendings = wait(...Array.from({ length: MANY_REJECTIONS }, () => 1));
+    advance(1, ...pendings.map(({ orderId }) => ({ orderId, reason: 'stock' as const })));
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['sold_out']));
+  });
+});
+
+describe('a watermark that names its entries', () => {
+  function name(seq: number, tails: string[], ...rejected: Rejection[]): void {
+    waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected, tails });
+  }
+
+  const inEntry = (seq: number, entry: string, orderId?: string) =>
+    Object.assign(taken(seq, orderId), { entry });
+
+  it('settles those whose entry it names', () => {
+    const pendings = [inEntry(1, 'a'), inEntry(2, 'b'), inEntry(2, 'b'), inEntry(3, 'c')];
+    for (const pending of pendings) waiters.add(pending);
+    name(2, ['a', 'b']);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    name(3, ['c']);
+    expect(codesOf(pendings).at(-1)).toBe('committed');
+    expect(asked).toEqual([]);
+  });
+
+  it('may come before the purchase', () => {
+    name(5, ['d', 'e']);
+    const pendings = [inEntry(4, 'd'), inEntry(5, 'e')];
+    for (const pending of pendings) waiters.add(pending);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed']);
+  });
+
+  it('asks about those whose number it gives to another entry, whether it comes before or after', () => {
+    const before = inEntry(2, 'mine');
+    waiters.add(before);
+    name(2, ['a', 'b']);
+    const after = inEntry(1, 'mine too');
+    waiters.add(after);
+    expect(codesOf([before, after])).toEqual(['waits', 'waits']);
+    expect(asked).toEqual([before, after]);
+  });
+
+  it('asks about those below it whose entries were named in a message that got lost', () => {
+    const [lost, named] = [inEntry(1, 'a'), inEntry(2, 'b')];
+    waiters.add(lost);
+    waiters.add(named);
+    name(2, ['b']);
+    expect(codesOf([lost, named])).toEqual(['waits', 'committed']);
+    expect(asked).toEqual([lost]);
+  });
+
+  it('asks once about repeated purchases when it passes them, and not about those that it has passed', () => {
+    const repeated = inEntry(2, '');
+    waiters.add(repeated);
+    name(2, ['a', 'b']);
+    expect(asked).toEqual([repeated]);
+    waiters.add(repeated);
+    expect(asked).toEqual([repeated]);
+    expect(waiters.size).toBe(1);
+    expect(waiters.drain()).toEqual([repeated]);
+  });
+
+  it('that came before the record which names the order: the record is asked once more, and not for ever', () => {
+    name(5, ['a']);
+    const replayed = Object.assign(taken(5), { entry: '' });
+    waiters.add(replayed);
+    expect(asked).toEqual([replayed]);
+    waiters.add(replayed);
+    expect(asked).toEqual([replayed]);
+    expect(waiters.drain()).toEqual([replayed]);
+  });
+
+  it('settles whom it rejects by the order alone', () => {
+    const pending = inEntry(1, 'mine', '77');
+    waiters.add(pending);
+    name(1, ['a'], { orderId: '77', reason: 'stock' });
+    expect(codesOf([pending])).toEqual(['sold_out']);
+  });
+
+  it('may name more entries than are remembered', () => {
+    const tails = Array.from({ length: 2_000 }, (_, i) => `entry-${i + 1}`);
+    const pendings = tails.map((tail, i) => inEntry(i + 1, tail));
+    for (const pending of pendings) waiters.add(pending);
+    name(2_000, tails);
+    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+  });
+});
+
+describe('when the sale was built anew', () => {
+  it('those who wait still are given back', () => {
+    const [settled, ...others] = wait(1, 9, 3);
+    advance(1);
+    others[0]!.settle({ code: 'accepted', orderId: '', quantity: 1 });
+    expect(waiters.drain()).toEqual(others.slice(1));
+    expect(waiters.size).toBe(0);
+    expect(codesOf([settled!])).toEqual(['committed']);
+  });
+});
+
+describe('while nothing is committed', () => {
+  const expire = (pending: ToldPending) => pending.settle({ code: 'accepted', orderId: '', quantity: 1 });
+
+  it.each([
+    ['purchases', (round: number) => round],
+    ['repetitions of an old purchase', () => 1],
+  ])('%s that were answered at their deadlines are let go', (_, seqOf) => {
+    wait(2).forEach(expire);
+    for (let round = 3; round <= 1_000; round++) wait(seqOf(round)).forEach(expire);
+    expect(waiters.size).toBeLessThan(10);
+  });
+});

@@ -1,0 +1,1295 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Board } from '../../../../src/engine/board/board.ts';
+import type { Directory, SaleView } from '../../../../src/engine/board/directory.ts';
+import type {
+  Backend,
+  BackendEvents,
+  HeldOrder,
+  Outcome,
+  Purchase,
+  Recall,
+  Rejection,
+  Sale,
+  SaleState,
+  SegmentRef,
+  TokenFault,
+} from '../../../../src/engine/contract.ts';
+import { Busy, NotExecuted, StaleGeneration } from '../../../../src/engine/errors.ts';
+import { Engine, type EngineOptions } from '../../../../src/engine/purchase/engine.ts';
+import { PARKED_MAX_MS } from '../../../../src/engine/purchase/parking.ts';
+import { homeSegment } from '../../../../src/engine/sale/home-segment.ts';
+import { rulesOf } from '../../../../src/engine/sale/rules.ts';
+import { monotonicMs } from '../../../../src/lib/monotonic.ts';
+import { elapse, freezeTime, settledTurns } from '../../../support/engine/frozen-time.ts';
+import { aPurchase } from '../../../support/engine/purchases.ts';
+import { ScriptedTakes, SHORT, TAKEN } from '../../../support/engine/scripted-takes.ts';
+import { aSale } from '../../../support/sales.ts';
+
+const SEGMENTS = 4;
+const LIMIT = 2;
+const LIVES_MS = 500;
+const SLOT = 0;
+const STARTS_AT = Date.UTC(2026, 0, 1);
+const ENDS_AT = Date.UTC(2027, 0, 1);
+
+/** A purchase and what it is told. */
+interface Bought {
+  readonly purchase: Purchase;
+  readonly told: Outcome[];
+}
+
+let takes: ScriptedTakes;
+let board: Board;
+let view: SaleView;
+let events: BackendEvents[];
+let recall: (buyerIds: readonly string[], saleId: string) => Promise<Recall>;
+let recalls: (readonly string[])[];
+let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
+let listener: (view: SaleView) => void;
+let faults: unknown[];
+/** Orders that Postgres is to be asked about. */
+let outlived: string[];
+let options: EngineOptions;
+let engine: Engine;
+
+beforeEach(async () => {
+  freezeTime();
+  takes = new ScriptedTakes();
+  board = new Board(1);
+  events = [];
+  recalls = [];
+  recall = async (buyerIds) => ({
+    committed: 0,
+    holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [] })),
+  });
+  view = viewOf({});
+  directory = {
+    lookup: vi.fn(async (saleId) => (saleId === 'sale' ? view : undefined)),
+    refresh: vi.fn(async () => view),
+    onChange: vi.fn((onChange) => {
+      listener = onChange;
+    }),
+  };
+  await start({ durable: true });
+});
+
+afterEach(() => vi.useRealTimers());
+
+async function start({ durable }: { durable: boolean }, changes: Partial<EngineOptions> = {}): Promise<void> {
+  let nextId = 1001;
+  faults = [];
+  outlived = [];
+  const backend = {
+    durable,
+    takes,
+    sales: {
+      recall: ({ saleId }: SegmentRef, buyerIds: readonly string[]) => {
+        recalls.push(buyerIds);
+        return recall(buyerIds, saleId);
+      },
+    },
+    subscribe: async (added: BackendEvents) => {
+      events.push(added);
+      return async () => {
+        events.splice(events.indexOf(added), 1);
+      };
+    },
+  } as unknown as Backend;
+  options = {
+    backend,
+    directory,
+    board,
+    worker: 7,
+    nextOrderId: () => String(nextId++),
+    requestDeadlineMs: LIVES_MS,
+    laneCapacity: 100,
+    onFault: (error) => faults.push(error),
+    onOutlived: (_, orders) => outlived.push(...orders.map(({ orderId }) => orderId)),
+    ...changes,
+  };
+  engine = await Engine.start(options);
+}
+
+function viewOf(spec: Partial<Sale>, state: SaleState = 'open', generation = 1): SaleView {
+  const sale = aSale({
+    id: 'sale',
+    segments: SEGMENTS,
+    perBuyerLimit: LIMIT,
+    startsAt: STARTS_AT,
+    endsAt: ENDS_AT,
+    ...spec,
+  });
+  return { record: { sale, state, generation, epoch: 1, rules: rulesOf(sale) }, slot: SLOT };
+}
+
+/** The worker hears of the sale. */
+function learn(spec: Partial<Sale> = {}, state: SaleState = 'open', generation = 1): void {
+  view = viewOf(spec, state, generation);
+  listener(view);
+}
+
+function buy(spec: Partial<Purchase> = {}): Bought {
+  const purchase = aPurchase(spec);
+  const told: Outcome[] = [];
+  engine.buy(purchase, (outcome) => told.push(outcome));
+  return { purchase, told };
+}
+
+const codes = (...bought: Bought[]) =>
+  bought.map(({ told }) => told.map((outcome) => outcome.code).join(' then ') || 'waits');
+
+interface Advance {
+  readonly buyerId?: string;
+  readonly generation?: number;
+  readonly rejected?: readonly Rejection[];
+  readonly tails?: readonly string[];
+}
+
+function advance(
+  seq: number,
+  { buyerId = 'anna', generation = 1, rejected = [], tails }: Advance = {},
+): void {
+  const segment = homeSegment(buyerId, SEGMENTS);
+  const watermark = { saleId: 'sale', segment, generation, seq, orders: seq, rejected };
+  for (const { watermarks } of events) watermarks?.([tails ? { ...watermark, tails } : watermark]);
+}
+
+/** Two buyers with the same home segment, and one with another. */
+function neighbours(): [string, string, string] {
+  const homes = Array.from({ length: 20 }, (_, i) => `buyer-${i}`);
+  const [first] = homes;
+  const isNear = (buyer: string) => homeSegment(buyer, SEGMENTS) === homeSegment(first!, SEGMENTS);
+  return [first!, homes.slice(1).find(isNear)!, homes.find((buyer) => !isNear(buyer))!];
+}
+
+function anOrder(spec: Partial<HeldOrder> = {}): HeldOrder {
+  return { orderId: '900', quantity: 1, key: 'click', seq: 5, ...spec };
+}
+
+function remember(committed: number, ...orders: HeldOrder[]): void {
+  recall = async (buyerIds) => ({ committed, holdings: buyerIds.map((buyerId) => ({ buyerId, orders })) });
+}
+
+describe('a sale that this worker does not know', () => {
+  it('is looked up, and the purchase goes on', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codes(anna)).toEqual(['committed']);
+    buy({ buyerId: 'ben' });
+    await takes.next();
+    expect(directory.lookup).toHaveBeenCalledTimes(1);
+  });
+
+  it('is unknown if the directory does not know it', async () => {
+    const anna = buy({ saleId: 'nothing' });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unknown_sale']);
+  });
+
+  it.each([
+    ['rejects', async () => Promise.reject(new Error('away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+  ])('is unavailable if the directory %s', async (_, lookup) => {
+    directory.lookup.mockImplementation(lookup);
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unavailable']);
+  });
+
+  it('is unavailable at once while the store is away', async () => {
+    takes.ready = false;
+    directory.lookup.mockReturnValue(new Promise(() => {}));
+    expect(codes(buy())).toEqual(['unavailable']);
+  });
+
+  it('is busy if too many sales are looked up', async () => {
+    directory.lookup.mockRejectedValue(new Busy('1,000 lookups of sales wait'));
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['busy']);
+  });
+
+  it('does not keep a purchase longer than its deadline, if the directory does not answer', async () => {
+    directory.lookup.mockReturnValue(new Promise(() => {}));
+    const anna = buy();
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['busy']);
+  });
+
+  it('is looked up within the deadline of the purchase, which does not begin anew', async () => {
+    let found = (_: SaleView) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    await elapse(LIVES_MS - 100);
+    found(view);
+    await takes.next();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(150);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('that is found after the deadline is not bought from', async () => {
+    let found = (_: SaleView) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    await elapse(LIVES_MS + 50);
+    found(view);
+    await settledTurns();
+    expect(takes.asks).toEqual([]);
+    expect(codes(anna)).toEqual(['busy']);
+  });
+
+  it.each<[string, Partial<Purchase>, Outcome]>([
+    ['plain', {}, { code: 'ended', endedAt: ENDS_AT }],
+    ['keyed', { key: 'click' }, { code: 'committed', orderId: '900', quantity: 1 }],
+    [
+      'too large',
+      { quantity: 9 },
+      { code: 'invalid_request', detail: `quantity must be a whole number from 1 to ${LIMIT}` },
+    ],
+  ])('and has ended answers a %s purchase as it would if it were known', async (_, spec, outcome) => {
+    view = viewOf({}, 'closed');
+    remember(5, anOrder());
+    const anna = buy(spec);
+    await settledTurns();
+    expect(anna.told).toEqual([outcome]);
+  });
+});
+
+describe('what this worker refuses by itself', () => {
+  beforeEach(() => learn());
+
+  it.each([0, -1, 1.5, LIMIT + 1, Number.NaN])(
+    'is a quantity of %d, whatever else is the matter',
+    (quantity) => {
+      const detail = `quantity must be a whole number from 1 to ${LIMIT}`;
+      const refused = { code: 'invalid_request', detail };
+      expect(buy({ quantity }).told).toEqual([refused]);
+      board.close(SLOT, 1, monotonicMs());
+      learn({}, 'closed');
+      expect(buy({ quantity, key: 'click' }).told).toEqual([refused]);
+    },
+  );
+
+  it.each<[string, Partial<Sale>, SaleState, Outcome]>([
+    ['is closed', {}, 'closed', { code: 'ended', endedAt: ENDS_AT }],
+    ['is paused', {}, 'paused', { code: 'paused' }],
+    ['has not begun', { startsAt: ENDS_AT - 1 }, 'open', { code: 'not_started', startsAt: ENDS_AT - 1 }],
+    ['is over', { endsAt: STARTS_AT + 1 }, 'open', { code: 'ended', endedAt: STARTS_AT + 1 }],
+    ['is over and paused', { endsAt: STARTS_AT + 1 }, 'paused', { code: 'ended', endedAt: STARTS_AT + 1 }],
+    [
+      'has not begun and is paused',
+      { startsAt: ENDS_AT - 1 },
+      'paused',
+      { code: 'not_started', startsAt: ENDS_AT - 1 },
+    ],
+    ['has not begun and is closed', { startsAt: ENDS_AT - 1 }, 'closed', { code: 'ended', endedAt: ENDS_AT }],
+  ])('is a purchase from a sale that %s, without asking anybody', async (_, spec, state, outcome) => {
+    learn(spec, state);
+    expect(buy().told).toEqual([outcome]);
+    await settledTurns();
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it('is a purchase from a sale that is sold out on the board', async () => {
+    board.close(SLOT, 1, monotonicMs());
+    expect(codes(buy())).toEqual(['sold_out']);
+    await settledTurns();
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it('depends on the time: the window has its first instant, and not its last', () => {
+    const codeAt = (now: number) => {
+      vi.setSystemTime(now);
+      return codes(buy())[0];
+    };
+    expect([STARTS_AT - 1, STARTS_AT, ENDS_AT - 1, ENDS_AT].map(codeAt)).toEqual([
+      'not_started',
+      'waits',
+      'waits',
+      'ended',
+    ]);
+  });
+
+  it('is nothing in a sale without an end', async () => {
+    learn({ endsAt: undefined });
+    vi.setSystemTime(Date.UTC(2080, 0, 1));
+    buy();
+    await takes.next();
+  });
+});
+
+describe('a late payment that takes its units anew', () => {
+  const retake = { key: 'retake:900', retake: true };
+
+  it.each<[string, () => void]>([
+    ['over', () => learn({ endsAt: STARTS_AT + 1 })],
+    ['sold out by the board', () => board.close(SLOT, 1, monotonicMs())],
+  ])('asks the segment of a sale that is %s', async (_, happens) => {
+    learn();
+    happens();
+    buy(retake);
+    expect((await takes.next()).orders).toMatchObject([{ key: 'retake:900' }]);
+    expect(recalls).toEqual([]);
+  });
+
+  it('asks it also from a worker that does not know the sale', async () => {
+    view = viewOf({ endsAt: STARTS_AT + 1 });
+    buy(retake);
+    await takes.next();
+  });
+
+  it.each<[SaleState, Outcome['code']]>([
+    ['paused', 'paused'],
+    ['closed', 'ended'],
+  ])('is refused by a sale that is %s', async (state, code) => {
+    learn({}, state);
+    const bought = buy(retake);
+    await settledTurns();
+    expect([codes(bought), takes.asks]).toEqual([[code], []]);
+  });
+});
+
+describe('a sale that requires a token', () => {
+  const ALL_FAULTS: TokenFault[] = ['expired', 'generation', 'alien'];
+
+  /** Tokens say themselves what is wrong with them. */
+  const checkToken = vi.fn(({ token }: Purchase) => ALL_FAULTS.find((fault) => fault === token));
+
+  beforeEach(async () => {
+    checkToken.mockClear();
+    await start({ durable: true }, { checkToken });
+    learn({ requireToken: true });
+  });
+
+  it('is asked of by who has one', async () => {
+    const anna = buy({ token: 'good' });
+    expect((await takes.next()).buyers).toEqual(['anna']);
+    expect(codes(anna)).toEqual(['waits']);
+    expect(checkToken).toHaveBeenCalledExactlyOnceWith(anna.purchase, 1);
+  });
+
+  it.each(['', 'click'])(
+    'refuses at once who has none or a made-up one, and reads nothing (key %j)',
+    (key) => {
+      const bought = [buy({ key }), buy({ key, token: '' }), buy({ key, token: 'alien' })];
+      expect(codes(...bought)).toEqual(['token_required', 'token_required', 'token_invalid']);
+      expect([takes.asks, recalls]).toEqual([[], []]);
+    },
+  );
+
+  it('refuses at once whose token was good, if no key names an order', () => {
+    expect(ALL_FAULTS.map((token) => buy({ token }).told)).toEqual(
+      ALL_FAULTS.map((reason) => [{ code: 'token_invalid', reason }]),
+    );
+    expect([takes.asks, recalls]).toEqual([[], []]);
+  });
+
+  it.each(['expired', 'generation'])('tells of the order of a key to whose token is %s', async (token) => {
+    remember(5, anOrder());
+    const repeated = buy({ key: 'click', token });
+    const another = buy({ key: 'other', token });
+    await settledTurns();
+    expect(repeated.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    expect(another.told).toEqual([{ code: 'token_invalid', reason: token }]);
+    expect(takes.asks).toEqual([]);
+  });
+
+  it('says that it is sold out or over before it asks for a token', () => {
+    board.close(SLOT, 1, monotonicMs());
+    expect(codes(buy())).toEqual(['sold_out']);
+    learn({ requireToken: true }, 'closed');
+    expect(codes(buy({ token: 'alien' }))).toEqual(['sold_out']);
+    expect(codes(buy({ token: 'alien', key: 'click' }))).toEqual(['token_invalid']);
+    expect(recalls).toEqual([]);
+  });
+
+  it('takes the units of a late payment without one', async () => {
+    buy({ key: 'retake:900', retake: true });
+    await takes.next();
+    expect(checkToken).not.toHaveBeenCalled();
+  });
+
+  it('asks for it also when this worker has yet to read the sale', async () => {
+    await start({ durable: true }, { checkToken });
+    expect(engine.asksForToken('sale')).toBe(true);
+    view = viewOf({ requireToken: true }, 'open', 3);
+    const bought = [
+      buy({ buyerId: 'bob' }),
+      buy({ token: 'expired' }),
+      buy({ buyerId: 'cleo', token: 'good' }),
+    ];
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codes(...bought)).toEqual(['token_required', 'token_invalid', 'waits']);
+    expect(checkToken).toHaveBeenLastCalledWith(bought[2]!.purchase, 3);
+    expect(engine.asksForToken('sale')).toBe(true);
+    learn({ requireToken: false }, 'open', 3);
+    expect(engine.asksForToken('sale')).toBe(false);
+  });
+
+  it('asks again of those that are not sent yet when it hears of other rules', async () => {
+    learn({ requireToken: false });
+    buy({ buyerId: 'first' });
+    const first = await takes.next();
+    const [bob, cleo] = [buy({ buyerId: 'bob' }), buy({ buyerId: 'cleo', token: 'good' })];
+    learn({ requireToken: true });
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codes(bob, cleo)).toEqual(['token_required', 'waits']);
+  });
+
+  it('asks again of those whose segment goes by rules that this worker learns later, or has learnt meanwhile', async () => {
+    learn({ requireToken: false });
+    const early = [buy({ buyerId: 'bob' }), buy({ buyerId: 'cleo', token: 'good' })];
+    // They have homes of their own.
+    for (const ask of [await takes.next(), await takes.next()]) await ask.refuse('outdated');
+    await settledTurns();
+    expect(codes(...early)).toEqual(['waits', 'waits']);
+    learn({ requireToken: true });
+    const again = await takes.next();
+    expect(again.buyers).toEqual(['cleo']);
+    expect(again.batch.rules).toBe(rulesOf(view.record.sale));
+    expect(codes(...early)).toEqual(['token_required', 'waits']);
+    learn({ requireToken: false });
+    await again.refuse('outdated');
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('does not ask for a purchase in doubt again that other rules refuse', async () => {
+    learn({ requireToken: false });
+    const bob = buy({ buyerId: 'bob' });
+    await (await takes.next()).loseReply();
+    learn({ requireToken: true });
+    await elapse(100);
+    await (await takes.next()).refuse('outdated');
+    await settledTurns();
+    expect(codes(bob)).toEqual(['unknown']);
+    expect(takes.asks).toHaveLength(2);
+  });
+
+  it('serves in the next generation whom it had let in, and bars whom it had barred', async () => {
+    const anna = buy({ token: 'good' });
+    await (await takes.next()).refuse('stale');
+    const bob = buy({ buyerId: 'bob', token: 'expired', key: 'click' });
+    await settledTurns();
+    expect(codes(anna, bob)).toEqual(['waits', 'waits']);
+    learn({ requireToken: true }, 'open', 2);
+    expect((await takes.next()).buyers).toEqual(['anna']);
+    await settledTurns();
+    expect(codes(anna, bob)).toEqual(['waits', 'token_invalid']);
+    expect(takes.asks).toHaveLength(2);
+  });
+});
+
+describe('a keyed purchase that would be refused', () => {
+  const SITUATIONS: [string, () => void, Outcome['code']][] = [
+    ['sold out', () => board.close(SLOT, 1, monotonicMs()), 'sold_out'],
+    ['closed', () => learn({}, 'closed'), 'ended'],
+    ['over', () => learn({ endsAt: STARTS_AT + 1 }), 'ended'],
+    ['paused', () => learn({}, 'paused'), 'paused'],
+    ['not begun', () => learn({ startsAt: ENDS_AT - 1 }), 'not_started'],
+  ];
+
+  beforeEach(() => learn());
+
+  describe.each(SITUATIONS)('because the sale is %s', (_, arrange, refusal) => {
+    beforeEach(() => arrange());
+
+    it('is refused so if its key is new', async () => {
+      remember(9, anOrder({ key: 'another' }), anOrder({ key: '' }));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(codes(anna)).toEqual([refusal]);
+      expect(takes.asks).toEqual([]);
+    });
+
+    it('is committed if its order is', async () => {
+      remember(5, anOrder({ key: 'another', orderId: '1' }), anOrder());
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    });
+
+    it('waits for the commit of its order', async () => {
+      remember(4, anOrder());
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      advance(4);
+      expect(codes(anna)).toEqual(['waits']);
+      advance(5);
+      expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+    });
+
+    it('is accepted if its order is, by who does not want to wait', async () => {
+      remember(4, anOrder());
+      const anna = buy({ key: 'click', awaitCommit: false });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'accepted', orderId: '900', quantity: 1 }]);
+    });
+
+    it('does not match its order if the quantity is another', async () => {
+      remember(5, anOrder({ quantity: 2 }));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(anna.told).toEqual([{ code: 'idempotency_mismatch', orderId: '900', quantity: 2 }]);
+    });
+  });
+
+  describe('when the record can’t be read', () => {
+    beforeEach(() => learn({}, 'paused'));
+
+    it('is unavailable', async () => {
+      recall = async () => Promise.reject(new Error('away'));
+      const anna = buy({ key: 'click' });
+      await settledTurns();
+      expect(codes(anna)).toEqual(['unavailable']);
+    });
+
+    it('is unavailable at once while the store is away', () => {
+      takes.ready = false;
+      recall = () => new Promise(() => {});
+      expect(codes(buy({ key: 'click' }))).toEqual(['unavailable']);
+    });
+
+    it('is answered at its deadline if nothing else happens: nothing was taken', async () => {
+      recall = () => new Promise(() => {});
+      const anna = buy({ key: 'click' });
+      await elapse(LIVES_MS + 50);
+      expect(codes(anna)).toEqual(['busy']);
+    });
+  });
+
+  it('is asked about in one call with the others of its turn', async () => {
+    learn({}, 'paused');
+    const [first, near] = neighbours();
+    const bought = [first, near].map((buyerId) => buy({ buyerId, key: 'click' }));
+    await settledTurns();
+    expect(recalls).toEqual([[first, near]]);
+    expect(codes(...bought)).toEqual(['paused', 'paused']);
+  });
+
+  it('is not settled by the log entry of an older generation, but by the record of the newer', async () => {
+    learn({}, 'paused');
+    let answer = (_: Recall) => {};
+    recall = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    learn({}, 'paused', 2);
+    remember(0, anOrder({ seq: 0 }));
+    answer({ committed: 4, holdings: [{ buyerId: 'anna', orders: [anOrder()] }] });
+    await settledTurns();
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+  });
+});
+
+describe('lanes', () => {
+  beforeEach(() => learn());
+
+  it('are one per home segment, and ask in the same turn', async () => {
+    const [first, near, far] = neighbours();
+    for (const buyerId of [first, near, far]) buy({ buyerId });
+    const asks = [await takes.next(), await takes.next()];
+    expect(asks.map((ask) => ask.buyers)).toEqual([[first, near], [far]]);
+    expect(asks.map((ask) => ask.batch.segment)).toEqual([first, far].map((b) => homeSegment(b, SEGMENTS)));
+    expect(asks.map((ask) => ask.batch.lane)).toEqual([7, 7]);
+  });
+
+  it('do not wait for each other', async () => {
+    const [first, near, far] = neighbours();
+    buy({ buyerId: first });
+    await takes.next();
+    buy({ buyerId: near });
+    buy({ buyerId: far });
+    expect((await takes.next()).buyers).toEqual([far]);
+  });
+
+  it('hear of watermarks for their own segment, generation and sale', async () => {
+    const [first, , far] = neighbours();
+    const bought = [buy({ buyerId: first }), buy({ buyerId: far })];
+    for (let i = 0; i < 2; i++) await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1, { buyerId: far });
+    expect(codes(...bought)).toEqual(['waits', 'committed']);
+    advance(1, { buyerId: first, generation: 2 });
+    events[0]!.watermarks!([
+      {
+        saleId: 'another',
+        segment: homeSegment(first, SEGMENTS),
+        generation: 1,
+        seq: 1,
+        orders: 1,
+        rejected: [],
+      },
+    ]);
+    expect(codes(...bought)).toEqual(['waits', 'committed']);
+    advance(1, { buyerId: first });
+    expect(codes(...bought)).toEqual(['committed', 'committed']);
+  });
+
+  it('tell how much they hold', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    const ask = await takes.next();
+    buy({ buyerId: near });
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 1, waiting: 0 }]);
+    await ask.serve([TAKEN]);
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 0, waiting: 1 }]);
+  });
+
+  it('sell nothing while the worker’s number is not its own', async () => {
+    const lapsed = new NotExecuted('the lease has lapsed');
+    await start(
+      { durable: true },
+      {
+        nextOrderId: () => {
+          throw lapsed;
+        },
+      },
+    );
+    learn();
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unavailable']);
+    expect(faults).toEqual([lapsed]);
+  });
+});
+
+describe('a sale that sheds', () => {
+  it('does so only while every lane refuses whoever comes, and it is not known to be sold out', async () => {
+    await start({ durable: true }, { laneCapacity: 1 });
+    learn({ segments: 2 });
+    const [here, there] = [0, 1].map((segment) => {
+      const ids = Array.from({ length: 50 }, (_, i) => `buyer-${i}`);
+      return ids.filter((id) => homeSegment(id, 2) === segment);
+    }) as [string[], string[]];
+    for (const [full, home] of [here, there].entries()) {
+      expect(engine.isShedding('sale')).toBe(false);
+      buy({ buyerId: home[0]! });
+      await takes.next();
+      expect(codes(buy({ buyerId: home[1]! }), buy({ buyerId: home[2]! }))).toEqual(['waits', 'busy']);
+      expect(engine.isShedding('sale')).toBe(full === 1);
+    }
+    expect(engine.isShedding('another')).toBe(false);
+    board.close(SLOT, 1, monotonicMs());
+    expect(engine.isShedding('sale')).toBe(false);
+  });
+});
+
+describe('hints', () => {
+  beforeEach(() => learn());
+
+  it('are one per sale and turn, with all segments that have grown', async () => {
+    const other = { ...viewOf({ id: 'other' }), slot: -1 };
+    listener(other);
+    const [first, , far] = neighbours();
+    for (const saleId of ['sale', 'other']) for (const buyerId of [first, far]) buy({ saleId, buyerId });
+    await settledTurns();
+    await Promise.all(takes.asks.map((ask) => ask.serve([TAKEN])));
+    const segments = [first, far].map((buyerId) => homeSegment(buyerId, SEGMENTS));
+    expect(takes.hints).toEqual([
+      { saleId: 'sale', segments, awaited: true },
+      { saleId: 'other', segments, awaited: true },
+    ]);
+    buy({ buyerId: far });
+    await settledTurns();
+    await takes.asks.at(-1)!.serve([TAKEN]);
+    expect(takes.hints[2]).toEqual({
+      saleId: 'sale',
+      segments: [homeSegment(far, SEGMENTS)],
+      awaited: true,
+    });
+  });
+
+  it('say whether a buyer waits for his commit, were it one of many', async () => {
+    const [first, , far] = neighbours();
+    for (const buyerId of [first, far]) buy({ buyerId, awaitCommit: false });
+    await settledTurns();
+    await Promise.all(takes.asks.map((ask) => ask.serve([TAKEN])));
+    expect(takes.hints).toMatchObject([{ awaited: false }]);
+    for (const buyerId of [first, far]) buy({ buyerId, awaitCommit: buyerId === far });
+    await settledTurns();
+    await Promise.all(takes.asks.slice(2).map((ask) => ask.serve([TAKEN], { seq: 2 })));
+    expect(takes.hints[1]).toMatchObject({ awaited: true });
+  });
+
+  it('are not given when nothing was taken', async () => {
+    buy();
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    expect(takes.hints).toEqual([]);
+  });
+
+  it('go on after one that failed', async () => {
+    vi.spyOn(takes, 'hint').mockImplementationOnce(() => {
+      throw new Error('a bug');
+    });
+    for (let seq = 1; seq <= 2; seq++) {
+      buy({ buyerId: `buyer-${seq}` });
+      await (await takes.next()).serve([TAKEN], { seq });
+    }
+    expect(takes.hints).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+  });
+});
+
+describe('a sale that was built anew', () => {
+  beforeEach(() => learn());
+
+  it('is asked again in the generation that the directory finds', async () => {
+    const anna = buy();
+    view = viewOf({}, 'open', 2);
+    await (await takes.next()).refuse('stale');
+    expect(directory.refresh).toHaveBeenCalledExactlyOnceWith('sale', 1);
+    const again = await takes.next();
+    expect(again.batch.generation).toBe(2);
+    await again.serve([TAKEN], { seq: 1 });
+    advance(1, { generation: 2 });
+    expect(codes(anna)).toEqual(['committed']);
+  });
+
+  it.each([
+    ['committed if the record of the new one holds their order', '1001', 'committed'],
+    ['told that nobody knows if it does not: it may have been saved, and have ended since', '900', 'unknown'],
+  ])('those who wait for a commit of the old one are %s', async (_, orderId, code) => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    recall = async () => ({
+      committed: 0,
+      holdings: [{ buyerId: 'anna', orders: [anOrder({ orderId, seq: 0 })] }],
+    });
+    learn({}, 'open', 2);
+    await settledTurns();
+    expect(codes(anna)).toEqual([code]);
+  });
+
+  it('those who wait for a commit of the old one are told that nobody knows, if the record can’t be read', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    recall = () => Promise.reject(new StaleGeneration('sale', 2));
+    learn({}, 'open', 2);
+    await settledTurns();
+    advance(5, { generation: 1 });
+    advance(5, { generation: 2 });
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('is not replaced by an older picture that comes late', async () => {
+    learn({}, 'open', 2);
+    listener(viewOf({}, 'paused', 1));
+    buy();
+    expect((await takes.next()).batch.generation).toBe(2);
+  });
+});
+
+describe('a sale that stands still, because it is being built anew', () => {
+  /** Of the next generation, in which every second buyer or so has another home. */
+  const MORE_SEGMENTS = 64;
+  const homeOf = (buyerId: string) => homeSegment(buyerId, MORE_SEGMENTS);
+
+  beforeEach(() => learn());
+
+  /** A purchase that has met a frozen segment. */
+  async function stranded(spec: Partial<Purchase> = {}): Promise<Bought> {
+    const bought = buy(spec);
+    await (await takes.next()).refuse('stale');
+    expect(codes(bought)).toEqual(['waits']);
+    return bought;
+  }
+
+  it('lets purchases wait for the next generation, and asks then in their new homes for the same orders', async () => {
+    const [first, near, far] = neighbours();
+    const bought = [buy({ buyerId: first }), buy({ buyerId: near }), buy({ buyerId: far })];
+    const asked = [await takes.next(), await takes.next()];
+    for (const ask of asked) await ask.refuse('stale');
+    expect(takes.asks).toHaveLength(2);
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await settledTurns();
+    const again = takes.asks.slice(2);
+    expect(again.map(({ buyers, batch }) => [buyers, batch.segment, batch.generation])).toEqual(
+      [first, near, far].map((buyerId) => [[buyerId], homeOf(buyerId), 2]),
+    );
+    expect(again.flatMap((ask) => ask.orderIds)).toEqual(asked.flatMap((ask) => ask.orderIds));
+    for (const ask of again) await ask.serve([TAKEN], { seq: 1 });
+    for (const buyerId of [first, near, far]) {
+      const mark = {
+        saleId: 'sale',
+        segment: homeOf(buyerId),
+        generation: 2,
+        seq: 1,
+        orders: 1,
+        rejected: [],
+      };
+      events[0]!.watermarks!([mark]);
+    }
+    expect(codes(...bought)).toEqual(['committed', 'committed', 'committed']);
+  });
+
+  it('is looked for in the directory once, however many are stranded', async () => {
+    await stranded({ buyerId: 'anna' });
+    for (let i = 0; i < 20; i++) buy({ buyerId: `late-${i}` });
+    await settledTurns();
+    expect(directory.refresh).toHaveBeenCalledExactlyOnceWith('sale', 1);
+    expect(takes.asks).toHaveLength(1);
+    expect([...engine.laneDepths()]).toEqual([{ saleId: 'sale', queued: 21, waiting: 0 }]);
+  });
+
+  it.each<[string, Directory['refresh']]>([
+    ['finds no sale at all', async () => undefined],
+    ['rejects', async () => Promise.reject(new Error('away'))],
+    [
+      'throws',
+      () => {
+        throw new Error('away');
+      },
+    ],
+  ])(
+    'and of which the directory %s is unavailable at the deadline: nothing was taken',
+    async (_, refresh) => {
+      directory.refresh.mockImplementation(refresh);
+      const bought = [await stranded(), buy({ buyerId: 'late' })];
+      await elapse(LIVES_MS + 50);
+      expect(codes(...bought)).toEqual(['unavailable', 'unavailable']);
+      expect(faults).toEqual([]);
+    },
+  );
+
+  it('leaves a purchase in doubt unknown at the deadline', async () => {
+    const anna = buy();
+    await (await takes.next()).loseReply();
+    await elapse(50);
+    await (await takes.next()).refuse('stale');
+    await elapse(LIVES_MS);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('has a purchase in doubt asked for in its new home, which tells whether the first attempt was taken', async () => {
+    const anna = buy();
+    const first = await takes.next();
+    await first.loseReply();
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await elapse(50);
+    const again = await takes.next();
+    expect([again.batch.segment, again.orders]).toEqual([homeOf('anna'), first.orders]);
+    const orderId = first.orderIds[0]!;
+    await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 0 }], { seq: 1 });
+    expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
+  });
+
+  it('and whose segment says so after the news of the next generation has no one wait', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    const ask = await takes.next();
+    buy({ buyerId: near });
+    learn({ segments: MORE_SEGMENTS }, 'open', 2);
+    await settledTurns();
+    expect((await takes.next()).buyers).toEqual([near]);
+    await ask.refuse('stale');
+    expect((await takes.next()).buyers).toEqual([first]);
+    expect(directory.refresh).not.toHaveBeenCalled();
+  });
+
+  it('has a repeated purchase wait whose record can’t be read, and answers it from the next one', async () => {
+    learn({}, 'paused');
+    recall = async () => Promise.reject(new StaleGeneration('sale', 1));
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['waits']);
+    remember(0, anOrder({ seq: 0 }));
+    learn({}, 'paused', 2);
+    await settledTurns();
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
+  });
+
+  it.each<[string, () => void, Outcome['code']]>([
+    ['paused', () => learn({}, 'paused', 2), 'paused'],
+    ['over', () => learn({ endsAt: STARTS_AT + 1 }, 'open', 2), 'ended'],
+  ])('and is %s when it is built refuses those who have waited', async (_, built, code) => {
+    const anna = await stranded();
+    built();
+    expect(codes(anna)).toEqual([code]);
+  });
+
+  it('is asked again after a while, if all news of it was lost', async () => {
+    await start({ durable: true }, { requestDeadlineMs: 3 * PARKED_MAX_MS });
+    learn();
+    const anna = await stranded();
+    await elapse(PARKED_MAX_MS);
+    const again = await takes.next();
+    await again.refuse('stale');
+    expect(directory.refresh).toHaveBeenCalledTimes(2);
+    await elapse(PARKED_MAX_MS);
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(codes(anna)).toEqual(['committed']);
+  });
+
+  it('does not shed: who comes may be let in', async () => {
+    await start({ durable: true }, { laneCapacity: 1 });
+    learn({ segments: 1 });
+    buy();
+    const first = await takes.next();
+    buy();
+    buy();
+    expect(engine.isShedding('sale')).toBe(true);
+    await first.refuse('stale');
+    expect(engine.isShedding('sale')).toBe(false);
+  });
+
+  it('has room for as many as its lanes; more are busy', async () => {
+    await start({ durable: true }, { laneCapacity: 2 });
+    learn();
+    await stranded();
+    const room = 2 * SEGMENTS - 1;
+    const late = Array.from({ length: room + 1 }, (_, i) => buy({ buyerId: `late-${i}` }));
+    expect(codes(...late)).toEqual([...Array(room).fill('waits'), 'busy']);
+    // Few lanes have to take them all: they are let in already.
+    learn({ segments: 1 }, 'open', 2);
+    expect((await takes.next()).orders).toHaveLength(room + 1);
+  });
+
+  it('is unavailable at once while the store is away', async () => {
+    await stranded();
+    takes.ready = false;
+    expect(codes(buy({ buyerId: 'late' }))).toEqual(['unavailable']);
+  });
+
+  it('keeps no timer when the last has been answered and the worker ends', async () => {
+    await stranded();
+    const closing = engine.close();
+    await elapse(LIVES_MS + 50);
+    await closing;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('a watermark that gives the number of an entry to another one', () => {
+  let anna: Bought;
+
+  beforeEach(async () => {
+    learn();
+    anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 3 });
+  });
+
+  async function nameAnother(): Promise<void> {
+    advance(3, { tails: ['77'] });
+    await settledTurns();
+  }
+
+  it('does not settle the purchase: the record tells what its order became', async () => {
+    remember(3, anOrder({ orderId: '1001', seq: 3 }));
+    await nameAnother();
+    expect(recalls).toEqual([['anna']]);
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
+  });
+
+  it('lets the purchase wait if the record has the order behind the cursor', async () => {
+    remember(2, anOrder({ orderId: '1001', seq: 3 }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['accepted']);
+  });
+
+  it('shows a loss, if the record does not have the order and the cursor has not got there: Postgres may have it', async () => {
+    remember(2, anOrder({ orderId: '900' }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['unknown']);
+    expect(faults).toHaveLength(1);
+  });
+
+  it('leaves it to Postgres whether the order is lost or was given back, if the cursor has passed it', async () => {
+    remember(3, anOrder({ orderId: '900' }));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['unknown']);
+    expect(faults).toEqual([]);
+    // Its lane has asked as well, because its number is another entry's.
+    expect(new Set(outlived)).toEqual(new Set(['1001']));
+  });
+
+  it('has Postgres asked about the orders of an entry whose number is another one’s, although nobody waits', async () => {
+    const another = buy({ awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 4 });
+    expect(codes(another)).toEqual(['accepted']);
+    remember(4, anOrder({ orderId: '900' }));
+    advance(4, { tails: ['1001', '77'] });
+    await settledTurns();
+    expect(outlived).toEqual(['1002']);
+  });
+
+  it('leaves the purchase unknown if the record can’t be read', async () => {
+    recall = async () => Promise.reject(new Error('away'));
+    await nameAnother();
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('has the record of a newer generation asked, if the sale was built anew meanwhile', async () => {
+    let refuse = (_: Error) => {};
+    recall = () =>
+      new Promise((_, reject) => {
+        refuse = reject;
+      });
+    await nameAnother();
+    learn({}, 'open', 2);
+    remember(0, anOrder({ orderId: '1001', seq: 0 }));
+    refuse(new StaleGeneration('sale', 1));
+    await settledTurns();
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
+  });
+});
+
+describe('a connection to the backend that was lost and is there again', () => {
+  it('has the lanes of every sale ask whether the backend has gone back, in what nobody waits for', async () => {
+    learn();
+    const [anna, , cleo] = neighbours();
+    const bought = [buy({ buyerId: anna, awaitCommit: false }), buy({ buyerId: cleo, awaitCommit: false })];
+    for (let i = 0; i < bought.length; i++) await (await takes.next()).serve([TAKEN], { seq: 4 });
+    expect(codes(...bought)).toEqual(['accepted', 'accepted']);
+
+    for (const { reconnected } of events) reconnected?.();
+    const checks = [await takes.next(), await takes.next()];
+    expect(checks.map(({ orders }) => orders)).toEqual([[], []]);
+    expect(new Set(checks.map(({ batch }) => batch.segment))).toEqual(
+      new Set([anna, cleo].map((buyerId) => homeSegment(buyerId, SEGMENTS))),
+    );
+    for (const check of checks) expect(check.batch.newest.seq).toBe(4);
+    await checks[0]!.refuse('stale');
+    await checks[1]!.serve([], { seq: 4 });
+    expect(takes.asks).toHaveLength(4);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('the deadline', () => {
+  it.each([
+    ['queued', true, 'busy'],
+    ['sent', true, 'unknown'],
+    ['taken', true, 'accepted'],
+    ['taken', false, 'unknown'],
+  ])('of a purchase that is %s (durable: %s) makes it %s', async (phase, durable, code) => {
+    await start({ durable });
+    learn();
+    const [first, near] = neighbours();
+    const bought = buy({ buyerId: first });
+    const ask = await takes.next();
+    if (phase === 'taken') await ask.serve([TAKEN]);
+    const judged = phase === 'queued' ? buy({ buyerId: near }) : bought;
+    await elapse(LIVES_MS + 50);
+    expect(codes(judged)).toEqual([code]);
+  });
+
+  it('does not shorten what is taken: it is answered once, whatever comes later', async () => {
+    learn();
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    await elapse(LIVES_MS + 50);
+    advance(1);
+    expect(codes(anna)).toEqual(['accepted']);
+  });
+});
+
+describe('a caller who throws', () => {
+  const thrower = (told: Outcome[]) => (outcome: Outcome) => {
+    told.push(outcome);
+    throw new Error('a bug of the caller');
+  };
+
+  it('does not harm those beside him, and is reported', async () => {
+    learn();
+    const [first, near] = neighbours();
+    const told: Outcome[] = [];
+    engine.buy(aPurchase({ buyerId: first, awaitCommit: false }), thrower(told));
+    const ben = buy({ buyerId: near });
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    expect(codes(ben)).toEqual(['waits']);
+    advance(1, { buyerId: first });
+    expect(codes(ben)).toEqual(['committed']);
+    expect(told.map((outcome) => outcome.code)).toEqual(['accepted']);
+    expect(faults).toHaveLength(1);
+    await engine.close();
+  });
+
+  it('does not keep the others from their commits or deadlines', async () => {
+    learn();
+    const [first, near] = neighbours();
+    engine.buy(aPurchase({ buyerId: first }), thrower([]));
+    const ben = buy({ buyerId: near });
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1, { buyerId: first });
+    expect(codes(ben)).toEqual(['committed']);
+    engine.buy(aPurchase({ buyerId: first }), thrower([]));
+    const cleo = buy({ buyerId: near });
+    await elapse(LIVES_MS + 50);
+    expect(codes(cleo)).toEqual(['busy']);
+    expect(faults).toHaveLength(2);
+  });
+
+  it('is told once, also of a sale that nobody knows', async () => {
+    const told: Outcome[] = [];
+    engine.buy(aPurchase({ saleId: 'nothing' }), thrower(told));
+    await settledTurns();
+    expect(told).toEqual([{ code: 'unknown_sale' }]);
+    expect(faults).toHaveLength(1);
+  });
+});
+
+describe('a worker that counts batches', () => {
+  it('and throws leaves nobody without an answer', async () => {
+    await start(
+      { durable: true },
+      {
+        onBatch: () => {
+          throw new Error('a bug');
+        },
+      },
+    );
+    learn();
+    const anna = buy();
+    await settledTurns();
+    for (const ask of takes.asks) await ask.serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(anna.told).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+    await engine.close();
+  });
+});
+
+describe('closing', () => {
+  it('waits for what is under way, then needs nothing any more', async () => {
+    learn();
+    const anna = buy();
+    const ask = await takes.next();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await ask.serve([TAKEN], { seq: 1 });
+    expect(closed).not.toHaveBeenCalled();
+    advance(1);
+    await closing;
+    expect(codes(anna)).toEqual(['committed']);
+    expect([events, vi.getTimerCount()]).toEqual([[], 0]);
+  });
+
+  it('waits for purchases whose sale is being looked up', async () => {
+    let found = (_: SaleView | undefined) => {};
+    directory.lookup.mockReturnValue(
+      new Promise((resolve) => {
+        found = resolve;
+      }),
+    );
+    const anna = buy();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await settledTurns();
+    expect(closed).not.toHaveBeenCalled();
+    found(undefined);
+    await closing;
+    expect(codes(anna)).toEqual(['unknown_sale']);
+  });
+
+  it('takes no longer than the deadline of the last purchase', async () => {
+    learn();
+    buy();
+    const closed = vi.fn();
+    const closing = engine.close().then(closed);
+    await elapse(LIVES_MS + 50);
+    await closing;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('may be asked for twice, and when nothing is under way', async () => {
+    learn();
+    buy();
+    const closing = Promise.all([engine.close(), engine.close(), engine.idle()]);
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    await closing;
+    await engine.close();
+  });
+});
+
+describe('what a segment’s refusal makes the worker look up', () => {
+  it('is of no weight if it is no newer: what was told of a change meanwhile stands', async () => {
+    learn();
+    const older = view;
+    directory.refresh.mockImplementation(async () => {
+      listener({ ...older, record: { ...older.record, state: 'paused' } });
+      return older;
+    });
+    buy({ buyerId: 'anna' });
+    await (await takes.next()).refuse('stale');
+    await settledTurns();
+    expect(codes(buy({ buyerId: 'ben' }))).toEqual(['paused']);
+  });
+});
+
+describe('a buyer’s order', () => {
+  it('is found in the sales that this worker knows', async () => {
+    learn();
+    listener({ ...viewOf({ id: 'other' }), slot: -1 });
+    remember(0, anOrder({ quantity: 2 }));
+    expect(await engine.findOrder('anna', '900', 1_000)).toEqual({ saleId: 'sale', quantity: 2 });
+    expect(await engine.findOrder('anna', '901', 1_000)).toBeUndefined();
+  });
+
+  it('is found though another sale’s records can’t be read, and not called unknown if it is in none of the others', async () => {
+    const [sick, own] = ['sick', 'sale'];
+    learn();
+    listener({ ...viewOf({ id: sick }), slot: -1 });
+    const order = anOrder({ quantity: 2 });
+    const holding = async (buyerIds: readonly string[]) => ({
+      committed: 0,
+      holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [order] })),
+    });
+    recall = (buyerIds, saleId) =>
+      saleId === own ? holding(buyerIds) : Promise.reject(new StaleGeneration(sick, 1));
+    expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: own, quantity: 2 });
+    await expect(engine.findOrder('anna', '901', 1_000)).rejects.toThrow(StaleGeneration);
+  });
+
+  it('is found though the record in another sale is not read in time', async () => {
+    learn();
+    listener({ ...viewOf({ id: 'silent' }), slot: -1 });
+    const order = anOrder();
+    recall = async (buyerIds, saleId) => {
+      if (saleId === 'silent') await new Promise(() => {});
+      return { committed: 0, holdings: buyerIds.map((buyerId) => ({ buyerId, orders: [order] })) };
+    };
+    expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: 'sale', quantity: 1 });
+  });
+
+  it('is not called unknown while the records can’t be read', async () => {
+    learn();
+    recall = async () => Promise.reject(new Error('away'));
+    await expect(engine.findOrder('anna', '900', 1_000)).rejects.toThrow('away');
+  });
+});
+
+describe('the promise of a purchase', () => {
+  it('resolves with its outcome, which may depend on the last unit', async () => {
+    learn();
+    const outcome = engine.purchase(aPurchase());
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 0 });
+    expect(await outcome).toEqual({ code: 'sold_out' });
+    expect(await engine.purchase(aPurchase())).toEqual({ code: 'sold_out' });
+    expect(takes.asks).toHaveLength(2);
+  });
+});

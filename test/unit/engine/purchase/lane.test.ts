@@ -1,0 +1,1157 @@
+import pLimit from 'p-limit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Board } from '../../../../src/engine/board/board.ts';
+import {
+  NO_ENTRY,
+  type Outcome,
+  type Purchase,
+  type Rejection,
+  type SaleRecord,
+  type TakeReply,
+} from '../../../../src/engine/contract.ts';
+import { NotExecuted } from '../../../../src/engine/errors.ts';
+import { MAX_BATCH_ORDERS } from '../../../../src/engine/limits.ts';
+import { Deadlines } from '../../../../src/engine/purchase/deadlines.ts';
+import { Lane, type LaneHost, type LaneSale } from '../../../../src/engine/purchase/lane.ts';
+import { monotonicMs } from '../../../../src/lib/monotonic.ts';
+import { Turns } from '../../../../src/lib/tick-scheduler.ts';
+import { elapse, freezeTime, settledTurns, turn } from '../../../support/engine/frozen-time.ts';
+import { aPending, codesOf, type ToldPending } from '../../../support/engine/purchases.ts';
+import { type Ask, ScriptedTakes, SHORT, TAKEN } from '../../../support/engine/scripted-takes.ts';
+import { aSale } from '../../../support/sales.ts';
+
+const SEGMENT = 2;
+const SEGMENTS = 4;
+const LIMIT = 3;
+const CAPACITY = 1_000;
+const LIVES_MS = 500;
+const MAX_QUEUE_MS = LIVES_MS;
+/** After a lost reply the lane has asked again within this time. */
+const ASKED_AGAIN_MS = 50;
+const ENDS_AT = Date.UTC(2027, 0, 1);
+
+let takes: ScriptedTakes;
+let board: Board;
+let deadlines: Deadlines;
+let sale: { record: SaleRecord; slot: number; refills: LaneSale['refills'] };
+let lane: Lane;
+let faults: unknown[];
+let nextId: number;
+/** Overridden by tests that want the host to do something else. */
+let host: { -readonly [K in keyof LaneHost]: LaneHost[K] };
+
+beforeEach(() => {
+  freezeTime();
+  takes = new ScriptedTakes();
+  board = new Board(1);
+  faults = [];
+  nextId = 1001;
+  open({ durable: true });
+});
+
+afterEach(() => vi.useRealTimers());
+
+function open({ durable }: { durable: boolean }): void {
+  const turns = new Turns();
+  const definition = aSale({ id: 'sale', segments: SEGMENTS, perBuyerLimit: LIMIT, endsAt: ENDS_AT });
+  sale = {
+    record: { sale: definition, state: 'open', generation: 1, epoch: 1 },
+    slot: 0,
+    refills: pLimit(1),
+  };
+  deadlines = new Deadlines(durable);
+  host = {
+    takes,
+    board,
+    durable,
+    worker: 7,
+    laneCapacity: CAPACITY,
+    maxQueueMs: MAX_QUEUE_MS,
+    nextOrderId: () => String(nextId++),
+    nextTurn: () => turns.next(),
+    taken: vi.fn(),
+    outlived: vi.fn(),
+    stranded: vi.fn(),
+    outdated: vi.fn(),
+    confirm: vi.fn(),
+    refused: vi.fn((pending, outcome) => pending.settle(outcome)),
+    batchSent: vi.fn(),
+    fault: (error) => faults.push(error),
+  };
+  lane = new Lane(host, sale, SEGMENT);
+}
+
+function buy(buyerId: string, spec: Partial<Purchase> = {}, at = lane): ToldPending {
+  const pending = aPending({ buyerId, ...spec }, monotonicMs() + LIVES_MS);
+  deadlines.add(pending);
+  at.push(pending);
+  return pending;
+}
+
+const buyers = (count: number) => Array.from({ length: count }, (_, i) => `buyer-${i}`);
+
+function advance(seq: number, { generation = 1, rejected = [] as Rejection[] } = {}): void {
+  lane.advance({ saleId: 'sale', segment: SEGMENT, generation, seq, orders: seq, rejected });
+}
+
+/** The sale was built anew, and the lane's worker has heard of it: the lane is past. */
+function learnGeneration(generation: number): void {
+  sale.record = { ...sale.record, generation };
+}
+
+/** A purchase whose first attempt got no reply, and which has been asked for again. */
+async function inDoubt(spec: Partial<Purchase> = {}) {
+  const anna = buy('anna', spec);
+  const first = await takes.next();
+  await first.loseReply();
+  await elapse(ASKED_AGAIN_MS);
+  const again = await takes.next();
+  expect(codesOf([anna])).toEqual(['waits']);
+  return { anna, first, again };
+}
+
+describe('a batch', () => {
+  it('names the segment, the generation and the worker, and its orders', async () => {
+    buy('anna', { quantity: 2, key: 'click' });
+    const { batch, orders, refill } = await takes.next();
+    expect(batch).toEqual({
+      saleId: 'sale',
+      segment: SEGMENT,
+      generation: 1,
+      lane: 7,
+      ticket: Date.now() * 1_000,
+      answeredTicket: 0,
+      newest: NO_ENTRY,
+      rules: '',
+      sending: expect.any(Function),
+    });
+    expect(orders).toEqual([{ orderId: '1001', buyerId: 'anna', quantity: 2, key: 'click' }]);
+    expect(refill).toBeUndefined();
+  });
+
+  it('says which entry of the log the lane was told of last', async () => {
+    buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    buy('ben');
+    const second = await takes.next();
+    expect(second.batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
+    // Nothing was taken: the number that the reply names is not used yet.
+    await second.serve([{ kind: 'limit', orderIds: [] }], { seq: 6, orders: 9 });
+    buy('cleo');
+    expect((await takes.next()).batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
+  });
+
+  it('says which of its tickets the segment has answered, also where nothing was taken', async () => {
+    buy('anna');
+    const first = await takes.next();
+    await first.serve([{ kind: 'limit', orderIds: [] }], { seq: 6 });
+    buy('ben');
+    const second = await takes.next();
+    expect(second.batch.answeredTicket).toBe(first.batch.ticket);
+    // A refusal leaves no ticket behind, and neither does an answer that is not the segment's own.
+    await second.refuse('paused');
+    buy('cleo');
+    const third = await takes.next();
+    expect(third.batch.answeredTicket).toBe(first.batch.ticket);
+    await third.serve([{ kind: 'refused', reason: 'no' }], { seq: 0 });
+    buy('dora');
+    expect((await takes.next()).batch.answeredTicket).toBe(first.batch.ticket);
+  });
+
+  it('holds all that has come in one turn of the event loop', async () => {
+    buy('anna');
+    await Promise.resolve();
+    buy('ben');
+    expect(takes.asks).toEqual([]);
+    expect((await takes.next()).buyers).toEqual(['anna', 'ben']);
+  });
+
+  it('is alone in flight: what comes meanwhile is the next one', async () => {
+    buy('anna');
+    const first = await takes.next();
+    buy('ben');
+    await settledTurns();
+    buy('cleo');
+    await settledTurns();
+    expect(takes.asks).toHaveLength(1);
+    expect(lane.depth).toBe(2);
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['ben', 'cleo']);
+    expect(lane.depth).toBe(0);
+  });
+
+  it('may have one purchase', async () => {
+    for (const buyer of buyers(3)) {
+      const pending = buy(buyer);
+      await (await takes.next()).serve([TAKEN], { seq: 1, committed: 0 });
+      expect(codesOf([pending])).toEqual(['waits']);
+    }
+  });
+
+  it(`has at most ${MAX_BATCH_ORDERS} orders; the others are the next ones`, async () => {
+    const all = buyers(2 * MAX_BATCH_ORDERS + 1);
+    for (const buyer of all) buy(buyer);
+    const sent: string[] = [];
+    for (const size of [MAX_BATCH_ORDERS, MAX_BATCH_ORDERS, 1]) {
+      const ask = await takes.next();
+      expect(ask.orders).toHaveLength(size);
+      sent.push(...ask.buyers);
+      await ask.serve([TAKEN]);
+    }
+    expect(sent).toEqual(all);
+    expect(host.batchSent).toHaveBeenLastCalledWith(1);
+  });
+
+  it('has a newer ticket than the one before, even if the clock was set back', async () => {
+    const tickets: number[] = [];
+    for (const buyer of buyers(4)) {
+      buy(buyer);
+      const ask = await takes.next();
+      tickets.push(ask.batch.ticket);
+      await ask.serve([TAKEN]);
+      vi.setSystemTime(Date.now() - 3_600_000);
+    }
+    expect(tickets).toEqual([...new Set(tickets)].sort((a, b) => a - b));
+  });
+
+  it('leaves out who has been answered while he was queued', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    const ben = buy('ben');
+    await elapse(LIVES_MS - 100);
+    const cleo = buy('cleo');
+    await elapse(150);
+    expect(codesOf([anna, ben, cleo])).toEqual(['unknown', 'busy', 'waits']);
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('is not sent if nobody is left to ask', async () => {
+    buy('anna');
+    const first = await takes.next();
+    buy('ben');
+    await elapse(LIVES_MS + 50);
+    await first.serve([TAKEN]);
+    expect(takes.asks).toHaveLength(1);
+    const cleo = buy('cleo');
+    await (await takes.next()).serve([TAKEN], { committed: 1 });
+    advance(1);
+    expect(codesOf([cleo])).toEqual(['committed']);
+  });
+});
+
+describe('at the door', () => {
+  it('a lane that is full is busy, and has room again when a batch has left', async () => {
+    buy('anna');
+    const first = await takes.next();
+    const queued = buyers(CAPACITY).map((buyer) => buy(buyer));
+    const refused = buy('late');
+    expect(codesOf([refused, queued[0]!, queued.at(-1)!])).toEqual(['busy', 'waits', 'waits']);
+    await first.serve([TAKEN]);
+    await takes.next();
+    expect(codesOf([buy('later')])).toEqual(['waits']);
+  });
+
+  it('nobody joins a queue whose first has waited too long; once he has left there is room again', async () => {
+    host.maxQueueMs = 200;
+    buy('anna');
+    const first = await takes.next();
+    const ben = buy('ben');
+    await elapse(200);
+    const cleo = buy('cleo');
+    expect(lane.isShedding).toBe(false);
+    await elapse(1);
+    expect(codesOf([ben, cleo, buy('dan')])).toEqual(['waits', 'waits', 'busy']);
+    expect(lane.isShedding).toBe(true);
+    await first.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['ben', 'cleo']);
+    expect(lane.isShedding).toBe(false);
+    expect(codesOf([buy('eve')])).toEqual(['waits']);
+  });
+
+  it('is not given up as full when its queue has been handed over', async () => {
+    host.laneCapacity = 1;
+    buy('anna');
+    await takes.next();
+    buy('ben');
+    buy('cleo');
+    expect(lane.isShedding).toBe(true);
+    lane.drain();
+    expect(lane.isShedding).toBe(false);
+  });
+
+  it('is not given up as full when its host has failed', async () => {
+    host.laneCapacity = 1;
+    host.nextTurn = () => new Promise((_, reject) => setImmediate(() => reject(new Error('a bug'))));
+    buy('anna');
+    buy('ben');
+    expect(lane.isShedding).toBe(true);
+    await settledTurns();
+    expect(faults).toHaveLength(1);
+    expect(lane.isShedding).toBe(false);
+  });
+
+  it('a store that is away makes the purchase unavailable at once', async () => {
+    takes.ready = false;
+    expect(codesOf([buy('anna')])).toEqual(['unavailable']);
+    await settledTurns();
+    expect(takes.asks).toEqual([]);
+    takes.ready = true;
+    buy('ben');
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('a worker that may not name orders sells nothing, until it may again', async () => {
+    const lapsed = new NotExecuted('the lease has lapsed');
+    host.nextOrderId = () => {
+      throw lapsed;
+    };
+    const pendings = [buy('anna'), buy('ben')];
+    await settledTurns();
+    expect(codesOf(pendings)).toEqual(['unavailable', 'unavailable']);
+    expect(faults).toContain(lapsed);
+    expect(takes.asks).toEqual([]);
+    host.nextOrderId = () => '77';
+    buy('cleo');
+    expect((await takes.next()).orderIds).toEqual(['77']);
+  });
+
+  it('a lease that lapses while a batch is named refuses the rest of it', async () => {
+    host.nextOrderId = () => {
+      if (nextId === 1002) throw new NotExecuted('the lease has lapsed');
+      return String(nextId++);
+    };
+    const pendings = [buy('anna'), buy('ben')];
+    expect((await takes.next()).buyers).toEqual(['anna']);
+    expect(codesOf(pendings)).toEqual(['waits', 'unavailable']);
+  });
+
+  it('a board that closes meanwhile turns away the queue, but for those whose key may be known', async () => {
+    const first = buy('anna');
+    const ask = await takes.next();
+    const [plain, keyed] = [buy('ben'), buy('cleo', { key: 'click' })];
+    board.close(0, 1, monotonicMs());
+    await ask.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+    expect(codesOf([first, plain, keyed])).toEqual(['waits', 'sold_out', 'waits']);
+  });
+});
+
+describe('a batch that the store refuses', () => {
+  it.each<[Exclude<TakeReply['status'], 'served'>, Outcome]>([
+    ['paused', { code: 'paused' }],
+    ['closed', { code: 'ended', endedAt: ENDS_AT }],
+    ['busy', { code: 'busy' }],
+  ])('as %s ends so for all, and the lane goes on', async (status, outcome) => {
+    const pendings = [buy('anna'), buy('ben')];
+    await (await takes.next()).refuse(status);
+    expect(pendings.map(({ told }) => told)).toEqual([[outcome], [outcome]]);
+    buy('cleo');
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('before it did anything is unavailable', async () => {
+    const pendings = [buy('anna'), buy('ben')];
+    await (await takes.next()).notExecuted();
+    expect(codesOf(pendings)).toEqual(['unavailable', 'unavailable']);
+    await elapse(LIVES_MS);
+    expect(takes.asks).toHaveLength(1);
+    expect(faults).toEqual([]);
+  });
+
+  it('with an error that says nothing is unknown, and reported', async () => {
+    const anna = buy('anna');
+    const error = new Error('a bug');
+    await (await takes.next()).fail(error);
+    expect(codesOf([anna])).toEqual(['unknown']);
+    expect(faults).toEqual([error]);
+    buy('ben');
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('with fewer results than orders is unknown for those without, and reported', async () => {
+    const pendings = [buy('anna', { awaitCommit: false }), buy('ben')];
+    await (await takes.next()).serve([TAKEN, undefined!]);
+    expect(codesOf(pendings)).toEqual(['accepted', 'unknown']);
+    expect(faults).toHaveLength(1);
+  });
+
+  it('as superseded is asked again with a ticket that leaps', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    await first.refuse('superseded');
+    const again = await takes.next();
+    expect(again.orders).toEqual(first.orders);
+    expect(again.batch.ticket - first.batch.ticket).toBeGreaterThan(1_000_000);
+    await again.serve([TAKEN], { seq: 4 });
+    advance(4);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('as superseded again and again is asked no longer than its purchases live', async () => {
+    const anna = buy('anna');
+    const tickets: number[] = [];
+    for (let waited = 0; waited < LIVES_MS; waited += 100) {
+      const ask = await takes.next();
+      tickets.push(ask.batch.ticket);
+      await elapse(100);
+      await ask.refuse('superseded');
+    }
+    expect(tickets).toEqual([...new Set(tickets)].sort((a, b) => a - b));
+    expect(codesOf([anna])).toEqual(['unknown']);
+    expect(takes.asks).toHaveLength(tickets.length);
+  });
+});
+
+describe('a batch in doubt', () => {
+  it('is asked again with the same orders and a newer ticket, until it is answered', async () => {
+    const pendings = [buy('anna'), buy('ben', { quantity: 2, key: 'click' })];
+    const first = await takes.next();
+    let last = first;
+    for (let attempt = 0; attempt < 5; attempt++) {
+      await last.loseReply();
+      await elapse(ASKED_AGAIN_MS);
+      const next = await takes.next();
+      expect(next.orders).toEqual(first.orders);
+      expect(next.batch.ticket).toBeGreaterThan(last.batch.ticket);
+      last = next;
+    }
+    await last.serve([TAKEN], { seq: 3 });
+    advance(3);
+    expect(codesOf(pendings)).toEqual(['committed', 'committed']);
+    expect(takes.asks).toHaveLength(6);
+  });
+
+  it('does not hammer a store that is there but answers nothing', async () => {
+    buy('anna');
+    await (await takes.next()).loseReply();
+    await elapse(5);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('waits for a store that has gone, and for nothing longer than it lives', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    takes.ready = false;
+    await first.loseReply();
+    await elapse(ASKED_AGAIN_MS * 2);
+    expect(takes.asks).toHaveLength(1);
+    await takes.becomeReady();
+    await elapse(ASKED_AGAIN_MS);
+    expect((await takes.next()).orders).toEqual(first.orders);
+    expect(codesOf([anna])).toEqual(['waits']);
+  });
+
+  it('whose store stays away ends as unknown, and the lane goes on', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    takes.ready = false;
+    await first.loseReply();
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([anna])).toEqual(['unknown']);
+    takes.ready = true;
+    buy('ben');
+    await elapse(ASKED_AGAIN_MS);
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('holds up the next batch', async () => {
+    const { again } = await inDoubt();
+    buy('ben');
+    await elapse(ASKED_AGAIN_MS);
+    expect(takes.asks).toHaveLength(2);
+    await again.serve([TAKEN]);
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('is asked again only for those who still wait', async () => {
+    const early = aPending({ buyerId: 'anna' }, monotonicMs() + 100);
+    deadlines.add(early);
+    lane.push(early);
+    const late = buy('ben');
+    const first = await takes.next();
+    expect(first.buyers).toEqual(['anna', 'ben']);
+    await elapse(150);
+    await first.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    const again = await takes.next();
+    expect(again.orders).toEqual([first.orders[1]]);
+    await again.serve([TAKEN], { seq: 2 });
+    advance(2);
+    expect(codesOf([early, late])).toEqual(['unknown', 'committed']);
+  });
+
+  it('whose last purchase has expired is given up, and the next ticket shuts it out', async () => {
+    const { anna, again } = await inDoubt();
+    await elapse(LIVES_MS);
+    expect(codesOf([anna])).toEqual(['unknown']);
+    await again.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    expect(takes.asks).toHaveLength(2);
+    buy('ben');
+    expect((await takes.next()).batch.ticket).toBeGreaterThan(again.batch.ticket);
+  });
+
+  it.each<[string, 'paused' | 'closed' | 'busy']>([
+    ['paused', 'paused'],
+    ['closed', 'closed'],
+    ['at its bound', 'busy'],
+  ])('that finds the segment %s is unknown: the first attempt may have been executed', async (_, status) => {
+    const { anna, again } = await inDoubt();
+    await again.refuse(status);
+    expect(codesOf([anna])).toEqual(['unknown']);
+    buy('ben');
+    await (await takes.next()).notExecuted();
+  });
+
+  it('that finds the segment stale is stranded, and in doubt still', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('stale');
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna).toMatchObject({ inDoubt: true, phase: 'sent', orderId: '1001' });
+  });
+
+  it('holds one in doubt among others: what surely was not taken is refused as it is', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('stale');
+    lane.readmit(anna);
+    const ben = buy('ben');
+    const both = await takes.next();
+    expect(both.buyers).toEqual(['anna', 'ben']);
+    await both.notExecuted();
+    expect(codesOf([anna, ben])).toEqual(['waits', 'unavailable']);
+    await elapse(ASKED_AGAIN_MS);
+    const third = await takes.next();
+    expect(third.orderIds).toEqual(['1001']);
+    await third.refuse('paused');
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
+
+  it('asks for one in doubt also when the board says sold out', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('stale');
+    board.close(sale.slot, 1, monotonicMs());
+    lane.readmit(anna);
+    expect((await takes.next()).buyers).toEqual(['anna']);
+  });
+
+  it('stays in doubt when it could not be asked again', async () => {
+    const { anna, again, first } = await inDoubt();
+    await again.notExecuted();
+    expect(codesOf([anna])).toEqual(['waits']);
+    await elapse(ASKED_AGAIN_MS);
+    const third = await takes.next();
+    expect(third.orders).toEqual(first.orders);
+    await third.refuse('paused');
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
+
+  it('stays in doubt when it was superseded', async () => {
+    const { anna, again } = await inDoubt();
+    await again.refuse('superseded');
+    await (await takes.next()).refuse('paused');
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
+
+  it('is in doubt no more when it was served', async () => {
+    const { anna, again } = await inDoubt();
+    await again.serve([SHORT]);
+    await (await takes.next()).refuse('paused');
+    expect(codesOf([anna])).toEqual(['paused']);
+  });
+
+  it('that was executed the first time is committed when the cursor has passed it', async () => {
+    const { anna, first, again } = await inDoubt({ quantity: 2 });
+    const orderId = first.orderIds[0]!;
+    await again.serve([{ kind: 'replay', orderId, quantity: 2, seq: 5 }], { seq: 6, committed: 5 });
+    expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 2 }]);
+  });
+
+  it('that was executed the first time waits for its own log entry', async () => {
+    const { anna, first, again } = await inDoubt();
+    const orderId = first.orderIds[0]!;
+    await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }], { seq: 6, committed: 4 });
+    advance(4);
+    expect(codesOf([anna])).toEqual(['waits']);
+    advance(5);
+    expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
+  });
+
+  it('that was executed the first time is accepted by who does not want to wait', async () => {
+    const { anna, first, again } = await inDoubt({ awaitCommit: false });
+    const orderId = first.orderIds[0]!;
+    await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }]);
+    expect(anna.told).toEqual([{ code: 'accepted', orderId, quantity: 1 }]);
+  });
+
+  it('that was executed in part is settled in part, and the rest is refilled', async () => {
+    const pendings = ['anna', 'ben', 'cleo'].map((buyer) => buy(buyer, { awaitCommit: false }));
+    const first = await takes.next();
+    await first.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    const replay = { kind: 'replay', orderId: first.orderIds[0]!, quantity: 1, seq: 1 } as const;
+    await (await takes.next()).serve([replay, SHORT, { kind: 'limit', orderIds: ['900'] }]);
+    const refill = await takes.next();
+    expect(refill.orders).toEqual([first.orders[1]]);
+    await refill.serve([SHORT], { total: 0 });
+    expect(codesOf(pendings)).toEqual(['accepted', 'sold_out', 'limit_reached']);
+  });
+
+  it('behind a refill is asked again behind a refill', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    await first.serve([SHORT]);
+    const refill = await takes.next();
+    await refill.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    const again = await takes.next();
+    expect(again.refill).toBe(SEGMENTS);
+    expect(again.orders).toEqual(first.orders);
+    expect(again.batch.ticket).toBeGreaterThan(refill.batch.ticket);
+    await again.serve([TAKEN], { seq: 9, total: 3 });
+    advance(9);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+});
+
+describe('a store that was away', () => {
+  it('is asked with a take of nothing whether it has what the lane was told of, until that is committed', async () => {
+    lane.check();
+    await settledTurns();
+    expect(takes.asks).toEqual([]);
+    const anna = buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    expect(codesOf([anna])).toEqual(['accepted']);
+
+    lane.check();
+    const first = await takes.next();
+    expect(first.orders).toEqual([]);
+    expect(first.batch).toMatchObject({ newest: { seq: 5, tail: '1001', orders: 9 } });
+    await first.serve([], { seq: 6, orders: 9 });
+    lane.check();
+    // The look before was answered: a segment that does not remember it has lost that.
+    const second = await takes.next();
+    expect(second.batch).toMatchObject({ answeredTicket: first.batch.ticket, newest: first.batch.newest });
+    await second.refuse('stale');
+
+    advance(5);
+    lane.check();
+    await elapse(5_000);
+    expect(takes.asks).toHaveLength(3);
+    expect(host.batchSent).toHaveBeenCalledTimes(1);
+  });
+
+  it('is asked until it has answered, and not by a lane that is closed', async () => {
+    buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
+    lane.check();
+    await (await takes.next()).notExecuted();
+    await elapse(1_000);
+    await (await takes.next()).loseReply();
+    // Buyers don't wait for that.
+    const ben = buy('ben', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 6, orders: 10 });
+    expect(codesOf([ben])).toEqual(['accepted']);
+    await elapse(1_000);
+    const third = await takes.next();
+    expect(third.orders).toEqual([]);
+    await third.notExecuted();
+    lane.close();
+    await elapse(5_000);
+    expect(takes.asks).toHaveLength(5);
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('a stale segment', () => {
+  it('strands the batch and all that are queued behind it', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    const ben = buy('ben');
+    await ask.refuse('stale');
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna, ben], 'sale', 1);
+    expect([anna.phase, ben.phase, lane.depth]).toEqual(['queued', 'queued', 0]);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('may show at the refill only', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).refuseRefill();
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna.phase).toBe('queued');
+  });
+
+  it('is asked again for the same order, if its purchase comes back', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    await first.refuse('stale');
+    lane.readmit(anna);
+    expect((await takes.next()).orders).toEqual(first.orders);
+  });
+
+  it('whose host throws does not stop the lane for ever', async () => {
+    host.stranded = () => {
+      throw new Error('a bug');
+    };
+    const anna = buy('anna');
+    await (await takes.next()).refuse('stale');
+    expect(faults).toHaveLength(1);
+    expect(anna.told).toHaveLength(1);
+    buy('ben');
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+});
+
+describe('a lane of a past generation', () => {
+  it('hands over its queue', async () => {
+    buy('anna');
+    await takes.next();
+    const queued = [buy('ben'), buy('cleo')];
+    expect(lane.drain()).toEqual(queued);
+    expect(lane.depth).toBe(0);
+  });
+
+  it.each<[string, (ask: Ask) => Promise<void>, boolean]>([
+    ['was short', (ask) => ask.serve([SHORT]), false],
+    ['got no reply', (ask) => ask.loseReply(), true],
+    ['was superseded', (ask) => ask.refuse('superseded'), false],
+  ])('asks no more for what %s: it is stranded', async (_, answer, inDoubt) => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    learnGeneration(2);
+    await answer(ask);
+    await elapse(ASKED_AGAIN_MS);
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(anna.inDoubt).toBe(inDoubt);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('does not begin a refill that has waited for its turn', async () => {
+    let begin = () => {};
+    const busy = sale.refills(() => new Promise<void>((resolve) => (begin = resolve)));
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    learnGeneration(2);
+    begin();
+    await busy;
+    await settledTurns();
+    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(takes.asks).toHaveLength(1);
+  });
+
+  it('has the record asked about what it has taken', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    learnGeneration(2);
+    await ask.serve([TAKEN], { seq: 3, committed: 2 });
+    advance(9);
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+  });
+
+  it('calls committed what its segment calls so', async () => {
+    const anna = buy('anna', { key: 'click' });
+    const ask = await takes.next();
+    learnGeneration(2);
+    await ask.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { seq: 4, committed: 3 });
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+});
+
+describe('a segment that is short', () => {
+  it('is asked again behind a refill, for the short orders alone', async () => {
+    buy('anna');
+    buy('ben', { quantity: 2 });
+    const first = await takes.next();
+    await first.serve([TAKEN, SHORT]);
+    const refill = await takes.next();
+    expect(refill.refill).toBe(SEGMENTS);
+    expect(refill.orders).toEqual([first.orders[1]]);
+    expect(refill.batch.ticket).toBeGreaterThan(first.batch.ticket);
+  });
+
+  it('takes what the refill has brought', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([TAKEN], { seq: 2, total: 5 });
+    advance(2);
+    expect(codesOf([anna])).toEqual(['committed']);
+    expect(board.isSoldOut(0)).toBe(false);
+  });
+
+  it('of a sale with nothing left is sold out, and closes the board', async () => {
+    const pendings = [buy('anna'), buy('ben', { quantity: 2 })];
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 0, epoch: 4 });
+    expect(codesOf(pendings)).toEqual(['sold_out', 'sold_out']);
+    expect([board.isSoldOut(0), board.epoch(0)]).toEqual([true, 4]);
+  });
+
+  it('closes the board with the very take that gets the last unit', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([TAKEN], { seq: 1, total: 0, epoch: 4 });
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect(board.isSoldOut(0)).toBe(true);
+  });
+
+  it('does not close a board that has heard of a return meanwhile', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    const refill = await takes.next();
+    board.learn(0, 5, monotonicMs());
+    await refill.serve([SHORT], { total: 0, epoch: 4 });
+    expect(codesOf([anna])).toEqual(['sold_out']);
+    expect(board.isSoldOut(0)).toBe(false);
+  });
+
+  it('of a sale with too little left says what remains', async () => {
+    const anna = buy('anna', { quantity: 3 });
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 1 });
+    expect(anna.told).toEqual([{ code: 'insufficient_stock', remaining: 1 }]);
+    expect(board.isSoldOut(0)).toBe(false);
+  });
+
+  it('is asked a third time if there was enough for the order elsewhere', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 2 });
+    await (await takes.next()).serve([TAKEN], { seq: 3, total: 1 });
+    advance(3);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('may be refused at the refill', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).refuse('paused');
+    expect(codesOf([anna])).toEqual(['paused']);
+  });
+
+  it('is unavailable if the refill was not executed: the first answer was no doubt', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).notExecuted();
+    expect(codesOf([anna])).toEqual(['unavailable']);
+  });
+});
+
+describe('refills of one sale', () => {
+  let other: Lane;
+
+  beforeEach(() => {
+    other = new Lane(host, sale, SEGMENT + 1);
+  });
+
+  /** Both lanes are short; the refill of the first is on its way, that of the other waits for it. */
+  async function bothShort(spec: Partial<Purchase> = {}) {
+    const [anna, ben] = [buy('anna'), buy('ben', spec, other)];
+    const asks = [await takes.next(), await takes.next()];
+    for (const ask of asks) await ask.serve([SHORT]);
+    return { anna, ben, first: await takes.next() };
+  }
+
+  it('are made one at a time', async () => {
+    const { ben, first } = await bothShort();
+    expect(takes.asks).toHaveLength(3);
+    expect(first.buyers).toEqual(['anna']);
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    const second = await takes.next();
+    expect([second.buyers, second.refill]).toEqual([['ben'], SEGMENTS]);
+    await second.serve([SHORT], { total: 0 });
+    expect(codesOf([ben])).toEqual(['sold_out']);
+  });
+
+  it('are spared when the one before has found nothing', async () => {
+    const { anna, ben, first } = await bothShort();
+    await first.serve([SHORT], { total: 0 });
+    expect(codesOf([anna, ben])).toEqual(['sold_out', 'sold_out']);
+    expect(takes.asks).toHaveLength(3);
+    buy('cleo', { key: 'click' }, other);
+    expect((await takes.next()).buyers).toEqual(['cleo']);
+  });
+
+  it('are not spared for who has a key: his record may know it', async () => {
+    const { ben, first } = await bothShort({ key: 'click' });
+    await first.serve([SHORT], { total: 0 });
+    const second = await takes.next();
+    await second.serve([{ kind: 'replay', orderId: '900', quantity: 1, seq: 3 }], { committed: 3 });
+    expect(codesOf([ben])).toEqual(['committed']);
+  });
+
+  it('are not spared for who is in doubt: he may have got what there was', async () => {
+    const { ben, first } = await bothShort();
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    const lost = await takes.next();
+    await lost.loseReply();
+    board.close(0, 1, monotonicMs());
+    await elapse(ASKED_AGAIN_MS);
+    const again = await takes.next();
+    expect(again.orders).toEqual(lost.orders);
+    const replay = { kind: 'replay', orderId: lost.orderIds[0]!, quantity: 1, seq: 9 } as const;
+    await again.serve([replay], { committed: 9, total: 0 });
+    expect(codesOf([ben])).toEqual(['committed']);
+  });
+
+  it('are made only for those who have not expired while they waited', async () => {
+    const early = aPending({ buyerId: 'early' }, monotonicMs() + 100);
+    deadlines.add(early);
+    buy('anna');
+    other.push(early);
+    const ben = buy('ben', {}, other);
+    for (const ask of [await takes.next(), await takes.next()]) await ask.serve([SHORT]);
+    const first = await takes.next();
+    await elapse(150);
+    expect(codesOf([early, ben])).toEqual(['busy', 'waits']);
+    await first.serve([TAKEN], { seq: 1, total: 1 });
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it.each<[string, (ask: Ask) => Promise<void>]>([
+    ['is refused', (ask) => ask.notExecuted()],
+    ['is lost', (ask) => ask.loseReply()],
+    ['fails', (ask) => ask.fail(new Error('a bug'))],
+  ])('go on after one that %s', async (_, fail) => {
+    const { first } = await bothShort();
+    await fail(first);
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+});
+
+describe('what the buyer’s record knows', () => {
+  it('is the limit, with his orders', async () => {
+    const anna = buy('anna', { quantity: 2 });
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: ['900', '901'] }]);
+    expect(anna.told).toEqual([{ code: 'limit_reached', limit: LIMIT, orderIds: ['900', '901'] }]);
+  });
+
+  it('is the key, with another quantity', async () => {
+    const anna = buy('anna', { key: 'click' });
+    await (await takes.next()).serve([{ kind: 'mismatch', orderId: '900', quantity: 3 }]);
+    expect(anna.told).toEqual([{ code: 'idempotency_mismatch', orderId: '900', quantity: 3 }]);
+  });
+
+  it('is the order of the same key, twice in one batch', async () => {
+    const pendings = [buy('anna', { key: 'click' }), buy('anna', { key: 'click' })];
+    const ask = await takes.next();
+    const orderId = ask.orderIds[0]!;
+    await ask.serve([TAKEN, { kind: 'replay', orderId, quantity: 1, seq: 8 }], { seq: 8, committed: 7 });
+    advance(8);
+    const outcome = { code: 'committed', orderId, quantity: 1 };
+    expect(pendings.map(({ told }) => told)).toEqual([[outcome], [outcome]]);
+  });
+});
+
+describe('a purchase that is taken', () => {
+  it('is committed when the watermark comes', async () => {
+    const anna = buy('anna', { quantity: 2 });
+    await (await takes.next()).serve([TAKEN], { seq: 3 });
+    advance(2);
+    expect(codesOf([anna])).toEqual(['waits']);
+    advance(3);
+    expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 2 }]);
+  });
+
+  it('is committed at once if the watermark came before the reply', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    advance(3);
+    await ask.serve([TAKEN], { seq: 3, committed: 2 });
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it.each<[Rejection['reason'], Outcome]>([
+    ['stock', { code: 'sold_out' }],
+    ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
+  ])('and rejected for the %s is never called committed, whichever comes first', async (reason, outcome) => {
+    const rejected = [
+      { orderId: '1001', reason },
+      { orderId: '1002', reason },
+    ];
+    const anna = buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1, { rejected: [rejected[0]!] });
+    const ben = buy('ben');
+    const ask = await takes.next();
+    advance(2, { rejected: [rejected[1]!] });
+    await ask.serve([TAKEN], { seq: 2, committed: 1 });
+    expect([anna.told, ben.told]).toEqual([[outcome], [outcome]]);
+  });
+
+  it('tells the worker, once a batch, that the log has grown', async () => {
+    for (const buyer of buyers(3)) buy(buyer);
+    await (await takes.next()).serve([TAKEN]);
+    expect(host.taken).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
+    buy('late');
+    await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
+    expect(host.taken).toHaveBeenCalledTimes(1);
+  });
+
+  it('is accepted at once by who does not want to wait', async () => {
+    const anna = buy('anna', { awaitCommit: false, quantity: 2 });
+    await (await takes.next()).serve([TAKEN]);
+    expect(anna.told).toEqual([{ code: 'accepted', orderId: '1001', quantity: 2 }]);
+    advance(1);
+    expect(anna.told).toHaveLength(1);
+  });
+
+  it('waits for its commit nevertheless if the log may be lost', async () => {
+    open({ durable: false });
+    const anna = buy('anna', { awaitCommit: false });
+    await (await takes.next()).serve([TAKEN]);
+    expect(codesOf([anna])).toEqual(['waits']);
+    advance(1);
+    expect(codesOf([anna])).toEqual(['committed']);
+  });
+
+  it('after its deadline is still in the log: sync is told of it', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    await ask.serve([TAKEN], { seq: 1 });
+    expect(codesOf([anna])).toEqual(['unknown']);
+    expect(host.taken).toHaveBeenCalledTimes(1);
+    advance(1);
+    expect(anna.told).toHaveLength(1);
+  });
+});
+
+describe('a deadline', () => {
+  it.each([
+    ['queued', true, 'busy'],
+    ['sent', true, 'unknown'],
+    ['short, and asked for behind a refill', true, 'unknown'],
+    ['taken', true, 'accepted'],
+    ['taken', false, 'unknown'],
+  ])('finds the purchase %s (durable: %s) and answers %s', async (how, durable, code) => {
+    open({ durable });
+    let pending = buy('anna');
+    const ask = await takes.next();
+    if (how === 'queued') pending = buy('ben');
+    if (how === 'taken') await ask.serve([TAKEN], { seq: 1 });
+    if (how.startsWith('short')) await ask.serve([SHORT]);
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([pending])).toEqual([code]);
+  });
+
+  it('finds the purchase held back by the store, and answers busy: nothing was sent', async () => {
+    takes.holdsBack = true;
+    const anna = buy('anna');
+    const ask = await takes.next();
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([anna])).toEqual(['busy']);
+    await ask.serve([{ kind: 'unsent' }], { seq: 0 });
+    expect(codesOf([anna])).toEqual(['busy']);
+    expect(host.taken).not.toHaveBeenCalled();
+  });
+
+  it('answers busy also where it was short, and is held back before its refill', async () => {
+    const anna = buy('anna');
+    const ask = await takes.next();
+    takes.holdsBack = true;
+    await ask.serve([SHORT]);
+    await takes.next();
+    await elapse(LIVES_MS + 50);
+    expect(codesOf([anna])).toEqual(['busy']);
+  });
+
+  it('answers unknown where it is held back, but an earlier attempt is in doubt', async () => {
+    const anna = buy('anna');
+    const first = await takes.next();
+    takes.holdsBack = true;
+    await first.loseReply();
+    await elapse(ASKED_AGAIN_MS);
+    await takes.next();
+    await elapse(LIVES_MS);
+    expect(codesOf([anna])).toEqual(['unknown']);
+  });
+});
+
+describe('a watermark that names its entries', () => {
+  function name(seq: number, ...tails: string[]): void {
+    lane.advance({ saleId: 'sale', segment: SEGMENT, generation: 1, seq, orders: seq, rejected: [], tails });
+  }
+
+  it('settles the orders of a batch by the first that was taken', async () => {
+    const [none, anna, ben] = ['none', 'anna', 'ben'].map((buyerId) => buy(buyerId));
+    const ask = await takes.next();
+    await ask.serve([{ kind: 'limit', orderIds: [] }, TAKEN, TAKEN], { seq: 4 });
+    name(4, ask.orderIds[1]!);
+    expect(codesOf([none!, anna!, ben!])).toEqual(['limit_reached', 'committed', 'committed']);
+    expect(host.confirm).not.toHaveBeenCalled();
+  });
+
+  it('settles nobody whose entry has another name', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 4 });
+    name(4, '77');
+    expect(codesOf([anna])).toEqual(['waits']);
+    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+  });
+});
+
+describe('another generation', () => {
+  it('of a watermark says nothing about this one', async () => {
+    const anna = buy('anna');
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(5, { generation: 2 });
+    advance(5, { generation: 0 });
+    expect(codesOf([anna])).toEqual(['waits']);
+  });
+});
+
+describe('a host that throws', () => {
+  type Callback = 'batchSent' | 'taken' | 'nextOrderId';
+
+  it.each<Callback>(['batchSent', 'taken', 'nextOrderId'])(
+    'from %s leaves nobody without an answer',
+    async (name) => {
+      const whole = host[name];
+      host[name] = (() => {
+        throw new Error('a bug');
+      }) as never;
+      const anna = buy('anna');
+      await settledTurns();
+      for (const ask of takes.asks) await ask.serve([TAKEN], { seq: 1 });
+      advance(1);
+      expect(anna.told).toHaveLength(1);
+      expect(faults).toHaveLength(1);
+      host[name] = whole as never;
+      const asked = takes.asks.length;
+      buy('ben');
+      await turn();
+      await settledTurns();
+      expect(takes.asks).toHaveLength(asked + 1);
+    },
+  );
+
+  it('from the board leaves nobody without an answer', async () => {
+    const close = vi.spyOn(board, 'close').mockImplementation(() => {
+      throw new Error('a bug');
+    });
+    const anna = buy('anna');
+    await (await takes.next()).serve([SHORT]);
+    await (await takes.next()).serve([SHORT], { total: 0 });
+    expect(anna.told).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+    close.mockRestore();
+    buy('ben');
+    expect((await takes.next()).buyers).toEqual(['ben']);
+  });
+
+  it('from the board, before a batch was made, does not stop the lane for ever', async () => {
+    const isSoldOut = vi.spyOn(board, 'isSoldOut').mockImplementationOnce(() => {
+      throw new Error('a bug');
+    });
+    const anna = buy('anna');
+    await settledTurns();
+    expect(isSoldOut).toHaveBeenCalled();
+    buy('ben');
+    await settledTurns();
+    expect(takes.asks.flatMap((ask) => ask.buyers)).toEqual(['anna', 'ben']);
+    expect(faults).toHaveLength(1);
+    expect(codesOf([anna])).toEqual(['waits']);
+  });
+});

@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Move } from '../../../../src/engine/contract.ts';
+import { shares } from '../../../../src/engine/sale/split-evenly.ts';
+import { isUneven, planMoves, planRefill } from '../../../../src/engine/sale/transfer-plan.ts';
+
+const segments = fc.array(fc.integer({ min: 0, max: 2 ** 31 }), { minLength: 1, maxLength: 64 });
+
+/** What is left after the moves; each must be covered by what its donor has at that moment. */
+function after(lefts: readonly number[], moves: readonly Move[]): number[] {
+  const now = [...lefts];
+  for (const { from, to, units } of moves) {
+    expect(units, 'units of a move').toBeGreaterThan(0);
+    expect(from).not.toBe(to);
+    expect(now[from]!, `segment ${from} gives ${units}`).toBeGreaterThanOrEqual(units);
+    now[from]! -= units;
+    now[to]! += units;
+  }
+  return now;
+}
+
+const descending = (values: readonly number[]) => [...values].sort((a, b) => b - a);
+const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+describe('planMoves', () => {
+  it('makes any stock as even as a new sale is, in fewer moves than there are segments', () => {
+    fc.assert(
+      fc.property(segments, (lefts) => {
+        const moves = planMoves(lefts);
+        expect(descending(after(lefts, moves))).toEqual(shares(sum(lefts), lefts.length));
+        expect(moves.length).toBeLessThan(lefts.length);
+      }),
+    );
+  });
+
+  it('moves nothing twice: a donor does not receive', () => {
+    fc.assert(
+      fc.property(segments, (lefts) => {
+        const moves = planMoves(lefts);
+        const donors = new Set(moves.map(({ from }) => from));
+        expect(moves.filter(({ to }) => donors.has(to))).toEqual([]);
+      }),
+    );
+  });
+
+  it.each([[[3, 2, 2]], [[2, 3, 2]], [[0, 0, 1]], [[5]], [[0, 0]]])(
+    'leaves %j alone: it is as even as it gets',
+    (lefts) => {
+      expect(planMoves(lefts)).toEqual([]);
+    },
+  );
+
+  it('serves the poorest from the richest, in one move where one is enough', () => {
+    expect(planMoves([0, 10, 5, 5])).toEqual([{ from: 1, to: 0, units: 5 }]);
+    expect(planMoves([0, 12, 0, 0])).toEqual([
+      { from: 1, to: 0, units: 3 },
+      { from: 1, to: 2, units: 3 },
+      { from: 1, to: 3, units: 3 },
+    ]);
+  });
+});
+
+describe('planRefill', () => {
+  it('covers what is missing as far as the whole stock goes', () => {
+    fc.assert(
+      fc.property(segments, fc.nat(), fc.integer({ min: 1, max: 1_000 }), (lefts, pick, units) => {
+        const receiver = pick % lefts.length;
+        const moves = planRefill(lefts, { receiver, least: 1, units });
+        const now = after(lefts, moves);
+        expect(now[receiver]).toBeGreaterThanOrEqual(Math.min(units, sum(lefts)));
+        expect(moves.every(({ to }) => to === receiver)).toBe(true);
+      }),
+    );
+  });
+
+  it('moves nothing if the sale has less than the smallest order wants, or the segment enough', () => {
+    expect(planRefill([0, 1, 1], { receiver: 0, least: 3, units: 6 })).toEqual([]);
+    expect(planRefill([2, 9], { receiver: 0, least: 1, units: 2 })).toEqual([]);
+  });
+});
+
+describe('isUneven', () => {
+  it.each([
+    [[3, 10, 10], true],
+    [[5, 10, 9], false],
+    [[0, 2], true],
+    [[0, 1], false],
+    [[0, 0, 0], false],
+    [[7], false],
+  ])('%j: %s', (lefts, uneven) => {
+    expect(isUneven(lefts)).toBe(uneven);
+  });
+});

@@ -1,0 +1,115 @@
+/** A request for a purchase token has one deadline, whatever it waits for. */
+import type { HttpRequest } from 'uWebSockets.js';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Challenge, ChallengeDesk } from '../../../src/admission/challenge.ts';
+import { PurchaseTokens } from '../../../src/admission/purchase-token.ts';
+import type { SaleRecord } from '../../../src/engine/contract.ts';
+import type { Identity } from '../../../src/http/identity/identity.ts';
+import { type TokenOutcome, tokenRoute } from '../../../src/http/public/token-route.ts';
+import type { Body, Exchange } from '../../../src/http/server/exchange.ts';
+import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
+
+const DEADLINE_MS = 1_000;
+const ANN: Identity = { buyerId: 'ann' };
+const RECORD = { generation: 1, sale: { id: 'tickets', startsAt: 0 } } as SaleRecord;
+
+const after = <T>(ms: number, value: T): Promise<T> =>
+  new Promise((resolve) => setTimeout(resolve, ms, value));
+const never = () => new Promise<never>(() => {});
+
+interface Steps {
+  readonly identity?: () => Identity | Promise<Identity>;
+  readonly record?: () => Promise<SaleRecord | undefined>;
+  readonly challenge?: Partial<Challenge>;
+}
+
+/** @returns how it has ended so far */
+function ask({ identity = () => ANN, record = async () => RECORD, challenge }: Steps, text = '') {
+  const ended: TokenOutcome[] = [];
+  const faults: unknown[] = [];
+  const fault = (error: unknown) => faults.push(error);
+  const handler = tokenRoute({
+    authenticate: identity,
+    tokens: new PurchaseTokens({ keys: [new Uint8Array(32)], ttlSeconds: 300 }),
+    challenge: challenge && new ChallengeDesk({ issue: never, verify: never, ...challenge }, fault),
+    readRecord: record,
+    readDeadlineMs: DEADLINE_MS,
+    tokenAnswered: (outcome) => ended.push(outcome),
+    fault,
+  });
+  const exchange = {
+    readBody: (_: HttpRequest, done: (body: Body) => void) => done({ text }),
+    reply: () => {},
+  };
+  handler(exchange as unknown as Exchange, { getParameter: () => 'tickets' } as unknown as HttpRequest);
+  return { ended, faults };
+}
+
+beforeEach(() => freezeTime());
+afterEach(() => vi.useRealTimers());
+
+describe('one deadline', () => {
+  test.each<[string, Steps]>([
+    ['who cannot be known', { identity: never }],
+    ['whose sale is read slowly', { identity: () => after(900, ANN), record: () => after(900, RECORD) }],
+    ['whose challenge hangs behind that', { record: () => after(900, RECORD), challenge: { issue: never } }],
+    [
+      'who waits for all of them',
+      {
+        identity: () => after(400, ANN),
+        record: () => after(400, RECORD),
+        challenge: { issue: () => after(400, 'a riddle') },
+      },
+    ],
+  ])('is that of a buyer %s', async (_, steps) => {
+    const { ended } = ask(steps);
+    // In steps: what is waited for next begins when the last has come.
+    for (let ms = 0; ms < DEADLINE_MS - 100; ms += 100) await elapse(100);
+    expect(ended).toEqual([]);
+    await elapse(100);
+    expect(ended).toEqual(['unavailable']);
+    await elapse(10 * DEADLINE_MS);
+    expect(ended).toEqual(['unavailable']);
+  });
+
+  test('is long enough for who needs less', async () => {
+    const steps: Steps = { identity: () => after(300, ANN), record: () => after(300, RECORD) };
+    const plain = ask(steps);
+    const asked = ask({ ...steps, challenge: { issue: () => after(300, 'a riddle') } });
+    const solved = ask({ ...steps, challenge: { verify: () => after(300, true) } }, '{"answer":1}');
+    for (let ms = 0; ms < DEADLINE_MS - 100; ms += 100) await elapse(100);
+    expect([plain, asked, solved].map(({ ended }) => ended)).toEqual([
+      ['issued'],
+      ['challenge_required'],
+      ['issued'],
+    ]);
+  });
+});
+
+test.each<[string, Partial<Challenge>]>([
+  [
+    'throws',
+    {
+      issue: () => {
+        throw new Error('away');
+      },
+    },
+  ],
+  ['rejects with nothing', { issue: () => Promise.reject(undefined) }],
+  ['issues nothing', { issue: () => undefined }],
+  ['issues a function', { issue: () => () => 1 }],
+  ['issues what JSON can’t hold', { issue: () => ({ amount: 1n }) }],
+])('a challenge that %s is answered as unavailable, and reported', async (_, challenge) => {
+  const { ended, faults } = ask({ challenge });
+  await settledTurns();
+  expect(ended).toEqual(['unavailable']);
+  expect(faults).toMatchObject([{ code: 'challenge_broken' }]);
+});
+
+test('a challenge is shown as it was issued, whatever is made of it afterwards', async () => {
+  const riddle = { question: 'where?', self: undefined as unknown };
+  const desk = new ChallengeDesk({ issue: () => riddle, verify: () => true }, () => {});
+  const reply = await desk.issue({ saleId: 'tickets', buyerId: 'ann' }, DEADLINE_MS);
+  riddle.self = riddle;
+  expect(reply).toEqual({ kind: 'asked', challenge: { question: 'where?' } });
+});

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Turnstile } from '../../../src/lib/bulkhead.ts';
+import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
+
+const MAX_WAIT_MS = 100;
+
+let turnstile: Turnstile;
+let begun: string[];
+let ends: Map<string, (error?: Error) => void>;
+let outcomes: Record<string, string>;
+
+beforeEach(() => {
+  freezeTime();
+  turnstile = new Turnstile({ parallel: 2, maxWaiting: 3, maxWaitMs: MAX_WAIT_MS });
+  begun = [];
+  ends = new Map();
+  outcomes = {};
+});
+
+afterEach(() => vi.useRealTimers());
+
+/** Work that ends when the test says so. */
+function ask(name: string): void {
+  const work = () => {
+    begun.push(name);
+    return new Promise<void>((resolve, reject) => {
+      ends.set(name, (error) => (error ? reject(error) : resolve()));
+    });
+  };
+  turnstile.run(work).then(
+    () => (outcomes[name] = 'done'),
+    (error) => (outcomes[name] = error.code ?? error.message),
+  );
+}
+
+async function end(name: string, error?: Error): Promise<void> {
+  ends.get(name)!(error);
+  await settledTurns();
+}
+
+describe('a turnstile', () => {
+  it('lets through as many as it may, and the next when one has left, in their order', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) ask(name);
+    expect(begun).toEqual(['a', 'b']);
+    await end('b');
+    expect(begun).toEqual(['a', 'b', 'c']);
+    await end('a', new Error('failed'));
+    expect(begun).toEqual(['a', 'b', 'c', 'd']);
+    expect(outcomes).toEqual({ a: 'failed', b: 'done' });
+    await end('c');
+    await end('d');
+    for (const name of ['e', 'f', 'g']) ask(name);
+    expect(begun.slice(4)).toEqual(['e', 'f']);
+  });
+
+  it('lets others in while somebody waits aside, and comes back to as many as it may', async () => {
+    let comeBack = () => {};
+    const away = new Promise<void>((resolve) => {
+      comeBack = resolve;
+    });
+    void turnstile.run(() =>
+      turnstile
+        .aside(() => away)
+        .then(() => new Promise<void>((resolve) => ends.set('aside', () => resolve()))),
+    );
+    for (const name of ['a', 'b', 'c', 'd']) ask(name);
+    expect(begun).toEqual(['a', 'b']);
+    comeBack();
+    await settledTurns();
+    // Three are under way now: the first who leaves makes room for nobody.
+    await end('a');
+    expect(begun).toEqual(['a', 'b']);
+    await end('aside');
+    expect(begun).toEqual(['a', 'b', 'c']);
+    await end('b');
+    await end('c');
+    expect(begun).toEqual(['a', 'b', 'c', 'd']);
+    expect(outcomes).toEqual({ a: 'done', b: 'done', c: 'done' });
+  });
+
+  it('refuses at once what is one too many', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) ask(name);
+    await settledTurns();
+    expect(outcomes).toEqual({ f: 'busy' });
+    await end('a');
+    ask('g');
+    expect(outcomes).toEqual({ a: 'done', f: 'busy' });
+  });
+
+  it('refuses who comes while the first has waited too long, and lets in nobody who has', async () => {
+    for (const name of ['a', 'b', 'c']) ask(name);
+    await elapse(MAX_WAIT_MS / 2);
+    ask('d');
+    await elapse(MAX_WAIT_MS / 2 + 1);
+    ask('e');
+    await settledTurns();
+    expect(outcomes).toEqual({ e: 'busy' });
+    await end('a');
+    expect(outcomes).toEqual({ a: 'done', c: 'busy', e: 'busy' });
+    expect(begun).toEqual(['a', 'b', 'd']);
+  });
+
+  it('has all its places again when nobody of those who waited could be let in', async () => {
+    for (const name of ['a', 'b', 'c']) ask(name);
+    await elapse(MAX_WAIT_MS + 1);
+    await end('a');
+    await end('b');
+    for (const name of ['d', 'e', 'f']) ask(name);
+    await settledTurns();
+    expect(begun).toEqual(['a', 'b', 'd', 'e']);
+  });
+});

@@ -1,0 +1,55 @@
+import { MessageChannel } from 'node:worker_threads';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Busy, isBusy, StockadeError } from '../../../src/engine/errors.ts';
+import { PortCalls } from '../../../src/lib/port-calls.ts';
+
+describe('calls over a port', () => {
+  let channel: MessageChannel;
+  let here: PortCalls;
+
+  beforeEach(() => {
+    channel = new MessageChannel();
+    here = new PortCalls(channel.port1, {});
+    new PortCalls(channel.port2, {
+      double: (n: number) => n * 2,
+      refuse: () => {
+        throw new StockadeError('port_in_use', 'somebody listens there');
+      },
+      crowd: () => {
+        throw new Busy('too many wait');
+      },
+      fail: async () => {
+        throw new RangeError('out of range');
+      },
+      never: () => new Promise(() => {}),
+    });
+  });
+
+  afterEach(() => channel.port1.close());
+
+  test('bring back what the other end returns', async () => {
+    expect(await Promise.all([here.call('double', 2), here.call('double', 3)])).toEqual([4, 6]);
+  });
+
+  test('bring back what the other end throws, with the code by which it is known', async () => {
+    const refused = here.call('refuse');
+    await expect(refused).rejects.toBeInstanceOf(StockadeError);
+    await expect(refused).rejects.toMatchObject({ code: 'port_in_use', message: 'somebody listens there' });
+    await expect(here.call('fail')).rejects.toThrow('out of range');
+    await expect(here.call('unheard-of')).rejects.toThrow();
+  });
+
+  test('bring back that there was no room, as who has thrown it would know it', async () => {
+    const error = await here.call('crowd').catch((thrown: unknown) => thrown);
+    expect(isBusy(error)).toBe(true);
+    expect(isBusy(new Busy('too many wait'))).toBe(true);
+    expect(isBusy(await here.call('refuse').catch((thrown: unknown) => thrown))).toBe(false);
+  });
+
+  test('end when the other end is gone, those under way and those that come later', async () => {
+    const underWay = here.call('never');
+    here.abandon();
+    await expect(underWay).rejects.toThrow('the other thread has ended');
+    await expect(here.call('double', 2)).rejects.toThrow('the other thread has ended');
+  });
+});

@@ -1,0 +1,62 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { Releasers } from '../../../src/lib/teardown.ts';
+import { elapse, freezeTime } from '../../support/engine/frozen-time.ts';
+
+const never = new Promise<never>(() => {});
+
+afterEach(() => void vi.useRealTimers());
+
+function releasers(limitMs?: number) {
+  const errors: unknown[] = [];
+  const order: string[] = [];
+  const all = new Releasers((error) => errors.push(error), limitMs);
+  const add = (name: string, end: () => unknown = () => {}, graceMs = 0) =>
+    all.add(() => {
+      order.push(name);
+      return end();
+    }, graceMs);
+  return { all, add, errors, order };
+}
+
+test('the last comes first, each once, whoever asks and how often', async () => {
+  const { all, add, errors, order } = releasers();
+  for (const name of ['stores', 'sync', 'port']) add(name);
+  await Promise.all([all.release(), all.release()]);
+  expect(order).toEqual(['port', 'sync', 'stores']);
+  expect(errors).toEqual([]);
+});
+
+test('one that fails is told of, and those after it are run', async () => {
+  const { all, add, errors, order } = releasers();
+  const failure = new Error('no');
+  add('stores', () => Promise.reject(failure));
+  add('sync', () => {
+    throw failure;
+  });
+  await all.release();
+  expect(order).toEqual(['sync', 'stores']);
+  expect(errors).toEqual([failure, failure]);
+});
+
+test('the limit is for all together: one that never ends takes it up, and the others are begun', async () => {
+  const { all, add, errors, order } = releasers(50);
+  add('stores', () => never);
+  add('sync', () => never);
+  const began = performance.now();
+  await all.release();
+  expect(performance.now() - began).toBeLessThan(9_000);
+  expect(order).toEqual(['sync', 'stores']);
+  expect(errors.at(-1)).toMatchObject({ message: 'an orderly end was not reached in 50 ms' });
+});
+
+test('a grace does not count towards the limit', async () => {
+  freezeTime();
+  const { all, add, errors } = releasers(200);
+  add('sync', () => new Promise((resolve) => setTimeout(resolve, 150)));
+  add('port', () => new Promise((resolve) => setTimeout(resolve, 300)), 300);
+  const released = all.release();
+  await elapse(300);
+  await elapse(150);
+  await released;
+  expect(errors).toEqual([]);
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
+import { failure, isFault } from '../../../src/http/ops/faults.ts';
+import { BoundedOperations } from '../../../src/node/operations/bounded-operations.ts';
+import { MetRebuild, OperationTimedOut, StoresAway } from '../../../src/operations/operation-faults.ts';
+import type { SaleOperations } from '../../../src/operations/sale-operations.ts';
+import { BY } from '../../support/author.ts';
+
+const BOUNDS = { operationMs: 40, verifyMs: 120, lookEveryMs: 10 };
+const never = new Promise<never>(() => {});
+
+/** Operations that end as told, on stores of which some are away. */
+function operations(work: () => Promise<never>, away: string[] = []) {
+  const looks = { times: 0 };
+  const watch = {
+    away: async () => away,
+    backendAway: async () => {
+      looks.times++;
+      return away.find((name) => name === 'Redis');
+    },
+  };
+  const all = { list: work, verify: work, change: work } as unknown as SaleOperations;
+  return { bounded: new BoundedOperations(all, watch, BOUNDS), looks };
+}
+
+describe('work that does not end', () => {
+  test('is given up at the first look at a store that does not answer, which the error names', async () => {
+    const { bounded, looks } = operations(() => never, ['Redis']);
+    await expect(bounded.verify('tickets')).rejects.toThrow(new StoresAway(['Redis']));
+    expect(looks.times).toBe(1);
+  });
+
+  test('may be a change that is made later: the error says so, and where it is none does not', async () => {
+    const { bounded } = operations(() => never, ['Redis']);
+    await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
+      'Redis does not answer; the change may be made all the same: look at the sale before you repeat it',
+    );
+    await expect(bounded.list()).rejects.toThrow(/^Redis does not answer$/);
+  });
+
+  test('is given up at its deadline while the stores answer; verify has a longer one', async () => {
+    const { bounded, looks } = operations(() => never);
+    await expect(bounded.list()).rejects.toThrow(new OperationTimedOut('list', BOUNDS.operationMs));
+    const looksOfList = looks.times;
+    await expect(bounded.verify('tickets')).rejects.toThrow(new OperationTimedOut('verify', BOUNDS.verifyMs));
+    expect(looks.times - looksOfList).toBeGreaterThan(looksOfList);
+  });
+});
+
+describe('work that fails', () => {
+  const refused = new Error('connect ECONNREFUSED 127.0.0.1:5432');
+
+  test('names the stores that do not answer, and keeps the reason as the cause', async () => {
+    const { bounded } = operations(() => Promise.reject(refused), ['Redis', 'Postgres']);
+    const error = await bounded.list().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      code: 'unavailable',
+      message: 'Redis and Postgres do not answer',
+      stores: ['Redis', 'Postgres'],
+      cause: refused,
+    });
+  });
+
+  test('fails as it did while the stores answer', async () => {
+    const { bounded } = operations(() => Promise.reject(refused));
+    await expect(bounded.list()).rejects.toBe(refused);
+  });
+
+  test('is told so, and is no fault of the node, when it has met a rebuild of its sale', async () => {
+    const stale = new StaleGeneration('tickets', 2);
+    const { bounded } = operations(() => Promise.reject(stale));
+    const error = await bounded.change('tickets', { action: 'pause' }, BY).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'unavailable', cause: stale });
+    expect(error).toBeInstanceOf(MetRebuild);
+    const reply = failure(error);
+    expect(reply.status).toBe(503);
+    expect(JSON.parse(reply.body)).toMatchObject({
+      title: 'The sale is being built anew',
+      detail:
+        'pause has met a rebuild of the sale; the change may be made all the same: look at the sale before you repeat it',
+    });
+    expect(isFault(error, reply)).toBe(false);
+    expect(isFault(stale, failure(stale))).toBe(true);
+  });
+
+  test('names the stores first, when it has met a rebuild and one of them is away', async () => {
+    const { bounded } = operations(() => Promise.reject(new StaleGeneration('tickets', 2)), ['Redis']);
+    await expect(bounded.list()).rejects.toThrow(new StoresAway(['Redis']));
+  });
+
+  test('an answer is an answer, whatever the stores do', async () => {
+    const answer = new InvalidInput('the sale is not valid', []);
+    const { bounded } = operations(() => Promise.reject(answer), ['Redis']);
+    await expect(bounded.list()).rejects.toBe(answer);
+  });
+});

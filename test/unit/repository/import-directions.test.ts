@@ -1,0 +1,359 @@
+/**
+ * Which room of src/ may import from which, and which packages each may use. A room is a folder.
+ *
+ * The engine knows neither HTTP nor SQL, sync reads the order logs and never takes stock, and only node and cli put the
+ * rooms together. What must stay true of the catalogue is simpler: nothing in src/ imports it.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../../../src/', import.meta.url));
+
+/**
+ * From the ground up: a room may import from those that its line names, each of which stands above it in this table. A
+ * room's own files are always allowed.
+ */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  'engine/contract': [],
+  engine: ['engine/contract'],
+  lib: ['engine'],
+  admission: ['engine', 'lib'],
+  redis: ['engine', 'lib'],
+  config: ['engine', 'admission', 'redis'],
+  'engine/sale': ['engine'],
+  'engine/board': ['engine', 'lib'],
+  'engine/purchase': ['engine', 'lib', 'engine/sale', 'engine/board'],
+  operations: ['engine', 'engine/sale', 'engine/purchase'],
+  postgres: ['engine', 'lib'],
+  sales: ['engine', 'engine/sale', 'operations', 'postgres'],
+  orders: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales'],
+  'http/server': ['engine', 'lib', 'admission'],
+  'node/process': ['engine', 'config', 'http/server'],
+  'sync/apply': ['engine', 'lib', 'postgres'],
+  rebuild: [
+    'engine',
+    'lib',
+    'engine/sale',
+    'engine/purchase',
+    'operations',
+    'postgres',
+    'sales',
+    'sync/apply',
+  ],
+  verify: [
+    'engine',
+    'lib',
+    'engine/sale',
+    'operations',
+    'postgres',
+    'sales',
+    'orders',
+    'sync/apply',
+    'rebuild',
+  ],
+  shop: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales', 'rebuild', 'verify'],
+  locks: ['engine', 'lib', 'redis'],
+  'engine/redis': ['engine', 'lib', 'redis', 'engine/sale', 'locks'],
+  'engine/cluster': ['engine', 'lib', 'redis', 'engine/sale', 'engine/redis'],
+  'engine/memory': ['engine', 'lib', 'engine/sale'],
+  'node/stores': [
+    'engine',
+    'lib',
+    'redis',
+    'config',
+    'postgres',
+    'node/process',
+    'shop',
+    'engine/cluster',
+    'engine/memory',
+  ],
+  'http/identity': ['engine', 'http/server'],
+  'http/orders': ['engine', 'engine/sale', 'operations', 'http/server'],
+  'http/public': [
+    'engine',
+    'lib',
+    'admission',
+    'operations',
+    'orders',
+    'http/server',
+    'http/identity',
+    'http/orders',
+  ],
+  'engine/locked': ['engine', 'lib', 'locks', 'engine/redis'],
+  'node/worker': [
+    'engine',
+    'lib',
+    'admission',
+    'config',
+    'engine/sale',
+    'engine/board',
+    'engine/purchase',
+    'postgres',
+    'orders',
+    'http/server',
+    'node/process',
+    'engine/cluster',
+    'http/identity',
+    'http/public',
+    'engine/locked',
+  ],
+  events: ['engine', 'lib', 'operations', 'postgres'],
+  sync: ['engine', 'lib', 'engine/sale', 'postgres', 'sales', 'orders', 'sync/apply', 'rebuild'],
+  'node/observability': [
+    'engine',
+    'lib',
+    'engine/board',
+    'operations',
+    'orders',
+    'http/server',
+    'node/process',
+    'node/stores',
+    'node/worker',
+    'events',
+    'sync',
+  ],
+  'http/ops': ['engine', 'lib', 'engine/sale', 'operations', 'http/server', 'http/identity', 'http/orders'],
+  'node/operations': [
+    'engine',
+    'lib',
+    'config',
+    'engine/sale',
+    'operations',
+    'postgres',
+    'orders',
+    'node/process',
+    'shop',
+    'node/stores',
+    'events',
+    'http/ops',
+  ],
+  node: [
+    'engine',
+    'lib',
+    'config',
+    'engine/board',
+    'engine/purchase',
+    'operations',
+    'postgres',
+    'sales',
+    'orders',
+    'node/process',
+    'rebuild',
+    'shop',
+    'node/stores',
+    'node/worker',
+    'events',
+    'sync',
+    'node/observability',
+    'node/operations',
+  ],
+  'cli/terminal': ['engine', 'lib', 'config', 'operations', 'node'],
+  'cli/command': ['engine', 'config', 'engine/sale', 'operations', 'node/process', 'node', 'cli/terminal'],
+  'cli/demo': ['engine', 'config', 'operations', 'node', 'cli/terminal', 'cli/command'],
+  'cli/doctor': ['redis', 'config', 'postgres', 'node/process', 'cli/terminal', 'cli/command'],
+  'cli/events': ['operations', 'cli/terminal', 'cli/command'],
+  'cli/order': ['engine', 'operations', 'cli/terminal', 'cli/command'],
+  'cli/sale': ['engine', 'engine/sale', 'operations', 'cli/terminal', 'cli/command'],
+  cli: [
+    'engine',
+    'config',
+    'operations',
+    'node/process',
+    'shop',
+    'node',
+    'cli/terminal',
+    'cli/command',
+    'cli/demo',
+    'cli/doctor',
+    'cli/events',
+    'cli/order',
+    'cli/sale',
+  ],
+};
+
+/** Packages that reach the world outside, and the rooms that may use them: what only looks is cli/doctor. */
+const OWNERS: Readonly<Record<string, readonly string[]>> = {
+  ioredis: ['redis', 'engine/redis', 'engine/cluster', 'locks', 'cli/doctor'],
+  // Types of transactions, in what is done in one.
+  knex: ['postgres', 'orders', 'rebuild', 'sales', 'sync/apply'],
+  pg: ['postgres', 'cli/doctor'],
+  '@electric-sql/pglite': ['node', 'cli/doctor'],
+  '@electric-sql/pglite-socket': ['node', 'cli/doctor'],
+  'uWebSockets.js': ['http', 'cli/doctor'],
+  jose: ['http'],
+  undici: ['cli', 'node'],
+  commander: ['cli'],
+};
+
+/** What a reader takes in at a look. */
+const MAX_FLAT_FILES = 16;
+
+interface Import {
+  /** Relative to src/, with forward slashes. */
+  readonly file: string;
+  /** As it is written. */
+  readonly from: string;
+}
+
+const FORMS = [
+  // import … from, export … from: names, braces, stars and commas may stand in between, over any number of lines.
+  /^(?:import|export)\b[\w\s{},*]*?\bfrom\s*'([^']+)'/gm,
+  /^import\s*'([^']+)'/gm,
+  /\bimport\(\s*'([^']+)'\s*\)/g,
+  /\bimport\.meta\.resolve\(\s*'([^']+)'\s*\)/g,
+  /\bnew URL\(\s*'(\.[^']+)',\s*import\.meta\.url\s*\)/g,
+];
+
+function importsIn(text: string): string[] {
+  return FORMS.flatMap((form) => [...text.matchAll(form)].map((match) => match[1]!));
+}
+
+function sourceFiles(): string[] {
+  return readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => name.split(sep).join('/'));
+}
+
+const files = sourceFiles();
+const imports: Import[] = files.flatMap((file) =>
+  importsIn(readFileSync(join(SRC, file), 'utf8')).map((from) => ({ file, from })),
+);
+
+/** The room of a path below src/: its folder; scripts and migrations belong to the room around theirs. */
+function roomOf(path: string): string {
+  const folder = posix.dirname(path);
+  return folder in ROOMS || folder === '.' ? folder : roomOf(folder);
+}
+
+function targetOf({ file, from }: Import): string {
+  return relative(SRC, join(SRC, dirname(file), from))
+    .split(sep)
+    .join('/');
+}
+
+/** Takes away files that import none of the rest, until there is none: what is left is in a circle, or imports one. */
+function leftAfterPeeling(imported: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const left = new Set(imported.keys());
+  for (let before = -1; before !== left.size; ) {
+    before = left.size;
+    for (const file of left)
+      if (![...imported.get(file)!].some((other) => left.has(other))) left.delete(file);
+  }
+  return [...left].sort();
+}
+
+function packageOf(from: string): string {
+  return from
+    .split('/')
+    .slice(0, from.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+function isWithin(file: string, room: string): boolean {
+  return file.startsWith(`${room}/`);
+}
+
+describe('imports', () => {
+  const local = imports.filter(({ from }) => from.startsWith('.'));
+  const foreign = imports.filter(({ from }) => !from.startsWith('.') && !from.startsWith('node:'));
+
+  test('every room is in the table', () => {
+    expect([...new Set(files.map((file) => posix.dirname(file)))].sort()).toEqual(Object.keys(ROOMS).sort());
+  });
+
+  test('point down: each room of the table names only rooms above it in the table', () => {
+    const order = Object.keys(ROOMS);
+    const wrong = order.flatMap((room, i) =>
+      ROOMS[room]!.filter((other) => !order.slice(0, i).includes(other)).map(
+        (other) => `${room} -> ${other}`,
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test('are needed where the table allows them', () => {
+    const used = new Set(local.map((found) => `${roomOf(found.file)} -> ${roomOf(targetOf(found))}`));
+    const allowed = Object.entries(ROOMS).flatMap(([room, others]) =>
+      others.map((other) => `${room} -> ${other}`),
+    );
+    expect(allowed.filter((arrow) => !used.has(arrow))).toEqual([]);
+  });
+
+  test('go in no circle among files', () => {
+    const imported = new Map(files.map((file) => [file, new Set<string>()]));
+    for (const found of local)
+      if (targetOf(found).endsWith('.ts')) imported.get(found.file)!.add(targetOf(found));
+    expect(leftAfterPeeling(imported)).toEqual([]);
+  });
+
+  test('point from room to room as the table says', () => {
+    const wrong = local.flatMap((found) => {
+      const [from, to] = [roomOf(found.file), roomOf(targetOf(found))];
+      const isAllowed = from === to || ROOMS[from]?.includes(to);
+      return isAllowed ? [] : [`${found.file} imports ${targetOf(found)}`];
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test.each(Object.entries(OWNERS))('%s is used by %s alone', (name, owners) => {
+    const users = foreign.filter(({ from }) => packageOf(from) === name).map(({ file }) => file);
+    expect(users).not.toEqual([]);
+    expect(users.filter((file) => !owners.some((room) => isWithin(file, room)))).toEqual([]);
+  });
+
+  test('name packages that package.json depends on, and all of those are named', () => {
+    const manifest = JSON.parse(readFileSync(join(SRC, '..', 'package.json'), 'utf8'));
+    const used = new Set(foreign.map(({ from }) => packageOf(from)));
+    expect([...used].sort()).toEqual(Object.keys(manifest.dependencies).sort());
+  });
+});
+
+test('a folder holds at most 16 files flat', () => {
+  const counts = new Map<string, number>();
+  for (const folder of files.map((file) => posix.dirname(file)))
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  expect([...counts].filter(([, count]) => count > MAX_FLAT_FILES)).toEqual([]);
+});
+
+const TAKE_NO_STOCK = ['sync', 'rebuild', 'sales', 'verify', 'postgres', 'shop'];
+
+test('sync, and what works beside it, never takes stock', () => {
+  const takes = files
+    .filter((file) => TAKE_NO_STOCK.some((room) => isWithin(file, room)))
+    .filter((file) => /\.takes\b|\bTakeStore\b/.test(readFileSync(join(SRC, file), 'utf8')));
+  expect(takes).toEqual([]);
+});
+
+test('imports are found in every form', () => {
+  const text = `
+import 'one';
+import two, { type Three } from 'two';
+import type {
+  Four,
+  Five,
+} from './three.ts';
+export * from './four.ts';
+export { six } from './five.ts';
+type Seven = typeof import('six');
+const eight = await import('./seven.ts');
+const nine = new URL('./eight/', import.meta.url);
+import.meta.resolve('@nine/ten');
+export const ten = 'import eleven from "twelve"';
+// import thirteen from 'fourteen';
+`;
+  expect(importsIn(text).sort()).toEqual(
+    [
+      'one',
+      'two',
+      './three.ts',
+      './four.ts',
+      './five.ts',
+      'six',
+      './seven.ts',
+      './eight/',
+      '@nine/ten',
+    ].sort(),
+  );
+});

@@ -1,0 +1,93 @@
+/** Whether a log follows on from where it was applied: what was lost must show even where the numbers fit again. */
+import { describe, expect, it } from 'vitest';
+import type { LogEntry, LogHead, LogRead } from '../../../src/engine/contract.ts';
+import { after, checkChain, checkHead, checkPublished, isOn } from '../../../src/sync/apply/log-chain.ts';
+
+const AT = { saleId: 'sale', segment: 0, generation: 1, seq: 4, tail: '1004' };
+
+function entry(seq: number, spec: Partial<LogEntry> = {}): LogEntry {
+  return { seq, previous: `${999 + seq}`, tail: `${1000 + seq}`, ordersSoFar: seq, orders: [], ...spec };
+}
+
+/** Of a log whose applied entry is 4, and which holds what follows. */
+function read(entries: readonly LogEntry[], head: Partial<LogHead> = {}): LogRead {
+  const newest = entries.at(-1) ?? { seq: AT.seq, tail: AT.tail };
+  const { seq, tail } = newest;
+  return { position: AT, head: { seq, tail, orders: seq, state: 'open', ...head }, entries };
+}
+
+const problem = (verdict: ReturnType<typeof checkChain>) => (verdict.ok ? 'none' : verdict.problem);
+
+describe('a chain of entries', () => {
+  it('holds if each number and each name follows on', () => {
+    expect(checkChain(read([entry(5), entry(6)]))).toEqual({ ok: true });
+    expect(checkChain(read([]))).toEqual({ ok: true });
+  });
+
+  it('is broken where an entry follows on another than the one that was applied, though its number fits', () => {
+    const rewritten = read([entry(5, { previous: '77' }), entry(6)]);
+    expect(problem(checkChain(rewritten))).toBe('entry 5 follows on 77, not 1004');
+    expect(problem(checkChain(read([entry(5, { previous: '' })])))).toBe(
+      'entry 5 follows on nothing, not 1004',
+    );
+  });
+
+  it('is broken where an entry follows on another than the one before it in the log', () => {
+    const rewritten = read([entry(5), entry(6, { previous: '77' }), entry(7)]);
+    expect(problem(checkChain(rewritten))).toBe('entry 6 follows on 77, not 1005');
+  });
+
+  it('is broken where a number is missing, at the beginning, in between or at the end', () => {
+    expect(problem(checkChain(read([entry(6)])))).toBe('entry 5 is missing; the next is 6');
+    expect(problem(checkChain(read([entry(5), entry(7)])))).toBe('entry 6 is missing; the next is 7');
+    expect(problem(checkChain(read([], { seq: 6, tail: '1006' })))).toBe('entries 5 to 6 are missing');
+  });
+
+  it('is broken where the entry that was seen before has another name now, or is no more', () => {
+    const seen = { seq: 5, tail: '88', orders: 5 };
+    expect(problem(checkChain(read([entry(5), entry(6)]), seen))).toBe(
+      'entry 5 (first order 88), which was seen there, is gone',
+    );
+    const further = { seq: 9, tail: '1009', orders: 9 };
+    expect(problem(checkChain(read([entry(5)]), further))).toContain('entry 9 (first order 1009)');
+  });
+});
+
+describe('a head', () => {
+  it('is broken if it is behind what was applied, or is another entry of that number', () => {
+    expect(problem(checkHead(read([], { seq: 3 })))).toBe('the segment is at entry 3, but 4 was applied');
+    expect(problem(checkHead(read([], { tail: '77' })))).toBe('entry 4 is not the one that was applied');
+  });
+
+  it('is broken if it is missing or frozen, holds what nobody here writes, or lacks what a lane was told of', () => {
+    expect(problem(checkHead({ ...read([]), head: undefined }))).toContain('missing');
+    expect(problem(checkHead(read([], { state: 'frozen' })))).toContain('frozen');
+    expect(problem(checkHead({ ...read([]), fault: 'no number' }))).toBe('no number');
+    const lost = { seq: 9, tail: '1009', orders: 9 };
+    expect(problem(checkHead(read([], { lost })))).toContain('entry 9 (first order 1009)');
+  });
+
+  it('of a published sale is neither loaded nor lost', () => {
+    for (const state of ['loaded', 'lost'] as const)
+      expect(problem(checkPublished(read([], { state })))).toContain(state);
+    expect(checkPublished(read([], { state: 'paused' }))).toEqual({ ok: true });
+  });
+});
+
+describe('a position', () => {
+  const before = { ...AT, seq: 3, tail: '1003' };
+
+  it('is on the log if its entry is there, or what follows on it is', () => {
+    expect(isOn({ ...read([entry(4), entry(5)]), position: before }, AT)).toBe(true);
+    expect(isOn({ ...read([entry(4, { tail: '77' })]), position: before }, AT)).toBe(false);
+    expect(isOn({ ...read([entry(5)]), position: before }, AT)).toBe(true);
+    expect(isOn({ ...read([entry(5, { previous: '77' })]), position: before }, AT)).toBe(false);
+    expect(isOn({ ...read([entry(6)]), position: before }, AT)).toBe(false);
+    expect(isOn(read([]), AT)).toBe(true);
+    expect(isOn(read([], { tail: '77' }), AT)).toBe(false);
+  });
+
+  it('goes on behind an entry', () => {
+    expect(after(AT, entry(5))).toEqual({ ...AT, seq: 5, tail: '1005' });
+  });
+});

@@ -1,0 +1,109 @@
+/** What one look at a sale means: what is a fault, and that a report with a fault is never ok. */
+import { describe, expect, it } from 'vitest';
+import type { SegmentCounts } from '../../../src/engine/contract.ts';
+import type { VerifyReport } from '../../../src/operations/verify-report.ts';
+import type { Look } from '../../../src/verify/finding.ts';
+import { judge, reportOf } from '../../../src/verify/judge.ts';
+import type { Truth } from '../../../src/verify/truth.ts';
+import { aSale } from '../../support/sales.ts';
+
+const NOTHING = { count: 0, units: 0, ageS: 0 };
+const CURSOR = { saleId: 'sale', segment: 0, generation: 1, seq: 3, tail: '1003', orders: 3, units: 3 };
+
+/** Ten units in one segment, of which three are sold and in Postgres. */
+const TRUTH: Truth = {
+  row: { sale: aSale({ id: 'sale', stock: 10 }), state: 'open', generation: 1, stock: 7 } as Truth['row'],
+  cursors: [CURSOR],
+  ...{ movements: 0, liveUnits: 3, committedOrders: 3, distinctBuyers: 3, rejectedOrders: 0, lostOrders: 0 },
+  aboveLimit: [],
+  ...{ returned: 0, toppedUp: 0, withdrawn: 0 },
+  ...{ pendingReturns: NOTHING, pendingTopUps: NOTHING, openWithdrawals: NOTHING },
+  ...{ pendingChanges: NOTHING, pendingResizes: NOTHING },
+  lastMovement: '0',
+};
+const SEGMENT: SegmentCounts = {
+  ...{ state: 'open', left: 7, taken: 3, supplied: 10, returned: 0, credited: 0, withdrawn: 0, seq: 3 },
+  inTransit: 0,
+};
+
+function reportFrom(segment: Partial<SegmentCounts>, truth: Partial<Truth> = {}, spec: Partial<Look> = {}) {
+  const look: Look = {
+    truth: { ...TRUTH, ...truth },
+    record: { sale: TRUTH.row.sale, state: 'open', generation: 1, epoch: 1 },
+    segments: [{ found: 'sound', ...SEGMENT, ...segment }],
+    logs: [{ cursor: CURSOR, units: (segment.taken ?? 3) - 3 }],
+    confirmed: new Set([0]),
+    since: { isRebuilt: false, isChanged: false, moved: new Set() },
+    ...spec,
+  };
+  const { findings, identities } = judge(look);
+  return reportOf(look.truth, findings, identities);
+}
+
+const summary = ({ ok, differences, findings }: VerifyReport) => ({
+  ok,
+  causes: differences.map(({ cause, isFault }) => `${cause}${isFault ? '!' : ''}`),
+  named: findings.length,
+});
+
+describe('a look at a sale', () => {
+  it('that agrees in all its parts is ok', () => {
+    expect(summary(reportFrom({}))).toEqual({ ok: true, causes: [], named: 0 });
+  });
+
+  it('finds work under way, which is no fault', () => {
+    expect(summary(reportFrom({ left: 5, taken: 5 }))).toEqual({ ok: true, causes: ['in_flight'], named: 0 });
+    const waiting = { count: 1, units: 2, ageS: 1 };
+    const topUp = { row: { ...TRUTH.row, stock: 9 }, movements: 2, toppedUp: 2, pendingTopUps: waiting };
+    expect(summary(reportFrom({}, topUp))).toEqual({ ok: true, causes: ['top_up_pending'], named: 0 });
+  });
+
+  it('that nobody can explain is a fault, whichever way it is off', () => {
+    for (const off of [4, -4]) {
+      const report = reportFrom({ left: 7 + off, supplied: 10 + off });
+      expect(summary(report)).toEqual({ ok: false, causes: ['unexplained!'], named: 1 });
+      expect(report.differences[0]!.units).toBe(4);
+      expect(report.findings[0]).toContain(`4 units ${off > 0 ? 'more' : 'fewer'} than Postgres gave them`);
+    }
+  });
+
+  it.each<[string, Partial<SegmentCounts>, Partial<Truth>, string]>([
+    ['a counter that contradicts the others', { left: 9 }, {}, 'foreign_redis!'],
+    [
+      'a stock that ledger and orders contradict',
+      {},
+      { row: { ...TRUTH.row, stock: 8 } },
+      'foreign_postgres!',
+    ],
+    ['orders that the stock contradicts', {}, { liveUnits: 2 }, 'foreign_postgres!'],
+    [
+      'a buyer above his limit',
+      {},
+      { aboveLimit: ['buyer anna holds 2 units, above 1'] },
+      'foreign_postgres!',
+    ],
+    [
+      'a withdrawal that the segments have lost',
+      { withdrawn: 0 },
+      { withdrawn: 2, row: { ...TRUTH.row, stock: 5 }, movements: -2 },
+      'lost_entries!',
+    ],
+  ])('%s is a fault', (_, segment, truth, cause) => {
+    const { ok, causes, named } = summary(reportFrom(segment, truth));
+    expect({ ok, named }).toEqual({ ok: false, named: causes.filter((each) => each.endsWith('!')).length });
+    expect(causes).toContain(cause);
+  });
+
+  it('that is lost, or being built, is a fault', () => {
+    expect(summary(reportFrom({}, {}, { record: undefined }))).toMatchObject({ ok: false });
+    expect(summary(reportFrom({}, {}, { segments: [{ found: 'nothing' }] })).ok).toBe(false);
+    const building = reportFrom({ state: 'loaded' });
+    expect(summary(building)).toEqual({ ok: false, causes: ['rebuild_pending!'], named: 1 });
+    expect(building.identities).toHaveLength(1);
+  });
+
+  it('puts faults before work under way', () => {
+    const { causes } = summary(reportFrom({ left: 9, taken: 5, supplied: 14 }));
+    expect(causes).toEqual(['unexplained!', 'in_flight']);
+  });
+});
