@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.ts';
 import { defaultText } from '../../config/describe.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import {
+  groupOf,
   type Setting,
   type SettingGroup,
   type SettingName,
@@ -41,7 +42,7 @@ export interface CommandSpec {
 }
 
 export function settingsOf(...groups: readonly SettingGroup[]): SettingName[] {
-  return settingNames.filter((name) => groups.includes(settings[name].group));
+  return settingNames.filter((name) => groups.includes(groupOf(name)));
 }
 
 /** Commands that end by themselves say what went wrong, and not what went right. */
@@ -93,5 +94,5 @@ function addSetting(command: Command, name: SettingName, fallback: unknown): voi
   if (setting.flag === undefined) return;
   const standard = fallback === undefined ? defaultText(setting) : String(fallback);
   const text = `${setting.description.replace(/\.$/, '')} (${setting.env}; default: ${standard})`;
-  command.addOption(new Option(setting.flag, text.replaceAll('`', '')).helpGroup(`${setting.group}:`));
+  command.addOption(new Option(setting.flag, text.replaceAll('`', '')).helpGroup(`${groupOf(name)}:`));
 }

@@ -9,7 +9,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { Secret } from '../../config/secret.ts';
-import { type Setting, type SettingName, settingNames, settings } from '../../config/settings.ts';
+import { groupOf, type Setting, type SettingName, settingNames, settings } from '../../config/settings.ts';
 import type { Database } from '../../postgres/database.ts';
 import { sharedKey } from '../../postgres/worker-leases.ts';
 import type { ListedProcess } from '../../shop/process-list.ts';
@@ -46,12 +46,12 @@ export function settingDigests(
 
 /** A node without sync relays no events. */
 export function settingsOfNode({ sync }: Config): SettingName[] {
-  return settingNames.filter((name) => sync || settings[name].group !== 'Events');
+  return settingNames.filter((name) => sync || groupOf(name) !== 'Events');
 }
 
 /** `stockade sync` has no buyers. */
 export function settingsOfSync(): SettingName[] {
-  return settingNames.filter((name) => settings[name].group === 'Events');
+  return settingNames.filter((name) => groupOf(name) === 'Events');
 }
 
 /** Only what both have can differ: another version may not know a setting. */

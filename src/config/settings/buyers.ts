@@ -1,0 +1,75 @@
+/** How buyers are known, and what they may do. */
+import { either, oneOf, plainUrl, secret, text } from '../schemas.ts';
+import type { Secret, SecretUrl } from '../secret.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface BuyersSettings {
+  readonly buyerAuth: 'header' | 'jwt';
+  readonly trustBuyerHeader: boolean;
+  readonly jwtSecret: Secret | undefined;
+  readonly jwtJwksUrl: SecretUrl | undefined;
+  readonly jwtAudience: string | undefined;
+  readonly jwtIssuer: string | undefined;
+  readonly publicPayment: boolean;
+}
+
+export const buyersSettings: SettingTable<BuyersSettings> = {
+  buyerAuth: {
+    env: 'BUYER_AUTH',
+    flag: '--buyer-auth <how>',
+    schema: oneOf('header', 'jwt'),
+    fallback: 'header',
+    description: 'How a buyer is known: `header` (`X-Buyer-Id`, set by a gateway) or `jwt` (claim `sub`).',
+    shared: 'value',
+  },
+  trustBuyerHeader: {
+    env: 'TRUST_BUYER_HEADER',
+    flag: '--trust-buyer-header <0|1>',
+    schema: either('1', '0'),
+    fallback: false,
+    fallbackText: '0',
+    description:
+      '1: only a gateway that sets `X-Buyer-Id` itself can reach `HOST`, so that it need not be loopback. Needed for a gateway on the same machine too, if it passes on the shop’s `Host`: without it only names of the loopback are answered.',
+  },
+  jwtSecret: {
+    env: 'JWT_SECRET',
+    schema: secret(32),
+    fallback: undefined,
+    description: "HS256 key of the buyers' tokens, 32 characters or more.",
+    shared: 'value',
+  },
+  jwtJwksUrl: {
+    env: 'JWT_JWKS_URL',
+    flag: '--jwt-jwks-url <url>',
+    schema: plainUrl(),
+    fallback: undefined,
+    description: "Where the keys of the buyers' tokens are published, instead of `JWT_SECRET`.",
+    shared: 'value',
+  },
+  jwtAudience: {
+    env: 'JWT_AUDIENCE',
+    flag: '--jwt-audience <text>',
+    schema: text,
+    fallback: undefined,
+    description: 'Claim `aud` that a token must carry.',
+    shared: 'value',
+  },
+  jwtIssuer: {
+    env: 'JWT_ISSUER',
+    flag: '--jwt-issuer <text>',
+    schema: text,
+    fallback: undefined,
+    description: 'Claim `iss` that a token must carry.',
+    shared: 'value',
+  },
+  publicPayment: {
+    env: 'PUBLIC_PAYMENT',
+    flag: '--public-payment <0|1>',
+    schema: either('1', '0'),
+    fallback: false,
+    fallbackText: '0',
+    description:
+      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: any buyer can make an order paid without paying.',
+    shared: 'value',
+  },
+};

@@ -1,0 +1,75 @@
+/** Deadlines and bounds of a purchase, and how units are taken. */
+import { MAX_BATCH_ORDERS } from '../../engine/limits.ts';
+import { oneOf, text, whole } from '../schemas.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface LimitsSettings {
+  readonly requestDeadlineMs: number;
+  readonly takeTimeoutMs: number;
+  readonly laneCapacity: number;
+  readonly maxConnections: number;
+  readonly logBacklogMax: number;
+  readonly strategy: 'script' | 'lock';
+  readonly lockWork: string | undefined;
+}
+
+export const limitsSettings: SettingTable<LimitsSettings> = {
+  requestDeadlineMs: {
+    env: 'REQUEST_DEADLINE_MS',
+    flag: '--request-deadline-ms <n>',
+    schema: whole(100, 30_000),
+    fallback: 2_000,
+    description:
+      'A purchase is answered within this time, if need be with `unknown`; what buyers read, if need be with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take as long once more.',
+  },
+  takeTimeoutMs: {
+    env: 'TAKE_TIMEOUT_MS',
+    flag: '--take-timeout-ms <n>',
+    schema: whole(10, 29_999),
+    fallback: 500,
+    description: 'How long one call to Redis may take before it is asked again; below `REQUEST_DEADLINE_MS`.',
+  },
+  laneCapacity: {
+    env: 'LANE_CAPACITY',
+    flag: '--lane-capacity <n>',
+    schema: whole(1, 1_000_000),
+    fallback: 4_096,
+    description: 'Requests that may wait in front of one segment; more are answered `busy`.',
+  },
+  maxConnections: {
+    env: 'MAX_CONNECTIONS',
+    flag: '--max-connections <n>',
+    schema: whole(1, 1_000_000),
+    fallback: 16_000,
+    description:
+      'Connections of buyers that a node serves, shared out among its workers. Above it requests are answered `busy` and their connections closed; above nine eighths of it new connections are closed at once.',
+  },
+  logBacklogMax: {
+    env: 'LOG_BACKLOG_MAX',
+    flag: '--log-backlog-max <n>',
+    // Below the largest batch no full lane could ever sell.
+    schema: whole(MAX_BATCH_ORDERS, 100_000_000),
+    fallback: 1_000_000,
+    description:
+      "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",
+    shared: 'value',
+  },
+  strategy: {
+    env: 'STRATEGY',
+    flag: '--strategy <script|lock>',
+    schema: oneOf('script', 'lock'),
+    fallback: 'script',
+    description:
+      "How units are taken: `script`, or `lock` for the same under the segment's lock. `lock` needs `REDIS_URL`.",
+    shared: 'value',
+  },
+  lockWork: {
+    env: 'LOCK_WORK',
+    flag: '--lock-work <file>',
+    schema: text,
+    fallback: undefined,
+    description:
+      "A JavaScript module whose export `inside` does the shop's own work under the lock, and may refuse orders. Needs `STRATEGY=lock`.",
+    shared: 'file',
+  },
+};

@@ -1,0 +1,41 @@
+/** Where a node listens for buyers, and with how many threads. */
+
+import { availableParallelism } from 'node:os';
+import { host, whole } from '../schemas.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface ListeningSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly workers: number;
+}
+
+const MOST_WORKERS_BY_DEFAULT = 4;
+
+const workersByDefault = ({ redisUrl }: Readonly<Record<string, unknown>>) =>
+  redisUrl === undefined ? 1 : Math.min(availableParallelism(), MOST_WORKERS_BY_DEFAULT);
+
+export const listeningSettings: SettingTable<ListeningSettings> = {
+  host: {
+    env: 'HOST',
+    flag: '--host <address>',
+    schema: host,
+    fallback: '127.0.0.1',
+    description: 'Address of the public port; `0.0.0.0` for all.',
+  },
+  port: {
+    env: 'PORT',
+    flag: '--port <n>',
+    schema: whole(0, 65_535),
+    fallback: 8_080,
+    description: 'Public port, for buyers. 0: any free one.',
+  },
+  workers: {
+    env: 'WORKERS',
+    flag: '--workers <n>',
+    schema: whole(1, 64),
+    fallback: workersByDefault,
+    fallbackText: `1 without \`REDIS_URL\`, else the number of cores, at most ${MOST_WORKERS_BY_DEFAULT}`,
+    description: 'Threads that serve buyers. More than 1 needs `REDIS_URL`.',
+  },
+};

@@ -1,0 +1,43 @@
+/** The port of operators. */
+import { host, secret, url, whole } from '../schemas.ts';
+import type { Secret, SecretUrl } from '../secret.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface OperatorsSettings {
+  readonly opsHost: string;
+  readonly opsPort: number;
+  readonly opsToken: Secret | undefined;
+  readonly opsUrl: SecretUrl | undefined;
+}
+
+export const operatorsSettings: SettingTable<OperatorsSettings> = {
+  opsHost: {
+    env: 'OPS_HOST',
+    flag: '--ops-host <address>',
+    schema: host,
+    fallback: '127.0.0.1',
+    description: 'Address of the ops port.',
+  },
+  opsPort: {
+    env: 'OPS_PORT',
+    flag: '--ops-port <n>',
+    schema: whole(0, 65_535),
+    fallback: 9_090,
+    description: 'Port for operators, metrics and health. 0: any free one.',
+  },
+  opsToken: {
+    env: 'OPS_TOKEN',
+    schema: secret(16),
+    fallback: undefined,
+    fallbackText: 'a random one, kept in `DATA_DIR`/ops-token',
+    description: 'Bearer token of the ops port, 16 characters or more.',
+  },
+  opsUrl: {
+    env: 'OPS_URL',
+    flag: '--ops-url <url>',
+    schema: url('http:', 'https:'),
+    fallback: undefined,
+    fallbackText: '`OPS_HOST` and `OPS_PORT`',
+    description: 'Ops port of the running node that commands such as `sale` and `verify` talk to.',
+  },
+};

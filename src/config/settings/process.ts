@@ -1,0 +1,28 @@
+/** The process itself. */
+import { oneOf, whole } from '../schemas.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface ProcessSettings {
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  readonly shutdownGraceMs: number;
+}
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export const processSettings: SettingTable<ProcessSettings> = {
+  logLevel: {
+    env: 'LOG_LEVEL',
+    flag: '--log-level <level>',
+    schema: oneOf(...LOG_LEVELS),
+    fallback: 'info',
+    description: `${LOG_LEVELS.join(', ')}. Commands that end by themselves default to \`warn\`.`,
+  },
+  shutdownGraceMs: {
+    env: 'SHUTDOWN_GRACE_MS',
+    flag: '--shutdown-grace-ms <n>',
+    schema: whole(0, 600_000),
+    fallback: 10_000,
+    description:
+      'How long requests under way are answered after a signal to stop, at both ports together; 5 s later at most the process has ended.',
+  },
+};

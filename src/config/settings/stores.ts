@@ -1,0 +1,57 @@
+/** Where stock and orders are kept. */
+import { postgresUrl } from '../postgres-url.ts';
+import { redisUrl } from '../redis-urls.ts';
+import { matching, text, whole } from '../schemas.ts';
+import type { SecretUrl } from '../secret.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface StoresSettings {
+  readonly redisUrl: SecretUrl | undefined;
+  readonly databaseUrl: SecretUrl | undefined;
+  readonly keyPrefix: string;
+  readonly dataDir: string;
+  readonly pgPoolMax: number;
+}
+
+export const storesSettings: SettingTable<StoresSettings> = {
+  redisUrl: {
+    env: 'REDIS_URL',
+    flag: '--redis-url <url>',
+    schema: redisUrl,
+    fallback: undefined,
+    fallbackText: 'the in-process backend',
+    description:
+      'Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`); `rediss://` for TLS. Needed for more than one worker or node.',
+  },
+  databaseUrl: {
+    env: 'DATABASE_URL',
+    flag: '--database-url <url>',
+    schema: postgresUrl,
+    fallback: undefined,
+    fallbackText: 'PGlite in `DATA_DIR`',
+    description: 'Postgres that holds sales and orders: the truth. With `?sslmode=verify-full` for TLS.',
+  },
+  keyPrefix: {
+    env: 'KEY_PREFIX',
+    flag: '--key-prefix <text>',
+    schema: matching(/^[\x21-\x7a|~]{1,64}$/, 'must be 1 to 64 visible ASCII characters without braces'),
+    fallback: 'stockade:',
+    description: 'Beginning of every Redis key and channel. All nodes of one shop share it.',
+  },
+  dataDir: {
+    env: 'DATA_DIR',
+    flag: '--data-dir <path>',
+    schema: text,
+    fallback: '.stockade',
+    description:
+      "Folder of PGlite's data and of the operators' token, for nothing else: other users of the machine are kept out.",
+  },
+  pgPoolMax: {
+    env: 'PG_POOL_MAX',
+    flag: '--pg-pool-max <n>',
+    schema: whole(1, 100),
+    fallback: 5,
+    description:
+      'Postgres connections of the main thread, at most; beside them are 2 per worker and 1 for locks. PGlite has 1.',
+  },
+};

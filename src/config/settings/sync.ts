@@ -1,0 +1,45 @@
+/** Carrying orders to Postgres. */
+import { either, whole } from '../schemas.ts';
+import type { SettingTable } from './setting.ts';
+
+export interface SyncSettings {
+  readonly sync: boolean;
+  readonly syncBatchRows: number;
+  readonly syncYieldMs: number;
+  readonly rebalanceEveryMs: number;
+}
+
+export const syncSettings: SettingTable<SyncSettings> = {
+  sync: {
+    env: 'SYNC',
+    flag: '--sync <on|off>',
+    schema: either('on', 'off'),
+    fallback: true,
+    fallbackText: 'on',
+    description:
+      'Whether this node carries the order logs to Postgres. Off: `stockade sync` must run elsewhere.',
+  },
+  syncBatchRows: {
+    env: 'SYNC_BATCH_ROWS',
+    flag: '--sync-batch-rows <n>',
+    schema: whole(1, 50_000),
+    fallback: 4_000,
+    description: 'Orders in one Postgres transaction, at most.',
+  },
+  syncYieldMs: {
+    env: 'SYNC_YIELD_MS',
+    flag: '--sync-yield-ms <n>',
+    schema: whole(0, 600_000),
+    fallback: 15_000,
+    description:
+      'How long orders may lie in the logs while this node is busy with buyers and none of them waits for a commit; 0: never.',
+  },
+  rebalanceEveryMs: {
+    env: 'REBALANCE_EVERY_MS',
+    flag: '--rebalance-every-ms <n>',
+    schema: whole(0, 3_600_000),
+    fallback: 1_000,
+    description:
+      'How often sales are looked at whose segments may have become uneven, to even them out before buyers wait for it; 0: never.',
+  },
+};
