@@ -1,7 +1,7 @@
 /** A configuration, and the settings that it is made of, in words. */
 import type { Config } from './config.ts';
-import { Secret } from './secret.ts';
 import { type Setting, settingNames, settings } from './settings.ts';
+import { Secret } from './values/secret.ts';
 
 /** What a process runs with, by environment variable, fit for logs: no secret, no password, nothing that is not set. */
 export function describeConfig(config: Config): Record<string, string | number | boolean> {

@@ -6,8 +6,8 @@
 import { StockadeError } from '../engine/errors.ts';
 import type { Config } from './config.ts';
 import { relations } from './relations.ts';
-import { originOnly, SecretUrl, withoutSecrets } from './secret.ts';
 import { type Setting, type SettingName, settingNames, settings } from './settings.ts';
+import { originOnly, SecretUrl, withoutSecrets } from './values/secret.ts';
 
 export interface ConfigFault {
   /** The environment variable or the flag that holds the fault. */

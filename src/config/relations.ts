@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { parseTrustedProxies } from '../admission/addresses.ts';
 import type { Config } from './config.ts';
-import { isLoopback } from './hosts.ts';
+import { isLoopback } from './values/hosts.ts';
 
 /** What must hold between settings that are each valid by themselves. */
 interface Relation {

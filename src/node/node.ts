@@ -7,7 +7,7 @@
  * stores go.
  */
 import type { Config } from '../config/config.ts';
-import { httpUrl, isUnprotected, paysInPublic } from '../config/hosts.ts';
+import { httpUrl, isUnprotected, paysInPublic } from '../config/values/hosts.ts';
 import { Board } from '../engine/board/board.ts';
 import { Releasers } from '../lib/teardown.ts';
 import { within } from '../lib/with-timeout.ts';

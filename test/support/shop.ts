@@ -4,7 +4,7 @@
  */
 
 import { pino } from 'pino';
-import { redisUrls } from '../../src/config/redis-urls.ts';
+import { redisUrls } from '../../src/config/values/redis-urls.ts';
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Outcome, Pulse, Purchase } from '../../src/engine/contract.ts';

@@ -1,9 +1,9 @@
 /** The way to a node's ops port: one request and its answer, and what its problems mean as errors. */
 import { Agent, request } from 'undici';
 import type { Config } from '../../config/config.ts';
-import { httpUrl, reachableHost } from '../../config/hosts.ts';
 import { OPERATION_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import { findOpsToken, opsTokenFile } from '../../config/ops-token.ts';
+import { httpUrl, reachableHost } from '../../config/values/hosts.ts';
 import type { SaleState } from '../../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import type { OrderStatus } from '../../operations/order-operations.ts';

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { Option } from 'commander';
 import { z } from 'zod';
-import { whole } from '../../config/schemas.ts';
+import { whole } from '../../config/values/schemas.ts';
 import { InvalidInput } from '../../engine/errors.ts';
 
 export interface Scenario {

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import { isUnprotected, paysInPublic } from '../../config/hosts.ts';
+import { isUnprotected, paysInPublic } from '../../config/values/hosts.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('buyers');

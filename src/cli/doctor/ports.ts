@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { request } from 'undici';
 import type { Config } from '../../config/config.ts';
-import { httpUrl, isLoopback, reachableHost } from '../../config/hosts.ts';
+import { httpUrl, isLoopback, reachableHost } from '../../config/values/hosts.ts';
 import { describe } from '../terminal/explain.ts';
 import { type Check, checksOf } from './check.ts';
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
-import { isLoopback } from '../../config/hosts.ts';
+import { isLoopback } from '../../config/values/hosts.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';

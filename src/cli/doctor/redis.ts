@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import type { Config } from '../../config/config.ts';
-import { isLoopback } from '../../config/hosts.ts';
-import { redisUrls } from '../../config/redis-urls.ts';
-import { type SecretUrl, withoutSecrets } from '../../config/secret.ts';
+import { isLoopback } from '../../config/values/hosts.ts';
+import { redisUrls } from '../../config/values/redis-urls.ts';
+import { type SecretUrl, withoutSecrets } from '../../config/values/secret.ts';
 import { redisAddress } from '../../redis/redis-address.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
-import { httpUrl } from '../../config/hosts.ts';
 import { settings } from '../../config/settings.ts';
+import { httpUrl } from '../../config/values/hosts.ts';
 import type { RunningNode } from '../../node/node.ts';
 import { invokedAs, shellWord } from './invoked-as.ts';
 

@@ -6,8 +6,8 @@ import {
 } from '../../admission/addresses.ts';
 import { MAX_WORK_BITS } from '../../admission/proof-of-work.ts';
 import { parseRatePolicy, RATE_POLICY_FORM } from '../../admission/rate-policy.ts';
-import { oneOf, readable, secret, text, whole } from '../schemas.ts';
-import type { Secret } from '../secret.ts';
+import { oneOf, readable, secret, text, whole } from '../values/schemas.ts';
+import type { Secret } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface AdmissionSettings {

@@ -1,6 +1,6 @@
 /** How buyers are known, and what they may do. */
-import { either, oneOf, plainUrl, secret, text } from '../schemas.ts';
-import type { Secret, SecretUrl } from '../secret.ts';
+import { either, oneOf, plainUrl, secret, text } from '../values/schemas.ts';
+import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface BuyersSettings {

@@ -1,6 +1,6 @@
 /** Telling other programs of orders. */
-import { plainUrl, secret, whole } from '../schemas.ts';
-import { originOnly, type Secret, type SecretUrl } from '../secret.ts';
+import { plainUrl, secret, whole } from '../values/schemas.ts';
+import { originOnly, type Secret, type SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface EventsSettings {

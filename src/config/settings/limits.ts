@@ -1,6 +1,6 @@
 /** Deadlines and bounds of a purchase, and how units are taken. */
 import { MAX_BATCH_ORDERS } from '../../engine/limits.ts';
-import { oneOf, text, whole } from '../schemas.ts';
+import { oneOf, text, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface LimitsSettings {

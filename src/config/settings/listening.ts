@@ -1,7 +1,7 @@
 /** Where a node listens for buyers, and with how many threads. */
 
 import { availableParallelism } from 'node:os';
-import { host, whole } from '../schemas.ts';
+import { host, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface ListeningSettings {

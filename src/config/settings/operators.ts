@@ -1,6 +1,6 @@
 /** The port of operators. */
-import { host, secret, url, whole } from '../schemas.ts';
-import type { Secret, SecretUrl } from '../secret.ts';
+import { host, secret, url, whole } from '../values/schemas.ts';
+import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface OperatorsSettings {

@@ -1,5 +1,5 @@
 /** The process itself. */
-import { oneOf, whole } from '../schemas.ts';
+import { oneOf, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface ProcessSettings {

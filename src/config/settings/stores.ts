@@ -1,8 +1,8 @@
 /** Where stock and orders are kept. */
-import { postgresUrl } from '../postgres-url.ts';
-import { redisUrl } from '../redis-urls.ts';
-import { matching, text, whole } from '../schemas.ts';
-import type { SecretUrl } from '../secret.ts';
+import { postgresUrl } from '../values/postgres-url.ts';
+import { redisUrl } from '../values/redis-urls.ts';
+import { matching, text, whole } from '../values/schemas.ts';
+import type { SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface StoresSettings {

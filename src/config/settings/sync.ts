@@ -1,5 +1,5 @@
 /** Carrying orders to Postgres. */
-import { either, whole } from '../schemas.ts';
+import { either, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface SyncSettings {

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
-import { httpUrl } from '../../config/hosts.ts';
 import { opsToken } from '../../config/ops-token.ts';
+import { httpUrl } from '../../config/values/hosts.ts';
 import { type OpsHost, serveOps } from '../../http/ops/ops-server.ts';
 import type { Log } from '../process/log.ts';
 import { claimPort } from '../process/ports.ts';

@@ -5,7 +5,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/load-config.ts';
-import { redisUrls } from '../../config/redis-urls.ts';
+import { redisUrls } from '../../config/values/redis-urls.ts';
 import type { Releasers } from '../../lib/teardown.ts';
 import { type EvictingServer, type EvictionLook, lookForEviction } from '../../redis/eviction.ts';
 import type { Log } from '../process/log.ts';

@@ -8,8 +8,8 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
-import { Secret } from '../../config/secret.ts';
 import { groupOf, type Setting, type SettingName, settingNames, settings } from '../../config/settings.ts';
+import { Secret } from '../../config/values/secret.ts';
 import type { Database } from '../../postgres/database.ts';
 import { sharedKey } from '../../postgres/worker-leases.ts';
 import type { ListedProcess } from '../../shop/process-list.ts';

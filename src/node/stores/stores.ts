@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { redisUrls } from '../../config/redis-urls.ts';
-import type { SecretUrl } from '../../config/secret.ts';
+import { redisUrls } from '../../config/values/redis-urls.ts';
+import type { SecretUrl } from '../../config/values/secret.ts';
 import { type OpenRedisOptions, openRedis, type RedisKind } from '../../engine/cluster/open-redis.ts';
 import type { Backend } from '../../engine/contract.ts';
 import { StockadeError } from '../../engine/errors.ts';

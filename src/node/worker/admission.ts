@@ -8,7 +8,7 @@ import { type PurchaseTokenSettings, PurchaseTokens } from '../../admission/purc
 import { RateLimiter, rateTable, type SharedRates } from '../../admission/rate-limiter.ts';
 import { parseRatePolicy, type RatePolicy, SITE_SHARE, sitePolicy } from '../../admission/rate-policy.ts';
 import type { Config } from '../../config/config.ts';
-import type { Secret } from '../../config/secret.ts';
+import type { Secret } from '../../config/values/secret.ts';
 import { type Limit, RateLimits } from '../../http/public/rate-limits.ts';
 import type { TokenOutcome } from '../../http/public/token-route.ts';
 import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';

@@ -6,7 +6,7 @@ import { opsReach } from '../../../src/cli/doctor/ports.ts';
 import { judgePostgres, type PostgresFacts } from '../../../src/cli/doctor/postgres.ts';
 import { judgeRedis, type RedisFacts, type RedisPlan } from '../../../src/cli/doctor/redis.ts';
 import { nodeVersion, openFiles } from '../../../src/cli/doctor/runtime.ts';
-import { SecretUrl } from '../../../src/config/secret.ts';
+import { SecretUrl } from '../../../src/config/values/secret.ts';
 
 const notOk = (checks: readonly Check[]) =>
   checks.filter(({ status }) => status !== 'ok').map(({ name, status }) => `${status} ${name}`);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findOpsToken, opsToken, opsTokenFile } from '../../../src/config/ops-token.ts';
-import { Secret } from '../../../src/config/secret.ts';
+import { Secret } from '../../../src/config/values/secret.ts';
 
 let folder: string;
 

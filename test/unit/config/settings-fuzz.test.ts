@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { describeConfig } from '../../../src/config/describe.ts';
 import { ConfigError, loadConfig } from '../../../src/config/load-config.ts';
-import { redisUrls } from '../../../src/config/redis-urls.ts';
 import { type SettingName, settingNames, settings } from '../../../src/config/settings.ts';
+import { redisUrls } from '../../../src/config/values/redis-urls.ts';
 import { redisAddress } from '../../../src/redis/redis-address.ts';
 import { seed } from '../../support/fixtures.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { encryption as ofPostgres } from '../../../src/cli/doctor/postgres.ts';
 import { encryption as ofRedis } from '../../../src/cli/doctor/redis.ts';
 import { ConfigError, loadConfig } from '../../../src/config/load-config.ts';
-import { redisUrls } from '../../../src/config/redis-urls.ts';
+import { redisUrls } from '../../../src/config/values/redis-urls.ts';
 import { redisAddress } from '../../../src/redis/redis-address.ts';
 
 let directory: string;

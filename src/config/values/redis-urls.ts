@@ -3,7 +3,7 @@
  * `rediss://user:password@a:6379,b:6379?sslrootcert=ca.pem`.
  */
 import { z } from 'zod';
-import { TLS_FILES } from '../redis/redis-address.ts';
+import { TLS_FILES } from '../../redis/redis-address.ts';
 import { SecretUrl, withoutSecrets } from './secret.ts';
 import { unreadable } from './url-files.ts';
 
