@@ -28,22 +28,26 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'take: the guard of the stock is left out',
     [1],
-    edit(`${LUA}/take.lua`, 'if settled or quantity > left then', 'if settled then'),
+    edit(`${LUA}/purchase/take.lua`, 'if settled or quantity > left then', 'if settled then'),
   ),
   mutation(
     'take: the limit per buyer is not checked',
     [1],
-    edit(`${LUA}/buyers-record.lua`, 'record.units + quantity > limit', 'false'),
+    edit(`${LUA}/parts/buyers-record.lua`, 'record.units + quantity > limit', 'false'),
   ),
   mutation(
     'take: a repeated order id is taken again',
     [95],
-    edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
+    edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
     'take: a repeated key is taken again',
     [6, 31],
-    edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byId[orderId]'),
+    edit(
+      `${LUA}/parts/buyers-record.lua`,
+      'record.byId[orderId] or record.byKey[key]',
+      'record.byId[orderId]',
+    ),
   ),
   mutation(
     'take: sent again by the connection, whose tickets and ids nobody checks',
@@ -53,8 +57,8 @@ export const MUTATIONS: readonly Mutation[] = [
       'maxRetriesPerRequest: 0,\n    enableOfflineQueue: false,',
       'maxRetriesPerRequest: 3,',
     ),
-    edit(`${LUA}/take.lua`, "if remembered >= tonumber(ticket) then return 'superseded' end", ''),
-    edit(`${LUA}/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'false'),
+    edit(`${LUA}/purchase/take.lua`, "if remembered >= tonumber(ticket) then return 'superseded' end", ''),
+    edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'false'),
   ),
   mutation(
     'lane: a reply that was lost counts as a refusal',
@@ -93,7 +97,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'take: lost writes are not noticed',
     [53],
     edit(
-      `${LUA}/take.lua`,
+      `${LUA}/purchase/take.lua`,
       'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
       'if false then',
     ),
@@ -110,7 +114,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'top-up: credited as often as asked',
     [24],
-    edit(`${LUA}/credit.lua`, 'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n', ''),
+    edit(
+      `${LUA}/change/credit.lua`,
+      'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n',
+      '',
+    ),
   ),
   mutation(
     'parking: nobody is let out',
@@ -130,7 +138,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'returns: given back as often as asked',
     [18],
-    edit(`${LUA}/compensate.lua`, 'if found == 1 then\n', 'do\n'),
+    edit(`${LUA}/change/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
@@ -162,14 +170,14 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'rebuild: buyers are not loaded',
     [6],
-    edit(`${LUA}/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
+    edit(`${LUA}/build/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
     'transfer: credit before debit',
     [1],
-    edit(`${LUA}/transfer-debit.lua`, 'supply(donor, -moved)\n', ''),
+    edit(`${LUA}/change/transfer-debit.lua`, 'supply(donor, -moved)\n', ''),
     edit(
-      `${LUA}/transfer-settle.lua`,
+      `${LUA}/change/transfer-settle.lua`,
       "return redis.call('HDEL', donor, 'out')",
       "local n = tonumber(string.match(now[2], '%d+$'))\nredis.call('HINCRBY', donor, 'left', -n)\nredis.call('HINCRBY', donor, 'supplied', -n)\nreturn redis.call('HDEL', donor, 'out')",
     ),
@@ -177,7 +185,11 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'transfer: credited as often as asked',
     [23],
-    edit(`${LUA}/transfer-credit.lua`, 'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n', ''),
+    edit(
+      `${LUA}/change/transfer-credit.lua`,
+      'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n',
+      '',
+    ),
   ),
   mutation(
     'transfer: left unfinished by whoever finds it',
@@ -196,7 +208,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'withdrawal: taken from Postgres before it is out of the segments',
     [20],
-    edit(`${LUA}/withdraw.lua`, '  supply(segment, -more)\n', ''),
+    edit(`${LUA}/change/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
     'deadlines: nobody is told when his time is over',

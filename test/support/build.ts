@@ -14,7 +14,7 @@ export const mainProgram = join(root, 'dist', 'cli', 'main.js');
 export const STRICT = ['--throw-deprecation'];
 
 /** A build that failed lacks this. */
-const lastWritten = 'sync/migrations';
+const lastWritten = 'postgres/migrations';
 
 /** Builds dist/ anew if anything in src/ is younger than what is there. */
 export async function ensureBuilt(): Promise<void> {
