@@ -14,7 +14,7 @@ export function describeConfig(config: Config): Record<string, string | number |
   return described;
 }
 
-/** All settings as a Markdown table, for the README. */
+/** All settings as a Markdown table, for docs/configuration.md. */
 export function configTable(): string {
   const rows = settingNames.map((name) => {
     const setting: Setting<unknown> = settings[name];

@@ -352,7 +352,7 @@ describe('secrets', () => {
   });
 });
 
-test('the table for the README has a row for each setting', () => {
+test('the table for docs/configuration.md has a row for each setting', () => {
   const rows = configTable().trimEnd().split('\n').slice(2);
   expect(rows).toHaveLength(settingNames.length);
   for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(5);

@@ -1,5 +1,5 @@
-/** The descriptions of both ports say what the program does: every route, every code, and what docs/api.md says. */
-import { readFileSync } from 'node:fs';
+/** The descriptions of both ports say what the program does: every route, every code, and what docs/api/ says. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
 import { type PublicHost, servePublic } from '../../../src/http/public/public-server.ts';
@@ -17,7 +17,10 @@ vi.mock('uWebSockets.js', () => {
   return { App: () => app, us_socket_local_port: () => 1 };
 });
 
-const api = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf8');
+const API = new URL('../../../docs/api/', import.meta.url);
+const api = readdirSync(API)
+  .map((name) => readFileSync(new URL(name, API), 'utf8'))
+  .join('\n');
 const ports = { public: ApiDescription.read('public'), ops: ApiDescription.read('ops') };
 const all = [...ports.public.operations, ...ports.ops.operations];
 
@@ -49,7 +52,7 @@ test('every code of the program is described, with its status', () => {
   expect([...new Set([...ports.public.codes, ...ports.ops.codes])].sort()).toEqual([...PROBLEM_CODES].sort());
 });
 
-test('docs/api.md has every route', () => {
+test('docs/api/ has every route', () => {
   const written = new Set(
     [...api.matchAll(/\b(GET|POST|PATCH) +(\/[\w/{}.-]*)/g)].map(([, m, p]) => `${m} ${p}`),
   );

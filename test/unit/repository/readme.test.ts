@@ -62,8 +62,8 @@ function sorted(names: Iterable<string>): string[] {
   return [...new Set(names)].sort();
 }
 
-test('the table of settings in the README is the one that the program has', () => {
-  const [, table] = /<!-- config -->\n(.*?)<!-- \/config -->/s.exec(read('README.md')) ?? [];
+test('the table of settings in docs/configuration.md is the one that the program has', () => {
+  const [, table] = /<!-- config -->\n(.*?)<!-- \/config -->/s.exec(read('docs/configuration.md')) ?? [];
   expect(table, 'CONTRIBUTING.md says how to print it').toBe(configTable());
 });
 
@@ -84,32 +84,46 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
-test('docs/api.md names every code that an answer can have, with its status', () => {
+test('docs/api/ names every code that an answer can have, with its status', () => {
   const codes = [...read('src/http/server/problem.ts').matchAll(/^ {2}(\w+): \{/gm)].map(
     (match) => match[1]!,
   );
   const statuses = codes.filter(isProblemCode).map((code) => `${code} ${problem(code).status}`);
   expect(statuses).toContain('sold_out 409');
-  const rows = [...read('docs/api.md').matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)];
+  const rows = [...read('docs/api/README.md').matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)];
   expect(sorted(rows.map(([, code, status]) => `${code} ${status}`))).toEqual(sorted(statuses));
 });
 
-test('docs/operations.md names every metric', () => {
+test('docs/operations/metrics.md names every metric', () => {
   const sources = readdirSync(join(ROOT, 'src/node'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => read(join('src/node', name)))
     .join('\n');
   const metrics = [...sources.matchAll(/'(stockade_\w+)'/g)].map((match) => match[1]!);
   expect(metrics.length).toBeGreaterThan(10);
-  const documented = [...read('docs/operations.md').matchAll(/^\| `(stockade_\w+)` \|/gm)];
+  const documented = [...read('docs/operations/metrics.md').matchAll(/^\| `(stockade_\w+)` \|/gm)];
   expect(sorted(documented.map((match) => match[1]!))).toEqual(sorted(metrics));
 });
 
-test('what was done to it is as much as there is to do', () => {
-  const readme = read('README.md');
-  expect(readme).toContain(`of ${SCHEDULES.length} kinds`);
-  expect(readme).toContain(`Each of ${MUTATIONS.length} planted bugs was found`);
-  const page = read('docs/hostile-weather.md');
-  const struck = [...page.matchAll(/^\| `([\w-]+)`: /gm)].map(([, name]) => name!);
-  expect(sorted(struck)).toEqual(sorted(SCHEDULES.map(({ name }) => name)));
+test('the README is short', () => {
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200);
+});
+
+test('the pages tell of as many planted bugs as there are', () => {
+  for (const page of ['README.md', 'docs/fault-tests/simulation.md'])
+    expect(read(page), page).toContain(`Each of ${MUTATIONS.length} planted bugs was found`);
+});
+
+test('the README counts the faults on real processes as their table does', () => {
+  const page = read('docs/fault-tests/processes.md');
+  const rows = [...page.matchAll(/^\| `([\w-]+)`: .*/gm)].map(([row, name]) => ({
+    name: name!,
+    cells: row.split(' | '),
+  }));
+  expect(sorted(rows.map(({ name }) => name))).toEqual(sorted(SCHEDULES.map(({ name }) => name)));
+  const sum = (column: number) =>
+    rows.reduce((all, { cells }) => all + Number.parseInt(cells[column]!, 10), 0);
+  const [strikes, accepted] = [sum(1), sum(6)];
+  expect(read('README.md')).toContain(`${strikes} faults of ${SCHEDULES.length} kinds`);
+  expect(read('README.md')).toContain(`${accepted} orders answered \`202\` were lost`);
 });
