@@ -1,0 +1,34 @@
+/** The sessions of the README and the tutorial, pasted into a shell beside a node: they print what the pages say. */
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { RunningCli } from '../../support/cli.ts';
+import { comparable, runSession, sessionOf } from '../../support/doc-session.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const SESSION_LIMIT_MS = 120_000;
+
+/** A folder that looks to the commands like the one of the repository, but for the node's data. */
+function folderOfReader(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-reader-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  symlinkSync(join(ROOT, 'dist'), join(folder, 'dist'));
+  return folder;
+}
+
+test.each(['README.md', 'docs/tutorial.md'])('%s prints what it shows', async (page) => {
+  const steps = sessionOf(readFileSync(join(ROOT, page), 'utf8'));
+  expect(steps.some(({ printed }) => printed.includes('committed'))).toBe(true);
+  const cwd = folderOfReader();
+  await using node = new RunningCli(['serve', '--port', '0', '--ops-port', '0'], { cwd });
+  const [line] = await node.said(/^.*Create a sale: .*$/m);
+  const { publicUrl, opsUrl } = JSON.parse(line);
+  const printed = await runSession(steps, {
+    cwd,
+    env: { PATH: process.env.PATH, PORT: new URL(publicUrl).port, OPS_PORT: new URL(opsUrl).port },
+    timeout: SESSION_LIMIT_MS,
+  });
+  expect(comparable(printed)).toEqual(comparable(steps.map((step) => step.printed)));
+});
