@@ -26,7 +26,7 @@ export class Arrivals {
   readonly #db: Database;
   readonly #backend: Backend;
   readonly #hint: (hint: LogHint) => void;
-  #running: Promise<boolean> | undefined;
+  #running: Promise<boolean> = Promise.resolve(true);
   #next: Promise<boolean> | undefined;
 
   /** @param hint tells sync that somebody waits for a log; without it sync comes to them in its own time */
@@ -42,22 +42,14 @@ export class Arrivals {
    * @throws the stores' errors
    */
   caughtUp(): Promise<boolean> {
-    if (!this.#running) return this.#begin();
     this.#next ??= this.#running
       .catch(() => {})
       .then(() => {
         this.#next = undefined;
-        return this.#begin();
+        this.#running = this.#look();
+        return this.#running;
       });
     return this.#next;
-  }
-
-  #begin(): Promise<boolean> {
-    const begun = this.#look().finally(() => {
-      if (this.#running === begun) this.#running = undefined;
-    });
-    this.#running = begun;
-    return begun;
   }
 
   async #look(): Promise<boolean> {
