@@ -2,7 +2,7 @@
 import { NAMING_ROWS, SELLING_ROWS } from '../../catalogue/catalogue.ts';
 import type { Row } from '../../catalogue/parts/contract.ts';
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { count } from '../support/figures.ts';
 import { closedLoop, total } from './closed-loop.ts';
 import type { NamingFigures, Round, RowFigures } from './figures.ts';
@@ -12,10 +12,10 @@ import { measureRow } from './selling.ts';
 import { type Stall, StoreHouse } from './store-house.ts';
 
 export async function runRounds(parameters: CatalogueParameters): Promise<Round[]> {
-  const releasers = noisyReleasers();
+  const teardown = noisyTeardown();
   try {
     note('Starting Redis and Postgres');
-    const house = await StoreHouse.open(releasers);
+    const house = await StoreHouse.open(teardown);
     const rounds: Round[] = [];
     for (let number = 1; number <= parameters.rounds; number++) {
       note(`round ${number} of ${parameters.rounds}`);
@@ -23,7 +23,7 @@ export async function runRounds(parameters: CatalogueParameters): Promise<Round[
     }
     return rounds;
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
@@ -49,14 +49,14 @@ async function runRound(house: StoreHouse, parameters: CatalogueParameters): Pro
 }
 
 async function inStall<T>(house: StoreHouse, row: Row, work: (stall: Stall) => Promise<T>): Promise<T> {
-  const releasers = noisyReleasers();
+  const teardown = noisyTeardown();
   try {
-    return await work(await house.stall(row, releasers));
+    return await work(await house.stall(row, teardown));
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
-function noisyReleasers(): Releasers {
-  return new Releasers((error) => note(`an orderly end failed: ${error}`));
+function noisyTeardown(): Teardown {
+  return new Teardown((error) => note(`an orderly end failed: ${error}`));
 }

@@ -1,7 +1,7 @@
 /** One row's two sales. */
 import type { Outcome, SaleSpec, SellingRow, SoldOrder, Strategy } from '../../catalogue/parts/contract.ts';
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { closedLoop, type LoopResult, total } from './closed-loop.ts';
 import type { Crowd, RowFigures, Selling } from './figures.ts';
@@ -77,17 +77,17 @@ async function withNodes<T>(
   sale: SaleSpec,
   work: (nodes: readonly Strategy[]) => Promise<T>,
 ): Promise<T> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
     const nodes: Strategy[] = [];
     while (nodes.length < sale.nodes) {
       const node = await row.open(stores, sale);
-      releasers.add(() => node.close());
+      teardown.add(() => node.close());
       nodes.push(node);
     }
     return await work(nodes);
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Row, Stores } from '../../catalogue/parts/contract.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { ZooKeeperEnsemble } from '../../test/support/servers/zookeeper-ensemble.ts';
@@ -28,12 +28,12 @@ export class StoreHouse {
     this.#postgres = postgres;
   }
 
-  static async open(releasers: Releasers): Promise<StoreHouse> {
-    const redis = await startRedis(releasers);
+  static async open(teardown: Teardown): Promise<StoreHouse> {
+    const redis = await startRedis(teardown);
     const postgres = await PostgresServer.start({
       settings: { shared_preload_libraries: 'pg_stat_statements' },
     });
-    releasers.add(() => postgres[Symbol.asyncDispose]());
+    teardown.add(() => postgres[Symbol.asyncDispose]());
     const house = new StoreHouse(redis, postgres);
     const pool = house.#watcher();
     await pool.query('CREATE EXTENSION pg_stat_statements');
@@ -42,17 +42,17 @@ export class StoreHouse {
   }
 
   /** Empty stores for a row: those that it names, and no others. */
-  async stall(row: Row, releasers: Releasers): Promise<Stall> {
+  async stall(row: Row, teardown: Teardown): Promise<Stall> {
     const wants = (name: Row['stores'][number]) => row.stores.includes(name);
     const locks: RedisServer[] = [];
-    while (wants('lockRedis') && locks.length < QUORUM) locks.push(await startRedis(releasers));
+    while (wants('lockRedis') && locks.length < QUORUM) locks.push(await startRedis(teardown));
     const zookeeper = wants('zookeeper') ? await ZooKeeperEnsemble.start(ENSEMBLE) : undefined;
-    if (zookeeper) releasers.add(() => zookeeper[Symbol.asyncDispose]());
+    if (zookeeper) teardown.add(() => zookeeper[Symbol.asyncDispose]());
     const watched = [this.#redis, ...locks].map(({ url }) => new Redis(url));
-    releasers.add(() => watched.forEach((redis) => void redis.disconnect()));
+    teardown.add(() => watched.forEach((redis) => void redis.disconnect()));
     await watched[0]!.flushall();
     const pool = this.#watcher();
-    releasers.add(() => pool.end());
+    teardown.add(() => pool.end());
     const stores: Stores = {
       keyPrefix: `stall-${++this.#stalls}:`,
       ...(wants('redis') && { redis: this.#redis.url }),
@@ -68,8 +68,8 @@ export class StoreHouse {
   }
 }
 
-async function startRedis(releasers: Releasers): Promise<RedisServer> {
+async function startRedis(teardown: Teardown): Promise<RedisServer> {
   const redis = await RedisServer.start(REDIS);
-  releasers.add(() => redis[Symbol.asyncDispose]());
+  teardown.add(() => redis[Symbol.asyncDispose]());
   return redis;
 }

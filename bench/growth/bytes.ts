@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { Keys } from '../../src/engine/redis/keys.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { buyAll } from './crowd.ts';
@@ -25,10 +25,10 @@ export interface Bytes {
 export async function measureBytes(
   stores: StoreServers,
   parameters: GrowthParameters,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<Bytes> {
   const { setting } = dimensionsOf(parameters).find(({ name }) => name === 'sales')!.points[0]!;
-  const stage = await setStage(stores, { ...setting, buyers: 0 }, releasers);
+  const stage = await setStage(stores, { ...setting, buyers: 0 }, teardown);
   const bursts = Array.from({ length: burstsOf(parameters) }, () => stage.crowd.nextBurst());
   const orders = bursts.length * BURST_ORDERS;
   const before = await usedMemory(stage.admin);

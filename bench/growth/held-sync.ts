@@ -5,7 +5,7 @@
  */
 import { settings } from '../../src/config/settings.ts';
 import type { Backend } from '../../src/engine/contract.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { Sync } from '../../src/sync/sync.ts';
@@ -29,21 +29,21 @@ export class HeldSync {
     db: Database,
     databaseUrl: string,
     backend: Backend,
-    releasers: Releasers,
+    teardown: Teardown,
   ): Promise<HeldSync> {
     const held = new HeldSync();
     const locks = new PostgresLocks(databaseUrl);
-    releasers.add(() => locks.close());
+    teardown.add(() => locks.close());
     const sync = new Sync({
       db,
       backend,
       locks,
       events: held.watch.events,
       batchRows: Number(settings.syncBatchRows.fallback),
-      yielding: { isCrowded: () => held.#isCrowded(), maxMs: Number.POSITIVE_INFINITY },
+      backpressure: { isLoadHigh: () => held.#isLoadHigh(), maxMs: Number.POSITIVE_INFINITY },
     });
     await sync.start();
-    releasers.add(() => sync.stop());
+    teardown.add(() => sync.stop());
     await held.watch.swept(SWEEPS_OF_START);
     return held;
   }
@@ -67,7 +67,7 @@ export class HeldSync {
     return this.#lookedAt - began;
   }
 
-  #isCrowded(): boolean {
+  #isLoadHigh(): boolean {
     if (!this.#isHeld && this.#lookedAt === NOT_YET) this.#lookedAt = performance.now();
     return this.#isHeld;
   }

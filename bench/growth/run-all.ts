@@ -1,6 +1,6 @@
 /** The run: every point of every dimension on a stage of its own, one after the other, then the bytes. */
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Bytes, measureBytes } from './bytes.ts';
@@ -40,16 +40,16 @@ export interface Measured {
 
 /** @throws BenchFailure if an order was refused, sync met with anything that is not normal, or a sale does not add up */
 export async function runAll(parameters: GrowthParameters): Promise<Measured> {
-  return withReleasers(async (releasers) => {
+  return withTeardown(async (teardown) => {
     note('Starting Redis and Postgres');
-    const stores = await startStoreServers(releasers);
+    const stores = await startStoreServers(teardown);
     const dimensions = dimensionsOf(parameters);
     note('Warming up');
     await runPoint(stores, dimensions[0]!.points[0]!.setting, parameters, false);
     const measured: MeasuredDimension[] = [];
     for (const dimension of dimensions) measured.push(await runDimension(stores, dimension, parameters));
     note('Counting bytes');
-    const bytes = await withReleasers((inner) => measureBytes(stores, parameters, inner));
+    const bytes = await withTeardown((inner) => measureBytes(stores, parameters, inner));
     return { dimensions: measured, bytes };
   });
 }
@@ -74,8 +74,8 @@ async function runPoint(
   parameters: GrowthParameters,
   costsIdle: boolean,
 ): Promise<Omit<MeasuredPoint, 'at'>> {
-  return withReleasers(async (releasers) => {
-    const stage = await setStage(stores, setting, releasers);
+  return withTeardown(async (teardown) => {
+    const stage = await setStage(stores, setting, teardown);
     const bursts = burstsOfSample(parameters);
     const orders = bursts * BURST_ORDERS;
     const [takes, commits]: [Cost[], Cost[]] = [[], []];
@@ -92,12 +92,12 @@ async function runPoint(
   });
 }
 
-async function withReleasers<T>(work: (releasers: Releasers) => Promise<T>): Promise<T> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+async function withTeardown<T>(work: (teardown: Teardown) => Promise<T>): Promise<T> {
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    return await work(releasers);
+    return await work(teardown);
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 

@@ -9,7 +9,7 @@ import { OrderIds } from '../../src/engine/order-id.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
@@ -47,13 +47,13 @@ export interface Stage {
   readonly saleIds: readonly string[];
 }
 
-export async function setStage(stores: StoreServers, setting: Setting, releasers: Releasers): Promise<Stage> {
+export async function setStage(stores: StoreServers, setting: Setting, teardown: Teardown): Promise<Stage> {
   const admin = new Redis(stores.redis.url);
-  releasers.add(() => admin.disconnect());
+  teardown.add(() => admin.disconnect());
   await emptyRedis(admin);
   const databaseUrl = await stores.postgres.createDatabase('bench');
   const db = openDatabase({ url: databaseUrl, maxConnections: Number(settings.pgPoolMax.fallback) });
-  releasers.add(() => db.destroy());
+  teardown.add(() => db.destroy());
   await migrate(db);
   // It would start in some samples and not in others.
   await db.raw('ALTER TABLE orders SET (autovacuum_enabled = false)');
@@ -63,11 +63,11 @@ export async function setStage(stores: StoreServers, setting: Setting, releasers
     takeTimeoutMs: TAKE_TIMEOUT_MS,
     maxLogOrders: MAX_LOG_ORDERS,
   });
-  releasers.add(() => backend.close());
+  teardown.add(() => backend.close());
   const saleIds = Array.from({ length: setting.sales }, (_, i) => `sale-${i + 1}`);
   await pLimit(PARALLEL_SALES).map(saleIds, (id, i) => createSale(db, backend, id, i, setting));
-  const engine = await startEngine(backend, saleIds, releasers);
-  const sync = await HeldSync.start(db, databaseUrl, backend, releasers);
+  const engine = await startEngine(backend, saleIds, teardown);
+  const sync = await HeldSync.start(db, databaseUrl, backend, teardown);
   const meter = new Meter(admin, stores);
   return { db, backend, engine, sync, admin, meter, crowd: new Crowd(setting, saleIds), saleIds };
 }
@@ -100,12 +100,12 @@ async function createSale(
 async function startEngine(
   backend: Backend,
   saleIds: readonly string[],
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<Engine> {
   const board = new Board(BOARD_SALES);
   const directory = new SaleDirectory(backend, board);
   await directory.start();
-  releasers.add(() => directory.stop());
+  teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: WORKER });
   const engine = await Engine.start({
     backend,
@@ -116,7 +116,7 @@ async function startEngine(
     requestDeadlineMs: REQUEST_DEADLINE_MS,
     laneCapacity: LANE_CAPACITY,
   });
-  releasers.add(() => engine.close());
+  teardown.add(() => engine.close());
   for (const id of saleIds) await engine.view(id);
   return engine;
 }

@@ -1,7 +1,7 @@
 /** The run: servers up, the phases of each round one after the other, and a proof at the end that all orders are there. */
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
@@ -25,9 +25,9 @@ interface Servers {
 
 /** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
 export async function runRounds(parameters: HttpParameters): Promise<Round[]> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    const servers = await startServers(parameters, releasers);
+    const servers = await startServers(parameters, teardown);
     try {
       return await measureRounds(servers, parameters);
     } catch (error) {
@@ -35,19 +35,19 @@ export async function runRounds(parameters: HttpParameters): Promise<Round[]> {
       throw error;
     }
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
-async function startServers(parameters: HttpParameters, releasers: Releasers): Promise<Servers> {
+async function startServers(parameters: HttpParameters, teardown: Teardown): Promise<Servers> {
   const { workers } = parameters;
   note('Starting Redis, Postgres, the node and the echo server');
-  const stores = await startStoreServers(releasers);
+  const stores = await startStoreServers(teardown);
   const node = await StockadeNode.start(stores, parameters);
-  releasers.add(() => node[Symbol.asyncDispose]());
+  teardown.add(() => node[Symbol.asyncDispose]());
   const echoPort = await freePort();
   const echo = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(echoPort)]);
-  releasers.add(() => echo[Symbol.asyncDispose]());
+  teardown.add(() => echo[Symbol.asyncDispose]());
   return { stores, node, echo, echoPort };
 }
 

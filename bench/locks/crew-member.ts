@@ -1,7 +1,7 @@
 /** A process that does what clients do, on the word of the bench that has started it. It ends with the bench. */
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { Locks } from '../../src/locks/locks.ts';
 import { closedLoop, type Load, type LoopResult } from './closed-loop.ts';
 import { ids } from './ids.ts';
@@ -25,19 +25,19 @@ const redis = new Redis(url!);
 const locks = await Locks.open({ url: url! });
 
 async function carryOut({ task, load, firstClient, run }: Order): Promise<LoopResult> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    const act = await clientOf(task, run, releasers);
+    const act = await clientOf(task, run, teardown);
     return await closedLoop(load, (client) => act(firstClient + client));
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
 async function clientOf(
   task: Task,
   run: string,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<(client: number) => Promise<unknown>> {
   switch (task.kind) {
     case 'spin':
@@ -45,7 +45,7 @@ async function clientOf(
       return sections(task, run, redis, locks);
     case 'lane':
     case 'one by one':
-      return purchases(task, { url: url!, saleId: run, locks, releasers });
+      return purchases(task, { url: url!, saleId: run, locks, teardown });
     default: {
       const next = ids(task, redis);
       return async () => next();

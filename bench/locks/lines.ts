@@ -1,7 +1,7 @@
 /** The run: every line of the table, one after the other, on a Redis of its own. */
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { count, rounded } from '../support/figures.ts';
 import { Crew } from './crew.ts';
@@ -47,17 +47,17 @@ const STRATEGIES: readonly Omit<TakeTask, 'spreadMs'>[] = (['script', 'lock'] as
 const NOT_COUNTED = /^(info|config|ping|client|hello|command|subscribe|unsubscribe|script)\b/;
 
 export async function measureLines(parameters: LocksParameters): Promise<Lines> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
     const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
-    releasers.add(() => redis[Symbol.asyncDispose]());
+    teardown.add(() => redis[Symbol.asyncDispose]());
     const crew = await Crew.start(redis.url, Math.max(parameters.processes, parameters.stripingProcesses));
-    releasers.add(() => crew.end());
+    teardown.add(() => crew.end());
     const watcher = new Redis(redis.url);
-    releasers.add(() => watcher.disconnect());
+    teardown.add(() => watcher.disconnect());
     return await new Meter(parameters, crew, watcher).all();
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 

@@ -6,7 +6,7 @@ import { Engine } from '../../src/engine/purchase/engine.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import type { Locks } from '../../src/locks/locks.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { TakeTask } from './tasks.ts';
@@ -24,12 +24,12 @@ interface Stage {
   readonly url: string;
   readonly saleId: string;
   readonly locks: Locks;
-  readonly releasers: Releasers;
+  readonly teardown: Teardown;
 }
 
 export async function purchases(task: TakeTask, stage: Stage): Promise<Purchase> {
   const inside = () => work(task);
-  const { url, saleId, releasers } = stage;
+  const { url, saleId, teardown } = stage;
   const options = { url, keyPrefix: 'bench:', takeTimeoutMs: TIMEOUT_MS, maxLogOrders: STOCK };
   const backend =
     task.kind === 'lane' && task.strategy === 'lock'
@@ -39,7 +39,7 @@ export async function purchases(task: TakeTask, stage: Stage): Promise<Purchase>
           insideMaxMs: TIMEOUT_MS,
         })
       : await RedisBackend.open(options);
-  releasers.add(() => backend.close());
+  teardown.add(() => backend.close());
   await loadSale(backend, saleId);
   if (task.kind === 'lane') return byLane(backend, stage);
   return oneByOne(backend, new Keys(options.keyPrefix), task, stage, inside);
@@ -54,7 +54,7 @@ function saleOf(id: string) {
   return parseSale({ id, stock: STOCK, segments: 1 }, 0);
 }
 
-async function byLane(backend: Backend, { saleId, releasers }: Stage): Promise<Purchase> {
+async function byLane(backend: Backend, { saleId, teardown }: Stage): Promise<Purchase> {
   const record = { sale: saleOf(saleId), state: 'open' as const, generation: SEGMENT.generation, epoch: 1 };
   const view = { record, slot: 0 };
   const orderId = counter();
@@ -67,7 +67,7 @@ async function byLane(backend: Backend, { saleId, releasers }: Stage): Promise<P
     requestDeadlineMs: TIMEOUT_MS,
     laneCapacity: STOCK,
   });
-  releasers.add(() => engine.close());
+  teardown.add(() => engine.close());
   const buyer = counter();
   return async () => {
     const buyerId = `buyer-${buyer()}`;

@@ -3,7 +3,7 @@ import { fork, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { count, rounded } from '../support/figures.ts';
 import { median } from '../support/median.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
@@ -45,14 +45,14 @@ export interface BesideSilent {
 export async function measureBesideSilent(
   stores: StoreServers,
   parameters: OverloadParameters,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<BesideSilent> {
   const { idle, slow } = allowed(parameters);
   const others = idle + slow + parameters.pipelining;
   const flags = { 'max-connections': String(parameters.connections + others + SPARE_FILES) };
   const settings = { workers: 1, eventsStreamMax: 0, eventsYieldMs: 0, flags };
   const node = await StockadeNode.start(stores, settings);
-  releasers.add(() => node[Symbol.asyncDispose]());
+  teardown.add(() => node[Symbol.asyncDispose]());
   await node.createSale({ id: SALE, stock: STOCK, segments: SEGMENTS });
   await crowd(node, parameters, 'warm-up');
   const rounds: Round[] = [];

@@ -1,6 +1,6 @@
 /** `npm run bench:overload`: many times what a node can carry, and thousands of silent connections. See bench/overload/README.md. */
 import { note } from '../../src/cli/terminal/output.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings, startStoreServers } from '../support/stores.ts';
@@ -12,20 +12,18 @@ import { report } from './report.ts';
 const { parameters, json } = readOptions(process.argv);
 forgetSettings();
 await runBench(json, async () => {
-  const overload = await inOwnServers((stores, releasers) => measureOverload(stores, parameters, releasers));
-  const silent = await inOwnServers((stores, releasers) =>
-    measureBesideSilent(stores, parameters, releasers),
-  );
+  const overload = await inOwnServers((stores, teardown) => measureOverload(stores, parameters, teardown));
+  const silent = await inOwnServers((stores, teardown) => measureBesideSilent(stores, parameters, teardown));
   return report(overload, silent, parameters, describeMachine({ wrk: true }));
 });
 
 async function inOwnServers<T>(
-  measure: (stores: Awaited<ReturnType<typeof startStoreServers>>, releasers: Releasers) => Promise<T>,
+  measure: (stores: Awaited<ReturnType<typeof startStoreServers>>, teardown: Teardown) => Promise<T>,
 ): Promise<T> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    return await measure(await startStoreServers(releasers), releasers);
+    return await measure(await startStoreServers(teardown), teardown);
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }

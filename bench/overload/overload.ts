@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { note } from '../../src/cli/terminal/output.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
@@ -67,10 +67,10 @@ export interface Overload {
 export async function measureOverload(
   stores: StoreServers,
   parameters: OverloadParameters,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<Overload> {
   const link = await SlowLink.start(stores.redis.port, parameters.delayMs);
-  releasers.add(() => link[Symbol.asyncDispose]());
+  teardown.add(() => link[Symbol.asyncDispose]());
   const node = await StockadeNode.start(stores, {
     workers: ONE_LANE.workers,
     eventsStreamMax: 0,
@@ -78,7 +78,7 @@ export async function measureOverload(
     redisUrl: link.url,
     flags: { 'lane-capacity': String(parameters.laneCapacity) },
   });
-  releasers.add(() => node[Symbol.asyncDispose]());
+  teardown.add(() => node[Symbol.asyncDispose]());
   try {
     return await measure(node, parameters);
   } catch (error) {

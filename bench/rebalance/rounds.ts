@@ -5,7 +5,7 @@ import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { countRefills } from '../../src/engine/purchase/counted-refills.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
@@ -60,11 +60,11 @@ const WAYS: readonly Way[] = [
 
 /** Ways take turns, so that a machine that becomes slower slows all of them. */
 export async function runAll(parameters: RebalanceParameters): Promise<WayResult[]> {
-  const releasers = new Releasers((error) => console.error(error));
+  const teardown = new Teardown((error) => console.error(error));
   try {
-    const stores = await startStoreServers(releasers);
+    const stores = await startStoreServers(teardown);
     const cluster = await RedisCluster.start();
-    releasers.add(() => cluster[Symbol.asyncDispose](), CLUSTER_END_MS);
+    teardown.add(() => cluster[Symbol.asyncDispose](), CLUSTER_END_MS);
     const urls = { 'one Redis': [stores.redis.url], cluster: cluster.urls };
     const crowd = crowdOf(parameters);
     const results = WAYS.map((way) => ({ way, rounds: [] as Round[] }));
@@ -78,7 +78,7 @@ export async function runAll(parameters: RebalanceParameters): Promise<WayResult
     }
     return results;
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
@@ -90,18 +90,18 @@ interface RoundParts {
 }
 
 async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: RoundParts): Promise<Round> {
-  const releasers = new Releasers((error) => console.error(error));
+  const teardown = new Teardown((error) => console.error(error));
   try {
     const db = openDatabase({ url: databaseUrl, maxConnections: Number(settings.pgPoolMax.fallback) });
-    releasers.add(() => db.destroy());
+    teardown.add(() => db.destroy());
     await migrate(db);
     const options = { takeTimeoutMs: TAKE_TIMEOUT_MS, maxLogOrders: MAX_LOG_ORDERS };
     const keyPrefix = `stockade:${randomBytes(6).toString('hex')}:`;
     const { backend } = await openRedis({ urls, keyPrefix, ...options });
-    releasers.add(() => backend.close());
+    teardown.add(() => backend.close());
     const service = new SaleService(db, backend, new LocalLocks());
     await service.create({ id: SALE, stock: crowd.length, segments: parameters.segments }, 'bench');
-    const { engine, refills } = await startEngine(backend, releasers);
+    const { engine, refills } = await startEngine(backend, teardown);
     const watch = new SyncWatch();
     let moves = 0;
     const transferred = (info: { moves: number }) => {
@@ -112,7 +112,7 @@ async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: Roun
     const rebalanceEveryMs = way.timer ? parameters.everyMs : 0;
     const sync = new Sync({ db, backend, locks: new LocalLocks(), events, batchRows, rebalanceEveryMs });
     await sync.start();
-    releasers.add(() => sync.stop());
+    teardown.add(() => sync.stop());
     await sync.ready;
 
     const began = performance.now();
@@ -133,15 +133,15 @@ async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: Roun
       p999: percentile(0.999),
     };
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
-async function startEngine(backend: Awaited<ReturnType<typeof openRedis>>['backend'], releasers: Releasers) {
+async function startEngine(backend: Awaited<ReturnType<typeof openRedis>>['backend'], teardown: Teardown) {
   const board = new Board(1);
   const directory = new SaleDirectory(backend, board);
   await directory.start();
-  releasers.add(() => directory.stop());
+  teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: 1 });
   const counted = countRefills(backend);
   const engine = await Engine.start({
@@ -153,6 +153,6 @@ async function startEngine(backend: Awaited<ReturnType<typeof openRedis>>['backe
     requestDeadlineMs: REQUEST_DEADLINE_MS,
     laneCapacity: 100_000,
   });
-  releasers.add(() => engine.close());
+  teardown.add(() => engine.close());
   return { engine, refills: counted.refills };
 }

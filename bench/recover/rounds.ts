@@ -4,7 +4,7 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
 import type { Backend } from '../../src/engine/contract.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../src/postgres/sale-locks.ts';
@@ -37,10 +37,10 @@ const TAKE_TIMEOUT_MS = 10_000;
 
 /** @throws BenchFailure if a buyer is missing after a rebuild, or if the sale does not add up */
 export async function runRounds(parameters: RecoverParameters): Promise<Round[]> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
     note('Starting Redis and Postgres, and selling');
-    const stage = await setStage(await startStoreServers(releasers), parameters, releasers);
+    const stage = await setStage(await startStoreServers(teardown), parameters, teardown);
     const rounds: Round[] = [];
     for (let number = 1; number <= parameters.rounds; number++) {
       const round = await runRound(stage);
@@ -50,18 +50,18 @@ export async function runRounds(parameters: RecoverParameters): Promise<Round[]>
     }
     return rounds;
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
 async function setStage(
   stores: StoreServers,
   parameters: RecoverParameters,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<Stage> {
   const url = await stores.postgres.createDatabase('bench');
   const db = openDatabase({ url, maxConnections: Number(settings.pgPoolMax.fallback) });
-  releasers.add(() => db.destroy());
+  teardown.add(() => db.destroy());
   await migrate(db);
   const backend = await RedisBackend.open({
     url: stores.redis.url,
@@ -69,9 +69,9 @@ async function setStage(
     takeTimeoutMs: TAKE_TIMEOUT_MS,
     maxLogOrders: parameters.orders,
   });
-  releasers.add(() => backend.close());
+  teardown.add(() => backend.close());
   const redis = new Redis(stores.redis.url);
-  releasers.add(async () => redis.disconnect());
+  teardown.add(async () => redis.disconnect());
   const { orders, segments } = parameters;
   const sale = { id: SALE_ID, stock: orders + UNITS_LEFT, segments };
   await new SaleService(db, backend, new LocalLocks()).create(sale, 'bench');

@@ -9,7 +9,7 @@ import { OrderIds } from '../../src/engine/order-id.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
@@ -51,9 +51,9 @@ export interface MeasuredResize {
 
 /** @throws BenchFailure if a purchase was not committed, sync met with anything that is not normal, or a sale does not add up */
 export async function runAll(parameters: ResizeParameters): Promise<MeasuredResize[]> {
-  return withReleasers(async (releasers) => {
+  return withTeardown(async (teardown) => {
     note('Starting Redis and Postgres');
-    const stores = await startStoreServers(releasers);
+    const stores = await startStoreServers(teardown);
     const measured: MeasuredResize[] = [];
     for (const backend of ['memory', 'redis'] as const) {
       for (const { from, to } of RESIZES) {
@@ -70,22 +70,22 @@ async function measure(
   { backend: name, from, to }: Pick<MeasuredResize, 'backend' | 'from' | 'to'>,
   { buyers, clients, purchases }: ResizeParameters,
 ): Promise<MeasuredResize> {
-  return withReleasers(async (releasers) => {
+  return withTeardown(async (teardown) => {
     const url = await stores.postgres.createDatabase('bench');
     const db = openDatabase({ url, maxConnections: Number(settings.pgPoolMax.fallback) });
-    releasers.add(() => db.destroy());
+    teardown.add(() => db.destroy());
     await migrate(db);
     const backend = await openBackend(name, stores, `${from}-${to}:`);
-    releasers.add(() => backend.close());
+    teardown.add(() => backend.close());
     await createSale(db, backend, from, buyers);
     const locks = new LocalLocks();
     const watch = new SyncWatch();
     const sync = new Sync({ db, backend, locks, events: watch.events, batchRows: 1_000 });
     await sync.start();
-    releasers.add(() => sync.stop());
+    teardown.add(() => sync.stop());
     await sync.ready;
     const service = new SaleService(db, backend, locks);
-    const crowd = new Crowd(await startEngine(backend, releasers), SALE, clients);
+    const crowd = new Crowd(await startEngine(backend, teardown), SALE, clients);
     await crowd.more(purchases);
     const began = performance.now();
     await service.change(SALE, { action: 'resize', segments: to }, BY);
@@ -134,11 +134,11 @@ async function createSale(db: Database, backend: Backend, segments: number, buye
   await rebuildSale(db, backend, SALE);
 }
 
-async function startEngine(backend: Backend, releasers: Releasers): Promise<Engine> {
+async function startEngine(backend: Backend, teardown: Teardown): Promise<Engine> {
   const board = new Board(1_024);
   const directory = new SaleDirectory(backend, board);
   await directory.start();
-  releasers.add(() => directory.stop());
+  teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(32), worker: 1 });
   const engine = await Engine.start({
     backend,
@@ -149,15 +149,15 @@ async function startEngine(backend: Backend, releasers: Releasers): Promise<Engi
     requestDeadlineMs: REQUEST_DEADLINE_MS,
     laneCapacity: Number(settings.laneCapacity.fallback),
   });
-  releasers.add(() => engine.close());
+  teardown.add(() => engine.close());
   return engine;
 }
 
-async function withReleasers<T>(work: (releasers: Releasers) => Promise<T>): Promise<T> {
-  const releasers = new Releasers((error) => note(`Something did not end well: ${error}`));
+async function withTeardown<T>(work: (teardown: Teardown) => Promise<T>): Promise<T> {
+  const teardown = new Teardown((error) => note(`Something did not end well: ${error}`));
   try {
-    return await work(releasers);
+    return await work(teardown);
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }

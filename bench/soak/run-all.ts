@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
 import { monotonicMs } from '../../src/lib/monotonic.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { answered } from '../support/metrics-text.ts';
@@ -49,9 +49,9 @@ export interface Soak {
 
 /** @throws BenchFailure if an answer was wrong, something stays behind, or verify finds a fault */
 export async function soak(parameters: SoakParameters): Promise<Soak> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    const sampled = await start(parameters, releasers);
+    const sampled = await start(parameters, teardown);
     try {
       return await underLoad(sampled, parameters);
     } catch (error) {
@@ -59,15 +59,15 @@ export async function soak(parameters: SoakParameters): Promise<Soak> {
       throw error;
     }
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
-async function start({ workers }: SoakParameters, releasers: Releasers): Promise<Sampled> {
+async function start({ workers }: SoakParameters, teardown: Teardown): Promise<Sampled> {
   note('Starting Redis, Postgres, a webhook and the node');
-  const stores = await startStoreServers(releasers);
+  const stores = await startStoreServers(teardown);
   const databaseUrl = await stores.postgres.createDatabase('soak');
-  const webhook = await startWebhook(releasers);
+  const webhook = await startWebhook(teardown);
   const node = await StockadeNode.start(stores, {
     workers,
     eventsStreamMax: EVENTS_STREAM_MAX,
@@ -76,22 +76,22 @@ async function start({ workers }: SoakParameters, releasers: Releasers): Promise
     flags: { 'webhook-url': webhook },
     env: { WEBHOOK_SECRET: 'a secret of the soak', NODE_OPTIONS: `--import=${COLLECT}` },
   });
-  releasers.add(() => node[Symbol.asyncDispose]());
+  teardown.add(() => node[Symbol.asyncDispose]());
   const redis = new Redis(stores.redis.url);
-  releasers.add(() => redis.quit());
+  teardown.add(() => redis.quit());
   const db = openDatabase({ url: databaseUrl, maxConnections: 1 });
-  releasers.add(() => db.destroy());
+  teardown.add(() => db.destroy());
   return { node, redis, db };
 }
 
 /** Takes every event and keeps none. */
-async function startWebhook(releasers: Releasers): Promise<string> {
+async function startWebhook(teardown: Teardown): Promise<string> {
   const server: Server = createServer((request, response) => {
     request.resume();
     request.on('end', () => response.writeHead(204).end());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  releasers.add(() => {
+  teardown.add(() => {
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   });

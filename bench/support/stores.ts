@@ -1,5 +1,5 @@
 import { settings } from '../../src/config/settings.ts';
-import type { Releasers } from '../../src/lib/teardown.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 
@@ -9,11 +9,11 @@ export interface StoreServers {
 }
 
 /** A Redis and a Postgres of the bench's own, set as a shop would: an AOF synced every second, and fsync on. */
-export async function startStoreServers(releasers: Releasers): Promise<StoreServers> {
+export async function startStoreServers(teardown: Teardown): Promise<StoreServers> {
   const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
-  releasers.add(() => redis[Symbol.asyncDispose]());
+  teardown.add(() => redis[Symbol.asyncDispose]());
   const postgres = await PostgresServer.start();
-  releasers.add(() => postgres[Symbol.asyncDispose]());
+  teardown.add(() => postgres[Symbol.asyncDispose]());
   return { redis, postgres };
 }
 

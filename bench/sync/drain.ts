@@ -64,7 +64,7 @@ function relayBeside(
     db,
     locks,
     stream: { events: backend.events, maxEvents },
-    yielding: { isCrowded: () => sync.isBehind, maxMs },
+    backpressure: { isLoadHigh: () => sync.isBehind, maxMs },
     events,
   });
 }

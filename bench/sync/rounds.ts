@@ -3,7 +3,7 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
 import type { Backend, TakeOrder } from '../../src/engine/contract.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { Releasers } from '../../src/lib/teardown.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../src/postgres/sale-locks.ts';
@@ -49,10 +49,10 @@ const TAKE_TIMEOUT_MS = 10_000;
 
 /** @throws BenchFailure if sync met with anything that is not normal, or if the sale does not add up */
 export async function runRounds(parameters: SyncParameters): Promise<Round[]> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
     note('Starting Redis and Postgres');
-    const stores = await startStoreServers(releasers);
+    const stores = await startStoreServers(teardown);
     const rounds: Round[] = [];
     for (let number = 1; number <= parameters.rounds; number++) {
       const round = await runRound(stores, number, parameters);
@@ -64,14 +64,14 @@ export async function runRounds(parameters: SyncParameters): Promise<Round[]> {
     }
     return rounds;
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
 async function runRound(stores: StoreServers, number: number, parameters: SyncParameters): Promise<Round> {
-  const releasers = new Releasers((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
-    const stage = await setStage(stores, number, parameters, releasers);
+    const stage = await setStage(stores, number, parameters, teardown);
     // Whatever the first one leaves behind, caches or a busy disk, is met by each as often.
     const bareFirst = number % 2 === 1;
     const first = bareFirst ? await measureBare(stage) : await measureSync(stage);
@@ -79,7 +79,7 @@ async function runRound(stores: StoreServers, number: number, parameters: SyncPa
     await verify(stage);
     return bareFirst ? { bare: first, sync: second } : { bare: second, sync: first };
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }
 
@@ -87,11 +87,11 @@ async function setStage(
   stores: StoreServers,
   number: number,
   parameters: SyncParameters,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<Stage> {
   const databaseUrl = await stores.postgres.createDatabase('bench');
   const db = openDatabase({ url: databaseUrl, maxConnections: Number(settings.pgPoolMax.fallback) });
-  releasers.add(() => db.destroy());
+  teardown.add(() => db.destroy());
   await migrate(db);
   await createBareTable(db);
   const backend = await RedisBackend.open({
@@ -100,7 +100,7 @@ async function setStage(
     takeTimeoutMs: TAKE_TIMEOUT_MS,
     maxLogOrders: parameters.orders,
   });
-  releasers.add(() => backend.close());
+  teardown.add(() => backend.close());
   const { segments } = parameters;
   // Units for everybody in every segment, however unevenly the buyers live.
   const sale = { id: SALE_ID, stock: segments * parameters.orders, segments, perBuyerLimit: 1 };

@@ -2,7 +2,7 @@
 
 import type { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';
-import { shares } from '../../src/engine/sale/split-evenly.ts';
+import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import { takeClient } from '../../src/redis/clients.ts';
 import type { SaleSpec } from './contract.ts';
 import { connected } from './redis-shop.ts';
@@ -12,7 +12,7 @@ export const GENERATION = 1;
 /** As a rebuild does: every segment, then the record that opens them. */
 export async function putUp(backend: RedisBackend, spec: SaleSpec): Promise<void> {
   const perBuyerLimit = 1;
-  const parts = shares(spec.stock, spec.segments);
+  const parts = splitEvenly(spec.stock, spec.segments);
   for (const ref of segmentsOf(spec)) {
     await backend.sales.loadSegment({ ...ref, left: parts[ref.segment]!, perBuyerLimit });
   }

@@ -7,7 +7,7 @@
  * From: the segments of Java's ConcurrentHashMap, applied to stock. The lock and the fence are B8's.
  */
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
-import { shares } from '../../src/engine/sale/split-evenly.ts';
+import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import { WatchdogLocks } from '../locked/b7-watchdog.ts';
 import { sellingFenced } from '../locked/b8-fencing-token.ts';
 import { needed, type SellingRow, SOLD_OUT } from '../parts/contract.ts';
@@ -26,8 +26,10 @@ export const d1: SellingRow = {
     const shop = await RedisShop.open(stores, sale);
     const { redis } = shop;
     const locks = await WatchdogLocks.open(needed(stores, 'redis'), setting);
-    const keys = shares(sale.stock, sale.segments).map((_, i) => shop.key(`segment-${i}`));
-    await Promise.all(shares(sale.stock, sale.segments).map((units, i) => redis.set(keys[i]!, units, 'NX')));
+    const keys = splitEvenly(sale.stock, sale.segments).map((_, i) => shop.key(`segment-${i}`));
+    await Promise.all(
+      splitEvenly(sale.stock, sale.segments).map((units, i) => redis.set(keys[i]!, units, 'NX')),
+    );
     const segments = keys.map((key) => sellingFenced(shop, key, locks.acquire(`${key}:lock`), setting));
     const strategy = shop.strategy(async (buyerId, orderId) => {
       const home = homeSegment(buyerId, segments.length);

@@ -7,7 +7,7 @@
  * From: D1 and C3 put together. What it leaves open is what Stockade (D3) adds.
  */
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
-import { shares } from '../../src/engine/sale/split-evenly.ts';
+import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
 import { type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';
 import { decodeOrder, encodeOrder, RedisShop } from '../parts/redis-shop.ts';
 import { script } from '../parts/script.ts';
@@ -31,7 +31,7 @@ export const d2: SellingRow = {
   async open(stores, sale) {
     const shop = await RedisShop.open(stores, sale);
     const { redis } = shop;
-    const segments = shares(sale.stock, sale.segments).map((units, i) => {
+    const segments = splitEvenly(sale.stock, sale.segments).map((units, i) => {
       const tag = `${stores.keyPrefix}{${sale.id}:${i}}`;
       return { units, left: `${tag}:left`, orders: `${tag}:orders` };
     });

@@ -4,7 +4,7 @@
  */
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
-import { within } from '../lib/with-timeout.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 
 export interface ChallengeContext {
   readonly saleId: string;
@@ -79,7 +79,7 @@ export class ChallengeDesk {
     const given = new AbortController();
     this.#underWay++;
     try {
-      return await within(timeoutMs, work({ saleId, buyerId, signal: given.signal }));
+      return await withTimeout(timeoutMs, work({ saleId, buyerId, signal: given.signal }));
     } catch (error) {
       this.#report(error);
       return { kind: 'broken' };

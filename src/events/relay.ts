@@ -4,7 +4,7 @@
  * itself. With neither of the two, rows are removed as they come: nobody wants them.
  */
 
-import type { YieldingOptions } from '../lib/backpressure.ts';
+import type { BackpressureOptions } from '../lib/backpressure.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { Outbox } from './outbox.ts';
@@ -23,7 +23,7 @@ export interface RelayOptions {
   readonly stream?: OutboxWorkOptions['stream'];
   readonly webhook?: Pick<WebhookWorkOptions, 'receiver' | 'maxAttempts' | 'retryMs'> | undefined;
   /** When events wait for others to have the processor. */
-  readonly yielding: YieldingOptions;
+  readonly backpressure: BackpressureOptions;
   readonly events: RelayEvents;
 }
 
@@ -36,7 +36,7 @@ export class EventRelay {
   #looking: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ db, locks, stream, webhook, yielding, events }: RelayOptions) {
+  constructor({ db, locks, stream, webhook, backpressure, events }: RelayOptions) {
     this.#outbox = new Outbox(db);
     this.#queue = new WebhookQueue(db);
     this.#events = events;
@@ -44,7 +44,7 @@ export class EventRelay {
     this.#outboxLoop = new SoleLoop({
       locks,
       name: ':events',
-      yielding,
+      backpressure,
       step: () => emptyOutbox(work),
       crashed: (error, retryMs) => events.crashed({ loop: 'outbox', error, retryMs }),
     });
@@ -53,7 +53,7 @@ export class EventRelay {
     this.#webhookLoop = new SoleLoop({
       locks,
       name: ':webhook',
-      yielding,
+      backpressure,
       step: (signal) => deliverPages(delivery, signal),
       crashed: (error, retryMs) => events.crashed({ loop: 'webhook', error, retryMs }),
     });

@@ -7,7 +7,7 @@
  * process' step, and tell by `Contested` when it sees one.
  */
 import { StockadeError } from '../engine/errors.ts';
-import { Yielding, type YieldingOptions } from '../lib/backpressure.ts';
+import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 
@@ -29,7 +29,7 @@ export interface SoleLoopOptions {
   readonly locks: SaleLocks;
   /** Of the lock. No sale can have it: ids of sales have no colon. */
   readonly name: `:${string}`;
-  readonly yielding: YieldingOptions;
+  readonly backpressure: BackpressureOptions;
   /**
    * One unit of work. @param signal aborted when the loop is to end
    * @returns how long to rest before the next one, in milliseconds; 0 if there is more to do
@@ -41,7 +41,7 @@ export interface SoleLoopOptions {
 
 export class SoleLoop {
   readonly #options: SoleLoopOptions;
-  readonly #yielding: Yielding;
+  readonly #backpressure: Backpressure;
   readonly #end = new AbortController();
   #working = false;
   #running: Promise<void> | undefined;
@@ -49,7 +49,7 @@ export class SoleLoop {
 
   constructor(options: SoleLoopOptions) {
     this.#options = options;
-    this.#yielding = new Yielding(options.yielding);
+    this.#backpressure = new Backpressure(options.backpressure);
   }
 
   /** Whether this process is the one that works. */
@@ -92,9 +92,9 @@ export class SoleLoop {
     const { locks, name, step } = this.#options;
     this.#working ||= await locks.tryLock(name);
     if (!this.#working) return STAND_BY_MS;
-    if (this.#yielding.mayYield(monotonicMs())) return YIELD_STEP_MS;
+    if (this.#backpressure.mayYield(monotonicMs())) return YIELD_STEP_MS;
     const restMs = await step(signal);
-    if (restMs > 0) this.#yielding.drained();
+    if (restMs > 0) this.#backpressure.drained();
     return restMs;
   }
 

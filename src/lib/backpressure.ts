@@ -13,20 +13,20 @@
 /** After a hint that somebody waits, others are likely to. */
 const AWAITED_MS = 1_000;
 
-export interface YieldingOptions {
+export interface BackpressureOptions {
   /** Whether the node has its hands full with buyers. */
-  readonly isCrowded: () => boolean;
+  readonly isLoadHigh: () => boolean;
   /** How long orders may lie in the logs for that; 0: sync never yields. */
   readonly maxMs: number;
 }
 
-export class Yielding {
-  readonly #options: YieldingOptions;
+export class Backpressure {
+  readonly #options: BackpressureOptions;
   #awaitedAtMs = Number.NEGATIVE_INFINITY;
   #sinceMs: number | undefined;
   #catchingUp = false;
 
-  constructor(options: YieldingOptions) {
+  constructor(options: BackpressureOptions) {
     this.#options = options;
   }
 
@@ -42,10 +42,10 @@ export class Yielding {
 
   /** Whether what the logs hold may be left there for now. To be asked only if they hold something. */
   mayYield(nowMs: number): boolean {
-    const { isCrowded, maxMs } = this.#options;
+    const { isLoadHigh, maxMs } = this.#options;
     if (this.#catchingUp || maxMs === 0) return false;
     const since = this.#sinceMs ?? nowMs;
-    if (nowMs - since < maxMs && nowMs - this.#awaitedAtMs >= AWAITED_MS && isCrowded()) {
+    if (nowMs - since < maxMs && nowMs - this.#awaitedAtMs >= AWAITED_MS && isLoadHigh()) {
       this.#sinceMs = since;
       return true;
     }

@@ -2,7 +2,7 @@ import { Busy } from '../engine/errors.ts';
 import { Fifo } from './fifo.ts';
 import { monotonicMs } from './monotonic.ts';
 
-export interface TurnstileOptions {
+export interface BulkheadOptions {
   /** Work under way at a time. */
   readonly parallel: number;
   /** Work that may wait for it. */
@@ -22,12 +22,12 @@ interface Waiting {
  * long ago that it takes too long goes on waiting in front of that of those who still hope, and a store that is asked for
  * a little more than it can do serves nobody in time.
  */
-export class Turnstile {
-  readonly #options: TurnstileOptions;
+export class Bulkhead {
+  readonly #options: BulkheadOptions;
   readonly #waiting = new Fifo<Waiting>();
   #underWay = 0;
 
-  constructor(options: TurnstileOptions) {
+  constructor(options: BulkheadOptions) {
     this.#options = options;
   }
 

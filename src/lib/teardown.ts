@@ -1,9 +1,9 @@
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from './monotonic.ts';
-import { within } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 
 /** For all ends together, apart from their graces: sync's batch, worker numbers, connections. Longer only if a store is away. */
-export const LETTING_GO_MS = 5_000;
+export const TEARDOWN_LIMIT_MS = 5_000;
 
 interface End {
   readonly release: () => unknown;
@@ -11,14 +11,14 @@ interface End {
 }
 
 /** What must be let go of, last in first out, once: each part registers its end as soon as it has begun. */
-export class Releasers {
+export class Teardown {
   readonly #stack: End[] = [];
   readonly #onError: (error: unknown) => void;
   readonly #limitMs: number;
   #releasing: Promise<void> | undefined;
 
   /** @param onError told of ends that fail or are late; those after them are run all the same */
-  constructor(onError: (error: unknown) => void, limitMs = LETTING_GO_MS) {
+  constructor(onError: (error: unknown) => void, limitMs = TEARDOWN_LIMIT_MS) {
     this.#onError = onError;
     this.#limitMs = limitMs;
   }
@@ -38,7 +38,7 @@ export class Releasers {
     for (let end = this.#stack.pop(); end; end = this.#stack.pop()) {
       const began = monotonicMs();
       try {
-        await within(leftMs + end.graceMs, Promise.resolve(end.release()));
+        await withTimeout(leftMs + end.graceMs, Promise.resolve(end.release()));
       } catch (error) {
         this.#onError(error);
       }

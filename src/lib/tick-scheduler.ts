@@ -2,7 +2,7 @@
  * Waits for the next turn of the event loop, all who wait in one callback. What they then do in one go (the takes of all
  * lanes) leaves in one write, where a callback each would make a write, and a system call, each.
  */
-export class Turns {
+export class TickScheduler {
   #waiting: (() => void)[] = [];
 
   next(): Promise<void> {

@@ -7,7 +7,7 @@ import { StockadeError } from '../engine/errors.ts';
  * the meantime. So what has come by then still counts: the work is given up behind the reading, in the same turn.
  * @throws the work's error, or StockadeError `timed_out`
  */
-export async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let behindReading: NodeJS.Immediate | undefined;
   const late = new Promise<never>((_, reject) => {

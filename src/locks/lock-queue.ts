@@ -56,7 +56,7 @@ export class LockQueue implements Place, HolderHost {
   #closed = false;
   #joined = false;
   #heard = false;
-  #rouse: (() => void) | undefined;
+  #wake: (() => void) | undefined;
   #fault: unknown;
   /** Since when this process has had the lock without a break. */
   #keptSince = 0;
@@ -69,7 +69,7 @@ export class LockQueue implements Place, HolderHost {
 
   /** @throws LockNotAcquired; NotExecuted (hasty only); BackendCorrupt; the signal's reason */
   async wait(options: WaitOptions): Promise<LockHandle | undefined> {
-    if (options.hasty && (this.#holder || this.#live > 0)) return undefined;
+    if (options.tryOnce && (this.#holder || this.#live > 0)) return undefined;
     if (this.#live >= MAX_WAITERS) throw new LockNotAcquired(this.#name, `${MAX_WAITERS} wait for it here`);
     this.#live++;
     const waiter = new Waiter(this.#name, options, this);
@@ -82,7 +82,7 @@ export class LockQueue implements Place, HolderHost {
   gone(): void {
     this.#live--;
     if (this.#waiters.length > 2 * this.#live + GONE_WAITERS) this.#waiters.keep(({ settled }) => !settled);
-    if (this.#live === 0) this.#stir();
+    if (this.#live === 0) this.#notify();
   }
 
   /** For a waiter, whose time is over: why the last attempt has failed, if it has. */
@@ -149,10 +149,10 @@ export class LockQueue implements Place, HolderHost {
 
   /** Asks until somebody has the lock, or nobody wants it any more and it is certain that this owner has not got it. */
   async #seek(owner: string): Promise<void> {
-    let inDoubtUntil = 0;
+    let unknownUntil = 0;
     // Else a refusal would have to be followed by another attempt: what was told in between was told to nobody.
     if (this.#host.wakeups.hears(this.#keys.channel)) this.#join();
-    while (this.#live > 0 || monotonicMs() < inDoubtUntil) {
+    while (this.#live > 0 || monotonicMs() < unknownUntil) {
       this.#heard = false;
       try {
         if (this.#live === 0) {
@@ -161,20 +161,20 @@ export class LockQueue implements Place, HolderHost {
         }
         const sentAt = monotonicMs();
         const reply = await this.#host.connection.acquire(this.#keys, owner);
-        inDoubtUntil = 0;
+        unknownUntil = 0;
         this.#fault = undefined;
         if (reply.held) {
           this.#keptSince = sentAt;
           return await this.#pass({ owner, token: reply.token, sentAt });
         }
-        this.#firstHasty()?.grant(undefined);
+        this.#firstTryingOnce()?.grant(undefined);
         await this.#untilWoken(reply.expiresInMs);
       } catch (error) {
         if (!isPassing(error)) throw error;
         if (this.#closed) return;
-        if (error instanceof OutcomeUnknown) inDoubtUntil = monotonicMs() + this.#host.times.ttlMs;
+        if (error instanceof OutcomeUnknown) unknownUntil = monotonicMs() + this.#host.times.ttlMs;
         this.#fault = error;
-        this.#firstHasty()?.failed(error);
+        this.#firstTryingOnce()?.failed(error);
         await this.#sleep(RETRY_PAUSE_MS);
       }
     }
@@ -196,7 +196,7 @@ export class LockQueue implements Place, HolderHost {
   async #handOver({ owner: from, lease }: Holder): Promise<boolean> {
     const owner = this.#host.nextOwner();
     let sentAt = 0;
-    const answer = this.#insist(() => {
+    const answer = this.#retryUntil(() => {
       sentAt = monotonicMs();
       return this.#host.connection.acquire(this.#keys, owner, from);
     }, lease.trustedUntil);
@@ -227,21 +227,21 @@ export class LockQueue implements Place, HolderHost {
    * over, or behind an attempt whose reply was lost; -1 if somebody else held it, or nobody
    */
   async #giveBack(owner: string, untilMs: number): Promise<number> {
-    let inDoubt = false;
+    let outcomeUnknown = false;
     const release = async () => {
       try {
         return await this.#host.connection.release(this.#keys, owner);
       } catch (error) {
-        inDoubt ||= error instanceof OutcomeUnknown;
+        outcomeUnknown ||= error instanceof OutcomeUnknown;
         throw error;
       }
     };
-    const listeners = (await this.#insist(release, untilMs)) ?? 0;
-    return inDoubt ? Math.max(0, listeners) : listeners;
+    const listeners = (await this.#retryUntil(release, untilMs)) ?? 0;
+    return outcomeUnknown ? Math.max(0, listeners) : listeners;
   }
 
   /** Sends a command until it is answered, or its time is over. */
-  async #insist<T>(send: () => Promise<T>, untilMs: number): Promise<T | undefined> {
+  async #retryUntil<T>(send: () => Promise<T>, untilMs: number): Promise<T | undefined> {
     for (;;) {
       try {
         return await send();
@@ -260,7 +260,7 @@ export class LockQueue implements Place, HolderHost {
   }
 
   /** Who is hasty came when nobody else was there. */
-  #firstHasty(): Waiter | undefined {
+  #firstTryingOnce(): Waiter | undefined {
     const first = this.#first();
     return first?.hasty ? first : undefined;
   }
@@ -279,22 +279,22 @@ export class LockQueue implements Place, HolderHost {
     if (this.#heard) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
-      this.#rouse = resolve;
+      this.#wake = resolve;
       timer = setTimeout(resolve, ms);
     });
     clearTimeout(timer);
-    this.#rouse = undefined;
+    this.#wake = undefined;
   }
 
-  #stir(): void {
+  #notify(): void {
     this.#heard = true;
-    this.#rouse?.();
+    this.#wake?.();
   }
 
   #join(): void {
     if (this.#joined) return;
     this.#joined = true;
-    this.#host.wakeups.join(this.#keys.channel, () => this.#stir());
+    this.#host.wakeups.join(this.#keys.channel, () => this.#notify());
   }
 
   #leave(): void {

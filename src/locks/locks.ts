@@ -92,7 +92,7 @@ export class Locks {
    */
   async tryLock(name: string, { holder }: TryLockOptions = {}): Promise<LockHandle | undefined> {
     if (holder?.held && holder.name === name) return holder.enter();
-    return this.#wait(name, { waitMs: 2 * this.#times.answerWithinMs, hasty: true });
+    return this.#wait(name, { waitMs: 2 * this.#times.answerWithinMs, tryOnce: true });
   }
 
   /** The lock, as soon as it is free. @throws LockNotAcquired when the wait limit has passed; the signal's reason */
@@ -104,7 +104,7 @@ export class Locks {
     if (holder?.held && holder.name === name) return holder.enter();
     signal?.throwIfAborted();
     // Who waits is never given `undefined`.
-    return (await this.#wait(name, { waitMs, signal, hasty: false }))!;
+    return (await this.#wait(name, { waitMs, signal, tryOnce: false }))!;
   }
 
   /**

@@ -6,7 +6,7 @@ export interface WaitOptions {
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Content with a refusal: does not wait until the lock is free. */
-  readonly hasty: boolean;
+  readonly tryOnce: boolean;
 }
 
 /** Where he waits. */
@@ -23,14 +23,14 @@ export class Waiter {
   /** `undefined` is for the hasty. */
   readonly granted: Promise<LockHandle | undefined>;
   settled = false;
-  #inDoubt = false;
+  #outcomeUnknown = false;
   #resolve!: (handle: LockHandle | undefined) => void;
   #reject!: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #place: Place;
 
-  constructor(name: string, { waitMs, signal, hasty }: WaitOptions, place: Place) {
+  constructor(name: string, { waitMs, signal, tryOnce: hasty }: WaitOptions, place: Place) {
     this.hasty = hasty;
     this.#place = place;
     this.granted = new Promise((resolve, reject) => {
@@ -51,8 +51,8 @@ export class Waiter {
 
   /** An attempt has failed: that is enough for the hasty, unless an earlier one may have succeeded for them. */
   failed(error: unknown): void {
-    if (error instanceof OutcomeUnknown) this.#inDoubt = true;
-    else if (!this.#inDoubt) this.refuse(error);
+    if (error instanceof OutcomeUnknown) this.#outcomeUnknown = true;
+    else if (!this.#outcomeUnknown) this.refuse(error);
   }
 
   refuse(error: unknown): void {

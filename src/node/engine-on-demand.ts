@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { Board } from '../engine/board/board.ts';
 import { OrderIds } from '../engine/order-id.ts';
 import { Engine } from '../engine/purchase/engine.ts';
-import type { Releasers } from '../lib/teardown.ts';
+import type { Teardown } from '../lib/teardown.ts';
 import type { Buy } from '../orders/late-payment.ts';
 import { assertLeased, namingTimeMs, orderIdKey, WorkerLeases } from '../postgres/worker-leases.ts';
 import { readSale } from '../sales/sale-rows.ts';
@@ -14,27 +14,27 @@ import { openEngineBackend } from './worker/open-engine-backend.ts';
  * Buys without a node, for a command that works on the stores: only a late payment has to, so the engine, with a worker
  * number of its own, is started by the first purchase.
  */
-export function engineOnDemand(stores: Stores, config: Config, releasers: Releasers): Buy {
+export function engineOnDemand(stores: Stores, config: Config, teardown: Teardown): Buy {
   let starting: Promise<Engine> | undefined;
   return async (purchase) => {
-    starting ??= startEngine(stores, config, releasers);
+    starting ??= startEngine(stores, config, teardown);
     return (await starting).purchase(purchase);
   };
 }
 
-async function startEngine(stores: Stores, config: Config, releasers: Releasers): Promise<Engine> {
+async function startEngine(stores: Stores, config: Config, teardown: Teardown): Promise<Engine> {
   const { db } = stores;
   const backend =
     config.strategy === 'lock'
       ? await openEngineBackend({ strategy: 'lock', lockWork: undefined, redis: redisOptions(config) })
       : stores.backend;
-  if (backend !== stores.backend) releasers.add(() => backend.close());
+  if (backend !== stores.backend) teardown.add(() => backend.close());
   const leases = await WorkerLeases.take(db, 1);
-  releasers.add(() => leases.release());
+  teardown.add(() => leases.release());
   const board = new Board(1);
   const directory = new SaleDirectory(backend, board, async (id) => (await readSale(db, id)) !== undefined);
   await directory.start();
-  releasers.add(() => directory.stop());
+  teardown.add(() => directory.stop());
   const worker = leases.numbers[0]!;
   const ids = new OrderIds({ key: await orderIdKey(db), worker, now: () => namingTimeMs(leases.end) });
   const engine = await Engine.start({
@@ -49,6 +49,6 @@ async function startEngine(stores: Stores, config: Config, releasers: Releasers)
     requestDeadlineMs: config.requestDeadlineMs,
     laneCapacity: config.laneCapacity,
   });
-  releasers.add(() => engine.close());
+  teardown.add(() => engine.close());
   return engine;
 }

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { EventRelay } from '../events/relay.ts';
-import type { Releasers } from '../lib/teardown.ts';
+import type { Teardown } from '../lib/teardown.ts';
 import { watchEvents } from './observability/event-watch.ts';
 import type { Log } from './process/log.ts';
 import type { Stores } from './stores/stores.ts';
@@ -13,12 +13,12 @@ interface RelayParts {
   readonly stores: Stores;
   readonly registry: Registry;
   /** Whether others need the processor more. */
-  readonly isCrowded: () => boolean;
+  readonly isLoadHigh: () => boolean;
 }
 
-/** Order events go where the configuration says, until the releasers are run. */
-export function startEventRelay(parts: RelayParts, releasers: Releasers): void {
-  const { config, log, stores, registry, isCrowded } = parts;
+/** Order events go where the configuration says, until the teardown are run. */
+export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
+  const { config, log, stores, registry, isLoadHigh } = parts;
   const { db, backend, locks } = stores;
   const receiver = webhookOf(config);
   const stream = backend.events && { events: backend.events, maxEvents: config.eventsStreamMax };
@@ -27,11 +27,11 @@ export function startEventRelay(parts: RelayParts, releasers: Releasers): void {
     locks,
     stream: config.eventsStreamMax > 0 ? stream : undefined,
     webhook: receiver && { receiver, maxAttempts: config.webhookMaxAttempts },
-    yielding: { isCrowded, maxMs: config.eventsYieldMs },
+    backpressure: { isLoadHigh, maxMs: config.eventsYieldMs },
     events: watchEvents(log, registry),
   });
   relay.start();
-  releasers.add(async () => {
+  teardown.add(async () => {
     await relay.stop();
     await receiver?.close();
   });

@@ -30,12 +30,14 @@ export function lostOrderNames(db: Database, log: Log) {
 async function nameAll(db: Database, saleId: string, orders: readonly TakenOrder[]): Promise<TakenOrder[]> {
   const lost: TakenOrder[] = [];
   for (let at = 0; at < orders.length; at += PAGE_ORDERS) {
-    lost.push(...(await insist(() => nameLostOrders(db, saleId, orders.slice(at, at + PAGE_ORDERS)))));
+    lost.push(
+      ...(await retryUntilNamed(() => nameLostOrders(db, saleId, orders.slice(at, at + PAGE_ORDERS)))),
+    );
   }
   return lost;
 }
 
-async function insist<T>(work: () => Promise<T>): Promise<T> {
+async function retryUntilNamed<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();

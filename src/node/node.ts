@@ -9,8 +9,8 @@
 import type { Config } from '../config/config.ts';
 import { httpUrl, isUnprotected, paysInPublic } from '../config/values/hosts.ts';
 import { Board } from '../engine/board/board.ts';
-import { Releasers } from '../lib/teardown.ts';
-import { within } from '../lib/with-timeout.ts';
+import { Teardown } from '../lib/teardown.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import type { SaleOperations } from '../operations/sale-operations.ts';
 import { Expiry } from '../orders/expiry.ts';
 import { type LeaseEnd, orderIdKey, WorkerLeases } from '../postgres/worker-leases.ts';
@@ -38,7 +38,7 @@ import { digestKey, settingDigests, settingsOfNode } from './stores/shared-setti
 import { StoreWatch } from './stores/store-watch.ts';
 import { openStores, redisOptions, type Stores } from './stores/stores.ts';
 import { type AdmissionSettings, admissionSettings } from './worker/admission.ts';
-import { crowdWatch } from './worker/load.ts';
+import { watchLoad } from './worker/load.ts';
 import { startThread } from './worker/threads.ts';
 import { type RunningWorker, startWorker, type WorkerParts, type WorkerSettings } from './worker/worker.ts';
 
@@ -64,20 +64,20 @@ export interface RunningNode {
 
 /** @throws the stores' errors, ConfigError if Redis may evict keys, or StockadeError `port_in_use`, `data_dir_in_use`, `no_worker_numbers` */
 export async function startNode(config: Config, log: Log): Promise<RunningNode> {
-  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
-    return await start(config, log, releasers);
+    return await start(config, log, teardown);
   } catch (error) {
-    await releasers.release();
+    await teardown.release();
     throw error;
   }
 }
 
-async function start(config: Config, log: Log, releasers: Releasers): Promise<RunningNode> {
+async function start(config: Config, log: Log, teardown: Teardown): Promise<RunningNode> {
   warnOfUnprotectedKeys(config, log);
   openDataDir(config, log);
   warnOfPublicPayment(config, log);
-  const stores = await openStores(config, releasers);
+  const stores = await openStores(config, teardown);
   const workers: RunningWorker[] = [];
   const board = new Board(BOARD_SALES);
   const directory = new SaleDirectory(
@@ -91,38 +91,38 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     views: directory.views,
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
-  await keepFromEviction({ config, log, registry: metrics.registry }, releasers);
+  await keepFromEviction({ config, log, registry: metrics.registry }, teardown);
   await prepareDatabase(stores.db, log);
   await stores.ownership.claim();
   const settings = settingDigests(config, settingsOfNode(config), await digestKey(stores.db));
-  const shop = ShopWatch.begin({ stores, settings, log, registry: metrics.registry }, releasers);
+  const shop = ShopWatch.begin({ stores, settings, log, registry: metrics.registry }, teardown);
 
   const ports: Port[] = [];
   if (config.sync) {
     const { db, backend, locks } = stores;
     const claim = () => stores.ownership.claim();
     const events = watchSync(log, metrics.registry);
-    const crowd = crowdWatch(workers);
-    const yielding = { isCrowded: crowd.isCrowded, maxMs: config.syncYieldMs };
+    const load = watchLoad(workers);
+    const backpressure = { isLoadHigh: load.isHigh, maxMs: config.syncYieldMs };
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
-    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, yielding, claim });
+    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, backpressure, claim });
     await sync.start();
-    releasers.add(() => sync.stop());
+    teardown.add(() => sync.stop());
     await sync.ready;
     const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics.registry) });
     expiry.start();
-    releasers.add(() => expiry.stop());
-    const busy = { isCrowded: () => sync.isBehind || crowd.isLively() };
-    startEventRelay({ config, log, stores, registry: metrics.registry, ...busy }, releasers);
+    teardown.add(() => expiry.stop());
+    const isLoadHigh = () => sync.isBehind || load.isElevated();
+    startEventRelay({ config, log, stores, registry: metrics.registry, isLoadHigh }, teardown);
   }
   await directory.start();
-  releasers.add(() => directory.stop());
+  teardown.add(() => directory.stop());
 
   const outlived = lostOrderNames(stores.db, log);
   const failures = [
     stores.failed,
     shop.strayed,
-    ...(await startWorkers({ config, log, stores, board, directory, outlived, workers, ports }, releasers)),
+    ...(await startWorkers({ config, log, stores, board, directory, outlived, workers, ports }, teardown)),
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
@@ -147,12 +147,12 @@ async function start(config: Config, log: Log, releasers: Releasers): Promise<Ru
     failed: Promise.race(failures),
     async underWay() {
       const counts = Promise.all(workers.map((worker) => worker.metrics()));
-      const known = await within(UNDER_WAY_WAIT_MS, counts).catch(() => undefined);
+      const known = await withTimeout(UNDER_WAY_WAIT_MS, counts).catch(() => undefined);
       return known?.reduce((sum, { underWay }) => sum + underWay, ops.underWay());
     },
     async stop() {
       stopping = true;
-      await releasers.release();
+      await teardown.release();
     },
   };
 }
@@ -174,12 +174,12 @@ interface WorkerStart {
 }
 
 /** @returns promises of their failures */
-async function startWorkers(parts: WorkerStart, releasers: Releasers): Promise<Promise<Error>[]> {
+async function startWorkers(parts: WorkerStart, teardown: Teardown): Promise<Promise<Error>[]> {
   const { config, log, stores, workers, ports } = parts;
   const leases = await WorkerLeases.take(stores.db, config.workers);
-  releasers.add(() => leases.release());
-  releasers.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
-  releasers.add(() => Promise.all(ports.map((port) => port.stopListening())));
+  teardown.add(() => leases.release());
+  teardown.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
+  teardown.add(() => Promise.all(ports.map((port) => port.stopListening())));
   const shared = {
     orderIdKey: await orderIdKey(stores.db),
     admission: await admissionSettings(config, stores.db),

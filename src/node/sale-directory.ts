@@ -10,13 +10,13 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import { type Board, NO_SLOT } from '../engine/board/board.ts';
 import type { Directory, SaleView } from '../engine/board/directory.ts';
-import type { Backend, Pulse, SaleRecord } from '../engine/contract.ts';
+import type { Backend, SaleRecord, SaleVersion } from '../engine/contract.ts';
 import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 
 /** The mark of changes is looked at every this many polls: within BOARD_REPAIR_MS. */
-const POLLS_PER_MARK = 3;
+const POLLS_PER_COUNTER = 3;
 /** All known sales are looked at every this many polls, whatever the mark says. */
 const POLLS_PER_FULL = 120;
 /** An id that nobody sells under is asked of the backend at most this often. */
@@ -46,7 +46,7 @@ export class SaleDirectory implements Directory {
   #changesHeard = 0;
   #polls = 0;
   /** As it was before all known sales were read. */
-  #changeMark: string | undefined;
+  #changeCounter: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
@@ -150,11 +150,11 @@ export class SaleDirectory implements Directory {
     return view;
   }
 
-  #hasChanged({ sale, generation, state }: SaleRecord, pulse: Pulse): boolean {
+  #hasChanged({ sale, generation, state }: SaleRecord, version: SaleVersion): boolean {
     return (
-      generation !== pulse.generation ||
-      state !== pulse.state ||
-      this.#readEpochs.get(sale.id) !== pulse.epoch
+      generation !== version.generation ||
+      state !== version.state ||
+      this.#readEpochs.get(sale.id) !== version.epoch
     );
   }
 
@@ -175,18 +175,19 @@ export class SaleDirectory implements Directory {
 
   async #poll(): Promise<void> {
     const poll = this.#polls++;
-    const mark = poll % POLLS_PER_MARK === 0 ? await this.#backend.sales.changeMark() : this.#changeMark;
-    const full = mark !== this.#changeMark || poll % POLLS_PER_FULL === 0;
+    const counter =
+      poll % POLLS_PER_COUNTER === 0 ? await this.#backend.sales.changeCounter() : this.#changeCounter;
+    const full = counter !== this.#changeCounter || poll % POLLS_PER_FULL === 0;
     const views = [...this.#views.values()].filter((view) => full || this.#board.isClosed(view.slot));
     const asked = monotonicMs();
-    const pulses = await this.#backend.sales.pulse(views.map((view) => view.record.sale.id));
+    const versions = await this.#backend.sales.versions(views.map((view) => view.record.sale.id));
     for (const [i, view] of views.entries()) {
-      const pulse = pulses[i];
-      if (!pulse) continue;
-      if (pulse.generation === view.record.generation) this.#board.learn(view.slot, pulse.epoch, asked);
-      if (this.#hasChanged(view.record, pulse)) void this.#read(view.record.sale.id).catch(() => {});
+      const version = versions[i];
+      if (!version) continue;
+      if (version.generation === view.record.generation) this.#board.learn(view.slot, version.epoch, asked);
+      if (this.#hasChanged(view.record, version)) void this.#read(view.record.sale.id).catch(() => {});
     }
-    this.#changeMark = mark;
+    this.#changeCounter = counter;
   }
 }
 

@@ -1,6 +1,6 @@
 /** Stores with what works on them, for commands that need no buyers' port. */
 import type { Config } from '../config/config.ts';
-import { Releasers } from '../lib/teardown.ts';
+import { Teardown } from '../lib/teardown.ts';
 import type { EventOperations } from '../operations/event-operations.ts';
 import type { OrderOperations } from '../operations/order-operations.ts';
 import type { SaleOperations } from '../operations/sale-operations.ts';
@@ -24,50 +24,50 @@ export interface Services {
 
 /** @throws the stores' errors if they can't be reached, ForeignStores if they do not belong together */
 export async function openServices(config: Config, log: Log): Promise<Services> {
-  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
-    const stores = await openStores(config, releasers);
+    const stores = await openStores(config, teardown);
     await stores.ownership.check();
     return {
       operations: boundedOperations(stores),
-      orders: boundedOrders(stores, engineOnDemand(stores, config, releasers)),
+      orders: boundedOrders(stores, engineOnDemand(stores, config, teardown)),
       events: boundedEvents(stores),
-      close: () => releasers.release(),
+      close: () => teardown.release(),
     };
   } catch (error) {
-    await releasers.release();
+    await teardown.release();
     throw error;
   }
 }
 
 /** Brings the tables up to this version; needs no Redis. @throws as `migrate` */
 export function migrateDatabase(config: Config, log: Log, options: MigrateOptions): Promise<string[]> {
-  return withReleasers(config, log, async (releasers) => {
-    const { db } = await openDatabasePart(config, releasers);
+  return withTeardown(config, log, async (teardown) => {
+    const { db } = await openDatabasePart(config, teardown);
     return migrate(db, options);
   });
 }
 
 /** Makes the stores of this configuration belong together from now on (shop/ownership.ts). */
 export function adoptStores(config: Config, log: Log): Promise<Adoption> {
-  return withReleasers(config, log, async (releasers) => {
-    const { db, ownership } = await openStores(config, releasers);
+  return withTeardown(config, log, async (teardown) => {
+    const { db, ownership } = await openStores(config, teardown);
     await prepareDatabase(db, log);
     return ownership.adopt();
   });
 }
 
-async function withReleasers<T>(
+async function withTeardown<T>(
   config: Config,
   log: Log,
-  work: (releasers: Releasers) => Promise<T>,
+  work: (teardown: Teardown) => Promise<T>,
 ): Promise<T> {
-  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
     // For PGlite; commands on the stores name a Postgres.
     if (!config.databaseUrl) openDataDir(config, log);
-    return await work(releasers);
+    return await work(teardown);
   } finally {
-    await releasers.release();
+    await teardown.release();
   }
 }

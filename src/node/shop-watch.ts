@@ -10,8 +10,8 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Gauge, type Registry } from 'prom-client';
-import type { Releasers } from '../lib/teardown.ts';
-import { within } from '../lib/with-timeout.ts';
+import type { Teardown } from '../lib/teardown.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import { ForeignStores } from '../shop/ownership.ts';
 import { type ListedProcess, ProcessList } from '../shop/process-list.ts';
 import type { Log } from './process/log.ts';
@@ -49,9 +49,9 @@ export class ShopWatch {
   });
 
   /** Begins at once. The stores have been claimed. */
-  static begin(options: ShopWatchOptions, releasers: Releasers): ShopWatch {
+  static begin(options: ShopWatchOptions, teardown: Teardown): ShopWatch {
     const watch = new ShopWatch(options);
-    releasers.add(() => watch.#stop());
+    teardown.add(() => watch.#stop());
     if (options.stores.isShared) watch.#lookIn(0);
     return watch;
   }
@@ -85,8 +85,8 @@ export class ShopWatch {
   /** @returns whether there is more to look at */
   async #look(): Promise<boolean> {
     try {
-      await within(ANSWER_MS, this.#options.stores.ownership.claim());
-      if (this.#looks++ % LOOKS_PER_TELL === 0) this.#learn(await within(ANSWER_MS, this.#list.tell()));
+      await withTimeout(ANSWER_MS, this.#options.stores.ownership.claim());
+      if (this.#looks++ % LOOKS_PER_TELL === 0) this.#learn(await withTimeout(ANSWER_MS, this.#list.tell()));
     } catch (error) {
       if (!(error instanceof ForeignStores)) return true;
       this.#tellStrayed(error);
@@ -116,6 +116,6 @@ export class ShopWatch {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#looking;
-    if (this.#looks > 0) await within(ANSWER_MS, this.#list.remove()).catch(() => {});
+    if (this.#looks > 0) await withTimeout(ANSWER_MS, this.#list.remove()).catch(() => {});
   }
 }

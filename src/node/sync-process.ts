@@ -1,7 +1,7 @@
 /** `stockade sync`: what carries the order logs in a node, by itself, with an ops port that tells how it does. */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { Releasers } from '../lib/teardown.ts';
+import { Teardown } from '../lib/teardown.ts';
 import { Expiry } from '../orders/expiry.ts';
 import { Sync } from '../sync/sync.ts';
 import { startEventRelay } from './event-relay.ts';
@@ -28,28 +28,28 @@ export interface RunningSyncProcess {
 
 /** @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, or StockadeError `port_in_use` */
 export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
-  const releasers = new Releasers((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
     openDataDir(config, log);
-    const stores = await openStores(config, releasers);
+    const stores = await openStores(config, teardown);
     const metrics = new Registry();
     watchProcess(metrics);
-    await keepFromEviction({ config, log, registry: metrics }, releasers);
+    await keepFromEviction({ config, log, registry: metrics }, teardown);
     await prepareDatabase(stores.db, log);
     await stores.ownership.claim();
     const settings = settingDigests(config, settingsOfSync(), await digestKey(stores.db));
-    const shop = ShopWatch.begin({ stores, settings, log, registry: metrics }, releasers);
+    const shop = ShopWatch.begin({ stores, settings, log, registry: metrics }, teardown);
     const { db, backend, locks } = stores;
     const events = watchSync(log, metrics);
     const claim = () => stores.ownership.claim();
     const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
     const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, claim });
     await sync.start();
-    releasers.add(() => sync.stop());
+    teardown.add(() => sync.stop());
     const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics) });
     expiry.start();
-    releasers.add(() => expiry.stop());
-    startEventRelay({ config, log, stores, registry: metrics, isCrowded: () => sync.isBehind }, releasers);
+    teardown.add(() => expiry.stop());
+    startEventRelay({ config, log, stores, registry: metrics, isLoadHigh: () => sync.isBehind }, teardown);
     const watch = new StoreWatch(stores);
     let stopping = false;
     const ops = await openOpsPort(config, log, {
@@ -57,17 +57,17 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
       settingsDiffer: () => shop.differences,
       notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
     });
-    releasers.add(() => ops.stop(), config.shutdownGraceMs);
+    teardown.add(() => ops.stop(), config.shutdownGraceMs);
     return {
       opsUrl: ops.url,
       failed: Promise.race([stores.failed, shop.strayed]),
       async stop() {
         stopping = true;
-        await releasers.release();
+        await teardown.release();
       },
     };
   } catch (error) {
-    await releasers.release();
+    await teardown.release();
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import type { LogHint } from '../engine/contract.ts';
 import { isOrderId } from '../engine/order-id.ts';
-import { within } from '../lib/with-timeout.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
 import { UnknownSale } from '../operations/sale-operations.ts';
 import { readSale } from '../sales/sale-rows.ts';
@@ -87,6 +87,6 @@ export class OrderService implements OrderOperations {
   async #giveBack({ orderId, status }: Order): Promise<void> {
     if (status !== 'cancelled' && status !== 'refunded') return;
     const { db, backend } = this.#parts;
-    await within(RETURN_WAIT_MS, applyReturnsOf(db, backend, [orderId])).catch(() => {});
+    await withTimeout(RETURN_WAIT_MS, applyReturnsOf(db, backend, [orderId])).catch(() => {});
   }
 }

@@ -11,7 +11,7 @@ import type { Knex } from 'knex';
 import pLimit from 'p-limit';
 import type { Backend, Holding, Sale } from '../engine/contract.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
-import { shares } from '../engine/sale/split-evenly.ts';
+import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { groupBy } from '../lib/group-by.ts';
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -28,7 +28,7 @@ export async function loadSegments(
   draft?: string,
 ): Promise<void> {
   const { id: saleId, segments, perBuyerLimit } = sale;
-  await pLimit(PARALLEL_LOADS).map(shares(stock, segments), (left, segment) =>
+  await pLimit(PARALLEL_LOADS).map(splitEvenly(stock, segments), (left, segment) =>
     backend.sales.loadSegment({
       saleId,
       segment,

@@ -7,7 +7,7 @@
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { NotExecuted } from '../engine/errors.ts';
-import { within } from '../lib/with-timeout.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import { redisAddress } from './redis-address.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -125,7 +125,7 @@ async function connectCluster(cluster: Cluster): Promise<void> {
     cluster.once('ready', resolve);
     cluster.connect().catch(reject);
   });
-  await within(CLUSTER_READY_MS, ready);
+  await withTimeout(CLUSTER_READY_MS, ready);
 }
 
 /**

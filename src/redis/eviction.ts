@@ -3,7 +3,7 @@
  * a log that is forgotten. INFO tells the policy to everybody; CONFIG is often forbidden.
  */
 import type { Redis } from 'ioredis';
-import { within } from '../lib/with-timeout.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import { connect, singleUseClient } from './clients.ts';
 
 const DEFAULT_PORT = 6379;
@@ -95,7 +95,7 @@ async function evictingServer(redis: Redis, url: string): Promise<EvictingServer
 async function ask<T>(url: string, question: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = singleUseClient(url);
   try {
-    return await within(ANSWER_MS, connect(redis).then(question));
+    return await withTimeout(ANSWER_MS, connect(redis).then(question));
   } finally {
     redis.disconnect();
   }

@@ -1,6 +1,6 @@
 /** Many commands whose replies are wanted together. How they travel depends on whether one server has all keys. */
 import type { Cluster, Redis } from 'ioredis';
-import { within } from '../lib/with-timeout.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 
 export type Command = readonly [name: string, ...args: (string | number)[]];
 /** What one command failed with, or its reply: one that fails takes no other along. */
@@ -15,7 +15,7 @@ export function pipelined(redis: Redis): SendAll {
 export function scattered(cluster: Cluster, limitMs?: number): SendAll {
   const send = ([name, ...args]: Command): Promise<unknown> => {
     const reply = cluster.call(name, ...args);
-    return limitMs === undefined ? reply : within(limitMs, reply);
+    return limitMs === undefined ? reply : withTimeout(limitMs, reply);
   };
   return async (commands) => {
     const sent = await Promise.allSettled(commands.map(send));

@@ -16,7 +16,7 @@
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
 import type { SaleAction } from '../engine/sale/sale-change.ts';
-import { shares } from '../engine/sale/split-evenly.ts';
+import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { followState } from './follow-state.ts';
 import { closeMovement, type Movement, readOpenMovements } from './ledger.ts';
@@ -68,7 +68,7 @@ async function follow(
   // A generation that was begun since has loaded the units, and has closed the movement (ledger.ts, coverMovements).
   if (row?.generation !== generation) return;
   const { sale } = row;
-  await pLimit(PARALLEL_CREDITS).map(shares(units, sale.segments), (share, segment) =>
+  await pLimit(PARALLEL_CREDITS).map(splitEvenly(units, sale.segments), (share, segment) =>
     backend.sales.credit({ saleId, segment, generation, movement: id, units: share }),
   );
   await backend.sales.reopen(saleId);

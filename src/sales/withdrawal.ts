@@ -16,7 +16,7 @@ import pLimit from 'p-limit';
 import type { Backend, SegmentSnapshot } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
-import { drawDown } from '../engine/sale/split-evenly.ts';
+import { levelDown } from '../engine/sale/split-evenly.ts';
 import { InsufficientStock } from '../operations/sale-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
@@ -77,7 +77,7 @@ async function takeOut(
     const missing = wanted - sum(out);
     if (missing <= 0) return undefined;
     if (sum(left) < missing || look > MAX_LOOKS) return sum(left) + sum(out);
-    await pLimit(PARALLEL_SEGMENTS).map(drawDown(left, missing), async (more, segment) => {
+    await pLimit(PARALLEL_SEGMENTS).map(levelDown(left, missing), async (more, segment) => {
       if (more === 0) return;
       await backend.sales.withdraw({
         saleId,

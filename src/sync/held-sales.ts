@@ -163,8 +163,8 @@ export class HeldSales {
   /** A rebuild that was not finished is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
   async #isUnfinished({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
     if (head) return head.state === 'frozen';
-    const [pulse] = await this.#stores.backend.sales.pulse([saleId]);
-    return pulse !== undefined && pulse.generation < generation;
+    const [version] = await this.#stores.backend.sales.versions([saleId]);
+    return version !== undefined && version.generation < generation;
   }
 
   /** Takes the sale out of the loop until it is rebuilt. @param draft see `Rebuilds.begin` */

@@ -7,12 +7,12 @@
  * before it was asked for.
  *
  * Closed sales only grow in number, and nobody waits for them: each look takes the next page of them. One that is
- * drained costs its part of two reads, of its row and of its pulse: no lock, no log. What the pulse can't show, such as
+ * drained costs its part of two reads, of its row and of its version: no lock, no log. What the version can't show, such as
  * a segment that is gone by itself, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms a
  * sweep more than with none, where to read all their rows took 28 ms; each is looked at every 10 s. After a start, when
  * none is known to be drained yet, a sweep takes 65 ms, for 50 s.
  */
-import type { ExpectedSale, KnownEntry, LogPosition, LogRead, Pulse } from '../engine/contract.ts';
+import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../engine/contract.ts';
 import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-rows.ts';
 import { checkHead } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
@@ -29,7 +29,7 @@ const CLOSED_PAGE_UNFINISHED = 100;
 /** A sale as it was seen: in Postgres, and in the backend's record of it. */
 export interface Seen {
   readonly sale: SaleHead;
-  readonly pulse: Pulse | undefined;
+  readonly version: SaleVersion | undefined;
 }
 
 /** A sale that this sync works on, with what was known of its logs before they were asked for. */
@@ -40,7 +40,7 @@ interface Known {
   readonly newest: readonly KnownEntry[];
 }
 
-export class Lookout {
+export class LogScanner {
   readonly #stores: SyncStores;
   readonly #sales: HeldSales;
   /** The closed sale that was looked at last. */
@@ -66,7 +66,7 @@ export class Lookout {
   async closed(): Promise<Seen[]> {
     const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
     const unfinished: Seen[] = [];
-    for (const seen of await this.#withPulses(page)) {
+    for (const seen of await this.#withVersions(page)) {
       const { id } = seen.sale;
       // One that is held is at work.
       if (!this.#sales.held(id) && !(this.#sales.isFinished(id) && isAsInPostgres(seen))) {
@@ -103,7 +103,7 @@ export class Lookout {
     const known = this.#knownOf(sales);
     const positions = known.flatMap((each) => each.positions);
     const [seen, reads] = await Promise.all([
-      this.#withPulses(sales),
+      this.#withVersions(sales),
       this.#stores.backend.log.readLog(positions, 0),
     ]);
     const heads = reads.values();
@@ -132,9 +132,9 @@ export class Lookout {
     return sale.state !== 'closed' || log.backlog > 0;
   }
 
-  async #withPulses(sales: readonly SaleHead[]): Promise<Seen[]> {
-    const pulses = await this.#stores.backend.sales.pulse(sales.map(({ id }) => id));
-    return sales.map((sale, i) => ({ sale, pulse: pulses[i] }));
+  async #withVersions(sales: readonly SaleHead[]): Promise<Seen[]> {
+    const versions = await this.#stores.backend.sales.versions(sales.map(({ id }) => id));
+    return sales.map((sale, i) => ({ sale, version: versions[i] }));
   }
 }
 
@@ -149,11 +149,14 @@ function expectedOf({ sale, newest }: Known): ExpectedSale {
   return { saleId: sale.id, generation: sale.generation, state: sale.state, rules: sale.rules, newest };
 }
 
-function isAsInPostgres({ sale, pulse }: Seen): boolean {
-  return pulse?.generation === sale.generation && isAsWanted(sale, pulse);
+function isAsInPostgres({ sale, version }: Seen): boolean {
+  return version?.generation === sale.generation && isAsWanted(sale, version);
 }
 
 /** Of a record or a segment: whether it has the sale's state and rules. A closed sale lets nobody in by any. */
-export function isAsWanted(sale: SaleHead, seen: Pick<Pulse, 'rules'> & { readonly state: string }): boolean {
+export function isAsWanted(
+  sale: SaleHead,
+  seen: Pick<SaleVersion, 'rules'> & { readonly state: string },
+): boolean {
   return seen.state === sale.state && (sale.state === 'closed' || seen.rules === sale.rules);
 }

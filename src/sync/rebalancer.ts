@@ -54,10 +54,10 @@ export class Rebalancer {
 
   async #open(logs: readonly SaleLog[]): Promise<SaleLog[]> {
     try {
-      const pulses = await this.#stores.backend.sales.pulse(logs.map((log) => log.saleId));
+      const versions = await this.#stores.backend.sales.versions(logs.map((log) => log.saleId));
       return logs.filter((log, i) => {
-        const pulse = pulses[i];
-        return pulse?.state === 'open' && pulse.generation === log.generation;
+        const version = versions[i];
+        return version?.state === 'open' && version.generation === log.generation;
       });
     } catch {
       // The backend is away: the loop says so.

@@ -20,7 +20,7 @@ import { checkHead, checkPublished } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import type { HeldSales } from './held-sales.ts';
-import { isAsWanted, Lookout, type Seen } from './log-scanner.ts';
+import { isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
 import type { SyncStores } from './sync-stores.ts';
 
@@ -33,11 +33,11 @@ interface Amiss {
   readonly returning: readonly string[];
 }
 
-export class Sweep {
+export class Reconciler {
   readonly #stores: SyncStores;
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
-  readonly #lookout: Lookout;
+  readonly #scanner: LogScanner;
   readonly #ended: () => void;
   readonly #resizes: Resizes;
   /** The logs that were worked on before the loop failed. */
@@ -65,7 +65,7 @@ export class Sweep {
     this.#stores = stores;
     this.#teller = teller;
     this.#sales = sales;
-    this.#lookout = new Lookout(stores, sales);
+    this.#scanner = new LogScanner(stores, sales);
     this.#ended = ended;
     this.#resizes = new Resizes(stores, sales, catchUp);
   }
@@ -135,8 +135,8 @@ export class Sweep {
   async #look(): Promise<void> {
     try {
       await this.#teller.tellAgain();
-      const atWork = await this.#lookout.atWork();
-      const closed = await this.#lookout.closed();
+      const atWork = await this.#scanner.atWork();
+      const closed = await this.#scanner.closed();
       this.#looked = { atWork, closed, returning: await salesWithReturns(this.#stores.db) };
     } catch (error) {
       this.#looked = { error };
@@ -161,7 +161,7 @@ export class Sweep {
     }
   }
 
-  async #mend({ sale, pulse }: Seen): Promise<void> {
+  async #mend({ sale, version }: Seen): Promise<void> {
     const { db, backend } = this.#stores;
     const { id, generation, state } = sale;
     const held = this.#sales.held(id);
@@ -169,7 +169,7 @@ export class Sweep {
     const log = await this.#sales.logOf(id);
     // Built anew since it was seen: its record of before says nothing about these segments. The next look sees it.
     if (log?.generation !== generation) return;
-    if (pulse?.generation !== generation) {
+    if (version?.generation !== generation) {
       if (await this.#isBehind(id)) {
         this.#sales.rebuild(id, 'the backend does not hold the sale in its newest generation');
       }
@@ -184,7 +184,7 @@ export class Sweep {
     }
     log.growUnread();
     // Behind the check: segments that have to be built anew follow no state.
-    const follows = [pulse, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
+    const follows = [version, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
     if (!follows) await followState(db, backend, id);
     else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
       await this.#sales.finish(id);
@@ -198,11 +198,11 @@ export class Sweep {
 
   /** Asked again under the lock: another may have built the sale since the sweep began. */
   async #isBehind(saleId: string): Promise<boolean> {
-    const [row, [pulse]] = await Promise.all([
+    const [row, [version]] = await Promise.all([
       readSale(this.#stores.db, saleId),
-      this.#stores.backend.sales.pulse([saleId]),
+      this.#stores.backend.sales.versions([saleId]),
     ]);
-    return row !== undefined && pulse?.generation !== row.generation;
+    return row !== undefined && version?.generation !== row.generation;
   }
 }
 

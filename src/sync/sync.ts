@@ -12,7 +12,7 @@
  * have moved, its transaction fails, it reads the cursors again.
  */
 import type { KnownEntry, LogRead } from '../engine/contract.ts';
-import { Yielding, type YieldingOptions } from '../lib/backpressure.ts';
+import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { Applier } from './applier.ts';
 import { type Batch, batchOf } from './apply/batch.ts';
@@ -21,7 +21,7 @@ import { WatermarkTeller } from './apply/watermark-teller.ts';
 import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
 import { Rebalancer } from './rebalancer.ts';
-import { Sweep } from './reconciler.ts';
+import { Reconciler } from './reconciler.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 const RETRY_FIRST_MS = 100;
@@ -38,7 +38,7 @@ export interface SyncOptions extends SyncStores {
   /** Pause between two looks for uneven sales, in milliseconds; 0 or missing: never. */
   readonly rebalanceEveryMs?: number;
   /** Missing: sync never lets the crowd go first. */
-  readonly yielding?: YieldingOptions;
+  readonly backpressure?: BackpressureOptions;
 }
 
 export class Sync {
@@ -46,10 +46,10 @@ export class Sync {
   readonly #hints = new Hints();
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
-  readonly #sweep: Sweep;
+  readonly #reconciler: Reconciler;
   readonly #applier: Applier;
   readonly #rebalancer: Rebalancer;
-  readonly #yielding: Yielding;
+  readonly #backpressure: Backpressure;
   #ordersPerEntry = FIRST_ORDERS_PER_ENTRY;
   #isBehind = false;
   #stopping = false;
@@ -58,15 +58,15 @@ export class Sync {
 
   constructor(options: SyncOptions) {
     this.#options = options;
-    this.#yielding = new Yielding(options.yielding ?? { isCrowded: () => false, maxMs: 0 });
+    this.#backpressure = new Backpressure(options.backpressure ?? { isLoadHigh: () => false, maxMs: 0 });
     this.#teller = new WatermarkTeller(options.backend.log);
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
-    this.#sweep = new Sweep(
+    this.#reconciler = new Reconciler(
       options,
       this.#teller,
       this.#sales,
       () => this.#hints.wake(),
-      () => this.#yielding.awaited(monotonicMs()),
+      () => this.#backpressure.awaited(monotonicMs()),
     );
     this.#applier = new Applier(options, this.#teller, this.#sales, () => this.#hints.wake());
     this.#rebalancer = new Rebalancer(options, this.#sales, options.rebalanceEveryMs ?? 0);
@@ -74,7 +74,7 @@ export class Sync {
 
   /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
   get ready(): Promise<void> {
-    return this.#sweep.ready;
+    return this.#reconciler.ready;
   }
 
   /** Whether the logs fill its batches: then orders wait for it. */
@@ -85,7 +85,7 @@ export class Sync {
   async start(): Promise<void> {
     this.#unsubscribe = await this.#options.backend.subscribe({
       hint: ({ saleId, segments, awaited }) => {
-        if (awaited) this.#yielding.awaited(monotonicMs());
+        if (awaited) this.#backpressure.awaited(monotonicMs());
         this.#hints.add(saleId, segments, awaited);
       },
       foreign: (error) => this.#options.events.foreign({ error }),
@@ -100,7 +100,7 @@ export class Sync {
     this.#hints.close();
     await Promise.all([this.#running, this.#rebalancer.stop()]);
     await this.#unsubscribe?.();
-    await this.#sweep.stop();
+    await this.#reconciler.stop();
     await this.#sales.stop();
   }
 
@@ -113,24 +113,24 @@ export class Sync {
       } catch (error) {
         await this.#applier.abandon();
         this.#options.events.crashed({ error, retryMs });
-        await this.#sweep.abandon();
-        await this.#sweep.reportBacklog();
+        await this.#reconciler.abandon();
+        await this.#reconciler.reportBacklog();
         await this.#sales.forget();
         await this.#hints.sleep(retryMs, 'none');
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
     await this.#applier.settled();
-    await this.#sweep.abandon();
+    await this.#reconciler.abandon();
     await this.#teller.settled;
   }
 
   async #step(): Promise<void> {
     this.#applier.throwFailure();
-    if (this.#sweep.dueInMs <= 0) await this.#sweep.goOn(() => this.#applier.settled());
+    if (this.#reconciler.dueInMs <= 0) await this.#reconciler.goOn(() => this.#applier.settled());
     const idle = this.#hints.isEmpty && !this.#sales.haveGrown;
-    if (!idle && this.#yielding.mayYield(monotonicMs())) {
-      await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#sweep.dueInMs), 'awaited');
+    if (!idle && this.#backpressure.mayYield(monotonicMs())) {
+      await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#reconciler.dueInMs), 'awaited');
       return;
     }
     for (const [saleId, segments] of this.#hints.takeAll()) {
@@ -139,12 +139,12 @@ export class Sync {
     const { reads, isAll } = await this.#read();
     const batch = batchOf(reads, this.#options.batchRows);
     this.#isBehind = !isAll || batch.orders >= this.#options.batchRows / 2;
-    if (!this.#isBehind) this.#yielding.drained();
+    if (!this.#isBehind) this.#backpressure.drained();
     if (batch.orders > 0) {
       this.#noteSizes(batch);
       await this.#applier.begin(batch);
     } else if (this.#hints.isEmpty && !this.#sales.haveGrown) {
-      await this.#hints.sleep(this.#sweep.dueInMs);
+      await this.#hints.sleep(this.#reconciler.dueInMs);
     }
   }
 

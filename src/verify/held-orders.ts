@@ -156,18 +156,18 @@ class SegmentSearch {
   async #examine(words: readonly Word[]): Promise<Stray[]> {
     const unknown = await this.#notAsInPostgres(words);
     if (words.some(({ order }) => order.seq > this.#applied)) await this.#readApplied();
-    const doubtful = words.filter(
+    const unconfirmed = words.filter(
       ({ isTwice, order }, i) => isTwice || order.seq > this.#applied || unknown.has(i),
     );
-    if (doubtful.length === 0) return [];
-    const logged = await this.#log.find(doubtful.map(({ order }) => order));
+    if (unconfirmed.length === 0) return [];
+    const logged = await this.#log.find(unconfirmed.map(({ order }) => order));
     const { saleId } = this.#ref;
     const isOfLog = (word: Word) => {
       const order = logged.get(word.order);
       return order !== undefined && differenceOf(word, { ...order, saleId }, saleId) === undefined;
     };
     return this.#confirm(
-      doubtful.filter((word) => !isOfLog(word)),
+      unconfirmed.filter((word) => !isOfLog(word)),
       logged,
     );
   }

@@ -28,11 +28,11 @@ const LIMIT_MS = 10_000;
 /** What Redis says of a key that does not expire. */
 const FOR_EVER = -1;
 
-let releasers: (() => unknown)[] = [];
+let teardown: (() => unknown)[] = [];
 let loaded: LoadedSale[] = [];
 
 beforeEach(() => {
-  releasers = [];
+  teardown = [];
   loaded = [];
 });
 
@@ -40,7 +40,7 @@ afterEach(async () => {
   try {
     for (const sale of loaded) await sale.expectConserved();
   } finally {
-    for (const release of releasers.reverse()) await release();
+    for (const release of teardown.reverse()) await release();
   }
 });
 
@@ -49,7 +49,7 @@ async function open(
   { keyPrefix = freshPrefix(), takeTimeoutMs = PATIENT_MS } = {},
 ): Promise<RedisBackend> {
   const backend = await RedisBackend.open({ url, keyPrefix, takeTimeoutMs, maxLogOrders: 1000 });
-  releasers.push(() => backend.close());
+  teardown.push(() => backend.close());
   return backend;
 }
 
@@ -66,19 +66,19 @@ async function load(
 /** Direct access to the same server, to do what others might. */
 function outsider(url: string): Redis {
   const client = new Redis(asUser(url, ''));
-  releasers.push(() => client.disconnect());
+  teardown.push(() => client.disconnect());
   return client;
 }
 
 async function startProxy(): Promise<TcpProxy> {
   const proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
-  releasers.push(() => proxy.stop());
+  teardown.push(() => proxy.stop());
   return proxy;
 }
 
 async function startServer(): Promise<RedisServer> {
   const server = await RedisServer.start();
-  releasers.push(() => server[Symbol.asyncDispose]());
+  teardown.push(() => server[Symbol.asyncDispose]());
   return server;
 }
 

@@ -63,12 +63,12 @@ onEachBackend((stage) => {
 
   describe('the mark of changes', () => {
     it('is another one after each publish, change of state and return of units, and else the same', async () => {
-      const marks = [await stage.backend.sales.changeMark()];
-      const mark = async () => marks.push(await stage.backend.sales.changeMark());
+      const marks = [await stage.backend.sales.changeCounter()];
+      const mark = async () => marks.push(await stage.backend.sales.changeCounter());
       const sale = await stage.load();
       await mark();
       const [anna] = await sale.sellEach(1);
-      expect(await stage.backend.sales.changeMark()).toBe(marks.at(-1));
+      expect(await stage.backend.sales.changeCounter()).toBe(marks.at(-1));
       await sale.compensate(anna!);
       await mark();
       await stage.backend.sales.setState({ sale: sale.sale, state: 'paused', generation: 1 });
@@ -109,7 +109,7 @@ onEachBackend((stage) => {
         perBuyerLimit: 1,
       });
       expect(await stage.backend.sales.read(id)).toBeUndefined();
-      expect(await stage.backend.sales.pulse([id])).toEqual([undefined]);
+      expect(await stage.backend.sales.versions([id])).toEqual([undefined]);
     });
 
     it('raises its epoch each time that it is published, over generations', async () => {
@@ -129,16 +129,16 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused', epoch: 1 });
     });
 
-    it('shows in a pulse beside others, in the order asked for', async () => {
+    it('shows in a version beside others, in the order asked for', async () => {
       const one = await stage.load({}, { state: 'paused' });
       const two = await stage.load({}, { generation: 5 });
-      const pulses = await stage.backend.sales.pulse([two.sale.id, 'nowhere', one.sale.id]);
-      expect(pulses).toMatchObject([
+      const versions = await stage.backend.sales.versions([two.sale.id, 'nowhere', one.sale.id]);
+      expect(versions).toMatchObject([
         { state: 'open', generation: 5, epoch: 1 },
         undefined as never,
         { state: 'paused', generation: 1, epoch: 1 },
       ]);
-      expect(await stage.backend.sales.pulse([])).toEqual([]);
+      expect(await stage.backend.sales.versions([])).toEqual([]);
     });
 
     it('is refused when a segment was not loaded, or in another generation', async () => {

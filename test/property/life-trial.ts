@@ -330,8 +330,8 @@ export class LifeTrial {
   }
 
   async #isBuilt(truth: Truth): Promise<boolean> {
-    const [pulse] = await this.shop.backend.sales.pulse([this.saleId]);
-    if (pulse?.generation !== truth.generation) return false;
+    const [version] = await this.shop.backend.sales.versions([this.saleId]);
+    if (version?.generation !== truth.generation) return false;
     const heads = await this.#heads(truth);
     return heads.every((head) => head && head.state !== 'frozen' && !head.lost);
   }
@@ -391,8 +391,8 @@ export class LifeTrial {
 
   async #learned(): Promise<void> {
     const knows = async () => {
-      const [pulse] = await this.shop.backend.sales.pulse([this.saleId]);
-      return this.tills.every((till) => till.hasLearned(this.saleId, pulse!));
+      const [version] = await this.shop.backend.sales.versions([this.saleId]);
+      return this.tills.every((till) => till.hasLearned(this.saleId, version!));
     };
     await until(knows, { what: 'the nodes have learned of the sale as it is' });
   }

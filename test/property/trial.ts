@@ -156,10 +156,10 @@ export class Trial {
     const { board, directory } = this.#node;
     const view = directory.views.get(this.sale.id);
     if (!view) return;
-    const [pulse] = await this.backend.sales.pulse([this.sale.id]);
+    const [version] = await this.backend.sales.versions([this.sale.id]);
     const known = () => {
       const { state } = directory.views.get(this.sale.id)!.record;
-      return state === pulse!.state && board.epoch(view.slot) === pulse!.epoch;
+      return state === version!.state && board.epoch(view.slot) === version!.epoch;
     };
     const since = this.clock;
     for (await this.quiet(); !known(); await this.elapse(STEP_MS)) {

@@ -168,8 +168,8 @@ export class LoadedSale {
   }
 
   async epoch(): Promise<number> {
-    const [pulse] = await this.backend.sales.pulse([this.sale.id]);
-    return pulse!.epoch;
+    const [version] = await this.backend.sales.versions([this.sale.id]);
+    return version!.epoch;
   }
 
   /** Whatever happened: units are in segments or in orders, and none was made or lost. */

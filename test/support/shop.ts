@@ -7,11 +7,11 @@ import { pino } from 'pino';
 import { redisUrls } from '../../src/config/values/redis-urls.ts';
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
-import type { Backend, Outcome, Pulse, Purchase } from '../../src/engine/contract.ts';
+import type { Backend, Outcome, Purchase, SaleVersion } from '../../src/engine/contract.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { Engine, type EngineOptions } from '../../src/engine/purchase/engine.ts';
-import type { YieldingOptions } from '../../src/lib/backpressure.ts';
+import type { BackpressureOptions } from '../../src/lib/backpressure.ts';
 import { lostOrderNames } from '../../src/node/lost-order-names.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import type { LedgerEntry, SaleStatus } from '../../src/operations/sale-operations.ts';
@@ -116,10 +116,16 @@ export class Shop implements AsyncDisposable {
 
   async startSync(options: SyncSpec = {}): Promise<WatchedSync> {
     const seen = new SeenEvents();
-    const { db = this.db, backend = this.backend, locks = this.locks, batchRows = 1_000, yielding } = options;
+    const {
+      db = this.db,
+      backend = this.backend,
+      locks = this.locks,
+      batchRows = 1_000,
+      backpressure,
+    } = options;
     const { rebalanceEveryMs = 0 } = options;
     const parts = { db, backend, locks, batchRows, events: seen, rebalanceEveryMs };
-    const sync = new Sync({ ...parts, ...(yielding && { yielding }) });
+    const sync = new Sync({ ...parts, ...(backpressure && { backpressure }) });
     await sync.start();
     let stopped: Promise<void> | undefined;
     const stop = () => (stopped ??= sync.stop());
@@ -185,7 +191,7 @@ export interface SyncSpec {
   readonly backend?: Backend;
   readonly locks?: SaleLocks;
   readonly batchRows?: number;
-  readonly yielding?: YieldingOptions;
+  readonly backpressure?: BackpressureOptions;
   /** Default: never. */
   readonly rebalanceEveryMs?: number;
   /** The test lets it hang for ever: nobody waits for its end. */
@@ -281,8 +287,8 @@ export class Till {
     this.#directory = directory;
   }
 
-  /** Whether the node has heard of everything that the sale's pulse tells, if it knows the sale at all. */
-  hasLearned(saleId: string, { epoch, generation, state }: Pulse): boolean {
+  /** Whether the node has heard of everything that the sale's version tells, if it knows the sale at all. */
+  hasLearned(saleId: string, { epoch, generation, state }: SaleVersion): boolean {
     const view = this.#directory.views.get(saleId);
     if (!view) return true;
     const { record, slot } = view;

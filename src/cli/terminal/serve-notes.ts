@@ -4,7 +4,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { describeConfig } from '../../config/describe.ts';
-import { LETTING_GO_MS } from '../../lib/teardown.ts';
+import { TEARDOWN_LIMIT_MS } from '../../lib/teardown.ts';
 import { plural } from './output.ts';
 
 /** Before anything is loaded: that alone may take seconds. */
@@ -20,7 +20,7 @@ export const HOW_TO_STOP = 'Ctrl-C stops it.';
 /** @param underWay `undefined`: the workers did not say */
 export function stoppingText(underWay: number | undefined, { shutdownGraceMs }: Config): string {
   const grace = `${shutdownGraceMs / 1_000} s`;
-  const most = `${(shutdownGraceMs + LETTING_GO_MS) / 1_000} s`;
+  const most = `${(shutdownGraceMs + TEARDOWN_LIMIT_MS) / 1_000} s`;
   const requests = underWay === undefined ? 'requests under way' : `${plural(underWay, 'request')} under way`;
   return underWay === 0
     ? `Stopping: no request is under way. It takes at most ${most}; a second Ctrl-C ends it at once …`

@@ -2,7 +2,7 @@ import type { Cluster } from 'ioredis';
 import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { ExpectedSale, SaleRecord, SegmentSnapshot } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
-import { encodePortrait } from '../redis/codec.ts';
+import { encodeDigest } from '../redis/codec.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeSnapshot, RedisSales } from '../redis/redis-sales.ts';
 import { type Scripts, STALE } from '../redis/scripts.ts';
@@ -58,7 +58,7 @@ export class ClusterSales extends RedisSales {
           ['hmget', this.#keys.sale(sale.saleId), 'generation', 'state', 'rules'],
           ...segments.map((key) => ['hmget', key, 'generation', 'state', 'rules', 'seq', 'tail'] as const),
         ]);
-        return [record!, ...lines].map(lineOf).join('\n') === encodePortrait(sale);
+        return [record!, ...lines].map(lineOf).join('\n') === encodeDigest(sale);
       }),
     );
   }

@@ -9,7 +9,7 @@
  *     └──reply lost──> unknown: the lane asks again, with the same order ids and a newer ticket
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
@@ -123,7 +123,10 @@ export class ClusterTakes implements TakeStore {
   async #refill(batch: TakeBatch, segments: number): Promise<Stock | undefined> {
     const { refill, takeTimeoutMs } = this.#parts;
     try {
-      return await within(takeTimeoutMs, refill.run(batch, segments, wantOf(batch.segment, batch.orders)));
+      return await withTimeout(
+        takeTimeoutMs,
+        refill.run(batch, segments, wantOf(batch.segment, batch.orders)),
+      );
     } catch (error) {
       if (error instanceof StaleGeneration) return undefined;
       if (error instanceof NotExecuted || error instanceof BackendCorrupt) throw error;
@@ -136,7 +139,7 @@ export class ClusterTakes implements TakeStore {
   async #proof(batch: TakeBatch, segments: number, { epoch }: Stock): Promise<Stock> {
     const { sight, takeTimeoutMs } = this.#parts;
     for (let look = 0; look < MAX_LOOKS; look++) {
-      const seen = await within(takeTimeoutMs, sight.stock(batch, segments)).catch(() => undefined);
+      const seen = await withTimeout(takeTimeoutMs, sight.stock(batch, segments)).catch(() => undefined);
       if (seen) return seen;
     }
     return { total: UNKNOWN_TOTAL, epoch };

@@ -4,7 +4,7 @@ import type { KnownEntry } from './order-log.ts';
 import type { SaleRecord, SaleState, SegmentRef } from './sale.ts';
 import type { StockChanges } from './stock-changes.ts';
 
-export interface Pulse {
+export interface SaleVersion {
   readonly epoch: number;
   readonly generation: number;
   readonly state: SaleState;
@@ -47,14 +47,14 @@ export interface SegmentSnapshot {
 export interface SaleStore extends SaleBuilding, StockChanges {
   read(saleId: string): Promise<SaleRecord | undefined>;
   /** Epochs and states of many sales in one call; a sale that is not there gives `undefined`. */
-  pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]>;
+  versions(saleIds: readonly string[]): Promise<readonly (SaleVersion | undefined)[]>;
   /**
    * Which of the sales are wholly as expected, each at one instant of its own. It costs a fraction of reading them; of
-   * one that is not, `pulse` and `OrderLog.readLog` tell what is different.
+   * one that is not, `version` and `OrderLog.readLog` tell what is different.
    */
   matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]>;
   /** A mark that is another one after any sale was published, changed its state, or had its epoch raised. */
-  changeMark(): Promise<string>;
+  changeCounter(): Promise<string>;
   /** Sets the state in every segment and in the record; once it has resolved, no take disagrees with it. @throws StaleGeneration */
   setState(record: Omit<SaleRecord, 'epoch'>): Promise<void>;
   /** All segments of a sale at one instant. */

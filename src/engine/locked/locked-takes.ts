@@ -20,7 +20,7 @@
  * | the process dies inside | what `inside` has done; the lock, until its ttl is over |
  */
 
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { LockLost, LockNotAcquired } from '../../locks/lock-errors.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
 import type { Locks } from '../../locks/locks.ts';
@@ -178,7 +178,7 @@ async function runInside(
   const abort = () => over.abort(lost.reason);
   lost.addEventListener('abort', abort, { once: true });
   try {
-    return await within(insideMaxMs, inside(orders, { token, signal: over.signal }));
+    return await withTimeout(insideMaxMs, inside(orders, { token, signal: over.signal }));
   } catch (error) {
     over.abort(error);
     const why = error instanceof Error ? error.message : String(error);

@@ -3,7 +3,7 @@
  * with. Nothing survives the process; a sale is built again from Postgres at the next start.
  */
 
-import { leastId } from '../../lib/min-id.ts';
+import { minId } from '../../lib/min-id.ts';
 import type {
   Backend,
   BackendEvents,
@@ -16,11 +16,11 @@ import type {
   LogPosition,
   LogRead,
   OrderLog,
-  Pulse,
   Recall,
   RefillReply,
   SaleRecord,
   SaleStore,
+  SaleVersion,
   SegmentLoad,
   SegmentRef,
   SegmentSnapshot,
@@ -87,7 +87,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return this.#stock.sale(saleId)?.record;
   }
 
-  async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
+  async versions(saleIds: readonly string[]): Promise<readonly (SaleVersion | undefined)[]> {
     return saleIds.map((id) => this.#stock.sale(id)?.record);
   }
 
@@ -103,7 +103,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     });
   }
 
-  async changeMark(): Promise<string> {
+  async changeCounter(): Promise<string> {
     return String(this.#changes);
   }
 
@@ -159,7 +159,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   async loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined> {
     const all = Array.from({ length: segments }, (_, segment) => this.#stock.segment({ ...sale, segment }));
     if (!all.every((segment) => segment?.state === 'loaded')) return undefined;
-    return leastId(all.map((segment) => segment!.loadedUpTo));
+    return minId(all.map((segment) => segment!.loadedUpTo));
   }
 
   async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {

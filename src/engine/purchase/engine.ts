@@ -8,8 +8,8 @@
  */
 import pLimit from 'p-limit';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { Turns } from '../../lib/tick-scheduler.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { TickScheduler } from '../../lib/tick-scheduler.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Board } from '../board/board.ts';
 import type { Directory, SaleView } from '../board/directory.ts';
 import type { Backend, LogHint, Outcome, Purchase, Sale, TokenFault, Watermark } from '../contract.ts';
@@ -54,7 +54,7 @@ export class Engine {
   readonly #deadlines: Deadlines;
   readonly #repeats: Repeats;
   readonly #hints: LogHints;
-  readonly #turns = new Turns();
+  readonly #turns = new TickScheduler();
   readonly #host: LiveSaleHost;
   readonly #sales = new Map<string, LiveSale>();
   readonly #recalls = pLimit(PARALLEL_RECALLS);
@@ -164,7 +164,7 @@ export class Engine {
     let fault: { readonly error: unknown } | undefined;
     const look = async (sale: LiveSale) => {
       if (order) return;
-      const held = await within(recordMs, this.#repeats.orderOf(sale, buyerId, orderId));
+      const held = await withTimeout(recordMs, this.#repeats.orderOf(sale, buyerId, orderId));
       if (held) order = { saleId: sale.record.sale.id, quantity: held.quantity };
     };
     await new Promise<void>((done) => {

@@ -90,7 +90,7 @@ export function decodeOrders(lines: string): TakeOrder[] {
 }
 
 /** What digest.lua makes of a sale that is as expected. */
-export function encodePortrait({ generation, state, rules, newest }: ExpectedSale): string {
+export function encodeDigest({ generation, state, rules, newest }: ExpectedSale): string {
   let lines = `${generation} ${state} ${rules}`;
   for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${rules} ${seq} ${tail}`;
   return lines;

@@ -1,4 +1,4 @@
-import { Turns } from '../../lib/tick-scheduler.ts';
+import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type { Command, Reply, SendAll } from '../../redis/send-all.ts';
 import type {
@@ -12,7 +12,7 @@ import type {
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { isOrderId } from '../order-id.ts';
-import { reopenSale } from './change-mark.ts';
+import { reopenSale } from './change-counter.ts';
 import { corrupt, decodeCount, decodeOrders, decodeState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
@@ -29,7 +29,7 @@ export class RedisLog implements OrderLog {
   readonly #redis: RedisClient;
   readonly #scripts: Scripts;
   readonly #keys: Keys;
-  readonly #turns = new Turns();
+  readonly #ticks = new TickScheduler();
   readonly #reopening = new Map<string, Promise<void>>();
   readonly #sendAll: SendAll;
   readonly #cork: () => void;
@@ -88,7 +88,7 @@ export class RedisLog implements OrderLog {
   #reopen(saleId: string): Promise<void> {
     const joined = this.#reopening.get(saleId);
     if (joined) return joined;
-    const reopened = this.#turns.next().then(async () => {
+    const reopened = this.#ticks.next().then(async () => {
       // Whoever comes from here on has given his units back behind this.
       this.#reopening.delete(saleId);
       await reopenSale(this.#redis, this.#keys, saleId);

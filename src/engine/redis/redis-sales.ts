@@ -1,4 +1,4 @@
-import { leastId } from '../../lib/min-id.ts';
+import { minId } from '../../lib/min-id.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type { SendAll } from '../../redis/send-all.ts';
 import type {
@@ -6,10 +6,10 @@ import type {
   ExpectedSale,
   GenerationRef,
   Holding,
-  Pulse,
   Recall,
   SaleRecord,
   SaleStore,
+  SaleVersion,
   SegmentLoad,
   SegmentRef,
   SegmentSnapshot,
@@ -18,10 +18,10 @@ import type {
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
-import { reopenSale, tellChange } from './change-mark.ts';
-import { decodeCount, decodeRecord, decodeWithdrawal, encodePortrait, encodeRecord } from './codec.ts';
+import { reopenSale, tellChange } from './change-counter.ts';
+import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { decodePulse, decodeSaleRecord, encodeDefinition } from './sale-record.ts';
+import { decodeSaleRecord, decodeVersion, encodeDefinition } from './sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
 
 /** Records in one load call: well below the some 8,000 values that Lua can unpack. */
@@ -53,10 +53,10 @@ export class RedisSales implements SaleStore {
       'generation',
       'epoch',
     );
-    return decodeSaleRecord(saleId, definition, decodePulse(epoch, generation, state));
+    return decodeSaleRecord(saleId, definition, decodeVersion(epoch, generation, state));
   }
 
-  async pulse(saleIds: readonly string[]): Promise<readonly (Pulse | undefined)[]> {
+  async versions(saleIds: readonly string[]): Promise<readonly (SaleVersion | undefined)[]> {
     const asked = saleIds.map(
       (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state', 'rules'] as const,
     );
@@ -65,24 +65,24 @@ export class RedisSales implements SaleStore {
       if (error && error.name !== 'ReplyError') throw error;
       const [epoch, generation, state, rules] = (error ? [] : reply) as (string | null)[];
       return unlessCorrupt(() => {
-        const pulse = decodePulse(epoch, generation, state);
-        return pulse && rules ? { ...pulse, rules } : pulse;
+        const version = decodeVersion(epoch, generation, state);
+        return version && rules ? { ...version, rules } : version;
       });
     });
   }
 
   async matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]> {
     this.#cork();
-    const portraits = expected.map(({ saleId, newest }) =>
+    const digests = expected.map(({ saleId, newest }) =>
       this.#scripts
-        .portrait(this.#keys.segments(saleId, newest.length), this.#keys.sale(saleId))
+        .digest(this.#keys.segments(saleId, newest.length), this.#keys.sale(saleId))
         .catch(unlessReply),
     );
-    const found = await Promise.all(portraits);
-    return expected.map((sale, i) => found[i] === encodePortrait(sale));
+    const found = await Promise.all(digests);
+    return expected.map((sale, i) => found[i] === encodeDigest(sale));
   }
 
-  async changeMark(): Promise<string> {
+  async changeCounter(): Promise<string> {
     return (await this.#redis.get(this.#keys.changes)) ?? '';
   }
 
@@ -134,7 +134,7 @@ export class RedisSales implements SaleStore {
       if (current !== String(generation) || state !== 'loaded') return undefined;
       ids.push(upTo ?? '');
     }
-    return leastId(ids);
+    return minId(ids);
   }
 
   /** A sale's segments are numbered without a gap, but for those that Redis has lost: looked for until a whole page is not there. */

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { corking, DEMOTED } from '../../redis/clients.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../errors.ts';
@@ -107,7 +107,7 @@ export class RedisTakes implements TakeStore {
     this.#cork();
     const { takeTimeoutMs } = this.#options;
     try {
-      return await within(takeTimeoutMs, send());
+      return await withTimeout(takeTimeoutMs, send());
     } catch (error) {
       if (error instanceof StockadeError && error.code === 'timed_out') {
         this.#redis.disconnect(true);

@@ -1,5 +1,5 @@
 /** A sale as Redis holds it: the fields of its key. */
-import type { Pulse, Sale, SaleRecord, SaleState } from '../contract.ts';
+import type { Sale, SaleRecord, SaleState, SaleVersion } from '../contract.ts';
 import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { corrupt, decodeCount } from './codec.ts';
@@ -9,7 +9,7 @@ const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];
 type Field = string | null | undefined;
 
 /** `undefined` where a field is missing. @throws BackendCorrupt */
-export function decodePulse(epoch: Field, generation: Field, state: Field): Pulse | undefined {
+export function decodeVersion(epoch: Field, generation: Field, state: Field): SaleVersion | undefined {
   if (!epoch || !generation || !state) return undefined;
   if (!STATES.includes(state)) return corrupt('the state of a sale is', state);
   return {
@@ -19,10 +19,10 @@ export function decodePulse(epoch: Field, generation: Field, state: Field): Puls
   };
 }
 
-/** As `decodePulse`. */
-export function decodeSaleRecord(saleId: string, definition: Field, pulse: Pulse | undefined) {
-  if (!definition || !pulse) return undefined;
-  return { ...decodeDefinition(saleId, definition), ...pulse } satisfies SaleRecord;
+/** As `decodeVersion`. */
+export function decodeSaleRecord(saleId: string, definition: Field, version: SaleVersion | undefined) {
+  if (!definition || !version) return undefined;
+  return { ...decodeDefinition(saleId, definition), ...version } satisfies SaleRecord;
 }
 
 /** With the rules that its segments go by. A version that does not know them leaves them out, and in the segments as they were. */

@@ -46,7 +46,7 @@ const SCRIPTS = {
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
   /** It is told the number of its keys as its first argument: a sweep asks for many sales, each with its segments. */
-  portrait: { lua: luaSource('look/digest') },
+  digest: { lua: luaSource('look/digest') },
 } satisfies Record<string, Script>;
 
 /** Scripts over all segments of a sale have as many keys as the sale has segments. These are rare. */
@@ -197,8 +197,8 @@ export class Scripts {
     return this.#commands.publishSale(sale, generation, state, definition, rules) as Promise<number | string>;
   }
 
-  portrait(segments: readonly string[], sale: string): Promise<string> {
-    return this.#commands.portrait(segments.length + 1, ...segments, sale) as Promise<string>;
+  digest(segments: readonly string[], sale: string): Promise<string> {
+    return this.#commands.digest(segments.length + 1, ...segments, sale) as Promise<string>;
   }
 
   appendEvents(stream: string, parts: readonly EventPart[], maxEvents: number) {

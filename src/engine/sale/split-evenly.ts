@@ -1,11 +1,11 @@
 /** A stock in so many parts, as even as it gets: the first `stock mod parts` of them have one more. */
-export function shares(stock: number, parts: number): number[] {
+export function splitEvenly(stock: number, parts: number): number[] {
   const base = Math.floor(stock / parts);
   return Array.from({ length: parts }, (_, part) => base + (part < stock % parts ? 1 : 0));
 }
 
 /** What to take from each part, `units` in all, so that what is left is as even as it gets: from the largest first. */
-export function drawDown(parts: readonly number[], units: number): number[] {
+export function levelDown(parts: readonly number[], units: number): number[] {
   const order = parts.map((_, part) => part).sort((a, b) => parts[b]! - parts[a]!);
   const taken = parts.map(() => 0);
   let rest = Math.min(
@@ -16,7 +16,7 @@ export function drawDown(parts: readonly number[], units: number): number[] {
   for (let count = 1; rest > 0; count++) {
     const level = parts[order[count] ?? -1] ?? 0;
     const step = Math.min(rest, (parts[order[0]!]! - taken[order[0]!]! - level) * count);
-    for (const [i, share] of shares(step, count).entries()) taken[order[i]!]! += share;
+    for (const [i, share] of splitEvenly(step, count).entries()) taken[order[i]!]! += share;
     rest -= step;
   }
   return taken;

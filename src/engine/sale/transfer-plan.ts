@@ -1,6 +1,6 @@
 /** Which units to move between the segments of a sale: plans only, from what each has left. */
 import type { Move, TakeOrder } from '../contract.ts';
-import { shares } from './split-evenly.ts';
+import { splitEvenly } from './split-evenly.ts';
 
 /** A segment with less than this part of an even share counts as poor: its buyers will soon wait for a refill. */
 const POOR_SHARE = 0.5;
@@ -49,7 +49,7 @@ export function planRefill(lefts: readonly number[], { receiver, least, units }:
  * first, as the richest donor always gives to the poorest receiver.
  */
 export function planMoves(lefts: readonly number[]): Move[] {
-  const targets = shares(sumOf(lefts), lefts.length);
+  const targets = splitEvenly(sumOf(lefts), lefts.length);
   // The richest keep the unit that does not divide: it need not move.
   const richestFirst = lefts.map((_, segment) => segment).sort((a, b) => lefts[b]! - lefts[a]! || a - b);
   const gaps = richestFirst.map((segment, rank) => ({ segment, units: lefts[segment]! - targets[rank]! }));

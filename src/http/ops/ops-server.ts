@@ -1,7 +1,7 @@
 /** The operators' port: sales, orders, verify, health and metrics. */
 
 import * as uWS from 'uWebSockets.js';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
@@ -52,7 +52,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
     .route(
       'get',
       '/metrics',
-      guarded(async () => text(await within(METRICS_DEADLINE_MS, host.metrics()))),
+      guarded(async () => text(await withTimeout(METRICS_DEADLINE_MS, host.metrics()))),
     );
   if (host.operations) addSaleRoutes(router, host.operations, guarded);
   if (host.orders) addOrderRoutes(router, host.orders, guarded);

@@ -4,7 +4,7 @@
  */
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
 import { refusal } from '../identity/identity.ts';
 import { parseOrderChange } from '../orders/order-change-body.ts';
@@ -46,7 +46,7 @@ async function replyTo(
   try {
     const change = parseOrderChange(kind, jsonOf(body));
     if (!isOrderId(orderId)) return problem('unknown_order');
-    return await within(host.readDeadlineMs, changed(host, orderId, change, buyerId));
+    return await withTimeout(host.readDeadlineMs, changed(host, orderId, change, buyerId));
   } catch (error) {
     if (error instanceof InvalidInput) return problem('invalid_request', { detail: error.message });
     if (isBusy(error)) return orderReply({ code: 'busy' });

@@ -2,7 +2,7 @@
 
 import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Order } from '../../operations/order-operations.ts';
 import { mayBeInLog } from '../../orders/log-age.ts';
 import { type Authenticate, refusal } from '../identity/identity.ts';
@@ -30,7 +30,7 @@ export function orderRoute(host: OrderHost): Handler {
     if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);
     if (!isOrderId(orderId)) return exchange.reply(problem('unknown_order'));
     try {
-      exchange.reply(await within(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
+      exchange.reply(await withTimeout(host.readDeadlineMs, orderFor(host, identity.buyerId, orderId)));
     } catch (error) {
       if (!(error instanceof StockadeError)) host.fault(error);
       exchange.reply(isBusy(error) ? BUSY : UNREADABLE);

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { SaleRecord } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import type { Handler, Observer } from '../server/exchange.ts';
 import { json, problem } from '../server/problem.ts';
 
@@ -36,7 +36,7 @@ export function saleRoute(host: SaleHost): Handler {
     const saleId = request.getParameter(0) ?? '';
     if (!SALE_ID_PATTERN.test(saleId)) return exchange.reply(problem('unknown_sale'));
     try {
-      const sale = (await within(host.readDeadlineMs, cache.fetch(saleId)))?.found;
+      const sale = (await withTimeout(host.readDeadlineMs, cache.fetch(saleId)))?.found;
       exchange.reply(sale ? json(200, publicJson(sale)) : problem('unknown_sale'));
     } catch (error) {
       if (!(error instanceof StockadeError)) host.fault(error);

@@ -14,7 +14,7 @@ import type { SaleRecord } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type Body, type Handler, MAX_BODY_BYTES, type Observer } from '../server/exchange.ts';
 import { parseObject } from '../server/json-object.ts';
@@ -97,7 +97,7 @@ async function answerTo(
 
 /** `authenticate` never rejects: only time can be what is wrong. */
 function inTime(timeoutMs: number, identity: Promise<Identity>): Promise<Identity | undefined> {
-  return within(timeoutMs, identity).catch(() => undefined);
+  return withTimeout(timeoutMs, identity).catch(() => undefined);
 }
 
 async function read(
@@ -107,7 +107,7 @@ async function read(
 ): Promise<SaleRecord | undefined | 'busy' | 'unavailable'> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   try {
-    return await within(timeoutMs, host.readRecord(saleId));
+    return await withTimeout(timeoutMs, host.readRecord(saleId));
   } catch (error) {
     if (!(error instanceof StockadeError)) host.fault(error);
     return isBusy(error) ? 'busy' : 'unavailable';

@@ -5,7 +5,7 @@ import type { SaleView } from '../../engine/board/directory.ts';
 import type { Backend } from '../../engine/contract.ts';
 import { BATCH_BOUNDS, type HistogramData, LATENCY_BOUNDS_S } from '../../http/server/request-stats.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { watchProcess } from '../process/process-metrics.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
 
@@ -46,7 +46,7 @@ export class NodeMetrics {
         const timeLeftMs = deadline - monotonicMs();
         if (timeLeftMs <= 0) continue;
         const reading = backend.sales.snapshot(sale, record.sale.segments, record.generation);
-        const segments = await within(timeLeftMs, reading).catch(() => []);
+        const segments = await withTimeout(timeLeftMs, reading).catch(() => []);
         const units = segments.flatMap((segment) => segment.counters?.left ?? []);
         if (units.length === 0) continue;
         left.set(

@@ -1,5 +1,5 @@
 /** Whether a process can do its work now, in the words of `/readyz`. Each answer comes in bounded time. */
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { notAnswering } from '../../operations/operation-faults.ts';
 import type { StoreWatch } from '../stores/store-watch.ts';
 import type { RunningWorker } from '../worker/worker.ts';
@@ -26,7 +26,7 @@ export async function whyNotSyncing(watch: Pick<StoreWatch, 'away'>): Promise<st
 async function whyWorkerIsNot(
   worker: Pick<RunningWorker, 'number' | 'notReady'>,
 ): Promise<string | undefined> {
-  const asked = within(WORKER_ANSWER_MS, worker.notReady());
+  const asked = withTimeout(WORKER_ANSWER_MS, worker.notReady());
   const reason = await asked.catch(() => 'does not answer');
   return reason && `worker ${worker.number} ${reason}`;
 }

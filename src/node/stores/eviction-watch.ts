@@ -6,7 +6,7 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/load-config.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
-import type { Releasers } from '../../lib/teardown.ts';
+import type { Teardown } from '../../lib/teardown.ts';
 import { type EvictingServer, type EvictionLook, lookForEviction } from '../../redis/eviction.ts';
 import type { Log } from '../process/log.ts';
 
@@ -24,7 +24,7 @@ export interface EvictionWatchParts {
  */
 export async function keepFromEviction(
   { config, log, registry }: EvictionWatchParts,
-  releasers: Releasers,
+  teardown: Teardown,
 ): Promise<void> {
   if (!config.redisUrl) return;
   const urls = redisUrls(config.redisUrl.reveal());
@@ -52,7 +52,7 @@ export async function keepFromEviction(
     if (timer) timer = setTimeout(look, LOOK_EVERY_MS).unref();
   };
   timer = setTimeout(look, LOOK_EVERY_MS).unref();
-  releasers.add(() => {
+  teardown.add(() => {
     clearTimeout(timer);
     timer = undefined;
   });

@@ -1,4 +1,4 @@
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { rows } from '../../postgres/database.ts';
 import type { Stores } from './stores.ts';
 
@@ -24,7 +24,7 @@ export class StoreWatch {
   /** The name of the stock's store if it does not answer. */
   async backendAway(): Promise<string | undefined> {
     const { backend, backendName } = this.#stores;
-    const answers = await isInTime(backend.sales.pulse([ANY_SALE]));
+    const answers = await isInTime(backend.sales.versions([ANY_SALE]));
     return answers ? undefined : backendName === 'in-process' ? 'the in-process stock' : 'Redis';
   }
 
@@ -36,7 +36,7 @@ export class StoreWatch {
 }
 
 function isInTime(question: Promise<unknown>): Promise<boolean> {
-  return within(ANSWER_MS, question).then(
+  return withTimeout(ANSWER_MS, question).then(
     () => true,
     () => false,
   );

@@ -7,7 +7,7 @@ import { type OpenRedisOptions, openRedis, type RedisKind } from '../../engine/c
 import type { Backend } from '../../engine/contract.ts';
 import { StockadeError } from '../../engine/errors.ts';
 import { MemoryBackend } from '../../engine/memory/memory-backend.ts';
-import type { Releasers } from '../../lib/teardown.ts';
+import type { Teardown } from '../../lib/teardown.ts';
 import { awaitDatabase, type Database, openDatabase } from '../../postgres/database.ts';
 import { LocalLocks, PostgresLocks, type SaleLocks } from '../../postgres/sale-locks.ts';
 import { Ownership } from '../../shop/ownership.ts';
@@ -32,10 +32,10 @@ export interface Stores {
 }
 
 /** @throws the stores' errors if they can't be reached */
-export async function openStores(config: Config, releasers: Releasers): Promise<Stores> {
-  const database = await openDatabasePart(config, releasers);
+export async function openStores(config: Config, teardown: Teardown): Promise<Stores> {
+  const database = await openDatabasePart(config, teardown);
   const stock = await openStock(config);
-  releasers.add(() => stock.backend.close());
+  teardown.add(() => stock.backend.close());
   if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();
   const names = storeNames(config);
   const ownership = new Ownership(database.db, stock.backend, names);
@@ -81,12 +81,12 @@ function withoutUser(databaseUrl: SecretUrl): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-export async function openDatabasePart(config: Config, releasers: Releasers) {
+export async function openDatabasePart(config: Config, teardown: Teardown) {
   if (config.databaseUrl) {
     const url = config.databaseUrl.reveal();
     const locks = new PostgresLocks(url);
-    const db = await open(url, config.pgPoolMax, releasers);
-    releasers.add(() => locks.close());
+    const db = await open(url, config.pgPoolMax, teardown);
+    teardown.add(() => locks.close());
     return {
       db,
       databaseUrl: url,
@@ -96,15 +96,15 @@ export async function openDatabasePart(config: Config, releasers: Releasers) {
     };
   }
   const embedded = await startEmbeddedDatabase(config.dataDir);
-  releasers.add(() => embedded.stop());
-  const db = await open(embedded.url, 1, releasers);
+  teardown.add(() => embedded.stop());
+  const db = await open(embedded.url, 1, teardown);
   const { url, failed } = embedded;
   return { db, databaseUrl: url, locks: new LocalLocks(), databaseName: 'pglite' as const, failed };
 }
 
-async function open(url: string, maxConnections: number, releasers: Releasers): Promise<Database> {
+async function open(url: string, maxConnections: number, teardown: Teardown): Promise<Database> {
   const db = openDatabase({ url, maxConnections });
-  releasers.add(() => db.destroy());
+  teardown.add(() => db.destroy());
   await awaitDatabase(db, CONNECT_WAIT_MS);
   return db;
 }

@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import { NotExecuted } from '../../engine/errors.ts';
 import type { Engine } from '../../engine/purchase/engine.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { mayBeInLog } from '../../orders/log-age.ts';
 import { readRecentSales } from '../../orders/order-reader.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -55,7 +55,7 @@ export class AcceptedOrders {
     await this.#views.map(await readRecentSales(db), async ({ id }) => {
       try {
         // What Postgres has is there: who can't see it yet, because he asked too early, does not know what it holds.
-        if (!(await within(saleMs, engine.view(id))))
+        if (!(await withTimeout(saleMs, engine.view(id))))
           throw new NotExecuted(`sale ${id} is not known here yet`);
       } catch (error) {
         fault = { error };

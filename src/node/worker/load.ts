@@ -3,21 +3,21 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 /** Shorter times say little: a turn of the event loop takes milliseconds under load. */
 const MEASURED_OVER_MS = 100;
 /** Of their time, on average over all workers. Above this, what sync does is missing to the buyers. */
-const CROWDED_SHARE = 0.5;
+const HIGH_LOAD_SHARE = 0.5;
 /**
  * Above this, what nobody waits for can wait. Less, because buyers who wait for their commits leave the workers idle while
  * they keep the machine busy.
  */
-const LIVELY_SHARE = 0.2;
+const ELEVATED_LOAD_SHARE = 0.2;
 
-export interface Crowd {
+export interface Load {
   /** Whether the workers have been busy with buyers for more than half of the last tenth of a second. */
-  isCrowded(): boolean;
+  isHigh(): boolean;
   /** The same for more than a fifth. */
-  isLively(): boolean;
+  isElevated(): boolean;
 }
 
-export function crowdWatch(workers: readonly { busyShare(): number }[]): Crowd {
+export function watchLoad(workers: readonly { busyShare(): number }[]): Load {
   let measuredAtMs = Number.NEGATIVE_INFINITY;
   let share = 0;
   const busyShare = () => {
@@ -28,8 +28,8 @@ export function crowdWatch(workers: readonly { busyShare(): number }[]): Crowd {
     return share;
   };
   return {
-    isCrowded: () => busyShare() > CROWDED_SHARE,
-    isLively: () => busyShare() > LIVELY_SHARE,
+    isHigh: () => busyShare() > HIGH_LOAD_SHARE,
+    isElevated: () => busyShare() > ELEVATED_LOAD_SHARE,
   };
 }
 

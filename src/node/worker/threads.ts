@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads';
 import type { Directory, SaleView } from '../../engine/board/directory.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import { PortCalls } from '../../lib/port-calls.ts';
-import { LETTING_GO_MS } from '../../lib/teardown.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { TEARDOWN_LIMIT_MS } from '../../lib/teardown.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { busyShareOf } from './load.ts';
 import type { RunningWorker, WorkerMetrics, WorkerParts } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
@@ -14,11 +14,13 @@ import type { ThreadData } from './worker-thread.ts';
  */
 const YOUNG_GENERATION_MB = 96;
 
-/** For a worker's connections, after its requests; below LETTING_GO_MS, so that the thread is ended and not left. */
+/** For a worker's connections, after its requests; below TEARDOWN_LIMIT_MS, so that the thread is ended and not left. */
 const THREAD_END_MS = 2_000;
 
-if (THREAD_END_MS >= LETTING_GO_MS) {
-  throw new Error(`THREAD_END_MS ${THREAD_END_MS} must be below LETTING_GO_MS, which is ${LETTING_GO_MS}`);
+if (THREAD_END_MS >= TEARDOWN_LIMIT_MS) {
+  throw new Error(
+    `THREAD_END_MS ${THREAD_END_MS} must be below TEARDOWN_LIMIT_MS, which is ${TEARDOWN_LIMIT_MS}`,
+  );
 }
 
 /** A worker in a thread of its own, as the main thread handles it. */
@@ -76,7 +78,7 @@ export async function startThread(
     async stop() {
       stopping = true;
       const limitMs = data.settings.shutdownGraceMs + THREAD_END_MS;
-      await within(limitMs, calls.call('stop')).catch(() => {});
+      await withTimeout(limitMs, calls.call('stop')).catch(() => {});
       await thread.terminate();
     },
   };

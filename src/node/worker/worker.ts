@@ -24,9 +24,9 @@ import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
 import type { PublicSale } from '../../http/public/sale-route.ts';
 import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
 import { RequestStats, type RequestStatsData } from '../../http/server/request-stats.ts';
-import { Turnstile } from '../../lib/bulkhead.ts';
+import { Bulkhead } from '../../lib/bulkhead.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
-import { within } from '../../lib/with-timeout.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
 import { readOrder } from '../../orders/order-reader.ts';
 import { OrderService } from '../../orders/order-service.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -155,18 +155,18 @@ export async function startWorker({
     maxWaiting: WAITING_ORDER_WORK_MAX,
     maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
   };
-  const turnstile = new Turnstile(orderWork);
+  const bulkhead = new Bulkhead(orderWork);
   const orders = new OrderService({
     db,
     backend,
     // A late payment waits here for its commit: that must not stand in the way of other orders.
-    buy: (purchase) => turnstile.aside(() => buy(purchase)),
+    buy: (purchase) => bulkhead.aside(() => buy(purchase)),
   });
-  const lookouts = new Turnstile(orderWork);
+  const readBulkhead = new Bulkhead(orderWork);
   const accepted = new AcceptedOrders({
     db,
     engine,
-    guarded: (work) => lookouts.run(work),
+    guarded: (work) => readBulkhead.run(work),
     saleMs: settings.requestDeadlineMs / 4,
   });
   const listener = await servePublic(
@@ -184,9 +184,9 @@ export async function startWorker({
       answered: (outcome, ms) => stats.answered(outcome, ms),
       // Half of the time, so that a sale whose counters can't be read is shown without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
-      readOrder: (orderId) => turnstile.run(() => readOrder(db, orderId)),
+      readOrder: (orderId) => bulkhead.run(() => readOrder(db, orderId)),
       changeOrder: (orderId, change, buyerId) =>
-        turnstile.run(() => orders.changeOrder(orderId, change, buyerId)),
+        bulkhead.run(() => orders.changeOrder(orderId, change, buyerId)),
       findAccepted: (buyerId, orderId) => accepted.find(buyerId, orderId),
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
@@ -224,7 +224,7 @@ export async function startWorker({
       const deadline = monotonicMs() + settings.shutdownGraceMs;
       await listener.drain(settings.shutdownGraceMs);
       // Whoever is still waiting for a purchase has been cut off: nobody needs its outcome.
-      await within(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
+      await withTimeout(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
     },
   };
 }
@@ -245,6 +245,6 @@ async function publicSale(
   if (!view) return undefined;
   const { sale, generation } = view.record;
   const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
-  const segments = await within(snapshotMs, reading).catch(() => []);
+  const segments = await withTimeout(snapshotMs, reading).catch(() => []);
   return { record: view.record, remaining: unitsLeft(segments) };
 }

@@ -22,7 +22,7 @@ let server: RedisServer;
 let proxy: TcpProxy;
 let redis: Redis;
 let keyPrefix: string;
-const releasers: (() => unknown)[] = [];
+const teardown: (() => unknown)[] = [];
 
 beforeAll(async () => {
   server = await RedisServer.start();
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   await proxy.release();
-  for (const release of releasers.splice(0).reverse()) await release();
+  for (const release of teardown.splice(0).reverse()) await release();
 });
 afterAll(async () => {
   redis.disconnect();
@@ -61,7 +61,7 @@ async function open({ proxied = false, beside = false, ...options }: Spec = {}):
     maxLogOrders: 10_000,
     ...options,
   });
-  releasers.push(() => backend.close());
+  teardown.push(() => backend.close());
   return backend;
 }
 
@@ -69,14 +69,14 @@ async function open({ proxied = false, beside = false, ...options }: Spec = {}):
 async function openUnlocked(): Promise<RedisBackend> {
   const options = { url: server.productUrl, keyPrefix, takeTimeoutMs: 500, maxLogOrders: 10_000 };
   const backend = await RedisBackend.open(options);
-  releasers.push(() => backend.close());
+  teardown.push(() => backend.close());
   return backend;
 }
 
 /** A sale that is counted when the test is over. */
 async function load(backend: LockedBackend, stock = 10, segments = 1): Promise<LoadedSale> {
   const sale = await loadSale(backend, aSale({ stock, segments }));
-  releasers.push(() => sale.expectConserved());
+  teardown.push(() => sale.expectConserved());
   return sale;
 }
 
@@ -109,7 +109,7 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlin
     requestDeadlineMs,
     laneCapacity: 10_000,
   });
-  releasers.push(() => engine.close());
+  teardown.push(() => engine.close());
   const buy = (buyerId: string, spec: Partial<Purchase> = {}): Promise<Outcome> =>
     engine.purchase({ saleId: sale.sale.id, buyerId, quantity: 1, key: '', awaitCommit: false, ...spec });
   return { engine, buy };

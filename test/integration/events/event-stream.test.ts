@@ -378,8 +378,8 @@ test('while Redis is away events wait; then they are told in order', async () =>
 test('a crowd goes first, for as long as it may', async () => {
   await using desk = await Desk.open();
   let asked = 0;
-  const isCrowded = () => ++asked > 0;
-  const { seen } = desk.startRelay({ yielding: { isCrowded, maxMs: 400 } });
+  const isLoadHigh = () => ++asked > 0;
+  const { seen } = desk.startRelay({ backpressure: { isLoadHigh, maxMs: 400 } });
   await desk.event('committed', await desk.orders(1));
   await until(() => asked > 2, { what: 'the relay leaves the processor to the crowd' });
   expect(seen.streamedEvents).toBe(0);

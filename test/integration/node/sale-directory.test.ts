@@ -15,8 +15,8 @@ test('changes whose messages are lost are learned of; sales that do not change a
   const asked: string[] = [];
   let marks = 0;
   const watched = intercept(shop.backend, (call, [saleIds]) => {
-    if (call === 'sales.changeMark') marks++;
-    if (call === 'sales.pulse') asked.push(...(saleIds as string[]));
+    if (call === 'sales.changeCounter') marks++;
+    if (call === 'sales.versions') asked.push(...(saleIds as string[]));
   });
   const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
   await directory.start();

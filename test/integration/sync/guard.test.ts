@@ -120,7 +120,7 @@ describe('a buyer whom the stock has forgotten', () => {
       expect(first.code).toBe('committed');
       await sync.stop();
       await keys.forgetBuyer(sale.id, 2, 'anna');
-      const [pulse] = await shop.backend.sales.pulse([sale.id]);
+      const [version] = await shop.backend.sales.versions([sale.id]);
 
       const names = [...buyers(10), 'anna', ...buyers(10, 'other')];
       const waiting = till.buyAll(sale.id, names);
@@ -136,7 +136,7 @@ describe('a buyer whom the stock has forgotten', () => {
       expect(second.seen.rejections).toMatchObject([{ saleId: sale.id, reason: 'limit' }]);
       // The unit was never sold, and is there for others.
       expect(await keys.left(sale.id, 2)).toBe(100 - limit - 20);
-      expect((await shop.backend.sales.pulse([sale.id]))[0]!.epoch).toBeGreaterThan(pulse!.epoch);
+      expect((await shop.backend.sales.versions([sale.id]))[0]!.epoch).toBeGreaterThan(version!.epoch);
       for (const segment of [0, 1]) expect(await recordOf(sale.id, segment, 'anna')).toEqual([]);
       await expectOnlyForgotten(sale.id, 'anna');
       expect(await rows(shop.db, 'SELECT units FROM stock_returns WHERE applied_at IS NOT NULL')).toEqual([

@@ -124,11 +124,11 @@ describe('a sweep', () => {
     const till = await shop.startEngine();
     const buyLater = () => till.buy(sale.id, 'later', { awaitCommit: false });
     let step: 'before' | 'armed' | 'looking' | 'read' = 'before';
-    let pulses = 0;
+    let versions = 0;
     const backend = intercept(
       shop.backend,
       async (call) => {
-        if (call === 'sales.pulse' && step === 'read') pulses++;
+        if (call === 'sales.versions' && step === 'read') versions++;
         if (call !== 'sales.matches' || step !== 'armed') return;
         step = 'looking';
         await until(() => step === 'read', { what: 'the loop has read the log' });
@@ -137,8 +137,8 @@ describe('a sweep', () => {
       async (call, [, most]) => {
         if (call !== 'log.readLog' || most === 0 || step !== 'looking') return;
         step = 'read';
-        // The second pulse is that of closed sales: by then it is known what the logs of the others hold.
-        await until(() => pulses >= 2, { what: 'the sweep has seen more than the loop' });
+        // The second version is that of closed sales: by then it is known what the logs of the others hold.
+        await until(() => versions >= 2, { what: 'the sweep has seen more than the loop' });
       },
     );
     const sync = await shop.startSync({ backend });
@@ -175,17 +175,17 @@ describe('a sweep', () => {
 
 describe('in a rush of buyers who do not wait for their commit', () => {
   async function aRush() {
-    const crowd = { isCrowded: true };
+    const load = { isHigh: true };
     const sale = await shop.sell({ stock: 100, segments: 4 });
-    const yielding = { isCrowded: () => crowd.isCrowded, maxMs: 600_000 };
-    const sync = await shop.startSync({ yielding });
+    const backpressure = { isLoadHigh: () => load.isHigh, maxMs: 600_000 };
+    const sync = await shop.startSync({ backpressure });
     const till = await shop.startEngine();
     const outcomes = await till.buyAll(sale.id, buyers(40), { awaitCommit: false });
     expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
     // The sweep sees them, and leaves them.
     await until(() => sync.seen.lastBacklog === 40, { what: 'a sweep that has seen the orders' });
     expect(await ordersOf(shop.databaseUrl, sale.id)).toEqual(new Map());
-    return { crowd, sale, till };
+    return { load, sale, till };
   }
 
   test('sync leaves the orders in the logs, until somebody waits', async () => {
@@ -195,9 +195,9 @@ describe('in a rush of buyers who do not wait for their commit', () => {
     expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(41);
   });
 
-  test('sync leaves the orders in the logs, until the crowd has gone', async () => {
-    const { crowd, sale } = await aRush();
-    crowd.isCrowded = false;
+  test('sync leaves the orders in the logs, until the load has fallen', async () => {
+    const { load, sale } = await aRush();
+    load.isHigh = false;
     await drained(sale.id);
     expect((await ordersOf(shop.databaseUrl, sale.id)).size).toBe(40);
   });
@@ -400,8 +400,8 @@ describe('a change of state that comes between a sweep and its reading', () => {
     const seen = sync.seen.sweeps;
     await until(() => sync.seen.sweeps > seen + 1, { what: 'another sweep' });
     expect(states).not.toContain('open');
-    const [pulse] = await shop.backend.sales.pulse([sale.id]);
-    expect(pulse!.state).toBe('paused');
+    const [version] = await shop.backend.sales.versions([sale.id]);
+    expect(version!.state).toBe('paused');
   });
 
   test('that the backend has missed is made up for', async () => {
@@ -409,7 +409,7 @@ describe('a change of state that comes between a sweep and its reading', () => {
     const sync = await shop.startSync();
     await sync.ready;
     await shop.db.raw("UPDATE sales SET state = 'paused'");
-    await until(async () => (await shop.backend.sales.pulse([sale.id]))[0]!.state === 'paused', {
+    await until(async () => (await shop.backend.sales.versions([sale.id]))[0]!.state === 'paused', {
       what: 'the backend has the state of Postgres',
     });
   });
@@ -426,16 +426,16 @@ describe('closed sales', () => {
     }
   }
 
-  test('that are drained cost neither locks nor looks at their logs, and their pulses are checked', async () => {
+  test('that are drained cost neither locks nor looks at their logs, and their versions are checked', async () => {
     const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const till = await shop.startEngine();
     const locks = new WatchedLocks();
     const looked: string[] = [];
-    const pulsed: string[] = [];
+    const versionsAsked: string[] = [];
     const backend = intercept(shop.backend, (call, [argument]) => {
       const ofLogs = call === 'log.readLog' || call === 'sales.matches';
       if (ofLogs) looked.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
-      if (call === 'sales.pulse') pulsed.push(...(argument as string[]));
+      if (call === 'sales.versions') versionsAsked.push(...(argument as string[]));
     });
     const sync = await shop.startSync({ backend, locks });
     expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
@@ -443,11 +443,11 @@ describe('closed sales', () => {
     await until(() => shop.isLetGo(closed.id, locks), { what: 'the closed sale is let go of' });
     const seen = sync.seen.sweeps;
     await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
-    for (const list of [locks.asked, looked, pulsed]) list.length = 0;
+    for (const list of [locks.asked, looked, versionsAsked]) list.length = 0;
     await until(() => sync.seen.sweeps > seen + 2, { what: 'two more sweeps' });
     expect(locks.asked).toEqual([]);
     expect(new Set(looked)).toEqual(new Set([open.id]));
-    expect(new Set(pulsed)).toEqual(new Set([closed.id]));
+    expect(new Set(versionsAsked)).toEqual(new Set([closed.id]));
   });
 
   test('whose logs hold orders when a sync comes are let go of only when those are in Postgres', async () => {

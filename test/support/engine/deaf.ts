@@ -4,8 +4,8 @@ import { intercept } from './intercept.ts';
 
 export function deaf(backend: Backend): Backend {
   const unchanged: Partial<SaleStore> = {
-    changeMark: async () => 'never another one',
-    pulse: async (saleIds) => saleIds.map(() => undefined),
+    changeCounter: async () => 'never another one',
+    versions: async (saleIds) => saleIds.map(() => undefined),
   };
   const sales = new Proxy(backend.sales, {
     get(target, name) {

@@ -35,9 +35,9 @@ export class Desk implements AsyncDisposable {
   startRelay(options: Partial<RelayOptions> = {}): DeskRelay {
     const { db, backend, locks } = this.shop;
     const seen = new SeenRelayEvents();
-    const yielding = { isCrowded: () => false, maxMs: 0 };
+    const backpressure = { isLoadHigh: () => false, maxMs: 0 };
     const stream = backend.events && { events: backend.events, maxEvents: MAX_EVENTS };
-    const relay = new EventRelay({ db, locks, stream, yielding, events: seen, ...options });
+    const relay = new EventRelay({ db, locks, stream, backpressure, events: seen, ...options });
     relay.start();
     let stopped: Promise<void> | undefined;
     const started = { seen, stop: () => (stopped ??= relay.stop()) };

@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Turnstile } from '../../../src/lib/bulkhead.ts';
+import { Bulkhead } from '../../../src/lib/bulkhead.ts';
 import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 
 const MAX_WAIT_MS = 100;
 
-let turnstile: Turnstile;
+let bulkhead: Bulkhead;
 let begun: string[];
 let ends: Map<string, (error?: Error) => void>;
 let outcomes: Record<string, string>;
 
 beforeEach(() => {
   freezeTime();
-  turnstile = new Turnstile({ parallel: 2, maxWaiting: 3, maxWaitMs: MAX_WAIT_MS });
+  bulkhead = new Bulkhead({ parallel: 2, maxWaiting: 3, maxWaitMs: MAX_WAIT_MS });
   begun = [];
   ends = new Map();
   outcomes = {};
@@ -27,7 +27,7 @@ function ask(name: string): void {
       ends.set(name, (error) => (error ? reject(error) : resolve()));
     });
   };
-  turnstile.run(work).then(
+  bulkhead.run(work).then(
     () => (outcomes[name] = 'done'),
     (error) => (outcomes[name] = error.code ?? error.message),
   );
@@ -38,7 +38,7 @@ async function end(name: string, error?: Error): Promise<void> {
   await settledTurns();
 }
 
-describe('a turnstile', () => {
+describe('a bulkhead', () => {
   it('lets through as many as it may, and the next when one has left, in their order', async () => {
     for (const name of ['a', 'b', 'c', 'd']) ask(name);
     expect(begun).toEqual(['a', 'b']);
@@ -58,8 +58,8 @@ describe('a turnstile', () => {
     const away = new Promise<void>((resolve) => {
       comeBack = resolve;
     });
-    void turnstile.run(() =>
-      turnstile
+    void bulkhead.run(() =>
+      bulkhead
         .aside(() => away)
         .then(() => new Promise<void>((resolve) => ends.set('aside', () => resolve()))),
     );

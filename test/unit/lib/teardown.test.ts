@@ -1,15 +1,15 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { Releasers } from '../../../src/lib/teardown.ts';
+import { Teardown } from '../../../src/lib/teardown.ts';
 import { elapse, freezeTime } from '../../support/engine/frozen-time.ts';
 
 const never = new Promise<never>(() => {});
 
 afterEach(() => void vi.useRealTimers());
 
-function releasers(limitMs?: number) {
+function teardown(limitMs?: number) {
   const errors: unknown[] = [];
   const order: string[] = [];
-  const all = new Releasers((error) => errors.push(error), limitMs);
+  const all = new Teardown((error) => errors.push(error), limitMs);
   const add = (name: string, end: () => unknown = () => {}, graceMs = 0) =>
     all.add(() => {
       order.push(name);
@@ -19,7 +19,7 @@ function releasers(limitMs?: number) {
 }
 
 test('the last comes first, each once, whoever asks and how often', async () => {
-  const { all, add, errors, order } = releasers();
+  const { all, add, errors, order } = teardown();
   for (const name of ['stores', 'sync', 'port']) add(name);
   await Promise.all([all.release(), all.release()]);
   expect(order).toEqual(['port', 'sync', 'stores']);
@@ -27,7 +27,7 @@ test('the last comes first, each once, whoever asks and how often', async () => 
 });
 
 test('one that fails is told of, and those after it are run', async () => {
-  const { all, add, errors, order } = releasers();
+  const { all, add, errors, order } = teardown();
   const failure = new Error('no');
   add('stores', () => Promise.reject(failure));
   add('sync', () => {
@@ -39,7 +39,7 @@ test('one that fails is told of, and those after it are run', async () => {
 });
 
 test('the limit is for all together: one that never ends takes it up, and the others are begun', async () => {
-  const { all, add, errors, order } = releasers(50);
+  const { all, add, errors, order } = teardown(50);
   add('stores', () => never);
   add('sync', () => never);
   const began = performance.now();
@@ -51,7 +51,7 @@ test('the limit is for all together: one that never ends takes it up, and the ot
 
 test('a grace does not count towards the limit', async () => {
   freezeTime();
-  const { all, add, errors } = releasers(200);
+  const { all, add, errors } = teardown(200);
   add('sync', () => new Promise((resolve) => setTimeout(resolve, 150)));
   add('port', () => new Promise((resolve) => setTimeout(resolve, 300)), 300);
   const released = all.release();

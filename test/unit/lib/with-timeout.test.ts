@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { within } from '../../../src/lib/with-timeout.ts';
+import { withTimeout } from '../../../src/lib/with-timeout.ts';
 
 /** Answers what it is sent, and marks when the answer is on its way. */
 const ANSWERS = `
@@ -12,12 +12,12 @@ const ANSWERS = `
   });`;
 
 test('work that is late is given up', async () => {
-  await expect(within(1, new Promise(() => {}))).rejects.toMatchObject({ code: 'timed_out' });
+  await expect(withTimeout(1, new Promise(() => {}))).rejects.toMatchObject({ code: 'timed_out' });
 });
 
 test('the work’s own end comes first', async () => {
-  expect(await within(10_000, Promise.resolve(7))).toBe(7);
-  await expect(within(10_000, Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+  expect(await withTimeout(10_000, Promise.resolve(7))).toBe(7);
+  await expect(withTimeout(10_000, Promise.reject(new Error('its own')))).rejects.toThrow('its own');
 });
 
 test('what has come while the event loop was held up still counts', async () => {
@@ -29,7 +29,7 @@ test('what has come while the event loop was held up still counts', async () => 
     worker.postMessage('a question');
     // Behind the immediates come the timers, and then what has arrived.
     await new Promise((resolve) => setImmediate(resolve));
-    const asked = within(timeoutMs, answer);
+    const asked = withTimeout(timeoutMs, answer);
     expect(Atomics.wait(isSent, 0, 0, 30_000)).not.toBe('timed-out');
     // Nothing else happens here meanwhile: the timer is due when the answer has come.
     Atomics.wait(isSent, 0, 1, 2 * timeoutMs);

@@ -14,7 +14,7 @@ import { MAX_BATCH_ORDERS } from '../../../../src/engine/limits.ts';
 import { Deadlines } from '../../../../src/engine/purchase/deadlines.ts';
 import { Lane, type LaneHost, type LaneSale } from '../../../../src/engine/purchase/lane.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
-import { Turns } from '../../../../src/lib/tick-scheduler.ts';
+import { TickScheduler } from '../../../../src/lib/tick-scheduler.ts';
 import { elapse, freezeTime, settledTurns, turn } from '../../../support/engine/frozen-time.ts';
 import { aPending, codesOf, type ToldPending } from '../../../support/engine/purchases.ts';
 import { type Ask, ScriptedTakes, SHORT, TAKEN } from '../../../support/engine/scripted-takes.ts';
@@ -52,7 +52,7 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 function open({ durable }: { durable: boolean }): void {
-  const turns = new Turns();
+  const turns = new TickScheduler();
   const definition = aSale({ id: 'sale', segments: SEGMENTS, perBuyerLimit: LIMIT, endsAt: ENDS_AT });
   sale = {
     record: { sale: definition, state: 'open', generation: 1, epoch: 1 },

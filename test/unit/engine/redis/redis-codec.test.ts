@@ -17,7 +17,7 @@ import {
   decodeWatermarks,
   encodeHint,
 } from '../../../../src/engine/redis/messages.ts';
-import { decodePulse, decodeSaleRecord } from '../../../../src/engine/redis/sale-record.ts';
+import { decodeSaleRecord, decodeVersion } from '../../../../src/engine/redis/sale-record.ts';
 import { seed } from '../../../support/fixtures.ts';
 
 const visible = fc.stringMatching(/^[!-~]{1,128}$/);
@@ -223,15 +223,15 @@ describe('what nobody has written', () => {
 
   it('is refused in a sale, and names it', () => {
     const sale = { id: 's', segments: 2, perBuyerLimit: 1, startsAt: 5, title: '', stock: 1, metadata: {} };
-    const pulse = decodePulse('0', '1', 'open');
-    expect(decodeSaleRecord('s', JSON.stringify(sale), pulse)).toMatchObject({ sale, generation: 1 });
+    const version = decodeVersion('0', '1', 'open');
+    expect(decodeSaleRecord('s', JSON.stringify(sale), version)).toMatchObject({ sale, generation: 1 });
     const changed = fc.constantFrom('id', 'segments', 'perBuyerLimit', 'requireToken', 'startsAt', 'endsAt');
     const wrong = fc.constantFrom('', '2', 0, -1, 1.5, 1e300, null, [], {}, true);
     fc.assert(
       fc.property(changed, wrong, (name, value) => {
         fc.pre(!(name === 'requireToken' && value === true));
         fc.pre(!(['startsAt', 'endsAt'].includes(name) && typeof value === 'number' && value < 1e300));
-        const decode = () => decodeSaleRecord('s', JSON.stringify({ ...sale, [name]: value }), pulse);
+        const decode = () => decodeSaleRecord('s', JSON.stringify({ ...sale, [name]: value }), version);
         expect(decode).toThrow(BackendCorrupt);
         expect(decode).toThrow(/the definition of sale s/);
       }),
@@ -239,15 +239,15 @@ describe('what nobody has written', () => {
     fc.assert(
       fc.property(any(fc.constant(JSON.stringify(sale))), (definition) => {
         try {
-          expect(decodeSaleRecord('s', definition, pulse)?.sale.id ?? 's').toBe('s');
+          expect(decodeSaleRecord('s', definition, version)?.sale.id ?? 's').toBe('s');
         } catch (error) {
           expect(error).toBeInstanceOf(BackendCorrupt);
         }
       }),
       parameters,
     );
-    expect(() => decodePulse('x', '1', 'open')).toThrow(BackendCorrupt);
-    expect(() => decodePulse('0', '-1', 'open')).toThrow(BackendCorrupt);
-    expect(() => decodePulse('0', '1', 'sold')).toThrow(BackendCorrupt);
+    expect(() => decodeVersion('x', '1', 'open')).toThrow(BackendCorrupt);
+    expect(() => decodeVersion('0', '-1', 'open')).toThrow(BackendCorrupt);
+    expect(() => decodeVersion('0', '1', 'sold')).toThrow(BackendCorrupt);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Move } from '../../../../src/engine/contract.ts';
-import { shares } from '../../../../src/engine/sale/split-evenly.ts';
+import { splitEvenly } from '../../../../src/engine/sale/split-evenly.ts';
 import { isUneven, planMoves, planRefill } from '../../../../src/engine/sale/transfer-plan.ts';
 
 const segments = fc.array(fc.integer({ min: 0, max: 2 ** 31 }), { minLength: 1, maxLength: 64 });
@@ -27,7 +27,7 @@ describe('planMoves', () => {
     fc.assert(
       fc.property(segments, (lefts) => {
         const moves = planMoves(lefts);
-        expect(descending(after(lefts, moves))).toEqual(shares(sum(lefts), lefts.length));
+        expect(descending(after(lefts, moves))).toEqual(splitEvenly(sum(lefts), lefts.length));
         expect(moves.length).toBeLessThan(lefts.length);
       }),
     );
