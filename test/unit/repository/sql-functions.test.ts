@@ -6,14 +6,14 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const MIGRATIONS = 'src/postgres/migrations';
-const NAMED_IN = ['src/sync', 'test/sim', 'ARCHITECTURE.md', 'CONTRIBUTING.md'];
+const NAMED_IN = ['src', 'test/sim', 'docs', 'ARCHITECTURE.md'];
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 function filesBelow(path: string): string[] {
   if (/\.\w+$/.test(path)) return [path];
   const found = readdirSync(join(ROOT, path), { recursive: true, encoding: 'utf8' });
-  return found.filter((name) => name.endsWith('.ts')).map((name) => join(path, name));
+  return found.filter((name) => /\.(ts|md)$/.test(name)).map((name) => join(path, name));
 }
 
 test('functions are looked for where they are now', () => {
