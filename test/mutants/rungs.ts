@@ -1,8 +1,8 @@
 /**
- * Which tests a mutant has to pass: it is killed by the first that fails. Unit tests come first. Of the others, a test comes
- * early if it is short and if much of what it reaches is in the file of the mutant.
+ * Which tests a mutant has to pass: it is killed by the first that fails. Unit tests come first, then the contract suite. Of the
+ * others, a test comes early if it is short and if much of what it reaches is in the file of the mutant.
  *
- * A mutant that passes all unit tests and two minutes of the others counts as a survivor, although a test that was left out may
+ * A mutant that passes all unit and contract tests and two minutes of the others counts as a survivor, although a test that was left out may
  * kill it: so the score is too low rather than too high, and a mutant that every test reaches costs minutes rather than
  * half an hour.
  */
@@ -17,7 +17,7 @@ import { needsStores, SIMULATION } from './suites.ts';
 
 /** Unit tests that take less are run together: starting vitest takes as long. */
 const LONG_UNIT_TEST_MS = 10_000;
-/** Of tests that are no unit tests, measured without a mutant. The first is run however long it takes. */
+/** Of the others, measured without a mutant. The first is run however long it takes. */
 const BUDGET_MS = 120_000;
 
 /** Tests that are run by one command. */
@@ -62,13 +62,17 @@ export class Ladder {
     const unit = reaches.filter(
       ({ file, ms }) => !needsStores(file) && file !== SIMULATION && ms < LONG_UNIT_TEST_MS,
     );
-    const others = reaches.filter((reach) => !unit.includes(reach));
+    const contract = reaches.filter(({ file }) => file.startsWith('test/contract/'));
+    const others = reaches.filter((reach) => !unit.includes(reach) && !contract.includes(reach));
     const rung = (some: readonly Reach[]): Rung => ({
       files: some.map(({ file }) => file),
       needsStores: some.some(({ file }) => needsStores(file)),
       ms: some.reduce((sum, { ms }) => sum + ms, 0),
     });
-    return [...(unit.length > 0 ? [rung(unit)] : []), ...withinBudget(others).map((reach) => rung([reach]))];
+    return [
+      ...(unit.length > 0 ? [rung(unit)] : []),
+      ...[...contract, ...withinBudget(others)].map((reach) => rung([reach])),
+    ];
   }
 
   /** @returns more than 0, at most 1: the part of what a test reaches that is near the mutant */
