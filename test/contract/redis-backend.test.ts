@@ -366,6 +366,18 @@ describe('keys that somebody else has spoilt', () => {
     expect(await backend.audits.correct(sale.ref(), 'supplied', 1 - 8 - 2)).toBe(true);
   });
 
+  it('are corrected to no units at all', async () => {
+    const keyPrefix = freshPrefix();
+    const backend = await open(redisUrl(), { keyPrefix });
+    const sale = await load(backend, { stock: 2, segments: 1 });
+    await sale.sellEach(2);
+    const redis = outsider(redisUrl());
+    const { segment } = new Keys(keyPrefix).segment(sale.ref());
+    await redis.hset(segment, 'left', 1);
+    expect(await backend.audits.correct(sale.ref(), 'left', 2 - 1 - 2)).toBe(true);
+    expect(await redis.hget(segment, 'left')).toBe('0');
+  });
+
   it('fail a compensation before the record is touched', async () => {
     const { sale, anna, admin, key } = await setUp();
     await admin.hset(key('segment'), 'left', 'many');

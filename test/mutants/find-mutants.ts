@@ -10,6 +10,7 @@ export const MUTATED_FOLDERS = [
   'admission',
   'engine',
   'events',
+  'lib',
   'locks',
   'orders',
   'postgres',

@@ -44,8 +44,8 @@ export class ClusterTransfers implements TransferStore {
       if (debit.kind === STALE) throw new StaleGeneration(sale.saleId, sale.generation);
       if (debit.kind === 'empty') return 0;
       await this.complete(sale, from, debit.transfer);
-      // One to the same receiver may be this one, whose reply was lost. It serves as well.
-      if (debit.kind === 'begun' || debit.transfer.receiver === to) return debit.transfer.units;
+      // It may have been begun before: by this call, whose reply was lost, or by another. It serves as well.
+      if (debit.transfer.receiver === to) return debit.transfer.units;
     }
     return 0;
   }

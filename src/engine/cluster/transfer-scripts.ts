@@ -16,8 +16,8 @@ export interface OpenTransfer {
 export type Debit =
   | { readonly kind: typeof STALE }
   | { readonly kind: 'empty' }
-  /** open: it was there already, begun by somebody else. */
-  | { readonly kind: 'begun' | 'open'; readonly transfer: OpenTransfer };
+  /** Begun now, or open since before: then it may have another receiver and other units. */
+  | { readonly kind: 'open'; readonly transfer: OpenTransfer };
 
 function script(name: string) {
   return { lua: luaSource(`change/transfer-${name}`), numberOfKeys: 1 };
@@ -47,9 +47,7 @@ export class TransferScripts {
   async debit(donor: string, generation: number, receiver: number, units: number): Promise<Debit> {
     const reply = String(await this.#commands.debit(donor, generation, receiver, units));
     if (reply === STALE || reply === 'empty') return { kind: reply };
-    const at = reply.indexOf(' ');
-    const kind = reply.slice(0, at) === 'begun' ? 'begun' : 'open';
-    return { kind, transfer: decodeTransfer(reply.slice(at + 1)) };
+    return { kind: 'open', transfer: decodeTransfer(reply) };
   }
 
   /** @returns whether the receiver is there in this generation; it has the units then */

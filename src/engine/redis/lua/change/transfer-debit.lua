@@ -8,7 +8,7 @@
     ARGV[1] generation   ARGV[2] receiver: number of its segment   ARGV[3] units
   Output
     'stale', and nothing was done, if the donor is missing, not published, or of another generation;
-    'empty' if it has no unit left; else the record behind a word: 'begun …', or 'open …' of one that was there already
+    'empty' if it has no unit left; else the record, which may have been there before
 ]]
 local donor = KEYS[1]
 local generation, receiver, units = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -17,7 +17,7 @@ local generation, receiver, units = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local now = redis.call('HMGET', donor, 'generation', 'state', 'left', 'out', 'outSeq')
 if not isPublished(now) then return 'stale' end
-if now[4] then return 'open ' .. now[4] end
+if now[4] then return now[4] end
 local left = whole(now[3])
 if not left then return corrupt(donor) end
 local moved = math.min(units, left)
@@ -27,4 +27,4 @@ local seq = math.max(tonumber(now[5] or 0) + 1, clock[1] * 1000000 + clock[2])
 local record = string.format('%.0f %s %d', seq, receiver, moved)
 supply(donor, -moved)
 redis.call('HSET', donor, 'out', record, 'outSeq', string.format('%.0f', seq))
-return 'begun ' .. record
+return record
