@@ -27,6 +27,7 @@ import { boundedOperations } from './operations/bounded-operations.ts';
 import { boundedOrders } from './operations/bounded-orders.ts';
 import { openOpsPort } from './operations/ops-port.ts';
 import { openDataDir } from './process/data-dir.ts';
+import { workersPossible } from './process/http-server.ts';
 import { type Log, writesToStderr } from './process/log.ts';
 import { connectionsWithin, openFilesLimit } from './process/open-files.ts';
 import { claimPort } from './process/ports.ts';
@@ -73,7 +74,8 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
   }
 }
 
-async function start(config: Config, log: Log, teardown: Teardown): Promise<RunningNode> {
+async function start(wanted: Config, log: Log, teardown: Teardown): Promise<RunningNode> {
+  const config = { ...wanted, workers: await workersPossible(wanted, log) };
   warnOfUnprotectedKeys(config, log);
   openDataDir(config, log);
   warnOfPublicPayment(config, log);
@@ -261,6 +263,8 @@ function workerSettings(
   return {
     host: config.host,
     port,
+    isShared: config.workers > 1,
+    httpServer: config.httpServer,
     jwt: jwt
       ? {
           secret: config.jwtSecret?.reveal(),

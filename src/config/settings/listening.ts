@@ -1,13 +1,14 @@
 /** Where a node listens for buyers, and with how many threads. */
 
 import { availableParallelism } from 'node:os';
-import { host, whole } from '../values/schemas.ts';
+import { host, oneOf, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface ListeningSettings {
   readonly host: string;
   readonly port: number;
   readonly workers: number;
+  readonly httpServer: 'auto' | 'uws' | 'node';
 }
 
 const MOST_WORKERS_BY_DEFAULT = 4;
@@ -37,5 +38,13 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     fallback: workersByDefault,
     fallbackText: `1 without \`REDIS_URL\`, else the number of cores, at most ${MOST_WORKERS_BY_DEFAULT}`,
     description: 'Threads that serve buyers. More than 1 needs `REDIS_URL`.',
+  },
+  httpServer: {
+    env: 'HTTP_SERVER',
+    flag: '--http-server <which>',
+    schema: oneOf('auto', 'uws', 'node'),
+    fallback: 'auto',
+    description:
+      'What speaks HTTP at both ports: `uws` is uWebSockets.js, `node` is `node:http`, and `auto` is uWebSockets.js where a binary of it loads.',
   },
 };

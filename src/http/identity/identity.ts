@@ -1,6 +1,6 @@
-import type { HttpRequest } from 'uWebSockets.js';
 import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../../engine/limits.ts';
+import type { HttpRequest } from '../server/http-request.ts';
 import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
 import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.ts';
 import { publishedKeys } from './key-set.ts';

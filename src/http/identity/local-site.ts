@@ -8,7 +8,7 @@
  * So both must be names of this machine. A gateway passes on the shop's name: with it (TRUST_BUYER_HEADER=1) none of this is
  * looked at.
  */
-import type { HttpRequest } from 'uWebSockets.js';
+import type { HttpRequest } from '../server/http-request.ts';
 import type { Authenticate, Identity } from './identity.ts';
 
 /** With any port; uWS gives names of headers in lower case, and values as they came. */

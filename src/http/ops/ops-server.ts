@@ -1,14 +1,15 @@
 /** The operators' port: sales, orders, verify, health and metrics. */
 
-import * as uWS from 'uWebSockets.js';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
-import { type Observer, Traffic } from '../server/exchange.ts';
-import { type Listener, listen } from '../server/listener.ts';
+import type { Observer } from '../server/exchange.ts';
+import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
+import type { Listener } from '../server/listener.ts';
 import { headOf, json, type Reply } from '../server/problem.ts';
 import { Router } from '../server/router.ts';
+import { Traffic } from '../server/traffic.ts';
 import { addEventRoutes } from './event-routes.ts';
 import { guard } from './guard.ts';
 import { addOrderRoutes } from './order-routes.ts';
@@ -34,13 +35,11 @@ export interface OpsHost extends Observer {
 
 /** A scraper does not wait longer. */
 const METRICS_DEADLINE_MS = 8_000;
-export function serveOps(host: OpsHost, address: string, port: number): Promise<Listener> {
-  const app = uWS.App();
-  const traffic = new Traffic();
-  const router = new Router(app, host, traffic);
+
+export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptions): Promise<Listener> {
+  const router = new Router(open, host, new Traffic());
   addOpsRoutes(router, host);
-  router.end();
-  return listen(app, address, port, traffic);
+  return router.listen(place);
 }
 
 /** Health is for everybody who reaches the port; all else is behind the token. */

@@ -1,9 +1,9 @@
-import * as uWS from 'uWebSockets.js';
 import { unambiguous } from '../identity/identity.ts';
 import { Connections } from '../server/connections.ts';
-import { Traffic } from '../server/exchange.ts';
-import { type Listener, listen } from '../server/listener.ts';
+import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
+import type { Listener } from '../server/listener.ts';
 import { type Gate, Router } from '../server/router.ts';
+import { Traffic } from '../server/traffic.ts';
 import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
@@ -22,17 +22,15 @@ export type PublicHost = PurchaseHost &
 /** The buyers' port. Any number of threads may serve the same one. */
 export function servePublic(
   host: PublicHost,
-  address: string,
-  port: number,
+  open: OpenHttpServer,
+  place: ListenOptions,
   connections = new Connections(),
 ): Promise<Listener> {
-  const app = uWS.App();
-  const traffic = new Traffic(connections);
   // The purchase is the crowd's: it reads no more than it must.
   const careful = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
     host.publicPayment ? orderChangeRoute(careful, kind) : operatorsOnlyRoute;
-  new Router(app, host, traffic, host.gate)
+  return new Router(open, host, new Traffic(connections), host.gate)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(careful))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
@@ -40,6 +38,5 @@ export function servePublic(
     .route('post', '/v1/orders/:orderId/pay', payment('pay'))
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(careful, 'cancel'))
     .route('post', '/v1/orders/:orderId/redeem', payment('redeem'))
-    .end();
-  return listen(app, address, port, traffic);
+    .listen(place);
 }

@@ -1,5 +1,4 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
-import type { HttpRequest } from 'uWebSockets.js';
 import type { Outcome, Purchase } from '../../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -12,6 +11,7 @@ import {
   type RefusedBody,
 } from '../server/exchange.ts';
 import { parseObject } from '../server/json-object.ts';
+import type { HttpRequest } from '../server/http-request.ts';
 import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
 import { outcomeReply } from './outcome-reply.ts';
 

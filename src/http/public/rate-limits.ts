@@ -1,5 +1,4 @@
 /** Rate limits over HTTP: which requests are counted under which name, and what is answered above the limit. */
-import type { HttpRequest } from 'uWebSockets.js';
 import {
   addressKey,
   clientAddress,
@@ -11,6 +10,7 @@ import {
 import type { RateLimiter } from '../../admission/rate-limiter.ts';
 import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
 import type { Authenticate, Identity } from '../identity/identity.ts';
+import type { HttpRequest } from '../server/http-request.ts';
 import { problem, type Reply } from '../server/problem.ts';
 import type { Gate } from '../server/router.ts';
 

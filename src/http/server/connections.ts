@@ -5,13 +5,12 @@
  *   up to the limit ──> served ──above──> the next request, whoever sends it, is answered `busy` and its connection closed
  *                                 ──above by an eighth──> a new connection is closed at once, without an answer
  *
- * The next request and not the newest connection: those who are silent are closed by uWebSockets.js after some ten
+ * The next request and not the newest connection: those who are silent are closed by the server after some ten
  * seconds, and an answer says more than a connection that breaks. The last resort keeps file handles free, without which a
  * process can neither accept nor reach its stores.
  *
  * One address may have a bound of its own (admission/connection-bound.ts), above which it is answered in the same way.
  */
-import type { HttpResponse, TemplatedApp } from 'uWebSockets.js';
 import { normalised } from '../../admission/addresses.ts';
 import type { ConnectionBound } from '../../admission/connection-bound.ts';
 
@@ -56,19 +55,22 @@ export class Connections {
     this.#mostOpen = most + Math.ceil(most * ANSWERED_ABOVE_SHARE);
   }
 
-  /** Begins to count those of an app that does not listen yet. */
-  watch(app: TemplatedApp): void {
-    const changed = (response: HttpResponse, change: number) => this.#changed(response, change);
-    app.filter(changed);
+  /**
+   * A connection has come.
+   * @param peer its address, asked for only where addresses have a bound
+   * @returns whether it may stay; else it is closed without an answer
+   */
+  opened(peer: () => Uint8Array): boolean {
+    this.#open++;
+    if (this.#open > this.#mostOpen) this.#dropped++;
+    else if (this.#bound?.opened(normalised(peer())) === false) this.#ofAddress.dropped++;
+    else return true;
+    return false;
   }
 
-  #changed(response: HttpResponse, change: number): void {
-    this.#open += change;
-    if (change < 0) return;
-    if (this.#open > this.#mostOpen) this.#dropped++;
-    else if (this.#bound?.opened(peerOf(response)) === false) this.#ofAddress.dropped++;
-    else return;
-    response.close();
+  /** A connection has gone, also one that might not stay. */
+  closed(): void {
+    this.#open--;
   }
 
   /** @returns whether there are too many: the request that has come is to be refused, with its connection */
@@ -99,8 +101,4 @@ export class Connections {
       ofAddress: { ...this.#ofAddress },
     };
   }
-}
-
-function peerOf(response: HttpResponse): Uint8Array {
-  return normalised(new Uint8Array(response.getRemoteAddress()));
 }

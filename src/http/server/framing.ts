@@ -5,9 +5,9 @@
  * Transfer-Encoding is not read at all. uWebSockets.js takes every value of it for `chunked`, reads over wrong ends of chunks,
  * trips over extensions and trailers that are in order, and makes a call of every chunk, be it of one byte.
  *
- * What this can't see, as uWebSockets.js hides it, is in SECURITY.md.
+ * What this can't see, as uWebSockets.js hides it, is in SECURITY.md. The parser of node:http refuses most of these before.
  */
-import type { HttpRequest } from 'uWebSockets.js';
+import type { HttpRequest } from './http-request.ts';
 import { problem, type Reply } from './problem.ts';
 
 const ENCODED = refusal('Transfer-Encoding is not read here: send the body with its Content-Length');
@@ -16,11 +16,11 @@ const DIGITS = /^\d+$/;
 
 /**
  * The answer to a request that must not be handled, and after which nothing may be read from its connection.
- * @param isHot it is asked by the crowd: headers are not gone through, which costs 75 ns and more for each
+ * @param isThrifty the crowd asks: headers are not gone through, which costs 75 ns and more for each over uWebSockets.js
  */
-export function misframed(request: HttpRequest, isHot: boolean): Reply | undefined {
+export function misframed(request: HttpRequest, isThrifty: boolean): Reply | undefined {
   if (request.getHeader('transfer-encoding') !== '') return ENCODED;
-  return isHot ? undefined : doubtful(request);
+  return isThrifty ? undefined : doubtful(request);
 }
 
 function doubtful(request: HttpRequest): Reply | undefined {

@@ -1,6 +1,5 @@
-import * as uWS from 'uWebSockets.js';
 import { StockadeError } from '../../engine/errors.ts';
-import type { Traffic } from './exchange.ts';
+import type { Traffic } from './traffic.ts';
 
 export interface Listener {
   readonly port: number;
@@ -8,7 +7,7 @@ export interface Listener {
   underWay(): number;
   /**
    * No new connections. Threads that share a port all do this before one of them drains: a client that is told to go comes
-   * back at once, and a listener that is then closed would reset him.
+   * back at once, and a listener that is then closed would reset it.
    */
   stopListening(): void;
   /** What is under way is answered, for at most `graceMs`; then all connections are closed. */
@@ -18,43 +17,33 @@ export interface Listener {
 /** A request may be on its way on a connection that looks idle: it is waited for this long before connections are closed. */
 const QUIET_MS = 100;
 
-/**
- * @param port 0 for any free one
- * @throws StockadeError `port_in_use`
- */
-export function listen(
-  app: uWS.TemplatedApp,
-  host: string,
-  port: number,
-  traffic: Traffic,
-): Promise<Listener> {
-  return new Promise((resolve, reject) => {
-    app.listen(host, port, (socket) => {
-      if (!socket) {
-        reject(
-          new StockadeError(
-            'port_in_use',
-            `can't listen on ${host}:${port}; is something else listening there?`,
-          ),
-        );
-        return;
-      }
-      let listening = true;
-      const stopListening = () => {
-        if (listening) uWS.us_listen_socket_close(socket);
-        listening = false;
-      };
-      resolve({
-        port: uWS.us_socket_local_port(socket),
-        underWay: () => traffic.active,
-        stopListening,
-        async drain(graceMs) {
-          stopListening();
-          traffic.draining = true;
-          await traffic.quiet(QUIET_MS, graceMs);
-          app.close();
-        },
-      });
-    });
-  });
+/** What a server that listens can do. */
+export interface Listening {
+  readonly port: number;
+  /** Called once. */
+  stopListening(): void;
+  closeConnections(): void;
+}
+
+export function listenerOf(server: Listening, traffic: Traffic): Listener {
+  let listening = true;
+  const stopListening = () => {
+    if (listening) server.stopListening();
+    listening = false;
+  };
+  return {
+    port: server.port,
+    underWay: () => traffic.active,
+    stopListening,
+    async drain(graceMs) {
+      stopListening();
+      traffic.draining = true;
+      await traffic.quiet(QUIET_MS, graceMs);
+      server.closeConnections();
+    },
+  };
+}
+
+export function cannotListen(host: string, port: number, why = 'is something else listening there?') {
+  return new StockadeError('port_in_use', `can't listen on ${host}:${port}; ${why}`);
 }

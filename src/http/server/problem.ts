@@ -72,11 +72,20 @@ const KINDS = {
 export type ProblemCode = keyof typeof KINDS;
 export const PROBLEM_CODES = Object.keys(KINDS) as readonly ProblemCode[];
 
+/** Status line and headers, in the forms in which servers take them. */
+export interface Head {
+  /** In one piece, for uWS: a call into it for each header costs more than all else that a refusal does. */
+  readonly text: string;
+  readonly reason: string;
+  /** Names and values in turn. */
+  readonly fields: readonly string[];
+}
+
 /** A response ready to be written. */
 export interface Reply {
   readonly status: number;
   /** From `headOf`. */
-  readonly head: string;
+  readonly head: Head;
   readonly body: string;
 }
 
@@ -100,13 +109,11 @@ const REASONS: Readonly<Record<Status, string>> = {
   503: 'Service Unavailable',
 };
 
-/**
- * Status line and headers in one piece, as uWS may write them at once: a call into it for each header costs more than all
- * else that a refusal does. @param headers values are ours, never a client's
- */
-export function headOf(status: Status, headers: Readonly<Record<string, string>>): string {
+/** @param headers values are ours, never a client's */
+export function headOf(status: Status, headers: Readonly<Record<string, string>>): Head {
+  const reason = REASONS[status];
   const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`);
-  return `${status} ${REASONS[status]}${lines.join('')}`;
+  return { text: `${status} ${reason}${lines.join('')}`, reason, fields: Object.entries(headers).flat() };
 }
 
 export function json(status: Status, value: unknown): Reply {

@@ -1,26 +1,28 @@
 /** Which handler answers a request, and what stands in front of all: the bound on connections, the framing, then the gate. */
-import type { HttpRequest, TemplatedApp } from 'uWebSockets.js';
-import { Exchange, type Handler, type Method, type Observer, type Port, type Traffic } from './exchange.ts';
+import type { Exchange, Handler, Observer } from './exchange.ts';
 import { misframed } from './framing.ts';
+import type { HttpRequest } from './http-request.ts';
+import type { HttpServer, ListenOptions, Method, OpenHttpServer } from './http-server.ts';
+import type { Listener } from './listener.ts';
 import { problem, type Reply } from './problem.ts';
+import type { Traffic } from './traffic.ts';
 
 /** @returns the answer to who may not ask now. Called before anything else is done for a request. */
 export type Gate = (exchange: Exchange, request: HttpRequest) => Reply | undefined;
 
 const BUSY = problem('busy');
 
-/** Registers handlers; nothing else may put a route on an app. */
+/** Registers handlers; nothing else may put a route on a server. */
 export class Router {
-  readonly #app: TemplatedApp;
-  readonly #port: Port;
+  readonly #server: HttpServer;
+  readonly #traffic: Traffic;
   readonly #gate: Gate | undefined;
   readonly #methods = new Map<string, Method[]>();
 
   /** @param gate in front of all routes, and of what no route has */
-  constructor(app: TemplatedApp, observer: Observer, traffic: Traffic, gate?: Gate) {
-    this.#app = app;
-    traffic.connections.watch(app);
-    this.#port = { observer, traffic };
+  constructor(open: OpenHttpServer, observer: Observer, traffic: Traffic, gate?: Gate) {
+    this.#server = open({ observer, traffic });
+    this.#traffic = traffic;
     this.#gate = gate;
   }
 
@@ -38,8 +40,13 @@ export class Router {
     return this.#route(method, pattern, handler, true);
   }
 
-  /** Answers what no route has: to be called after the last one. */
-  end(): void {
+  /** Answers what no route has, and begins to listen: to be called after the last route. */
+  listen(options: ListenOptions): Promise<Listener> {
+    this.#end();
+    return this.#server.listen(options);
+  }
+
+  #end(): void {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
       this.#refuse(pattern, problem('method_not_allowed', { detail: `use ${allow}` }, { allow }));
@@ -50,25 +57,21 @@ export class Router {
   /** Behind the gate too: else who has asked too much would go on asking for nothing. */
   #refuse(pattern: string, reply: Reply): void {
     const handler = this.#behindGate((exchange) => exchange.reply(reply));
-    this.#app.any(pattern, (response, request) => {
-      const exchange = new Exchange(response, this.#port, request.getMethod() === 'head');
-      this.#serve(exchange, request, handler, false);
-    });
+    this.#server.on('any', pattern, (exchange, request) => this.#serve(exchange, request, handler, false));
   }
 
   #route(method: Method, pattern: string, behind: Handler, isHot: boolean): this {
     const handler = this.#behindGate(behind);
     this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
-    this.#app[method](pattern, (response, request) => {
-      this.#serve(new Exchange(response, this.#port), request, handler, isHot);
-    });
+    const isThrifty = isHot && !this.#server.hasHeadersAtHand;
+    this.#server.on(method, pattern, (exchange, request) => this.#serve(exchange, request, handler, isThrifty));
     return this;
   }
 
   #behindGate(handler: Handler): Handler {
     const gate = this.#gate;
     if (!gate) return handler;
-    const { connections } = this.#port.traffic;
+    const { connections } = this.#traffic;
     return (exchange, request) => {
       const refusal = gate(exchange, request);
       if (!refusal) return handler(exchange, request);
@@ -77,10 +80,13 @@ export class Router {
     };
   }
 
-  /** Of a request that is one too many nothing is read: it must cost as little as can be. */
-  #serve(exchange: Exchange, request: HttpRequest, handler: Handler, isHot: boolean): void {
+  /**
+   * Of a request that is one too many nothing is read: it must cost as little as can be.
+   * @param isThrifty headers are not gone through
+   */
+  #serve(exchange: Exchange, request: HttpRequest, handler: Handler, isThrifty: boolean): void {
     exchange.run(() => {
-      const refusal = this.#port.traffic.connections.shed(exchange) ? BUSY : misframed(request, isHot);
+      const refusal = this.#traffic.connections.shed(exchange) ? BUSY : misframed(request, isThrifty);
       if (!refusal) return handler(exchange, request);
       exchange.replyLast(refusal);
     });

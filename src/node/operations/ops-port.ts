@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { opsToken } from '../../config/ops-token.ts';
 import { httpUrl } from '../../config/values/hosts.ts';
 import { type OpsHost, serveOps } from '../../http/ops/ops-server.ts';
+import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { claimPort } from '../process/ports.ts';
 
@@ -25,7 +26,9 @@ export async function openOpsPort(
   const token = opsToken(config);
   const fault = (error: unknown) => log.error({ err: error }, 'an operation failed');
   const port = await claimPort(config.opsHost, config.opsPort);
-  const listener = await serveOps({ ...host, token, fault }, config.opsHost, port);
+  const place = { host: config.opsHost, port, isShared: false };
+  const { open } = await chooseHttpServer(config.httpServer);
+  const listener = await serveOps({ ...host, token, fault }, open, place);
   return {
     url: httpUrl(config.opsHost, listener.port),
     token,

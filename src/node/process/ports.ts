@@ -1,8 +1,8 @@
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { StockadeError } from '../../engine/errors.ts';
 
 /**
- * Finds out whether a port is free, and which one where any will do. uWebSockets.js shares ports among threads, and with
+ * Finds out whether a port is free, and which one where any will do. Servers of HTTP share ports among threads, and with
  * them among processes: without this two nodes would take turns at one port, and nobody would be told.
  *
  * @param port 0 for any free one
@@ -20,5 +20,30 @@ export function claimPort(host: string, port: number): Promise<number> {
       const claimed = typeof address === 'object' && address ? address.port : port;
       server.close(() => resolve(claimed));
     });
+  });
+}
+
+/**
+ * Whether several servers of `node:http` may listen on one port, each in a thread of its own: on Linux from Node 22.12 and
+ * 23.1. Older versions don't know the option, and other systems refuse it.
+ */
+export async function canShareNodePorts(host: string): Promise<boolean> {
+  const servers = [createServer(), createServer()] as const;
+  try {
+    const port = await listenShared(servers[0], host, 0);
+    await listenShared(servers[1], host, port);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const server of servers) server.close();
+  }
+}
+
+function listenShared(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    const options = { host, port, exclusive: true, reusePort: true };
+    server.listen(options, () => resolve((server.address() as AddressInfo).port));
   });
 }

@@ -3,6 +3,7 @@
  * own for each worker on Redis (worker-thread.ts).
  */
 import { getHeapStatistics } from 'node:v8';
+import type { Config } from '../../config/config.ts';
 import type { Board } from '../../engine/board/board.ts';
 import type { Directory } from '../../engine/board/directory.ts';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
@@ -31,6 +32,7 @@ import { readOrder } from '../../orders/order-reader.ts';
 import { OrderService } from '../../orders/order-service.ts';
 import type { Database } from '../../postgres/database.ts';
 import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../postgres/worker-leases.ts';
+import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
@@ -40,6 +42,9 @@ import { busyShareOf } from './load.ts';
 export interface WorkerSettings {
   readonly host: string;
   readonly port: number;
+  /** Other workers listen on the same port. */
+  readonly isShared: boolean;
+  readonly httpServer: Config['httpServer'];
   /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
   readonly jwt: JwtOptions | undefined;
   readonly publicPayment: boolean;
@@ -169,6 +174,7 @@ export async function startWorker({
     guarded: (work) => readBulkhead.run(work),
     saleMs: settings.requestDeadlineMs / 4,
   });
+  const server = await chooseHttpServer(settings.httpServer);
   const listener = await servePublic(
     {
       authenticate: limits.limitBuyers(authentication(settings, log)),
@@ -191,8 +197,8 @@ export async function startWorker({
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),
     },
-    settings.host,
-    settings.port,
+    server.open,
+    settings,
     connections,
   );
   return {

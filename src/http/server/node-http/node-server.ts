@@ -1,0 +1,137 @@
+/**
+ * The server of Node itself, where no binary of uWebSockets.js loads. Its parser is strict: heads that it can't be sure of are
+ * `400` before a route is looked for, and what it lets through is looked at again (framing.ts).
+ *
+ * It would take any number of requests on a connection before the first is answered. Here the second one closes it: Node
+ * reads 64 KB at a time, so that some 1,500 heads are parsed for nothing at most.
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Port } from '../exchange.ts';
+import type { HttpServer, ListenOptions, Method, Serve } from '../http-server.ts';
+import { cannotListen, type Listener, listenerOf } from '../listener.ts';
+import { problem } from '../problem.ts';
+import { NodeConnection } from './node-connection.ts';
+import { NodeExchange } from './node-exchange.ts';
+import { NodeRequest } from './node-request.ts';
+import { RouteTable } from './route-table.ts';
+
+export const openNodeServer = (port: Port) => new NodeServer(port);
+
+/** In which a client sends all of a request, and for which it may be silent: about as with uWebSockets.js. */
+const PATIENCE_MS = 10_000;
+const CHECKED_EVERY_MS = 1_000;
+/** As uWebSockets.js' own, by the same variable. */
+const MAX_HEAD_BYTES = Number(process.env.UWS_HTTP_MAX_HEADERS_SIZE) || 4_096;
+
+const OPTIONS: ServerOptions = {
+  maxHeaderSize: MAX_HEAD_BYTES,
+  headersTimeout: PATIENCE_MS,
+  requestTimeout: PATIENCE_MS,
+  keepAliveTimeout: PATIENCE_MS,
+  connectionsCheckingInterval: CHECKED_EVERY_MS,
+  // It would be answered by Node, also in the middle of a pipeline.
+  requireHostHeader: false,
+};
+
+/** What Node can't parse has no request and no response: the whole answer as text. */
+const bare = (line: string) =>
+  `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
+const TOO_LARGE = bare('431 Request Header Fields Too Large');
+const OTHER_VERSION = bare('505 HTTP Version Not Supported');
+const NOT_HTTP = written('this is no request of HTTP/1.1');
+const NO_HOST = written('Host is missing');
+
+class NodeServer implements HttpServer {
+  readonly hasHeadersAtHand = true;
+  readonly #server: Server = createServer(OPTIONS);
+  readonly #port: Port;
+  readonly #routes = new RouteTable();
+  readonly #connections = new WeakMap<Socket, NodeConnection>();
+
+  constructor(port: Port) {
+    this.#port = port;
+    const server = this.#server;
+    server.timeout = PATIENCE_MS;
+    // What is beyond the size is refused; what is beyond a number would be hidden.
+    server.maxHeadersCount = 0;
+    server.on('connection', (socket) => this.#opened(socket));
+    server.on('timeout', (socket) => this.#silent(socket));
+    server.on('request', (message, response) => this.#request(message, response));
+    server.on('checkExpectation', (message, response) => this.#request(message, response));
+    server.on('checkContinue', (message, response) => this.#request(message, response, true));
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
+      this.#unreadable(error, socket),
+    );
+  }
+
+  on(method: Method | 'any', pattern: string, serve: Serve): void {
+    this.#routes.add(method, pattern, serve);
+  }
+
+  listen({ host, port, isShared }: ListenOptions): Promise<Listener> {
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once('error', ({ message }) => reject(cannotListen(host, port, message)));
+      server.listen({ host, port, exclusive: true, ...(isShared && { reusePort: true }) }, () => {
+        const listening = {
+          port: (server.address() as AddressInfo).port,
+          // Not http.Server's own `close`: it would also close connections on which a request is on its way.
+          stopListening: () => void NetServer.prototype.close.call(server),
+          closeConnections: () => server.close().closeAllConnections(),
+        };
+        resolve(listenerOf(listening, this.#port.traffic));
+      });
+    });
+  }
+
+  #opened(socket: Socket): void {
+    const connection = new NodeConnection(socket);
+    const { connections } = this.#port.traffic;
+    this.#connections.set(socket, connection);
+    socket.once('close', () => {
+      connections.closed();
+      connection.aborted();
+    });
+    if (!connections.opened(() => connection.peer)) connection.close();
+  }
+
+  #request(message: IncomingMessage, response: ServerResponse, mustContinue = false): void {
+    const connection = this.#connections.get(message.socket)!;
+    // Behind a request that has closed its connection, what was read together with it is still parsed.
+    if (connection.isClosed) return;
+    if (connection.underWay) return connection.close();
+    if (message.httpVersion !== '1.1') return connection.refuse(OTHER_VERSION);
+    if (message.headers.host === undefined) return connection.refuse(NO_HOST);
+    if (mustContinue) response.writeContinue();
+    const request = new NodeRequest(message);
+    const route = this.#routes.find(request.segments);
+    const serve = route.serves.get(message.method!) ?? route.serves.get('any');
+    request.matched(route);
+    serve!(new NodeExchange(connection, message, response, this.#port), request);
+  }
+
+  /** On a connection with a request under way the answer to this would be taken for the answer to that. */
+  #unreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (!connection || connection.underWay || !code?.startsWith('HPE_')) socket.destroy();
+    else connection.refuse(code === 'HPE_HEADER_OVERFLOW' ? TOO_LARGE : NOT_HTTP);
+  }
+
+  /** Nothing has come or gone for `PATIENCE_MS`. */
+  #silent(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (!connection?.underWay?.isBeingHandled) socket.destroy();
+  }
+}
+
+function written(detail: string): string {
+  const { head, body } = problem('invalid_request', { detail });
+  return `HTTP/1.1 ${head.text}\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}

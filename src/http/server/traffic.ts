@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { Connections } from './connections.ts';
+import { Departures } from './departures.ts';
+
+/** The requests under way on one port, for a stop that answers what it has begun. */
+export class Traffic {
+  #active = 0;
+  #begun = 0;
+  #whenIdle: (() => void) | undefined;
+  readonly connections: Connections;
+  readonly departures = new Departures();
+  /** True once no more requests are wanted: each answer then closes its connection. */
+  draining = false;
+
+  constructor(connections = new Connections()) {
+    this.connections = connections;
+  }
+
+  get active(): number {
+    return this.#active;
+  }
+
+  begin(): void {
+    this.#active++;
+    this.#begun++;
+  }
+
+  end(): void {
+    if (--this.#active === 0) this.#whenIdle?.();
+  }
+
+  /** Resolves when no request has been under way for `quietMs`, or after `timeoutMs`. */
+  async quiet(quietMs: number, timeoutMs: number): Promise<void> {
+    const deadline = monotonicMs() + timeoutMs;
+    for (let seen = -1; seen !== this.#begun && monotonicMs() < deadline; ) {
+      await this.#idle(deadline - monotonicMs());
+      seen = this.#begun;
+      await delay(Math.min(quietMs, Math.max(0, deadline - monotonicMs())));
+    }
+  }
+
+  #idle(timeoutMs: number): Promise<void> {
+    if (this.#active === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#whenIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,49 @@
+import * as uWS from 'uWebSockets.js';
+import type { Port } from '../exchange.ts';
+import type { HttpServer, ListenOptions, Method, Serve } from '../http-server.ts';
+import { cannotListen, type Listener, listenerOf } from '../listener.ts';
+import { UwsExchange } from './uws-exchange.ts';
+
+export const openUwsServer = (port: Port) => new UwsServer(port);
+
+class UwsServer implements HttpServer {
+  /** 75 ns for each header: a call back into JavaScript. */
+  readonly hasHeadersAtHand = false;
+  readonly #app = uWS.App();
+  readonly #port: Port;
+
+  constructor(port: Port) {
+    this.#port = port;
+    const { connections } = port.traffic;
+    this.#app.filter((response, change) => {
+      if (change < 0) connections.closed();
+      else if (!connections.opened(() => new Uint8Array(response.getRemoteAddress()))) response.close();
+    });
+  }
+
+  on(method: Method | 'any', pattern: string, serve: Serve): void {
+    if (method === 'any')
+      this.#app.any(pattern, (response, request) =>
+        serve(new UwsExchange(response, this.#port, request.getMethod() === 'head'), request),
+      );
+    else
+      this.#app[method](pattern, (response, request) =>
+        serve(new UwsExchange(response, this.#port), request),
+      );
+  }
+
+  /** Ports are always shared: uWebSockets.js asks for that (node/process/ports.ts). */
+  listen({ host, port }: ListenOptions): Promise<Listener> {
+    return new Promise((resolve, reject) => {
+      this.#app.listen(host, port, (socket) => {
+        if (!socket) return reject(cannotListen(host, port));
+        const listening = {
+          port: uWS.us_socket_local_port(socket),
+          stopListening: () => uWS.us_listen_socket_close(socket),
+          closeConnections: () => this.#app.close(),
+        };
+        resolve(listenerOf(listening, this.#port.traffic));
+      });
+    });
+  }
+}

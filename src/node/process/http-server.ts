@@ -1,0 +1,59 @@
+/**
+ * Which program speaks HTTP at the ports of this process. uWebSockets.js is compiled for each version of Node and for few
+ * systems. Where no binary of it loads, `node:http` serves, with the same promises (http/server/http-server.ts), and slower.
+ */
+import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/load-config.ts';
+import type { OpenHttpServer } from '../../http/server/http-server.ts';
+import type { Log } from './log.ts';
+import { canShareNodePorts } from './ports.ts';
+
+/** Measured in bench/results/http-node.md. */
+export const COST_OF_NODE_HTTP = 'it answers about half as many requests a second';
+
+export interface ChosenServer {
+  readonly kind: 'uws' | 'node';
+  readonly open: OpenHttpServer;
+  /** Why it is not uWebSockets.js, if nobody has asked for the other. */
+  readonly why?: string;
+}
+
+const loadUws = async () => (await import('../../http/server/uws/uws-server.ts')).openUwsServer;
+const loadNode = async () => (await import('../../http/server/node-http/node-server.ts')).openNodeServer;
+
+/** @throws ConfigError if uWebSockets.js is wanted, and no binary of it loads */
+export async function chooseHttpServer(
+  wanted: Config['httpServer'],
+  load: () => Promise<OpenHttpServer> = loadUws,
+): Promise<ChosenServer> {
+  if (wanted === 'node') return { kind: 'node', open: await loadNode() };
+  try {
+    return { kind: 'uws', open: await load() };
+  } catch (error) {
+    const why = whyNotLoaded(error);
+    if (wanted === 'auto') return { kind: 'node', open: await loadNode(), why };
+    const problem = `is uws, but ${why}: unset it, and node:http serves`;
+    throw new ConfigError([{ field: 'HTTP_SERVER', problem }]);
+  }
+}
+
+function whyNotLoaded(error: unknown): string {
+  const isMissing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND';
+  if (isMissing) return 'uWebSockets.js is not installed';
+  return `no binary of uWebSockets.js loads on ${process.platform} ${process.arch} with Node ${process.versions.node}`;
+}
+
+/** Says what serves buyers if it is not uWebSockets.js, and what that costs. @returns how many workers can */
+export async function workersPossible(
+  { httpServer, workers, host }: Pick<Config, 'httpServer' | 'workers' | 'host'>,
+  log: Log,
+): Promise<number> {
+  const { kind, why } = await chooseHttpServer(httpServer);
+  if (why !== undefined) log.info(`node:http serves, as ${why}: ${COST_OF_NODE_HTTP}`);
+  if (kind === 'uws' || workers === 1 || (await canShareNodePorts(host))) return workers;
+  log.warn(
+    { workers, node: process.versions.node },
+    'one worker serves buyers: with node:http threads share a port only on Linux, from Node 22.12 and 23.1',
+  );
+  return 1;
+}
