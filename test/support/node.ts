@@ -225,8 +225,8 @@ export function readAnswer(status: number, headers: Record<string, string>, text
   return { status, code: body?.code ?? body?.status ?? '', body, headers };
 }
 
-/** What any program needs, and nothing that would set up the node. */
+/** What any program needs, and of what would set up the node only which server of HTTP is under test. */
 function processEnv(): Record<string, string> {
-  const names = ['PATH', 'HOME', 'TMPDIR', 'LANG'];
+  const names = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'HTTP_SERVER'];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }

@@ -2,6 +2,7 @@ import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { whyNotOurs, wideMode } from '../../config/private-folder.ts';
+import { COST_OF_NODE_HTTP, chooseHttpServer } from '../../node/process/http-server.ts';
 import { connectionsWithin, openFilesLimit } from '../../node/process/open-files.ts';
 import { describe } from '../terminal/explain.ts';
 import { number } from '../terminal/output.ts';
@@ -10,14 +11,14 @@ import { type Check, checksOf } from './check.ts';
 const { ok, warn, fail } = checksOf('runtime');
 /** The first with `crypto.hash`, which every request with a token calls. */
 const LEAST_NODE = { major: 20, minor: 12 };
-const INSTALL = `Install Node.js ${LEAST_NODE.major} (from ${LEAST_NODE.major}.${LEAST_NODE.minor}) or 22.`;
-/** uWebSockets.js comes compiled for each version of Node; the one this project installs ends before this. */
-const UNTRIED_NODE = 23;
+/** Each of these runs the tests: `npm run test:node`. */
+const TRIED_NODES = [20, 22, 24, 26];
+const BEST_NODE = 24;
 
 export async function checkRuntime(config: Config): Promise<Check[]> {
   return [
     nodeVersion(process.versions.node),
-    await webSockets(),
+    await httpServer(config.httpServer),
     openFiles(openFilesLimit(), config.maxConnections),
     dataDir(config),
   ];
@@ -37,31 +38,24 @@ export function openFiles(limit: number, maxConnections: number): Check {
 export function nodeVersion(version: string): Check {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < LEAST_NODE.major || (major === LEAST_NODE.major && minor < LEAST_NODE.minor)) {
-    return fail('Node.js', `version ${version}`, INSTALL);
+    const least = `${LEAST_NODE.major}.${LEAST_NODE.minor}`;
+    return fail('Node.js', `version ${version}`, `Install Node.js ${BEST_NODE}, or another from ${least}.`);
   }
-  if (major >= UNTRIED_NODE) {
-    return warn(
-      'Node.js',
-      `version ${version}, which is not tried`,
-      `Use Node.js ${LEAST_NODE.major} or 22.`,
-    );
-  }
-  return ok('Node.js', `version ${version}`);
+  if (TRIED_NODES.includes(major)) return ok('Node.js', `version ${version}`);
+  const tried = TRIED_NODES.join(', ');
+  return warn('Node.js', `version ${version}, which is not tried`, `Use one of Node.js ${tried}.`);
 }
 
-async function webSockets(): Promise<Check> {
-  const place = `${process.platform} ${process.arch}, Node ${process.versions.node}`;
+async function httpServer(wanted: Config['httpServer']): Promise<Check> {
   try {
-    await import('uWebSockets.js');
-    return ok('uWebSockets.js', `its binary loads on ${place}`);
-  } catch (error) {
-    const reason = describe(error).split('\n')[0];
-    return fail(
-      'uWebSockets.js',
-      `its binary does not load on ${place}: ${reason}`,
-      'Use Node.js 20 or 22 on Linux (glibc), macOS or Windows, and install again; for a newer Node.js point the ' +
-        'dependency at github:uNetworking/uWebSockets.js.',
+    const { kind, why } = await chooseHttpServer(wanted);
+    if (kind === 'uws') return ok('HTTP', 'uWebSockets.js serves: its binary loads');
+    return ok(
+      'HTTP',
+      why === undefined ? 'node:http serves' : `node:http serves, as ${why}: ${COST_OF_NODE_HTTP}`,
     );
+  } catch (error) {
+    return fail('HTTP', describe(error), 'Unset HTTP_SERVER, or use a Node.js that it has a binary for.');
   }
 }
 

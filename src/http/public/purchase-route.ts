@@ -10,8 +10,8 @@ import {
   type Handler,
   type RefusedBody,
 } from '../server/exchange.ts';
-import { parseObject } from '../server/json-object.ts';
 import type { HttpRequest } from '../server/http-request.ts';
+import { parseObject } from '../server/json-object.ts';
 import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
 import { outcomeReply } from './outcome-reply.ts';
 

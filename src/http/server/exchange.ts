@@ -159,6 +159,11 @@ export abstract class Exchange implements Departing {
     }
   }
 
+  /** Its answer is there, and closes the connection. */
+  get isLastAnswered(): boolean {
+    return this.#isLast && this.#reply !== undefined;
+  }
+
   /** As `reply`, and closes the connection: what has come on it meanwhile is not looked at. */
   replyLast(reply: Reply): void {
     this.#isLast = true;

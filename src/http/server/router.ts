@@ -64,7 +64,9 @@ export class Router {
     const handler = this.#behindGate(behind);
     this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
     const isThrifty = isHot && !this.#server.hasHeadersAtHand;
-    this.#server.on(method, pattern, (exchange, request) => this.#serve(exchange, request, handler, isThrifty));
+    this.#server.on(method, pattern, (exchange, request) =>
+      this.#serve(exchange, request, handler, isThrifty),
+    );
     return this;
   }
 

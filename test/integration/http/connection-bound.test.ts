@@ -1,14 +1,13 @@
 /** What somebody meets who has too many connections: as at MAX_CONNECTIONS, and nobody else notices. */
-import * as uWS from 'uWebSockets.js';
 import { expect, test } from 'vitest';
 import { ConnectionBound } from '../../../src/admission/connection-bound.ts';
 import { rateTable } from '../../../src/admission/rate-limiter.ts';
 import { ANSWERED_ABOVE_SHARE, Connections } from '../../../src/http/server/connections.ts';
-import { Traffic } from '../../../src/http/server/exchange.ts';
-import { listen } from '../../../src/http/server/listener.ts';
 import { json, problem } from '../../../src/http/server/problem.ts';
 import { type Gate, Router } from '../../../src/http/server/router.ts';
+import { Traffic } from '../../../src/http/server/traffic.ts';
 import { until } from '../../support/fixtures.ts';
+import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import type { Answer } from '../../support/node.ts';
 
@@ -35,12 +34,10 @@ async function openPort(most: number, gate?: Gate): Promise<Port> {
   });
   const connections = new Connections(most, bound);
   const traffic = new Traffic(connections);
-  const app = uWS.App();
   const faults: unknown[] = [];
-  new Router(app, { fault: (error) => faults.push(error) }, traffic, gate)
+  const listener = await new Router(openHttpServer, { fault: (error) => faults.push(error) }, traffic, gate)
     .route('get', '/', (exchange) => exchange.reply(json(200, {})))
-    .end();
-  const listener = await listen(app, '127.0.0.1', 0, traffic);
+    .listen(ANY_PORT);
   const opened: RawConnection[] = [];
   const seen = () => connections.counts().open + connections.counts().ofAddress.dropped;
   return {

@@ -1,12 +1,12 @@
 /** Whatever is published in the place of the key set: a node reads no more of it than it says, and answers in time. */
 
-import type { HttpRequest } from 'uWebSockets.js';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createGzip } from 'node:zlib';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Identity, jwtIdentity } from '../../../src/http/identity/identity.ts';
+import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import { until } from '../../support/fixtures.ts';
 import { PATIENCE } from '../../support/patience.ts';
 

@@ -1,17 +1,16 @@
 /** Requests that come before the answers to those before them, and answers that nobody reads. */
-import * as uWS from 'uWebSockets.js';
 import { describe, expect, test } from 'vitest';
-import { Traffic } from '../../../src/http/server/exchange.ts';
-import { listen } from '../../../src/http/server/listener.ts';
 import { json, problem } from '../../../src/http/server/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
+import { Traffic } from '../../../src/http/server/traffic.ts';
 import { until } from '../../support/fixtures.ts';
+import { ANY_PORT, openHttpServer } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { startTestNode } from '../../support/node.ts';
 import { residentBytesOf } from '../../support/servers/process-table.ts';
 import { redisAndPostgres } from '../../support/stores.ts';
 
-/** As many as uWebSockets.js reads at once, and more. */
+/** As many as a server reads at once, and more. */
 const PIPELINE = 20_000;
 const GET = rawRequest('GET', '/now');
 const LONG = 'x'.repeat(3_000);
@@ -39,21 +38,19 @@ interface Port extends AsyncDisposable {
 async function openPort(): Promise<Port> {
   let handled = 0;
   const traffic = new Traffic();
-  const app = uWS.App();
   const faults: unknown[] = [];
   const gate = (_: unknown, request: { getUrl(): string }) => {
     handled++;
     return request.getUrl() === '/refused' ? problem('rate_limited') : undefined;
   };
-  new Router(app, { fault: (error) => faults.push(error) }, traffic, gate)
+  const listener = await new Router(openHttpServer, { fault: (error) => faults.push(error) }, traffic, gate)
     .route('get', '/now', (exchange) => exchange.reply(json(200, {})))
     .route('get', '/long', (exchange) => exchange.reply(json(200, LONG)))
     .route('get', '/vast', (exchange) => exchange.reply(json(200, VAST)))
     .route('post', '/body', (exchange, request) =>
       exchange.readBody(request, () => exchange.reply(json(200, {}))),
     )
-    .end();
-  const listener = await listen(app, '127.0.0.1', 0, traffic);
+    .listen(ANY_PORT);
   const opened: RawConnection[] = [];
   return {
     get handled() {

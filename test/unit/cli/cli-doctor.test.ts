@@ -129,7 +129,10 @@ test.each([
   ['20.12.0', 'ok'],
   ['20.20.2', 'ok'],
   ['22.1.0', 'ok'],
-  ['24.0.0', 'warn'],
+  ['24.0.0', 'ok'],
+  ['26.10.0', 'ok'],
+  ['23.1.0', 'warn'],
+  ['27.0.0', 'warn'],
 ])('Node.js %s: %s', (version, status) => expect(nodeVersion(version).status).toBe(status));
 
 test.each([

@@ -30,6 +30,7 @@ describe('defaults', () => {
       host: '127.0.0.1',
       port: 8080,
       workers: 1,
+      httpServer: 'auto',
       buyerAuth: 'header',
       trustBuyerHeader: false,
       jwtSecret: undefined,

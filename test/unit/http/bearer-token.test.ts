@@ -1,11 +1,11 @@
 /** One valid token has one text, and what is remembered of tokens has a size that no client chooses. */
 
-import type { HttpRequest } from 'uWebSockets.js';
 import { createHmac } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { type Identity, jwtIdentity } from '../../../src/http/identity/identity.ts';
+import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 
 const SECRET = 'a secret of more than thirty-two characters';
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

@@ -1,8 +1,8 @@
 /** A node that buyers are named at by a header, on the loopback: web pages of others do not buy there. */
-import type { HttpRequest } from 'uWebSockets.js';
 import { describe, expect, test } from 'vitest';
 import { headerIdentity, refusal } from '../../../src/http/identity/identity.ts';
 import { onlyFromThisMachine } from '../../../src/http/identity/local-site.ts';
+import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 
 const authenticate = onlyFromThisMachine(headerIdentity());
 

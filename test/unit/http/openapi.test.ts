@@ -1,21 +1,11 @@
 /** The descriptions of both ports say what the program does: every route, every code, and what docs/api/ says. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
 import { type PublicHost, servePublic } from '../../../src/http/public/public-server.ts';
+import type { OpenHttpServer } from '../../../src/http/server/http-server.ts';
 import { PROBLEM_CODES, problem } from '../../../src/http/server/problem.ts';
 import { ApiDescription } from '../../fuzz/description.ts';
-
-const routes = vi.hoisted(() => [] as string[]);
-
-vi.mock('uWebSockets.js', () => {
-  const noted = (method: string) => (pattern: string) => routes.push(`${method} ${pattern}`);
-  const app = {
-    ...{ get: noted('GET'), post: noted('POST'), patch: noted('PATCH'), any: () => {}, filter: () => {} },
-    listen: (_host: string, _port: number, done: (socket: object) => void) => done({}),
-  };
-  return { App: () => app, us_socket_local_port: () => 1 };
-});
 
 const API = new URL('../../../docs/api/', import.meta.url);
 const api = readdirSync(API)
@@ -24,16 +14,26 @@ const api = readdirSync(API)
 const ports = { public: ApiDescription.read('public'), ops: ApiDescription.read('ops') };
 const all = [...ports.public.operations, ...ports.ops.operations];
 
-/** What a server registers; nobody asks it anything. */
-async function routesOf(serve: () => Promise<unknown>): Promise<string[]> {
-  routes.length = 0;
-  await serve();
-  return routes.map((route) => route.replaceAll(/:(\w+)/g, '{$1}')).sort();
+const OPS = { token: '', operations: {}, orders: {}, events: {} } as OpsHost;
+const PLACE = { host: 'localhost', port: 1, isShared: false };
+const LISTENER = { port: 1, underWay: () => 0, stopListening() {}, drain: async () => {} };
+
+/** What a port registers; nobody asks it anything. */
+async function routesOf(serve: (open: OpenHttpServer) => Promise<unknown>): Promise<string[]> {
+  const routes: string[] = [];
+  await serve(() => ({
+    hasHeadersAtHand: true,
+    on(method, pattern) {
+      if (method !== 'any') routes.push(`${method.toUpperCase()} ${pattern.replaceAll(/:(\w+)/g, '{$1}')}`);
+    },
+    listen: async () => LISTENER,
+  }));
+  return routes.sort();
 }
 
 test.each([
-  ['public', () => servePublic({} as PublicHost, 'localhost', 1)],
-  ['ops', () => serveOps({ token: '', operations: {}, orders: {}, events: {} } as OpsHost, 'localhost', 1)],
+  ['public', (open: OpenHttpServer) => servePublic({} as PublicHost, open, PLACE)],
+  ['ops', (open: OpenHttpServer) => serveOps(OPS, open, PLACE)],
 ] as const)('the %s port has the routes that are described, and no other', async (port, serve) => {
   const described = ports[port].operations.map(({ method, path }) => `${method} ${path}`);
   expect(described.sort()).toEqual(await routesOf(serve));

@@ -1,5 +1,4 @@
 /** A request for a purchase token has one deadline, whatever it waits for. */
-import type { HttpRequest } from 'uWebSockets.js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Challenge, ChallengeDesk } from '../../../src/admission/challenge.ts';
 import { PurchaseTokens } from '../../../src/admission/purchase-token.ts';
@@ -7,6 +6,7 @@ import type { SaleRecord } from '../../../src/engine/contract.ts';
 import type { Identity } from '../../../src/http/identity/identity.ts';
 import { type TokenOutcome, tokenRoute } from '../../../src/http/public/token-route.ts';
 import type { Body, Exchange } from '../../../src/http/server/exchange.ts';
+import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 
 const DEADLINE_MS = 1_000;

@@ -29,6 +29,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   sales: ['engine', 'engine/sale', 'operations', 'postgres'],
   orders: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales'],
   'http/server': ['engine', 'lib', 'admission'],
+  'http/server/uws': ['http/server'],
+  'http/server/node-http': ['admission', 'http/server'],
   'sync/apply': ['engine', 'lib', 'postgres'],
   rebuild: [
     'engine',
@@ -75,7 +77,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'config/values': ['redis'],
   'config/settings': ['engine', 'admission', 'config/values'],
   config: ['engine', 'admission', 'config/values', 'config/settings'],
-  'node/process': ['engine', 'http/server', 'config'],
+  'node/process': ['engine', 'http/server', 'http/server/uws', 'http/server/node-http', 'config'],
   'node/stores': [
     'engine',
     'lib',
@@ -204,7 +206,8 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   pg: ['postgres', 'cli/doctor'],
   '@electric-sql/pglite': ['node', 'cli/doctor'],
   '@electric-sql/pglite-socket': ['node', 'cli/doctor'],
-  'uWebSockets.js': ['http', 'cli/doctor'],
+  // Routes don't know which of two servers speaks HTTP.
+  'uWebSockets.js': ['http/server/uws'],
   jose: ['http'],
   undici: ['cli', 'node'],
   commander: ['cli'],

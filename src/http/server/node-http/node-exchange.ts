@@ -37,7 +37,7 @@ export class NodeExchange extends Exchange implements UnderWay {
   /** The length is one, in digits: Node's parser refuses all others. */
   protected receive(request: HttpRequest): void {
     let missing = Number(request.getHeader('content-length'));
-    if (missing === 0) return this.received(NO_BYTES, true);
+    if (missing === 0) this.received(NO_BYTES, true);
     this.#message.on('data', (chunk: Buffer) => {
       missing -= chunk.length;
       this.received(chunk, missing === 0);

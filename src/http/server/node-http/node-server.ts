@@ -2,8 +2,7 @@
  * The server of Node itself, where no binary of uWebSockets.js loads. Its parser is strict: heads that it can't be sure of are
  * `400` before a route is looked for, and what it lets through is looked at again (framing.ts).
  *
- * It would take any number of requests on a connection before the first is answered. Here the second one closes it: Node
- * reads 64 KB at a time, so that some 1,500 heads are parsed for nothing at most.
+ * It would take any number of requests on a connection before the first is answered. Here the second one closes it.
  */
 import {
   createServer,
@@ -41,8 +40,7 @@ const OPTIONS: ServerOptions = {
 };
 
 /** What Node can't parse has no request and no response: the whole answer as text. */
-const bare = (line: string) =>
-  `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
+const bare = (line: string) => `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
 const TOO_LARGE = bare('431 Request Header Fields Too Large');
 const OTHER_VERSION = bare('505 HTTP Version Not Supported');
 const NOT_HTTP = written('this is no request of HTTP/1.1');
@@ -106,20 +104,27 @@ class NodeServer implements HttpServer {
     const connection = this.#connections.get(message.socket)!;
     // Behind a request that has closed its connection, what was read together with it is still parsed.
     if (connection.isClosed) return;
-    if (connection.underWay) return connection.close();
-    if (message.httpVersion !== '1.1') return connection.refuse(OTHER_VERSION);
-    if (message.headers.host === undefined) return connection.refuse(NO_HOST);
-    if (mustContinue) response.writeContinue();
+    if (connection.underWay) connection.close();
+    else if (message.httpVersion !== '1.1') connection.refuse(OTHER_VERSION);
+    else if (message.headers.host === undefined) connection.refuse(NO_HOST);
+    else {
+      if (mustContinue) response.writeContinue();
+      this.#serve(new NodeExchange(connection, message, response, this.#port), message);
+    }
+  }
+
+  #serve(exchange: NodeExchange, message: IncomingMessage): void {
     const request = new NodeRequest(message);
     const route = this.#routes.find(request.segments);
-    const serve = route.serves.get(message.method!) ?? route.serves.get('any');
     request.matched(route);
-    serve!(new NodeExchange(connection, message, response, this.#port), request);
+    const serve = route.serves.get(message.method!) ?? route.serves.get('any')!;
+    serve(exchange, request);
   }
 
   /** On a connection with a request under way the answer to this would be taken for the answer to that. */
   #unreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
     const connection = this.#connections.get(socket);
+    if (connection?.underWay?.isLastAnswered) return;
     if (!connection || connection.underWay || !code?.startsWith('HPE_')) socket.destroy();
     else connection.refuse(code === 'HPE_HEADER_OVERFLOW' ? TOO_LARGE : NOT_HTTP);
   }

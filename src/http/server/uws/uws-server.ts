@@ -15,10 +15,11 @@ class UwsServer implements HttpServer {
   constructor(port: Port) {
     this.#port = port;
     const { connections } = port.traffic;
-    this.#app.filter((response, change) => {
+    const changed = (response: uWS.HttpResponse, change: number) => {
       if (change < 0) connections.closed();
       else if (!connections.opened(() => new Uint8Array(response.getRemoteAddress()))) response.close();
-    });
+    };
+    this.#app.filter(changed);
   }
 
   on(method: Method | 'any', pattern: string, serve: Serve): void {
