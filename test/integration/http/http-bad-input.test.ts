@@ -13,6 +13,7 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
 import { until } from '../../support/fixtures.ts';
+import { httpServerKind } from '../../support/http/http-server.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/node.ts';
 import { residentBytesOf } from '../../support/servers/process-table.ts';
@@ -26,7 +27,9 @@ import {
 } from '../../support/stores.ts';
 
 const MAX_BODY_BYTES = 4_096;
-const HUGE_BODY_BYTES = 30 * 1024 * 1024;
+const HUGE_BODY_BYTES = 128 * 1024 * 1024;
+/** `node:http` hands over each piece in memory of its own, which V8 has yet to collect. */
+const HUGE_BODY_GROWTH_BYTES = { uws: 16, node: 64 }[httpServerKind] * 1024 * 1024;
 const LIMIT = 4;
 
 function expectProblem(answer: Answer | undefined, status: number, code: string): void {
@@ -39,6 +42,10 @@ function expectProblem(answer: Answer | undefined, status: number, code: string)
 
 /** `{"quantity":1}` blown up with spaces. */
 const bodyOf = (bytes: number) => '{"quantity":1}'.padEnd(bytes, ' ');
+
+/** The parser of `node:http` takes no such request for HTTP: no route sees it. */
+const isUnreadable = (header: string) => httpServerKind === 'node' && header.includes('\x7f');
+const isBeyondAscii = (path: string) => httpServerKind === 'node' && /[\x80-\xff]/.test(path);
 
 /** A sale for a group of tests, none of which may sell anything of it. */
 function untouchedSale(stage: Stage): { readonly id: string } {
@@ -126,7 +133,7 @@ onEachStore((stage) => {
       await connection.closed;
     });
 
-    test('of 30 MB is answered 413 and not kept', async () => {
+    test('of 128 MB is answered 413 and not kept', async () => {
       const { pid, publicUrl } = stage.node;
       using connection = await RawConnection.open(publicUrl);
       const before = residentBytesOf(pid);
@@ -136,7 +143,7 @@ onEachStore((stage) => {
       expectProblem(await connection.answer(), 413, 'payload_too_large');
 
       // The request is not over yet: what the node wants to keep of it, it has now.
-      expect(residentBytesOf(pid) - before).toBeLessThan(HUGE_BODY_BYTES / 2);
+      expect(residentBytesOf(pid) - before).toBeLessThan(HUGE_BODY_GROWTH_BYTES);
       expect(connection.failure).toBeUndefined();
     });
   });
@@ -208,7 +215,8 @@ onEachStore((stage) => {
 
     test.each(rejected)('a buyer id that %s is refused', async (_, id) => {
       const answer = await ask(stage.node, rawHead(sale.id, { 'X-Buyer-Id': id }));
-      expectProblem(answer, 401, 'unauthenticated');
+      if (isUnreadable(id)) expectProblem(answer, 400, 'invalid_request');
+      else expectProblem(answer, 401, 'unauthenticated');
     });
 
     test.each(rejected)('a key that %s is refused', async (_, key) => {
@@ -336,7 +344,9 @@ onEachStore((stage) => {
     ])('there is no sale %s', async (id) => {
       const { node } = stage;
       for (const request of [rawRequest('GET', `/v1/sales/${id}`), rawHead(id)]) {
-        expectProblem(await ask(node, request), 404, 'unknown_sale');
+        const answer = await ask(node, request);
+        if (isBeyondAscii(id)) expectProblem(answer, 400, 'invalid_request');
+        else expectProblem(answer, 404, 'unknown_sale');
       }
     });
 
