@@ -1,13 +1,17 @@
 import { defineConfig } from 'vitest/config';
 
-/** Where what else runs on the machine would be measured too, or would be starved: these files run one at a time, last. */
-const ALONE = [
-  'bench/bench',
-  'bench/bench-catalogue',
-  'rebuild/resize',
-  'node/resize-node',
-  'verify/verify-busy',
-].map((name) => `test/integration/${name}.test.ts`);
+/**
+ * Two tiers: `npm test` runs all projects but `release`, `npm run test:release` runs that one. CONTRIBUTING.md says which
+ * tests are where, and why.
+ */
+
+/** In both tiers, with more runs, seeds or buyers before a release (test/support/tier.ts). */
+const GROWING = [
+  'test/property/**/*.test.ts',
+  ...['http/fuzz', 'node/scenarios', 'rebuild/resize', 'rebuild/rebuild', 'verify/verify'].map(
+    (name) => `test/integration/${name}.test.ts`,
+  ),
+];
 
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
 const withServers = {
@@ -17,11 +21,11 @@ const withServers = {
   hookTimeout: 200_000,
 };
 
-/** Unit tests need nothing and come first. */
 export default defineConfig({
   test: {
     projects: [
       {
+        // Needs nothing, and comes first.
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
@@ -34,20 +38,21 @@ export default defineConfig({
           ...withServers,
           name: 'servers',
           include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
-          exclude: ALONE,
           // They wait for servers and for each other's deadlines more than they compute.
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
       {
+        // One file at a time: what else runs on the machine would be measured too, or starved.
         test: {
           ...withServers,
-          name: 'alone',
+          name: 'release',
+          include: ['test/release/**/*.test.ts', ...GROWING],
+          env: { TEST_TIER: 'release' },
           // Longer than a bench may take.
           testTimeout: 320_000,
           hookTimeout: 320_000,
-          include: ALONE,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
         },

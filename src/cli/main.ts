@@ -1,28 +1,7 @@
 #!/usr/bin/env node
 import { Console } from 'node:console';
-import { inspect } from 'node:util';
-import { runProgram } from './program.ts';
-import { EXIT_OK, type ExitCode, explain } from './terminal/explain.ts';
-import { note, printJson, visible } from './terminal/output.ts';
-
-async function main(): Promise<ExitCode> {
-  try {
-    return await runProgram(process.argv);
-  } catch (error) {
-    const { exitCode, lines, json } = explain(error);
-    for (const line of lines) note(visible(line));
-    if (lines.length > 0 && wantsStacks()) note(inspect(error));
-    if (json && process.argv.includes('--json')) printJson(json);
-    return exitCode;
-  }
-}
-
-/** A stack trace helps who works on Stockade; whoever runs it needs the sentence. */
-function wantsStacks(): boolean {
-  const flag = process.argv.lastIndexOf('--log-level');
-  const level = flag === -1 ? process.env.LOG_LEVEL : process.argv[flag + 1];
-  return level === 'debug' || level === 'trace';
-}
+import { runCommandLine } from './command-line.ts';
+import { EXIT_OK } from './terminal/explain.ts';
 
 // Stdout is for results: what a library prints of its own accord goes where remarks go.
 globalThis.console = new Console(process.stderr, process.stderr);
@@ -33,6 +12,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-const exitCode = await main();
+const exitCode = await runCommandLine(process.argv, process.env);
 // Whatever a failed start has left open must not keep the process: all that was to be said has been said.
 process.stdout.write('', () => process.exit(exitCode));

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { version } from '../node/process/version.ts';
-import { addCommand, sentence } from './command/command.ts';
+import { addCommand, type Surroundings, sentence } from './command/command.ts';
 import { demo } from './demo/demo.ts';
 import { doctor } from './doctor/doctor.ts';
 import { EVENT_COMMANDS } from './events/commands.ts';
@@ -54,11 +54,20 @@ function hereStockadeIs(command: string): string {
   return command === 'stockade' ? '' : `\nStarted as it was here, \`stockade\` is:\n  ${command}\n`;
 }
 
-/** @returns the exit code of the command that `argv` names. @throws CommanderError, and whatever the command throws */
-export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
+/**
+ * @param argv of a process: the command begins with the third
+ * @returns the exit code of the command. @throws CommanderError, and whatever the command throws
+ */
+export async function runProgram(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<ExitCode> {
   let exitCode: ExitCode = EXIT_OK;
-  const finished = (code: ExitCode) => {
-    exitCode = code;
+  const surroundings: Surroundings = {
+    env,
+    finished: (code) => {
+      exitCode = code;
+    },
   };
   const program = new Command('stockade')
     .description('A flash-sale stock engine: nothing oversold, nothing left over, every answer true.')
@@ -66,10 +75,10 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     .addHelpText('after', OUTRO)
     .configureHelp({ subcommandTerm })
     .exitOverride();
-  for (const spec of COMMANDS) addCommand(program, spec, finished);
+  for (const spec of COMMANDS) addCommand(program, spec, surroundings);
   for (const { name, summary, specs } of GROUPS) {
     const group = program.command(name).summary(summary).description(sentence(summary));
-    for (const spec of specs) addCommand(group, spec, finished);
+    for (const spec of specs) addCommand(group, spec, surroundings);
     group.showHelpAfterError(`(stockade ${name} has: ${namesIn(group)}; add --help for more)`);
   }
   program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);

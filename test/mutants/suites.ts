@@ -16,7 +16,7 @@ const OUTPUT_CHARACTERS = 4_000;
  * at anything that the others don't.
  */
 const NOT_FOR_MUTANTS =
-  /\/(bench|bench-catalogue|chaos|fuzz|resize-node|verify-busy|overload|simulation|import-directions|support-servers|mutants|mutant-\w+)\.test\.ts$/;
+  /\/(fuzz|resize-node|overload|simulation|import-directions|support-servers|mutations|mutant-\w+)\.test\.ts$/;
 
 export interface Outcome {
   readonly passed: boolean;

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Backend, HeldOrder, Outcome, Purchase } from '../../src/engine/contract.ts';
 import { freezeTime, turn } from '../support/engine/frozen-time.ts';
 import { seed } from '../support/fixtures.ts';
+import { inTier } from '../support/tier.ts';
 import { MEMORY, REDIS } from './backends.ts';
 import { type Fate, type LossyBackend, lossy } from './lossy-takes.ts';
 import { units } from './sale-model.ts';
@@ -220,8 +221,8 @@ function expectTrue(
 }
 
 describe.each([
-  { ...MEMORY, runs: 150 },
-  { ...REDIS, runs: 40 },
+  { ...MEMORY, runs: inTier({ test: 60, release: 300 }) },
+  { ...REDIS, runs: inTier({ test: 20, release: 80 }) },
 ])('on $name', ({ runs, open }) => {
   let backend: Backend;
 

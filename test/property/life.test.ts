@@ -6,10 +6,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { seed } from '../support/fixtures.ts';
 import { Shop } from '../support/shop.ts';
+import { inTier } from '../support/tier.ts';
 import { lifeCommands } from './life-commands.ts';
 import { LifeTrial } from './life-trial.ts';
 
-const RUNS = Number(process.env.LIFE_RUNS ?? 8);
+const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 5, release: 40 }));
 /** To find a smaller example takes many runs, of which some wait in vain for what does not come. */
 const SHRINKS = process.env.LIFE_SHRINK === '1';
 const COMMANDS = 60;

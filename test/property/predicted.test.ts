@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Backend, Purchase, Rejection, Sale, SaleState } from '../../src/engine/contract.ts';
 import { freezeTime } from '../support/engine/frozen-time.ts';
 import { seed } from '../support/fixtures.ts';
+import { inTier } from '../support/tier.ts';
 import { MEMORY, REDIS } from './backends.ts';
 import { type Prediction, SaleModel, units } from './sale-model.ts';
 import { type Bought, REQUEST_DEADLINE_MS, Trial } from './trial.ts';
@@ -221,8 +222,8 @@ class Comparison {
 }
 
 describe.each([
-  { ...MEMORY, runs: 200 },
-  { ...REDIS, runs: 60 },
+  { ...MEMORY, runs: inTier({ test: 100, release: 400 }) },
+  { ...REDIS, runs: inTier({ test: 40, release: 120 }) },
 ])('on $name', ({ runs, open }) => {
   let backend: Backend;
 

@@ -51,11 +51,13 @@ export const QUIET = { logLevel: 'warn' } as const;
 /** Settings by which a command finds sales: the stores themselves, or a running node. */
 export const SALE_SETTINGS: readonly SettingName[] = [...settingsOf('Stores', 'Operators'), 'logLevel'];
 
-export function addCommand(
-  parent: Command,
-  spec: CommandSpec,
-  finished: (exitCode: ExitCode) => void,
-): Command {
+/** Of a command line: where its settings come from, and who learns of its end. */
+export interface Surroundings {
+  readonly env: NodeJS.ProcessEnv;
+  finished(exitCode: ExitCode): void;
+}
+
+export function addCommand(parent: Command, spec: CommandSpec, { env, finished }: Surroundings): Command {
   const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
   command.showHelpAfterError(`(such as: ${firstExample(spec)}\n add --help for all that it takes)`);
   for (const option of spec.options ?? []) command.addOption(option);
@@ -65,7 +67,7 @@ export function addCommand(
   return command.action(async (...params: unknown[]) => {
     const self = params.at(-1) as Command;
     const options = self.opts<Record<string, unknown>>();
-    const config = loadConfig(process.env, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
+    const config = loadConfig(env, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
     const args = self.processedArgs.filter((arg) => arg !== undefined) as string[];
     const log = createLog(config, { stderr: true });
     finished(await spec.run({ config, log, json: options.json === true, args, options }));

@@ -1,6 +1,6 @@
 /** `stockade verify` as a command: once, with repairs, and again and again while the sale is sold. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type CliOptions, RunningCli, runCli } from '../../support/cli.ts';
+import { type CliOptions, callCli, RunningCli } from '../../support/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { Load } from '../../support/http/load.ts';
 import { Shop } from '../../support/shop.ts';
@@ -24,13 +24,13 @@ afterEach(async () => {
 test('says the cause, and with --repair what it did about it', async () => {
   const { id } = await shop.sell({ stock: 20, segments: 2 });
   await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
-  const found = await runCli(['verify', id], stores);
+  const found = await callCli(['verify', id], stores);
   expect(found.exitCode).toBe(1);
   expect(found.stdout).toMatch(/found: segment 1: 15 units left, .* \(foreign write in Redis\)\n/);
-  const mended = await runCli(['verify', '--repair'], stores);
+  const mended = await callCli(['verify', '--repair'], stores);
   expect(mended.exitCode).toBe(0);
   expect(mended.stdout).toMatch(/mended: set units left of segment 1/);
-  const whole = await runCli(['verify', id, '--repair', '--json'], stores);
+  const whole = await callCli(['verify', id, '--repair', '--json'], stores);
   expect(JSON.parse(whole.stdout)).toMatchObject({ saleId: id, ok: true, repairs: [] });
 });
 
@@ -63,7 +63,7 @@ test('--watch of a whole sale ends well', async () => {
 });
 
 test.each(['0', '-1', '1.5', 'soon', '86401'])('--every %s is no time', async (every) => {
-  const { exitCode, stderr } = await runCli(['verify', '--watch', `--every=${every}`], stores);
+  const { exitCode, stderr } = await callCli(['verify', '--watch', `--every=${every}`], stores);
   expect(exitCode).toBe(2);
   expect(stderr).toMatch('--every must be a whole number of seconds, 1 to 86400');
 });

@@ -3,7 +3,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Check } from '../../../src/cli/doctor/check.ts';
-import { type CliOptions, runCli } from '../../support/cli.ts';
+import { type CliOptions, callCli, runCli } from '../../support/cli.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { freePort } from '../../support/servers/free-port.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
@@ -16,7 +16,9 @@ beforeAll(() => {
 
 afterAll(() => rmSync(cwd, { recursive: true }));
 
-const run = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
+const run = (args: string, options: CliOptions = {}) => callCli(args.split(' '), { cwd, ...options });
+
+const runAlone = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
 
 const tooWide = (text: string) => text.split('\n').filter((line) => line.length > 80);
 const linesOf = (text: string) => text.split('\n').filter(Boolean);
@@ -84,6 +86,20 @@ describe('help', () => {
     expect(stdout).toContain('Exit codes:');
     // How the program was started is as long as its path.
     expect(tooWide(stdout.replace(/^.*main\.js$/m, ''))).toEqual([]);
+  });
+});
+
+describe('the program', () => {
+  test.each([
+    ['--help'],
+    ['--version'],
+    ['sale create --help'],
+    ['unheard-of'],
+    ['serve --json --port abc'],
+    ['sale show tickets --json --ops-url http://127.0.0.1:1 --ops-token t'],
+    ['doctor --port 0 --ops-port 0'],
+  ])('in a process of its own says and ends the same: %s', async (args) => {
+    expect(await runAlone(args)).toEqual(await run(args));
   });
 });
 

@@ -11,7 +11,7 @@ import { Keys } from '../../../src/engine/redis/keys.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { startTestNode } from '../../support/node.ts';
@@ -297,7 +297,7 @@ describe('a whole shop', () => {
 
   test('has no locks, and says so before it sells', async () => {
     const env = { REDIS_URL: servers.url, DATABASE_URL: await freshDatabase(), STRATEGY: 'lock' };
-    const { exitCode, stderr } = await runCli(['sale', 'list'], { env });
+    const { exitCode, stderr } = await callCli(['sale', 'list'], { env });
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain('STRATEGY is lock, but REDIS_URL is a Redis Cluster');
   });

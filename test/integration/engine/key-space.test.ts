@@ -8,7 +8,7 @@ import { loadConfig } from '../../../src/config/load-config.ts';
 import { MAX_PER_BUYER_LIMIT } from '../../../src/engine/limits.ts';
 import { Keys } from '../../../src/engine/redis/keys.ts';
 import { BY } from '../../support/author.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
@@ -161,7 +161,7 @@ describe('an id that would lead out of its sale', () => {
       ['sale', 'close', '../neighbour'],
       ['recover', 'neighbour:0'],
     ]) {
-      const { exitCode, stderr } = await runCli(args, { env });
+      const { exitCode, stderr } = await callCli(args, { env });
       expect([1, 2], `${args}: ${stderr}`).toContain(exitCode);
       expect(stderr).toMatch(/^error: /);
     }

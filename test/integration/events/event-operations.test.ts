@@ -1,6 +1,6 @@
 /** Order events as operators see them: a whole node with a webhook, its metrics, its dead letters, `stockade events`. */
 import { describe, expect, test } from 'vitest';
-import { RunningCli, runCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli.ts';
 import { WebhookReceiver } from '../../support/events/webhook-receiver.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
@@ -89,7 +89,7 @@ test('a sync of its own tells of the orders of a node without', async () => {
 
 function runEvents(node: TestNode, words: string) {
   const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
-  return runCli(['events', ...words.split(' ')], { env });
+  return callCli(['events', ...words.split(' ')], { env });
 }
 
 async function deadOf(node: TestNode) {

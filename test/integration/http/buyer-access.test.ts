@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import type { TestNode } from '../../support/node.ts';
 import { startTestNode } from '../../support/node.ts';
@@ -271,7 +271,7 @@ describe('buyers named by a header', () => {
       expect(() => loadConfig({ HOST }, {}), HOST).toThrow(/anyone could send an X-Buyer-Id/);
     }
     const env = { HOST: '0.0.0.0', TRUST_BUYER_HEADER: '0' };
-    const { exitCode, stdout, stderr } = await runCli(['serve'], { env });
+    const { exitCode, stdout, stderr } = await callCli(['serve'], { env });
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
     expect(stderr).toMatch(/error: HOST is .*anyone could send an X-Buyer-Id/);
   });

@@ -5,8 +5,9 @@ import { Target } from '../../fuzz/target.ts';
 import { seed } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/node.ts';
 import { redisAndPostgres } from '../../support/stores.ts';
+import { inTier } from '../../support/tier.ts';
 
-const REQUESTS = 500;
+const REQUESTS = inTier({ test: 250, release: 2_000 });
 
 test('whatever is sent, the node lives, answers as described and sells on', async () => {
   await using node = await startTestNode({

@@ -1,7 +1,7 @@
 /** Orders after their purchase, as buyers, operators and the command line see them. */
 import { userInfo } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { until } from '../../support/fixtures.ts';
 import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
 import { expectBalanced, expectSold, makeSale, onEachStore, redisAndPostgres } from '../../support/stores.ts';
@@ -298,7 +298,7 @@ describe('on Redis and Postgres', () => {
       KEY_PREFIX: stores.keyPrefix,
     };
     for (const env of [onStores, { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken }]) {
-      const { exitCode, stderr } = await runCli(['order', 'pay', orderId], { env });
+      const { exitCode, stderr } = await callCli(['order', 'pay', orderId], { env });
       expect({ exitCode, stderr }).toEqual({
         exitCode: 1,
         stderr: expect.stringContaining('may still come'),
@@ -345,7 +345,7 @@ describe('on Redis and Postgres', () => {
       KEY_PREFIX: stores.keyPrefix,
     };
     const order = async (args: string, env: Record<string, string>) => {
-      const { exitCode, stdout, stderr } = await runCli(['order', ...args.split(' ')], { env });
+      const { exitCode, stdout, stderr } = await callCli(['order', ...args.split(' ')], { env });
       return { exitCode, text: stdout + stderr };
     };
     const age = (orderId: string) =>

@@ -1,7 +1,7 @@
 /** Nobody operates a node without its token: every route of the ops port, with everything that is not the token. */
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { until } from '../../support/fixtures.ts';
 import { type OpsRoute, opsRoutes } from '../../support/http/ops-routes.ts';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
@@ -191,7 +191,7 @@ describe('without the token', () => {
       ['order', 'refund', orderId],
       ['events', 'resend', '--all'],
     ]) {
-      const { exitCode, stderr } = await runCli(args, { env });
+      const { exitCode, stderr } = await callCli(args, { env });
       expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/OPS_TOKEN/) });
     }
     expect(await books()).toEqual(before);

@@ -1,7 +1,7 @@
 /** TLS to both stores: everything goes through it, and a server that can't prove who it is gets nothing. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { freshPrefix } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/node.ts';
 import { APP_ROLE, asUser, createMigratedDatabase } from '../../support/postgres/least-rights.ts';
@@ -168,7 +168,7 @@ describe('a connection that is not what was asked for is refused, and the comman
     // With a database that is there: without, one of the program's own is started.
     const stores = { NODE_OPTIONS, DATABASE_URL: secure(plainDatabase), ...env() };
     const command = 'REDIS_URL' in stores ? ['sale', 'list'] : ['migrate'];
-    const { exitCode, stdout, stderr } = await runCli(command, { env: stores });
+    const { exitCode, stdout, stderr } = await callCli(command, { env: stores });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
     const [error, ...more] = stderr.trimEnd().split('\n');
     expect(error).toMatch(/^error: /);
@@ -189,7 +189,7 @@ describe('doctor', () => {
 });
 
 async function doctor(env: NodeJS.ProcessEnv): Promise<{ group: string; name: string; status: string }[]> {
-  return JSON.parse((await runCli(['doctor', '--json'], { env })).stdout).checks;
+  return JSON.parse((await callCli(['doctor', '--json'], { env })).stdout).checks;
 }
 
 function disposable(redis: Redis): Redis & AsyncDisposable {

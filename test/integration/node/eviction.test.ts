@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { lookForEviction } from '../../../src/redis/eviction.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { startTestNode } from '../../support/node.ts';
@@ -29,7 +29,7 @@ test('serve and sync do not start on it, doctor fails: each says what to do', as
     );
     expect(JSON.parse(ended.stdout)).toMatchObject({ error: { code: 'invalid_config' } });
   }
-  const doctor = await runCli(['doctor', '--port', '0', '--ops-port', '0', '--json'], { env });
+  const doctor = await callCli(['doctor', '--port', '0', '--ops-port', '0', '--json'], { env });
   expect(doctor.exitCode).toBe(1);
   expect(JSON.parse(doctor.stdout).checks).toContainEqual(
     expect.objectContaining({ name: 'maxmemory-policy', status: 'fail', found: 'volatile-lru' }),

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { assertRights, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli.ts';
 import {
   emptyDatabase,
   freshDatabase,
@@ -83,7 +83,7 @@ describe('the user of Redis', () => {
 
   test('is not found without its password, nor by a wrong one', async () => {
     for (const url of [asUser(redisUrl(), 'stockade'), asUser(redisUrl(), 'stockade', 'wrong')]) {
-      const { exitCode, stderr } = await runCli(['doctor', '--json'], { env: { REDIS_URL: url } });
+      const { exitCode, stderr } = await callCli(['doctor', '--json'], { env: { REDIS_URL: url } });
       expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' });
     }
   });
@@ -177,7 +177,7 @@ describe('the role of Postgres', () => {
       );
     }
     const env = { DATABASE_URL: asUser(url, OWNER_ROLE) };
-    const { exitCode, stdout } = await runCli(['migrate', '--grant-to', APP_ROLE], { env });
+    const { exitCode, stdout } = await callCli(['migrate', '--grant-to', APP_ROLE], { env });
     expect({ exitCode, stdout }).toEqual({
       exitCode: 0,
       stdout: expect.stringContaining(`${APP_ROLE} has the rights that serving needs.`),
@@ -218,7 +218,7 @@ describe('the role of Postgres', () => {
 
   test('may not grant itself more', async () => {
     const env = { DATABASE_URL: await database() };
-    const { exitCode, stderr } = await runCli(['migrate', '--grant-to', APP_ROLE], { env });
+    const { exitCode, stderr } = await callCli(['migrate', '--grant-to', APP_ROLE], { env });
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/may not grant rights on its tables/);
   });

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
-import { RunningCli, runCli } from '../../support/cli.ts';
+import { callCli, RunningCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { type Answer, type RequestSpec, startTestNode, type TestNode } from '../../support/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
@@ -39,7 +39,7 @@ const askAll = (node: TestNode, calls = CALLS): Promise<Answer[]> =>
 
 async function createSale({ databaseUrl, keyPrefix }: OwnStores, redis: string): Promise<void> {
   const env = { REDIS_URL: redis, DATABASE_URL: databaseUrl, KEY_PREFIX: keyPrefix };
-  const { exitCode } = await runCli(['sale', 'create', SALE, '--stock', '5'], { env });
+  const { exitCode } = await callCli(['sale', 'create', SALE, '--stock', '5'], { env });
   expect(exitCode).toBe(0);
 }
 
@@ -139,9 +139,9 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
 test('a command that works on the stores themselves does not wait for a Redis that stands still', async () => {
   await using redis = await RedisServer.start();
   const env = { REDIS_URL: redis.productUrl, DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
-  expect((await runCli(['migrate'], { env })).exitCode).toBe(0);
+  expect((await callCli(['migrate'], { env })).exitCode).toBe(0);
   await redis.pause();
-  const { exitCode, stdout, stderr } = await runCli(['sale', 'list'], { env });
+  const { exitCode, stdout, stderr } = await callCli(['sale', 'list'], { env });
   redis.resume();
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
   expect(stderr).toMatch(/^error: Redis at 127\.0\.0\.1:\d+ can't be reached/);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Keys } from '../../../src/engine/redis/keys.ts';
-import { runCli } from '../../support/cli.ts';
+import { callCli, runCli } from '../../support/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from '../../support/node.ts';
@@ -77,9 +77,9 @@ test('nor does one whose REDIS_URL was forgotten, or with another KEY_PREFIX', a
 test('`stockade sync` and commands on the stores refuse too, with exit code 2, and leave no mark', async () => {
   const { databaseUrl } = await freshPlace();
   const env = envOf({ ...shop, databaseUrl });
-  expect(await runCli(['migrate'], { env })).toMatchObject({ exitCode: 0 });
+  expect(await callCli(['migrate'], { env })).toMatchObject({ exitCode: 0 });
   for (const command of ['sync --ops-port 0', 'sale create web --stock 7', 'sale list', 'recover web']) {
-    const ended = await runCli([...command.split(' '), '--json'], { env });
+    const ended = await callCli([...command.split(' '), '--json'], { env });
     expect(ended, command).toMatchObject({ exitCode: 2 });
     expect(JSON.parse(ended.stdout).error, command).toMatchObject({
       code: 'foreign_stores',
@@ -127,7 +127,7 @@ test('PGlite begins anew beside the Redis of before: refused, until the Redis is
     exitCode: 2,
     stderr: expect.stringContaining('belongs to the database PGlite in'),
   });
-  const adopted = await runCli(['recover', '--adopt', '--json'], { env });
+  const adopted = await callCli(['recover', '--adopt', '--json'], { env });
   expect(adopted).toMatchObject({ exitCode: 0 });
   expect(JSON.parse(adopted.stdout)).toMatchObject({
     before: expect.stringMatching(/^PGlite in /),

@@ -1,6 +1,6 @@
 /** A resize by route and by command, through a node on each kind of store, while buyers come through its port. */
 import { expect, test } from 'vitest';
-import { runCli } from '../../support/cli.ts';
+import { callCli } from '../../support/cli.ts';
 import { onEachStore } from '../../support/stores.ts';
 
 onEachStore((stage) => {
@@ -31,7 +31,7 @@ onEachStore((stage) => {
     expect((await node.buy(saleId, 'buyer-0-0')).code).toBe('limit_reached');
 
     const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
-    const shrunk = await runCli(['sale', 'resize', saleId, '--segments', '2', '--by', 'ann'], { env });
+    const shrunk = await callCli(['sale', 'resize', saleId, '--segments', '2', '--by', 'ann'], { env });
     expect(shrunk).toMatchObject({ exitCode: 0, stderr: '' });
     expect(shrunk.stdout).toMatch(/in 2 segments$/m);
     expect((await node.buy(saleId, 'buyer-1-0')).code).toBe('limit_reached');

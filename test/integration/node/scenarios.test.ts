@@ -7,9 +7,11 @@ import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support
 import { metric } from '../../support/http/metrics.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
 import { random } from '../../support/random.ts';
+import { inTier } from '../../support/tier.ts';
 import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/truth.ts';
 
-const S3_BUYERS = 100_000;
+const S1_REQUESTS_EACH = inTier({ test: 20, release: 100 });
+const S3_BUYERS = inTier({ test: 10_000, release: 100_000 });
 const S3_PATIENCE_MS = 30_000;
 
 let salesMade = 0;
@@ -62,10 +64,12 @@ describe('on Redis and Postgres', () => {
   afterAll(() => node[Symbol.asyncDispose]());
 
   describe.each([1, 4, 64])('in %i segments', (segments) => {
-    test('S1: 200 clients send 100 requests each for 100 units, from 500 buyers at random', async () => {
+    test(`S1: 200 clients send ${S1_REQUESTS_EACH} requests each for 100 units, from 500 buyers at random`, async () => {
       const saleId = await sell(node, { stock: 100, segments });
       const rng = random(seed());
-      const buyers = Array.from({ length: 20_000 }, () => String(rng.whole(100_003, 100_502)));
+      const buyers = Array.from({ length: 200 * S1_REQUESTS_EACH }, () =>
+        String(rng.whole(100_003, 100_502)),
+      );
       const result = await crowd({ url: node.publicUrl, saleId, clients: 200, buyers });
       await expectSoldExactly(node, result, { databaseUrl, saleId, stock: 100 });
       expect(result.codes).toMatchObject({ committed: 100 });
@@ -81,7 +85,7 @@ describe('on Redis and Postgres', () => {
       expect((await ordersOf(databaseUrl, saleId)).size).toBe(100);
     });
 
-    test('S3: 100,000 buyers want one of 10 units, and ask until they are answered', async () => {
+    test(`S3: ${S3_BUYERS} buyers want one of 10 units, and ask until they are answered`, async () => {
       const saleId = await sell(node, { stock: 10, segments });
       const buyers = Array.from({ length: S3_BUYERS }, (_, i) => `buyer-${i}`);
       const result = await crowd({

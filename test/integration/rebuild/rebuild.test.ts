@@ -99,7 +99,7 @@ describe('a fresh backend gets from Postgres', () => {
 
   test.each([1, 5])('holdings that fill more than a page, with a limit of %i', async (perBuyerLimit) => {
     const ordersEach = perBuyerLimit === 1 ? 1 : 3;
-    const holders = 12_000;
+    const holders = 12_000 / ordersEach;
     const stock = holders * ordersEach + 100;
     const sale = await shop.sell({ stock, segments: 8, perBuyerLimit });
     await shop.db.raw(

@@ -13,11 +13,13 @@ import { SaleService } from '../../../src/shop/sale-service.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { buyers, Shop, type ShopOptions, type Till } from '../../support/shop.ts';
+import { inTier } from '../../support/tier.ts';
 import { expectKept, ordersOf, type Promised, promisesOf } from '../../support/truth.ts';
 
 const WHO = { actor: 'otto', reason: 'more came' };
 /** Far below a purchase's deadline. How long buyers wait is what `npm run bench:resize` measures. */
 const LONGEST_WAIT_MS = 9_000;
+const HOLDERS = inTier({ test: 5_000, release: 100_000 });
 const HELD_FROM = '1000000000000000000';
 
 let shop: Shop;
@@ -113,16 +115,15 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
     { from: 8, to: 32 },
     { from: 32, to: 4 },
   ])(
-    'with 100,000 buyers recorded and a crowd that buys, $from -> $to segments: nobody waits for long',
+    `with ${HOLDERS} buyers recorded and a crowd that buys, $from -> $to segments: nobody waits for long`,
     { timeout: 300_000 },
     async ({ from, to }) => {
-      const holders = 100_000;
       shop = await Shop.open({ backend });
-      const id = await sellWithHolders(500_000, from, holders);
+      const id = await sellWithHolders(500_000, from, HOLDERS);
       const sync = await shop.startSync();
       await sync.ready;
       const till = await shop.startEngine();
-      const crowd = new BusyCrowd(till, id, 64, holders);
+      const crowd = new BusyCrowd(till, id, 64, HOLDERS);
       await until(() => crowd.waitsMs.length > 2_000, { what: 'the crowd buys' });
       const status = await resize(id, to);
       expect(status.segments).toBe(to);
@@ -137,7 +138,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
       expect(longest).toBeLessThan(LONGEST_WAIT_MS);
       const orders = await ordersOf(shop.databaseUrl, id);
       expectKept(promisesOf(crowd.outcomes, crowd.names), orders);
-      expect(orders.size).toBe(holders + crowd.names.length);
+      expect(orders.size).toBe(HOLDERS + crowd.names.length);
       expect(await shop.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
       expect(sync.seen).toMatchObject({ breaks: [], losses: [], rejections: [], failures: [], crashes: [] });
       expect(sync.seen.rebuilds).toMatchObject([{ again: false }]);

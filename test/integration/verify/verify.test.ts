@@ -10,6 +10,7 @@ import { Load } from '../../support/http/load.ts';
 import { startTestNode } from '../../support/node.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop.ts';
+import { inTier } from '../../support/tier.ts';
 import { query } from '../../support/truth.ts';
 
 let shop: Shop;
@@ -194,7 +195,7 @@ describe('a sale that somebody has tampered with', () => {
 
 describe('while the sale is being sold', () => {
   /** Each reads all orders there are by then: more of them would only take longer. */
-  const TIMES = 10;
+  const TIMES = inTier({ test: 3, release: 10 });
 
   test.each([
     { name: 'in small transactions', segments: 8, batchRows: 20 },
@@ -235,7 +236,12 @@ describe('while the sale is being sold', () => {
     await using node = await startTestNode({ redisUrl, databaseUrl, keyPrefix, env: { WORKERS: '2' } });
     const { id: saleId } = await shop.sell({ stock: 1_000_000, segments: 16 });
     await using running = startCrowd({
-      ...{ url: node.publicUrl, saleId, clients: 100, buyers: everNewBuyers() },
+      ...{
+        url: node.publicUrl,
+        saleId,
+        clients: inTier({ test: 10, release: 100 }),
+        buyers: everNewBuyers(),
+      },
     });
     const { answers } = running.result;
     for (let time = 1; time <= TIMES; time++) {

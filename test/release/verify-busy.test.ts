@@ -1,13 +1,13 @@
 /** While a sale is sold, and all that can happen to it happens, verify finds it whole every time. */
 import { describe, expect, test } from 'vitest';
-import type { VerifyReport } from '../../../src/operations/sale-operations.ts';
-import { rows } from '../../../src/postgres/database.ts';
-import { rebalanceSale } from '../../../src/sales/rebalance.ts';
-import { BY } from '../../support/author.ts';
-import { RedisKeys } from '../../support/engine/redis-keys.ts';
-import { until } from '../../support/fixtures.ts';
-import { Load } from '../../support/http/load.ts';
-import { Shop } from '../../support/shop.ts';
+import type { VerifyReport } from '../../src/operations/sale-operations.ts';
+import { rows } from '../../src/postgres/database.ts';
+import { rebalanceSale } from '../../src/sales/rebalance.ts';
+import { BY } from '../support/author.ts';
+import { RedisKeys } from '../support/engine/redis-keys.ts';
+import { until } from '../support/fixtures.ts';
+import { Load } from '../support/http/load.ts';
+import { Shop } from '../support/shop.ts';
 
 const LOOKS = 20;
 const SEGMENTS = 8;

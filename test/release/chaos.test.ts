@@ -4,10 +4,10 @@
  * Nothing is said of how long anything took.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { brokenIn, type RoundResult, runRound } from '../../chaos/round.ts';
-import { scheduleNamed } from '../../chaos/schedules.ts';
-import { seed } from '../../support/fixtures.ts';
-import { PostgresServer } from '../../support/servers/postgres-server.ts';
+import { brokenIn, type RoundResult, runRound } from '../chaos/round.ts';
+import { scheduleNamed } from '../chaos/schedules.ts';
+import { seed } from '../support/fixtures.ts';
+import { PostgresServer } from '../support/servers/postgres-server.ts';
 
 const SHORT = { segments: 4, limit: 2, customers: 16, holdMs: 300, servedBetween: 40 };
 const LIMIT_MS = 600_000;

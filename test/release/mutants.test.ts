@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { findMutants, type Population } from '../../mutants/find-mutants.ts';
-import { hunt } from '../../mutants/hunt.ts';
-import { listed, summaryOf, textOf } from '../../mutants/report.ts';
+import { findMutants, type Population } from '../mutants/find-mutants.ts';
+import { hunt } from '../mutants/hunt.ts';
+import { listed, summaryOf, textOf } from '../mutants/report.ts';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const TIMEOUT_MS = 1_200_000;
 const LEFT_OUT = ['.git', '.stockade', 'dist', 'node_modules', 'test'];
 
@@ -20,7 +20,7 @@ const FOLDERS = ['src/locks', 'src/engine/redis/lua', 'src/postgres/migrations']
 
 const UNIT_TEST = `
 import { expect, test } from 'vitest';
-import { lockKeys } from '../../../src/locks/lock-keys.ts';
+import { lockKeys } from '../../src/locks/lock-keys.ts';
 test('a lock has a name', () => {
   expect(() => lockKeys('')).toThrow();
   expect(lockKeys('a').lock).toBe('{a}');

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CatalogueResult } from '../../../bench/catalogue/result.ts';
-import { NAMING_ROWS, SELLING_ROWS } from '../../../catalogue/catalogue.ts';
+import type { CatalogueResult } from '../../bench/catalogue/result.ts';
+import { NAMING_ROWS, SELLING_ROWS } from '../../catalogue/catalogue.ts';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TSX = fileURLToPath(new URL('../../node_modules/tsx/dist/cli.mjs', import.meta.url));
 const BENCH_LIMIT_MS = 300_000;
 

@@ -1,0 +1,25 @@
+/** A command line from its words to its exit code: what fails is said, and nothing is thrown. */
+import { inspect } from 'node:util';
+import { runProgram } from './program.ts';
+import { type ExitCode, explain } from './terminal/explain.ts';
+import { note, printJson, visible } from './terminal/output.ts';
+
+/** @param argv of a process: the command begins with the third */
+export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
+  try {
+    return await runProgram(argv, env);
+  } catch (error) {
+    const { exitCode, lines, json } = explain(error);
+    for (const line of lines) note(visible(line));
+    if (lines.length > 0 && wantsStacks(argv, env)) note(inspect(error));
+    if (json && argv.includes('--json')) printJson(json);
+    return exitCode;
+  }
+}
+
+/** A stack trace helps developers of Stockade; its users need the sentence. */
+function wantsStacks(argv: readonly string[], env: NodeJS.ProcessEnv): boolean {
+  const flag = argv.lastIndexOf('--log-level');
+  const level = flag === -1 ? env.LOG_LEVEL : argv[flag + 1];
+  return level === 'debug' || level === 'trace';
+}
