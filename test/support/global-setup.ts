@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
 import { createMigratedDatabase } from './postgres/least-rights.ts';
@@ -12,6 +15,8 @@ declare module 'vitest' {
     postgresUrl: string;
     /** Name of a database with all tables, to be copied. */
     migratedDatabase: string;
+    /** A folder for what test files make for each other. */
+    scratch?: string;
   }
 }
 
@@ -35,7 +40,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('redisUrl', redis.value.productUrl);
   project.provide('postgresUrl', postgres.value.url);
   project.provide('migratedDatabase', await createMigratedDatabase(postgres.value.url));
-  return stopAll;
+  const scratch = await mkdtemp(join(tmpdir(), 'stockade-tests-'));
+  project.provide('scratch', scratch);
+  return async () => {
+    await stopAll();
+    await rm(scratch, { recursive: true, force: true });
+  };
 }
 
 /** Tests flush, fill and kill: they must never find their way to a server that somebody uses. */

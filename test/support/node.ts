@@ -20,6 +20,8 @@ export interface TestNodeOptions {
   redisUrl?: string;
   databaseUrl?: string;
   keyPrefix?: string;
+  /** Data to begin with: a copy of this folder, which a node has left. */
+  dataFrom?: string;
   /** With the product's own deadlines, instead of the longer ones for tests. */
   asShipped?: boolean;
   /** More settings; they win over the ones given here. */
@@ -75,7 +77,7 @@ export class TestNode implements AsyncDisposable {
       PORT: '0',
       OPS_PORT: '0',
       OPS_TOKEN: this.opsToken,
-      DATA_DIR: join(process.directory, 'data'),
+      DATA_DIR: this.dataDir,
       ...(options.redisUrl !== undefined && { REDIS_URL: options.redisUrl }),
       ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
       ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
@@ -97,6 +99,11 @@ export class TestNode implements AsyncDisposable {
 
   get pid(): number {
     return this.#process.pid;
+  }
+
+  /** `DATA_DIR`, unless `env` says otherwise. */
+  get dataDir(): string {
+    return join(this.#process.directory, 'data');
   }
 
   get isUp(): boolean {
@@ -208,8 +215,11 @@ export class TestNode implements AsyncDisposable {
 
 /** A node that serves. */
 export async function startTestNode(options: TestNodeOptions = {}): Promise<TestNode> {
-  const node = new TestNode(await ServerProcess.create({ name: 'stockade', lastSignal: 'KILL' }), options);
+  const process = await ServerProcess.create({ name: 'stockade', lastSignal: 'KILL' });
+  const node = new TestNode(process, options);
   try {
+    // With all its modes: a data folder that others could read is not used.
+    if (options.dataFrom) await process.run('cp', ['-a', options.dataFrom, node.dataDir]);
     await node.start();
     return node;
   } catch (error) {
