@@ -63,20 +63,25 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'lane: a reply that was lost counts as a refusal',
     [53],
-    edit('engine/purchase/lane.ts', 'if (error instanceof OutcomeUnknown) pending.inDoubt = true;', ''),
+    edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose();', ''),
   ),
   mutation(
-    'lane: a purchase in doubt is asked again under a new id',
+    'lane: an unconfirmed purchase is asked again under a new id',
     [95],
     edit(
       'engine/purchase/lane.ts',
-      'pending.orderId ||= this.#host.nextOrderId();',
-      'pending.orderId = this.#host.nextOrderId();',
+      "if (purchase.orderId === '') purchase.name(this.#parts.nextOrderId());",
+      'purchase.name(this.#parts.nextOrderId());',
+    ),
+    edit(
+      'engine/purchase/purchase.ts',
+      "if (this.orderId === '') this.#own.orderId = orderId;",
+      'this.#own.orderId = orderId;',
     ),
     edit(
       'engine/purchase/lane.ts',
-      '      try {\n        const answer = refill',
-      '      try {\n        for (const p of asked) if (p.inDoubt) this.#name(p);\n        const answer = refill',
+      '      const answer = this.#isShort',
+      '      for (const p of asked) if (p.isUnconfirmed) this.#name(p);\n      const answer = this.#isShort',
     ),
   ),
   mutation(
@@ -84,8 +89,8 @@ export const MUTATIONS: readonly Mutation[] = [
     [1_164],
     edit(
       'engine/purchase/lane.ts',
-      'this.#host.board.close(slot, epoch, asked)',
-      'this.#host.board.close(slot, Math.max(epoch, this.#host.board.epoch(slot)), asked)',
+      'this.#parts.board.close(slot, epoch, began)',
+      'this.#parts.board.close(slot, Math.max(epoch, this.#parts.board.epoch(slot)), began)',
     ),
   ),
   mutation(
@@ -107,7 +112,7 @@ export const MUTATIONS: readonly Mutation[] = [
     [761],
     edit(
       'engine/purchase/commit-waiters.ts',
-      'const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);',
+      'const certain = !this.#named || this.#entries.get(seq) === entry || rejected !== undefined;',
       "const certain = seq > 0 || entry === '';",
     ),
   ),
@@ -125,10 +130,10 @@ export const MUTATIONS: readonly Mutation[] = [
     [6],
     edit(
       'engine/purchase/parking.ts',
-      'setTimeout(() => this.end(), PARKED_MAX_MS)',
+      'setTimeout(this.#timeUp, PARKED_MAX_MS)',
       'setTimeout(() => {}, PARKED_MAX_MS)',
     ),
-    edit('engine/purchase/live-sale.ts', '    }\n    this.#parking.end();', '    }'),
+    edit('engine/purchase/live-sale.ts', '    }\n    this.#endParking();', '    }'),
   ),
   mutation(
     'returns: the epoch is not raised',
@@ -214,9 +219,9 @@ export const MUTATIONS: readonly Mutation[] = [
     'deadlines: nobody is told when his time is over',
     [27],
     edit(
-      'engine/purchase/deadlines.ts',
-      'pending.settle(this.#expired(pending));',
-      'this.#expired(pending);',
+      'engine/purchase/under-way.ts',
+      'purchase.expire(this.#durable);',
+      'this.#purchases.delete(purchase);',
     ),
   ),
   mutation(

@@ -1,81 +1,87 @@
 import { Fifo } from '../../lib/fifo.ts';
-import type { Outcome, Rejection, Watermark } from '../contract.ts';
-import type { Pending } from './pending.ts';
+import type { Rejection, Watermark } from '../contract.ts';
+import type { LivePurchase } from './purchase.ts';
 
 /** Rejections are remembered for takes whose replies come after the watermark that rejects them. */
 const MAX_REMEMBERED_REJECTIONS = 10_000;
 /** So are the names of entries. */
 const MAX_REMEMBERED_ENTRIES = 256;
+const NONE: readonly LivePurchase[] = [];
 
 /**
  * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all up to its position: as
- * committed, or, where it names an order, as what the guard of the truth said instead.
+ * committed, or, where it names an order, as what the guard in Postgres said instead.
  *
- * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. A
- * purchase whose entry the watermarks have not named is doubtful, and the buyer's record is asked: its entry may be lost,
- * or the message that named it; and of a repeated purchase nobody here knows what its entry is called.
+ * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. If no
+ * watermark names the entry of a purchase, the buyer's record has to be read: the entry may be lost, or the message that named
+ * it; and of a repeated purchase nobody here knows what its entry is called. Such purchases are handed back as `checking`.
  */
 export class CommitWaiters {
   /** In the order of their log entries. */
-  readonly #waiting = new Fifo<Pending>();
+  readonly #waiting = new Fifo<LivePurchase>();
   /** Repeated purchases: their orders are in older entries than others that are waited for. */
-  readonly #replays = new Fifo<Pending>();
+  readonly #replays = new Fifo<LivePurchase>();
   /** Those of which the record could not say more: the next generation, or their deadline, will. */
-  readonly #doubtful = new Fifo<Pending>();
+  readonly #unresolved = new Fifo<LivePurchase>();
   readonly #rejected = new Map<string, Rejection['reason']>();
   readonly #entries = new Map<number, string>();
   readonly #perBuyerLimit: number;
-  readonly #ask: (pending: Pending) => void;
   #newest = 0;
   #watermark = 0;
   #named = false;
 
-  /** @param ask asks the buyer's record what became of a purchase, and settles or adds it again */
-  constructor(perBuyerLimit: number, ask: (pending: Pending) => void) {
+  constructor(perBuyerLimit: number) {
     this.#perBuyerLimit = perBuyerLimit;
-    this.#ask = ask;
   }
 
   get size(): number {
-    return this.#waiting.length + this.#replays.length + this.#doubtful.length;
+    return this.#waiting.length + this.#replays.length + this.#unresolved.length;
   }
 
-  /** `pending.seq` is the log entry that carries the order. It may be below the watermark already. */
-  add(pending: Pending): void {
-    if (pending.seq <= this.#watermark) {
-      if (this.#named && pending.entry === '') this.#askOnce(pending);
-      else this.#settle(pending);
-    } else if (pending.seq < this.#newest) enqueue(this.#replays, pending);
-    else {
-      this.#newest = pending.seq;
-      enqueue(this.#waiting, pending);
+  /**
+   * @param purchase its log entry may be below the watermark already
+   * @returns whether it is to be checked
+   */
+  add(purchase: LivePurchase): boolean {
+    if (purchase.seq <= this.#watermark) {
+      if (this.#named && purchase.entry === '') return this.#checkOnce(purchase);
+      return this.#settle(purchase);
     }
+    if (purchase.seq < this.#newest) enqueue(this.#replays, purchase);
+    else {
+      this.#newest = purchase.seq;
+      enqueue(this.#waiting, purchase);
+    }
+    return false;
   }
 
   /**
    * The record of its buyer knows more than a watermark that does not name its entry. If the order is not committed by that
-   * either, something is wrong with it, and asking again would be asking for ever.
+   * either, something is wrong with it, and to check it again would be to check it for ever.
    */
-  #askOnce(pending: Pending): void {
-    if (pending.wasAsked) this.doubt(pending);
-    else {
-      pending.wasAsked = true;
-      this.#ask(pending);
+  #checkOnce(purchase: LivePurchase): boolean {
+    if (purchase.wasChecked) {
+      this.keep(purchase);
+      return false;
     }
+    purchase.check();
+    return true;
   }
 
   /** No watermark of this generation will settle it. */
-  doubt(pending: Pending): void {
-    enqueue(this.#doubtful, pending);
+  keep(purchase: LivePurchase): void {
+    enqueue(this.#unresolved, purchase);
   }
 
-  advance({ seq, rejected, tails }: Watermark): void {
+  /** @returns those that are to be checked */
+  advance({ seq, rejected, tails }: Watermark): readonly LivePurchase[] {
     for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
     this.#named = tails !== undefined;
     for (const [i, tail] of tails?.entries() ?? []) this.#entries.set(seq - tails!.length + 1 + i, tail);
-    if (seq > this.#watermark) this.#settleUpTo(seq);
+    const unnamed = seq > this.#watermark ? this.#settleUpTo(seq) : NONE;
     forgetOldest(this.#rejected, MAX_REMEMBERED_REJECTIONS);
     forgetOldest(this.#entries, MAX_REMEMBERED_ENTRIES);
+    return unnamed;
   }
 
   /**
@@ -87,42 +93,49 @@ export class CommitWaiters {
     this.#entries.clear();
   }
 
-  #settleUpTo(seq: number): void {
+  #settleUpTo(seq: number): readonly LivePurchase[] {
+    const toCheck: LivePurchase[] = [];
     this.#watermark = seq;
     for (let head = this.#waiting.peek(); head && head.seq <= seq; head = this.#waiting.peek()) {
       this.#waiting.shift();
-      this.#settle(head);
+      if (this.#settle(head)) toCheck.push(head);
     }
     for (let unseen = this.#replays.length; unseen > 0; unseen--) {
-      const pending = this.#replays.shift()!;
-      if (pending.seq <= seq) this.#settle(pending);
-      else this.#replays.push(pending);
+      const purchase = this.#replays.shift()!;
+      if (purchase.seq > seq) this.#replays.push(purchase);
+      else if (this.#settle(purchase)) toCheck.push(purchase);
     }
+    return toCheck;
   }
 
   /** Those who wait still: no watermark of this generation will settle them any more. */
-  drain(): Pending[] {
-    const left = [this.#waiting, this.#replays, this.#doubtful].flatMap((queue) => queue.drain());
-    return left.filter((pending) => !pending.settled);
+  drain(): LivePurchase[] {
+    const left = [this.#waiting, this.#replays, this.#unresolved].flatMap((queue) => queue.drain());
+    return left.filter((purchase) => !purchase.settled);
   }
 
-  #settle(pending: Pending): void {
-    const { seq, entry, orderId } = pending;
-    const certain = !this.#named || this.#entries.get(seq) === entry || this.#rejected.has(orderId);
-    if (certain) pending.settle(this.#outcome(pending));
-    else if (!pending.settled) this.#askOnce(pending);
+  /** @returns whether it is to be checked instead */
+  #settle(purchase: LivePurchase): boolean {
+    if (purchase.settled) return false;
+    const { seq, entry, orderId } = purchase;
+    const rejected = this.#rejected.get(orderId);
+    const certain = !this.#named || this.#entries.get(seq) === entry || rejected !== undefined;
+    if (!certain) return this.#checkOnce(purchase);
+    if (rejected === undefined) purchase.commit();
+    else this.#reject(purchase, rejected);
+    return false;
   }
 
-  #outcome({ orderId, quantity }: Pending): Outcome {
-    switch (this.#rejected.get(orderId)) {
-      case undefined:
-        return { code: 'committed', orderId, quantity };
+  #reject(purchase: LivePurchase, reason: Rejection['reason']): void {
+    switch (reason) {
       case 'stock':
-        return { code: 'sold_out' };
+        purchase.reject({ code: 'sold_out' });
+        break;
       case 'limit':
-        return { code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] };
+        purchase.reject({ code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] });
+        break;
       case 'duplicate':
-        return { code: 'unknown' };
+        purchase.giveUp();
     }
   }
 }
@@ -135,7 +148,7 @@ function forgetOldest(map: Map<unknown, unknown>, most: number): void {
 }
 
 /** Who waits expires in the order of his coming. The expired must not pile up while nothing is committed. */
-function enqueue(queue: Fifo<Pending>, pending: Pending): void {
+function enqueue(queue: Fifo<LivePurchase>, purchase: LivePurchase): void {
   while (queue.peek()?.settled) queue.shift();
-  queue.push(pending);
+  queue.push(purchase);
 }

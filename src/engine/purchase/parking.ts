@@ -1,5 +1,5 @@
 import { Fifo } from '../../lib/fifo.ts';
-import type { Pending } from './pending.ts';
+import type { LivePurchase } from './purchase.ts';
 
 /**
  * The segments are asked again after this time, whatever was heard: a message may be lost, and what was missing in the
@@ -8,8 +8,8 @@ import type { Pending } from './pending.ts';
 export const PARKED_MAX_MS = 1_000;
 
 /**
- * Where purchases wait while their sale is built anew (a rebuild, a resize), or has rules that this worker is still to hear of (rules.ts):
- * nothing is sent to its segments meanwhile.
+ * Where purchases wait while their sale is built anew (a rebuild, a resize), or has rules that this worker is still to hear of
+ * (rules.ts): nothing is sent to its segments meanwhile.
  *
  *   empty ──a segment answers `stale`──> standing still ──the next generation, or PARKED_MAX_MS──> empty
  *         └──`outdated`──> standing still ──other rules, or PARKED_MAX_MS──> empty
@@ -17,13 +17,13 @@ export const PARKED_MAX_MS = 1_000;
  * Then all who have not expired seek their lanes again; if those segments are stale too, they come back.
  */
 export class Parking {
-  readonly #waiting = new Fifo<Pending>();
-  readonly #leave: (waiting: Pending[]) => void;
+  readonly #waiting = new Fifo<LivePurchase>();
+  readonly #timeUp: () => void;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param leave told of those who waited when it is over */
-  constructor(leave: (waiting: Pending[]) => void) {
-    this.#leave = leave;
+  /** @param timeUp it has lasted for PARKED_MAX_MS */
+  constructor(timeUp: () => void) {
+    this.#timeUp = timeUp;
   }
 
   get standsStill(): boolean {
@@ -34,17 +34,18 @@ export class Parking {
     return this.#waiting.length;
   }
 
-  add(pending: Pending): void {
-    this.#timer ??= setTimeout(() => this.end(), PARKED_MAX_MS);
+  add(purchase: LivePurchase): void {
+    this.#timer ??= setTimeout(this.#timeUp, PARKED_MAX_MS);
     // The expired must not pile up.
     while (this.#waiting.peek()?.settled) this.#waiting.shift();
-    if (!pending.inDoubt) pending.phase = 'parked';
-    this.#waiting.push(pending);
+    purchase.park();
+    this.#waiting.push(purchase);
   }
 
-  end(): void {
+  /** The sale does not stand still any more. @returns those who have waited */
+  end(): LivePurchase[] {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#leave(this.#waiting.drain());
+    return this.#waiting.drain();
   }
 }

@@ -1,8 +1,15 @@
-import type { Recall, SaleStore, SegmentRef } from '../contract.ts';
+import type { HeldOrder, SaleStore, SegmentRef } from '../contract.ts';
+
+/** What the record of a buyer holds. */
+export interface BuyersRecord {
+  /** The segment's cursor: orders whose log entry is at or below it are in Postgres. */
+  readonly committed: number;
+  readonly orders: readonly HeldOrder[];
+}
 
 interface Question {
   readonly buyerId: string;
-  resolve(answer: { committed: number; orders: Recall['holdings'][number]['orders'] }): void;
+  resolve(answer: BuyersRecord): void;
   reject(error: unknown): void;
 }
 
@@ -14,8 +21,8 @@ interface Open {
 /** Buyers asked about in one call. */
 const MAX_BUYERS_PER_RECALL = 256;
 
-/** Reads buyers' records, all that one turn of the event loop asks of a segment in one call. */
-export class Recaller {
+/** Reads buyers' records: in one call all that one turn of the event loop asks of a segment. */
+export class RecordLookup {
   readonly #sales: SaleStore;
   readonly #open = new Map<string, Open>();
 
@@ -24,10 +31,7 @@ export class Recaller {
   }
 
   /** @throws StaleGeneration, or the backend's error */
-  ask(
-    ref: SegmentRef,
-    buyerId: string,
-  ): Promise<{ committed: number; orders: Recall['holdings'][number]['orders'] }> {
+  ask(ref: SegmentRef, buyerId: string): Promise<BuyersRecord> {
     return new Promise((resolve, reject) => {
       const name = `${ref.saleId}:${ref.segment}:${ref.generation}`;
       const open = this.#open.get(name) ?? this.#begin(name, ref);

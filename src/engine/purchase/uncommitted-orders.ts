@@ -31,7 +31,7 @@ interface TakenEntry {
  * Packed, and outside of V8's heap: an object per order would live until its commit, and be copied and promoted by the
  * collector, while all else of a purchase dies young.
  */
-export class TakenOrders {
+export class UncommittedOrders {
   readonly #segment: number;
   /** In the order of their numbers, but for those that were asked for again. */
   readonly #entries = new Fifo<TakenEntry>();

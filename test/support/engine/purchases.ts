@@ -1,19 +1,23 @@
 import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
-import { Pending } from '../../../src/engine/purchase/pending.ts';
+import { LivePurchase } from '../../../src/engine/purchase/purchase.ts';
 
 export function aPurchase(spec: Partial<Purchase> = {}): Purchase {
   return { saleId: 'sale', buyerId: 'anna', quantity: 1, key: '', awaitCommit: true, ...spec };
 }
 
 /** A purchase on its way that keeps all that it is told: nothing yet, or one outcome. */
-export type ToldPending = Pending & { readonly told: readonly Outcome[] };
+export type ToldPurchase = LivePurchase & { readonly told: readonly Outcome[] };
 
-export function aPending(spec: Partial<Purchase> = {}, deadline = Number.POSITIVE_INFINITY): ToldPending {
+export function aLivePurchase(
+  spec: Partial<Purchase> = {},
+  deadline = Number.POSITIVE_INFINITY,
+): ToldPurchase {
   const told: Outcome[] = [];
-  const pending = new Pending(aPurchase(spec), deadline, (outcome) => told.push(outcome));
-  return Object.assign(pending, { told });
+  const ends = { ended: (purchase: LivePurchase, outcome: Outcome) => purchase.done(outcome) };
+  const purchase = new LivePurchase(aPurchase(spec), deadline, ends, (outcome) => told.push(outcome));
+  return Object.assign(purchase, { told });
 }
 
-export function codesOf(pendings: readonly ToldPending[]): string[] {
-  return pendings.map(({ told }) => told.map((outcome) => outcome.code).join(' then ') || 'waits');
+export function codesOf(purchases: readonly { readonly told: readonly Outcome[] }[]): string[] {
+  return purchases.map(({ told }) => told.map((outcome) => outcome.code).join(' then ') || 'waits');
 }

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Rejection } from '../../../../src/engine/contract.ts';
 import { CommitWaiters } from '../../../../src/engine/purchase/commit-waiters.ts';
-import type { Pending } from '../../../../src/engine/purchase/pending.ts';
-import { aPending, codesOf, type ToldPending } from '../../../support/engine/purchases.ts';
+import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
+import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engine/purchases.ts';
 
 const LIMIT = 2;
 /** More than are remembered. */
@@ -11,43 +11,59 @@ const MANY_REJECTIONS = 12_000;
 let waiters: CommitWaiters;
 let nextId: number;
 
-/** Who was asked about, in turn. */
-let asked: Pending[];
+/** Those that are to be checked, in turn. */
+let toCheck: LivePurchase[];
 
 beforeEach(() => {
-  asked = [];
-  waiters = new CommitWaiters(LIMIT, (pending) => asked.push(pending));
+  toCheck = [];
+  waiters = new CommitWaiters(LIMIT);
   nextId = 1001;
 });
 
-function taken(seq: number, orderId = String(nextId++)): ToldPending {
-  return Object.assign(aPending(), { seq, orderId });
+/** @param entry `''`: only the buyer's record knows it */
+function taken(seq: number, { orderId = String(nextId++), entry = 'e', quantity = 1 } = {}): ToldPurchase {
+  const purchase = aLivePurchase({ quantity });
+  purchase.name(orderId);
+  purchase.send();
+  if (entry === '') purchase.find({ orderId, seq }, 1);
+  else purchase.take(seq, entry, 1);
+  return purchase;
 }
 
-function wait(...seqs: number[]): ToldPending[] {
-  const pendings = seqs.map((seq) => taken(seq));
-  for (const pending of pendings) waiters.add(pending);
-  return pendings;
+function add(...purchases: LivePurchase[]): void {
+  for (const purchase of purchases) if (waiters.add(purchase)) toCheck.push(purchase);
+}
+
+/** The buyer's record was read, and holds the order. */
+function foundAgain(purchase: LivePurchase): void {
+  purchase.find(purchase, 1);
+  add(purchase);
+}
+
+function wait(...seqs: number[]): ToldPurchase[] {
+  const purchases = seqs.map((seq) => taken(seq));
+  add(...purchases);
+  return purchases;
 }
 
 function advance(seq: number, ...rejected: Rejection[]): void {
-  waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected });
+  toCheck.push(...waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected }));
 }
 
 describe('a watermark', () => {
   it('settles all up to its position, and nobody behind', () => {
-    const pendings = wait(1, 1, 2, 3);
+    const purchases = wait(1, 1, 2, 3);
     advance(2);
-    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    expect(codesOf(purchases)).toEqual(['committed', 'committed', 'committed', 'waits']);
     advance(3);
-    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'committed']);
+    expect(codesOf(purchases)).toEqual(['committed', 'committed', 'committed', 'committed']);
   });
 
   it('tells the order and its quantity', () => {
-    const pending = Object.assign(aPending({ quantity: 2 }), { seq: 1, orderId: '77' });
-    waiters.add(pending);
+    const purchase = taken(1, { orderId: '77', quantity: 2 });
+    add(purchase);
     advance(1);
-    expect(pending.told).toEqual([{ code: 'committed', orderId: '77', quantity: 2 }]);
+    expect(purchase.told).toEqual([{ code: 'committed', orderId: '77', quantity: 2 }]);
   });
 
   it('may come before the purchase', () => {
@@ -65,23 +81,23 @@ describe('a watermark', () => {
       rejected: [],
       tails: ['a'],
     };
-    const reply = () => Object.assign(taken(5), { entry: 'a' });
+    const reply = () => taken(5, { entry: 'a' });
     const [behind, later] = [reply(), reply()];
     waiters.advance(named);
-    waiters.add(behind);
+    add(behind);
     waiters.forget();
-    waiters.add(later);
+    add(later);
     expect(codesOf([behind, later])).toEqual(['committed', 'waits']);
-    expect(asked).toEqual([later]);
+    expect(toCheck).toEqual([later]);
   });
 
   it('may come twice, and late', () => {
     advance(5);
     advance(5);
     advance(2);
-    const pendings = wait(5, 6);
+    const purchases = wait(5, 6);
     advance(4);
-    expect(codesOf(pendings)).toEqual(['committed', 'waits']);
+    expect(codesOf(purchases)).toEqual(['committed', 'waits']);
   });
 
   it('settles a repeated purchase whose order is in an older entry than those of others who wait', () => {
@@ -92,21 +108,28 @@ describe('a watermark', () => {
   });
 
   it('settles those who wait for older entries in any order of their coming', () => {
-    const pendings = wait(5, 2, 4, 1, 3, 6);
+    const purchases = wait(5, 2, 4, 1, 3, 6);
     advance(1);
-    expect(codesOf(pendings)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
+    expect(codesOf(purchases)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
     advance(4);
-    expect(codesOf(pendings)).toEqual(['waits', 'committed', 'committed', 'committed', 'committed', 'waits']);
+    expect(codesOf(purchases)).toEqual([
+      'waits',
+      'committed',
+      'committed',
+      'committed',
+      'committed',
+      'waits',
+    ]);
     advance(6);
-    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+    expect(new Set(codesOf(purchases))).toEqual(new Set(['committed']));
     expect(waiters.size).toBe(0);
   });
 
   it('passes over who has been answered', () => {
-    const pendings = wait(1, 1);
-    pendings[0]!.settle({ code: 'unknown' });
+    const purchases = wait(1, 1);
+    purchases[0]!.giveUp();
     advance(1);
-    expect(codesOf(pendings)).toEqual(['unknown', 'committed']);
+    expect(codesOf(purchases)).toEqual(['unknown', 'committed']);
   });
 });
 
@@ -116,24 +139,24 @@ describe('an order that the watermark rejects', () => {
     ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
     ['duplicate', { code: 'unknown' }],
   ])('for the %s is answered so, and its neighbours are committed', (reason, outcome) => {
-    const pendings = wait(1, 1, 1);
-    advance(1, { orderId: pendings[1]!.orderId, reason });
-    expect(pendings[1]!.told).toEqual([outcome]);
-    expect(codesOf([pendings[0]!, pendings[2]!])).toEqual(['committed', 'committed']);
+    const purchases = wait(1, 1, 1);
+    advance(1, { orderId: purchases[1]!.orderId, reason });
+    expect(purchases[1]!.told).toEqual([outcome]);
+    expect(codesOf([purchases[0]!, purchases[2]!])).toEqual(['committed', 'committed']);
   });
 
   it('is known when its take is answered only afterwards', () => {
     advance(1, { orderId: '77', reason: 'stock' });
-    const late = taken(1, '77');
-    waiters.add(late);
+    const late = taken(1, { orderId: '77' });
+    add(late);
     expect(codesOf([late])).toEqual(['sold_out']);
   });
 
   it('may be named by a watermark that is not newer', () => {
     advance(3);
     advance(3, { orderId: '77', reason: 'stock' });
-    const late = taken(3, '77');
-    waiters.add(late);
+    const late = taken(3, { orderId: '77' });
+    add(late);
     expect(codesOf([late])).toEqual(['sold_out']);
   });
 
@@ -142,96 +165,97 @@ describe('an order that the watermark rejects', () => {
       advance(seq, { orderId: `old-${seq}`, reason: 'stock' });
     }
     const seq = MANY_REJECTIONS + 1;
-    const [pending] = wait(seq);
-    advance(seq, { orderId: pending!.orderId, reason: 'stock' });
-    expect(codesOf([pending!])).toEqual(['sold_out']);
+    const [purchase] = wait(seq);
+    advance(seq, { orderId: purchase!.orderId, reason: 'stock' });
+    expect(codesOf([purchase!])).toEqual(['sold_out']);
   });
 
   it('is answered so when a single watermark rejects very many', () => {
-    const pendings = wait(...Array.from({ length: MANY_REJECTIONS }, () => 1));
-    advance(1, ...pendings.map(({ orderId }) => ({ orderId, reason: 'stock' as const })));
-    expect(new Set(codesOf(pendings))).toEqual(new Set(['sold_out']));
+    const purchases = wait(...Array.from({ length: MANY_REJECTIONS }, () => 1));
+    advance(1, ...purchases.map(({ orderId }) => ({ orderId, reason: 'stock' as const })));
+    expect(new Set(codesOf(purchases))).toEqual(new Set(['sold_out']));
   });
 });
 
 describe('a watermark that names its entries', () => {
   function name(seq: number, tails: string[], ...rejected: Rejection[]): void {
-    waiters.advance({ saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected, tails });
+    const watermark = { saleId: 'sale', segment: 0, generation: 1, seq, orders: seq, rejected, tails };
+    toCheck.push(...waiters.advance(watermark));
   }
 
   const inEntry = (seq: number, entry: string, orderId?: string) =>
-    Object.assign(taken(seq, orderId), { entry });
+    taken(seq, orderId === undefined ? { entry } : { entry, orderId });
 
   it('settles those whose entry it names', () => {
-    const pendings = [inEntry(1, 'a'), inEntry(2, 'b'), inEntry(2, 'b'), inEntry(3, 'c')];
-    for (const pending of pendings) waiters.add(pending);
+    const purchases = [inEntry(1, 'a'), inEntry(2, 'b'), inEntry(2, 'b'), inEntry(3, 'c')];
+    add(...purchases);
     name(2, ['a', 'b']);
-    expect(codesOf(pendings)).toEqual(['committed', 'committed', 'committed', 'waits']);
+    expect(codesOf(purchases)).toEqual(['committed', 'committed', 'committed', 'waits']);
     name(3, ['c']);
-    expect(codesOf(pendings).at(-1)).toBe('committed');
-    expect(asked).toEqual([]);
+    expect(codesOf(purchases).at(-1)).toBe('committed');
+    expect(toCheck).toEqual([]);
   });
 
   it('may come before the purchase', () => {
     name(5, ['d', 'e']);
-    const pendings = [inEntry(4, 'd'), inEntry(5, 'e')];
-    for (const pending of pendings) waiters.add(pending);
-    expect(codesOf(pendings)).toEqual(['committed', 'committed']);
+    const purchases = [inEntry(4, 'd'), inEntry(5, 'e')];
+    add(...purchases);
+    expect(codesOf(purchases)).toEqual(['committed', 'committed']);
   });
 
   it('asks about those whose number it gives to another entry, whether it comes before or after', () => {
     const before = inEntry(2, 'mine');
-    waiters.add(before);
+    add(before);
     name(2, ['a', 'b']);
     const after = inEntry(1, 'mine too');
-    waiters.add(after);
+    add(after);
     expect(codesOf([before, after])).toEqual(['waits', 'waits']);
-    expect(asked).toEqual([before, after]);
+    expect(toCheck).toEqual([before, after]);
   });
 
   it('asks about those below it whose entries were named in a message that got lost', () => {
     const [lost, named] = [inEntry(1, 'a'), inEntry(2, 'b')];
-    waiters.add(lost);
-    waiters.add(named);
+    add(lost);
+    add(named);
     name(2, ['b']);
     expect(codesOf([lost, named])).toEqual(['waits', 'committed']);
-    expect(asked).toEqual([lost]);
+    expect(toCheck).toEqual([lost]);
   });
 
   it('asks once about repeated purchases when it passes them, and not about those that it has passed', () => {
     const repeated = inEntry(2, '');
-    waiters.add(repeated);
+    add(repeated);
     name(2, ['a', 'b']);
-    expect(asked).toEqual([repeated]);
-    waiters.add(repeated);
-    expect(asked).toEqual([repeated]);
+    expect(toCheck).toEqual([repeated]);
+    foundAgain(repeated);
+    expect(toCheck).toEqual([repeated]);
     expect(waiters.size).toBe(1);
     expect(waiters.drain()).toEqual([repeated]);
   });
 
   it('that came before the record which names the order: the record is asked once more, and not for ever', () => {
     name(5, ['a']);
-    const replayed = Object.assign(taken(5), { entry: '' });
-    waiters.add(replayed);
-    expect(asked).toEqual([replayed]);
-    waiters.add(replayed);
-    expect(asked).toEqual([replayed]);
+    const replayed = taken(5, { entry: '' });
+    add(replayed);
+    expect(toCheck).toEqual([replayed]);
+    foundAgain(replayed);
+    expect(toCheck).toEqual([replayed]);
     expect(waiters.drain()).toEqual([replayed]);
   });
 
   it('settles whom it rejects by the order alone', () => {
-    const pending = inEntry(1, 'mine', '77');
-    waiters.add(pending);
+    const purchase = inEntry(1, 'mine', '77');
+    add(purchase);
     name(1, ['a'], { orderId: '77', reason: 'stock' });
-    expect(codesOf([pending])).toEqual(['sold_out']);
+    expect(codesOf([purchase])).toEqual(['sold_out']);
   });
 
   it('may name more entries than are remembered', () => {
     const tails = Array.from({ length: 2_000 }, (_, i) => `entry-${i + 1}`);
-    const pendings = tails.map((tail, i) => inEntry(i + 1, tail));
-    for (const pending of pendings) waiters.add(pending);
+    const purchases = tails.map((tail, i) => inEntry(i + 1, tail));
+    add(...purchases);
     name(2_000, tails);
-    expect(new Set(codesOf(pendings))).toEqual(new Set(['committed']));
+    expect(new Set(codesOf(purchases))).toEqual(new Set(['committed']));
   });
 });
 
@@ -239,7 +263,7 @@ describe('when the sale was built anew', () => {
   it('those who wait still are given back', () => {
     const [settled, ...others] = wait(1, 9, 3);
     advance(1);
-    others[0]!.settle({ code: 'accepted', orderId: '', quantity: 1 });
+    others[0]!.accept();
     expect(waiters.drain()).toEqual(others.slice(1));
     expect(waiters.size).toBe(0);
     expect(codesOf([settled!])).toEqual(['committed']);
@@ -247,7 +271,7 @@ describe('when the sale was built anew', () => {
 });
 
 describe('while nothing is committed', () => {
-  const expire = (pending: ToldPending) => pending.settle({ code: 'accepted', orderId: '', quantity: 1 });
+  const expire = (purchase: ToldPurchase) => purchase.expire(true);
 
   it.each([
     ['purchases', (round: number) => round],

@@ -11,12 +11,16 @@ import {
 } from '../../../../src/engine/contract.ts';
 import { NotExecuted } from '../../../../src/engine/errors.ts';
 import { MAX_BATCH_ORDERS } from '../../../../src/engine/limits.ts';
-import { Deadlines } from '../../../../src/engine/purchase/deadlines.ts';
-import { Lane, type LaneHost, type LaneSale } from '../../../../src/engine/purchase/lane.ts';
+import type { EngineEvents } from '../../../../src/engine/purchase/events.ts';
+import { Lane, type LaneParts, type LaneSale } from '../../../../src/engine/purchase/lane.ts';
+import type { LogHints } from '../../../../src/engine/purchase/log-hints.ts';
+import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
+import type { Left } from '../../../../src/engine/purchase/settle.ts';
+import { PurchasesUnderWay } from '../../../../src/engine/purchase/under-way.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { TickScheduler } from '../../../../src/lib/tick-scheduler.ts';
 import { elapse, freezeTime, settledTurns, turn } from '../../../support/engine/frozen-time.ts';
-import { aPending, codesOf, type ToldPending } from '../../../support/engine/purchases.ts';
+import { aPurchase, codesOf } from '../../../support/engine/purchases.ts';
 import { type Ask, ScriptedTakes, SHORT, TAKEN } from '../../../support/engine/scripted-takes.ts';
 import { aSale } from '../../../support/sales.ts';
 
@@ -32,13 +36,21 @@ const ENDS_AT = Date.UTC(2027, 0, 1);
 
 let takes: ScriptedTakes;
 let board: Board;
-let deadlines: Deadlines;
+let underWay: PurchasesUnderWay;
+/** Purchases that live shorter. */
+let shortLived: PurchasesUnderWay;
 let sale: { record: SaleRecord; slot: number; refills: LaneSale['refills'] };
 let lane: Lane;
 let faults: unknown[];
 let nextId: number;
-/** Overridden by tests that want the host to do something else. */
-let host: { -readonly [K in keyof LaneHost]: LaneHost[K] };
+/** Overridden by tests that want them to do something else. */
+let parts: { -readonly [K in keyof LaneParts]: LaneParts[K] };
+let events: { -readonly [K in keyof EngineEvents]: EngineEvents[K] };
+let grew: ReturnType<typeof vi.fn<LogHints['grew']>>;
+/** What has left the lanes, with what was queued behind it where the segment was stale. */
+let left: Left[];
+/** That the lanes have asked to have checked. */
+let checking: LivePurchase[];
 
 beforeEach(() => {
   freezeTime();
@@ -52,46 +64,70 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 function open({ durable }: { durable: boolean }): void {
-  const turns = new TickScheduler();
   const definition = aSale({ id: 'sale', segments: SEGMENTS, perBuyerLimit: LIMIT, endsAt: ENDS_AT });
   sale = {
     record: { sale: definition, state: 'open', generation: 1, epoch: 1 },
     slot: 0,
     refills: pLimit(1),
   };
-  deadlines = new Deadlines(durable);
-  host = {
-    takes,
-    board,
-    durable,
+  left = [];
+  checking = [];
+  grew = vi.fn();
+  events = { onBatch: vi.fn(), onOutlived: vi.fn(), onFault: (error) => faults.push(error) };
+  underWay = new PurchasesUnderWay(LIVES_MS, durable, events);
+  shortLived = new PurchasesUnderWay(100, durable, events);
+  parts = {
+    ...{ takes, board, durable, events, ticks: new TickScheduler() },
     worker: 7,
     laneCapacity: CAPACITY,
     maxQueueMs: MAX_QUEUE_MS,
     nextOrderId: () => String(nextId++),
-    nextTurn: () => turns.next(),
-    taken: vi.fn(),
-    outlived: vi.fn(),
-    stranded: vi.fn(),
-    outdated: vi.fn(),
-    confirm: vi.fn(),
-    refused: vi.fn((pending, outcome) => pending.settle(outcome)),
-    batchSent: vi.fn(),
-    fault: (error) => faults.push(error),
+    hints: { grew } as unknown as LogHints,
   };
-  lane = new Lane(host, sale, SEGMENT);
+  lane = new Lane(parts, sale, SEGMENT);
 }
 
-function buy(buyerId: string, spec: Partial<Purchase> = {}, at = lane): ToldPending {
-  const pending = aPending({ buyerId, ...spec }, monotonicMs() + LIVES_MS);
-  deadlines.add(pending);
-  at.push(pending);
-  return pending;
+/** As a sale does it. */
+async function run(at: Lane): Promise<void> {
+  for (let some = await at.run(); some.length > 0; some = await at.run()) {
+    for (const one of some) {
+      if (one.why === 'stale') left.push({ ...one, purchases: [...one.purchases, ...at.drain()] });
+      else if (one.why === 'checking') checking.push(...one.purchases);
+      else left.push(one);
+    }
+  }
+}
+
+function go(at: Lane): void {
+  if (at.isWaiting) void run(at);
+}
+
+type Bought = LivePurchase & { readonly told: Outcome[] };
+
+function buy(buyerId: string, spec: Partial<Purchase> = {}, at = lane, among = underWay): Bought {
+  const told: Outcome[] = [];
+  const purchase = among.begin(aPurchase({ buyerId, ...spec }), (outcome) => told.push(outcome));
+  at.push(purchase);
+  go(at);
+  return Object.assign(purchase, { told });
+}
+
+function readmit(purchase: LivePurchase): void {
+  lane.readmit(purchase);
+  go(lane);
+}
+
+function check(): void {
+  lane.check();
+  go(lane);
 }
 
 const buyers = (count: number) => Array.from({ length: count }, (_, i) => `buyer-${i}`);
 
 function advance(seq: number, { generation = 1, rejected = [] as Rejection[] } = {}): void {
-  lane.advance({ saleId: 'sale', segment: SEGMENT, generation, seq, orders: seq, rejected });
+  checking.push(
+    ...lane.advance({ saleId: 'sale', segment: SEGMENT, generation, seq, orders: seq, rejected }),
+  );
 }
 
 /** The sale was built anew, and the lane's worker has heard of it: the lane is past. */
@@ -100,7 +136,7 @@ function learnGeneration(generation: number): void {
 }
 
 /** A purchase whose first attempt got no reply, and which has been asked for again. */
-async function inDoubt(spec: Partial<Purchase> = {}) {
+async function unconfirmed(spec: Partial<Purchase> = {}) {
   const anna = buy('anna', spec);
   const first = await takes.next();
   await first.loseReply();
@@ -199,7 +235,7 @@ describe('a batch', () => {
       await ask.serve([TAKEN]);
     }
     expect(sent).toEqual(all);
-    expect(host.batchSent).toHaveBeenLastCalledWith(1);
+    expect(events.onBatch).toHaveBeenLastCalledWith(1);
   });
 
   it('has a newer ticket than the one before, even if the clock was set back', async () => {
@@ -253,7 +289,7 @@ describe('at the door', () => {
   });
 
   it('nobody joins a queue whose first has waited too long; once he has left there is room again', async () => {
-    host.maxQueueMs = 200;
+    parts.maxQueueMs = 200;
     buy('anna');
     const first = await takes.next();
     const ben = buy('ben');
@@ -270,7 +306,7 @@ describe('at the door', () => {
   });
 
   it('is not given up as full when its queue has been handed over', async () => {
-    host.laneCapacity = 1;
+    parts.laneCapacity = 1;
     buy('anna');
     await takes.next();
     buy('ben');
@@ -280,9 +316,11 @@ describe('at the door', () => {
     expect(lane.isShedding).toBe(false);
   });
 
-  it('is not given up as full when its host has failed', async () => {
-    host.laneCapacity = 1;
-    host.nextTurn = () => new Promise((_, reject) => setImmediate(() => reject(new Error('a bug'))));
+  it('is not given up as full when it has failed', async () => {
+    parts.laneCapacity = 1;
+    parts.ticks = {
+      next: () => new Promise((_, reject) => setImmediate(() => reject(new Error('a bug')))),
+    } as TickScheduler;
     buy('anna');
     buy('ben');
     expect(lane.isShedding).toBe(true);
@@ -303,7 +341,7 @@ describe('at the door', () => {
 
   it('a worker that may not name orders sells nothing, until it may again', async () => {
     const lapsed = new NotExecuted('the lease has lapsed');
-    host.nextOrderId = () => {
+    parts.nextOrderId = () => {
       throw lapsed;
     };
     const pendings = [buy('anna'), buy('ben')];
@@ -311,13 +349,13 @@ describe('at the door', () => {
     expect(codesOf(pendings)).toEqual(['unavailable', 'unavailable']);
     expect(faults).toContain(lapsed);
     expect(takes.asks).toEqual([]);
-    host.nextOrderId = () => '77';
+    parts.nextOrderId = () => '77';
     buy('cleo');
     expect((await takes.next()).orderIds).toEqual(['77']);
   });
 
   it('a lease that lapses while a batch is named refuses the rest of it', async () => {
-    host.nextOrderId = () => {
+    parts.nextOrderId = () => {
       if (nextId === 1002) throw new NotExecuted('the lease has lapsed');
       return String(nextId++);
     };
@@ -403,7 +441,7 @@ describe('a batch that the store refuses', () => {
   });
 });
 
-describe('a batch in doubt', () => {
+describe('an unconfirmed batch', () => {
   it('is asked again with the same orders and a newer ticket, until it is answered', async () => {
     const pendings = [buy('anna'), buy('ben', { quantity: 2, key: 'click' })];
     const first = await takes.next();
@@ -456,7 +494,7 @@ describe('a batch in doubt', () => {
   });
 
   it('holds up the next batch', async () => {
-    const { again } = await inDoubt();
+    const { again } = await unconfirmed();
     buy('ben');
     await elapse(ASKED_AGAIN_MS);
     expect(takes.asks).toHaveLength(2);
@@ -465,9 +503,7 @@ describe('a batch in doubt', () => {
   });
 
   it('is asked again only for those who still wait', async () => {
-    const early = aPending({ buyerId: 'anna' }, monotonicMs() + 100);
-    deadlines.add(early);
-    lane.push(early);
+    const early = buy('anna', {}, lane, shortLived);
     const late = buy('ben');
     const first = await takes.next();
     expect(first.buyers).toEqual(['anna', 'ben']);
@@ -482,7 +518,7 @@ describe('a batch in doubt', () => {
   });
 
   it('whose last purchase has expired is given up, and the next ticket shuts it out', async () => {
-    const { anna, again } = await inDoubt();
+    const { anna, again } = await unconfirmed();
     await elapse(LIVES_MS);
     expect(codesOf([anna])).toEqual(['unknown']);
     await again.loseReply();
@@ -497,24 +533,24 @@ describe('a batch in doubt', () => {
     ['closed', 'closed'],
     ['at its bound', 'busy'],
   ])('that finds the segment %s is unknown: the first attempt may have been executed', async (_, status) => {
-    const { anna, again } = await inDoubt();
+    const { anna, again } = await unconfirmed();
     await again.refuse(status);
     expect(codesOf([anna])).toEqual(['unknown']);
     buy('ben');
     await (await takes.next()).notExecuted();
   });
 
-  it('that finds the segment stale is stranded, and in doubt still', async () => {
-    const { anna, again } = await inDoubt();
+  it('that finds the segment stale leaves, and is unconfirmed still', async () => {
+    const { anna, again } = await unconfirmed();
     await again.refuse('stale');
-    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
-    expect(anna).toMatchObject({ inDoubt: true, phase: 'sent', orderId: '1001' });
+    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect([anna.state, anna.orderId]).toEqual(['unconfirmed', '1001']);
   });
 
-  it('holds one in doubt among others: what surely was not taken is refused as it is', async () => {
-    const { anna, again } = await inDoubt();
+  it('may hold one that is unconfirmed among others: what surely was not taken is refused as it is', async () => {
+    const { anna, again } = await unconfirmed();
     await again.refuse('stale');
-    lane.readmit(anna);
+    readmit(anna);
     const ben = buy('ben');
     const both = await takes.next();
     expect(both.buyers).toEqual(['anna', 'ben']);
@@ -527,16 +563,16 @@ describe('a batch in doubt', () => {
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('asks for one in doubt also when the board says sold out', async () => {
-    const { anna, again } = await inDoubt();
+  it('is asked for also when the board says sold out', async () => {
+    const { anna, again } = await unconfirmed();
     await again.refuse('stale');
     board.close(sale.slot, 1, monotonicMs());
-    lane.readmit(anna);
+    readmit(anna);
     expect((await takes.next()).buyers).toEqual(['anna']);
   });
 
-  it('stays in doubt when it could not be asked again', async () => {
-    const { anna, again, first } = await inDoubt();
+  it('stays unconfirmed when it could not be asked again', async () => {
+    const { anna, again, first } = await unconfirmed();
     await again.notExecuted();
     expect(codesOf([anna])).toEqual(['waits']);
     await elapse(ASKED_AGAIN_MS);
@@ -546,29 +582,29 @@ describe('a batch in doubt', () => {
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('stays in doubt when it was superseded', async () => {
-    const { anna, again } = await inDoubt();
+  it('stays unconfirmed when it was superseded', async () => {
+    const { anna, again } = await unconfirmed();
     await again.refuse('superseded');
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('is in doubt no more when it was served', async () => {
-    const { anna, again } = await inDoubt();
+  it('is unconfirmed no more when it was served', async () => {
+    const { anna, again } = await unconfirmed();
     await again.serve([SHORT]);
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['paused']);
   });
 
   it('that was executed the first time is committed when the cursor has passed it', async () => {
-    const { anna, first, again } = await inDoubt({ quantity: 2 });
+    const { anna, first, again } = await unconfirmed({ quantity: 2 });
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 2, seq: 5 }], { seq: 6, committed: 5 });
     expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 2 }]);
   });
 
   it('that was executed the first time waits for its own log entry', async () => {
-    const { anna, first, again } = await inDoubt();
+    const { anna, first, again } = await unconfirmed();
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }], { seq: 6, committed: 4 });
     advance(4);
@@ -578,7 +614,7 @@ describe('a batch in doubt', () => {
   });
 
   it('that was executed the first time is accepted by who does not want to wait', async () => {
-    const { anna, first, again } = await inDoubt({ awaitCommit: false });
+    const { anna, first, again } = await unconfirmed({ awaitCommit: false });
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }]);
     expect(anna.told).toEqual([{ code: 'accepted', orderId, quantity: 1 }]);
@@ -616,61 +652,60 @@ describe('a batch in doubt', () => {
 
 describe('a store that was away', () => {
   it('is asked with a take of nothing whether it has what the lane was told of, until that is committed', async () => {
-    lane.check();
+    check();
     await settledTurns();
     expect(takes.asks).toEqual([]);
     const anna = buy('anna', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
     expect(codesOf([anna])).toEqual(['accepted']);
 
-    lane.check();
+    check();
     const first = await takes.next();
     expect(first.orders).toEqual([]);
     expect(first.batch).toMatchObject({ newest: { seq: 5, tail: '1001', orders: 9 } });
     await first.serve([], { seq: 6, orders: 9 });
-    lane.check();
+    check();
     // The look before was answered: a segment that does not remember it has lost that.
     const second = await takes.next();
     expect(second.batch).toMatchObject({ answeredTicket: first.batch.ticket, newest: first.batch.newest });
     await second.refuse('stale');
 
     advance(5);
-    lane.check();
+    check();
     await elapse(5_000);
     expect(takes.asks).toHaveLength(3);
-    expect(host.batchSent).toHaveBeenCalledTimes(1);
+    expect(events.onBatch).toHaveBeenCalledTimes(1);
   });
 
-  it('is asked until it has answered, and not by a lane that is closed', async () => {
+  it('is to be asked again when it did not answer, and buyers do not wait for that', async () => {
     buy('anna', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
-    lane.check();
+    check();
     await (await takes.next()).notExecuted();
-    await elapse(1_000);
+    expect([lane.isUnchecked, lane.isWaiting]).toEqual([true, false]);
+    check();
     await (await takes.next()).loseReply();
-    // Buyers don't wait for that.
+    expect(lane.isUnchecked).toBe(true);
     const ben = buy('ben', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 6, orders: 10 });
     expect(codesOf([ben])).toEqual(['accepted']);
-    await elapse(1_000);
+    check();
     const third = await takes.next();
     expect(third.orders).toEqual([]);
-    await third.notExecuted();
-    lane.close();
-    await elapse(5_000);
-    expect(takes.asks).toHaveLength(5);
+    await third.serve([], { seq: 7, orders: 10 });
+    expect(lane.isUnchecked).toBe(false);
     expect(faults).toEqual([]);
   });
 });
 
 describe('a stale segment', () => {
-  it('strands the batch and all that are queued behind it', async () => {
+  it('gives back the batch, with all that are queued behind it', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
     const ben = buy('ben');
     await ask.refuse('stale');
-    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna, ben], 'sale', 1);
-    expect([anna.phase, ben.phase, lane.depth]).toEqual(['queued', 'queued', 0]);
+    expect(left).toEqual([{ why: 'stale', purchases: [anna, ben] }]);
+    expect([anna.state, ben.state, lane.depth]).toEqual(['queued', 'queued', 0]);
     expect(takes.asks).toHaveLength(1);
   });
 
@@ -678,32 +713,20 @@ describe('a stale segment', () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).refuseRefill();
-    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
-    expect(anna.phase).toBe('queued');
+    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect(anna.state).toBe('queued');
   });
 
   it('is asked again for the same order, if its purchase comes back', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     await first.refuse('stale');
-    lane.readmit(anna);
+    readmit(anna);
     expect((await takes.next()).orders).toEqual(first.orders);
-  });
-
-  it('whose host throws does not stop the lane for ever', async () => {
-    host.stranded = () => {
-      throw new Error('a bug');
-    };
-    const anna = buy('anna');
-    await (await takes.next()).refuse('stale');
-    expect(faults).toHaveLength(1);
-    expect(anna.told).toHaveLength(1);
-    buy('ben');
-    expect((await takes.next()).buyers).toEqual(['ben']);
   });
 });
 
-describe('a lane of a past generation', () => {
+describe('a retired lane', () => {
   it('hands over its queue', async () => {
     buy('anna');
     await takes.next();
@@ -716,14 +739,14 @@ describe('a lane of a past generation', () => {
     ['was short', (ask) => ask.serve([SHORT]), false],
     ['got no reply', (ask) => ask.loseReply(), true],
     ['was superseded', (ask) => ask.refuse('superseded'), false],
-  ])('asks no more for what %s: it is stranded', async (_, answer, inDoubt) => {
+  ])('asks no more for what %s: it leaves', async (_, answer, isUnconfirmed) => {
     const anna = buy('anna');
     const ask = await takes.next();
     learnGeneration(2);
     await answer(ask);
     await elapse(ASKED_AGAIN_MS);
-    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
-    expect(anna.inDoubt).toBe(inDoubt);
+    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect(anna.isUnconfirmed).toBe(isUnconfirmed);
     expect(takes.asks).toHaveLength(1);
   });
 
@@ -736,7 +759,7 @@ describe('a lane of a past generation', () => {
     begin();
     await busy;
     await settledTurns();
-    expect(host.stranded).toHaveBeenCalledExactlyOnceWith([anna], 'sale', 1);
+    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
     expect(takes.asks).toHaveLength(1);
   });
 
@@ -747,7 +770,7 @@ describe('a lane of a past generation', () => {
     await ask.serve([TAKEN], { seq: 3, committed: 2 });
     advance(9);
     expect(codesOf([anna])).toEqual(['waits']);
-    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+    expect(checking).toEqual([anna]);
   });
 
   it('calls committed what its segment calls so', async () => {
@@ -830,7 +853,7 @@ describe('a segment that is short', () => {
     expect(codesOf([anna])).toEqual(['paused']);
   });
 
-  it('is unavailable if the refill was not executed: the first answer was no doubt', async () => {
+  it('is unavailable if the refill was not executed: the first answer left nothing open', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).notExecuted();
@@ -842,7 +865,7 @@ describe('refills of one sale', () => {
   let other: Lane;
 
   beforeEach(() => {
-    other = new Lane(host, sale, SEGMENT + 1);
+    other = new Lane(parts, sale, SEGMENT + 1);
   });
 
   /** Both lanes are short; the refill of the first is on its way, that of the other waits for it. */
@@ -881,7 +904,7 @@ describe('refills of one sale', () => {
     expect(codesOf([ben])).toEqual(['committed']);
   });
 
-  it('are not spared for who is in doubt: he may have got what there was', async () => {
+  it('are not spared for an unconfirmed purchase: it may have got what there was', async () => {
     const { ben, first } = await bothShort();
     await first.serve([TAKEN], { seq: 1, total: 1 });
     const lost = await takes.next();
@@ -896,10 +919,8 @@ describe('refills of one sale', () => {
   });
 
   it('are made only for those who have not expired while they waited', async () => {
-    const early = aPending({ buyerId: 'early' }, monotonicMs() + 100);
-    deadlines.add(early);
     buy('anna');
-    other.push(early);
+    const early = buy('early', {}, other, shortLived);
     const ben = buy('ben', {}, other);
     for (const ask of [await takes.next(), await takes.next()]) await ask.serve([SHORT]);
     const first = await takes.next();
@@ -983,10 +1004,10 @@ describe('a purchase that is taken', () => {
   it('tells the worker, once a batch, that the log has grown', async () => {
     for (const buyer of buyers(3)) buy(buyer);
     await (await takes.next()).serve([TAKEN]);
-    expect(host.taken).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
+    expect(grew).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
     buy('late');
     await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
-    expect(host.taken).toHaveBeenCalledTimes(1);
+    expect(grew).toHaveBeenCalledTimes(1);
   });
 
   it('is accepted at once by who does not want to wait', async () => {
@@ -1012,7 +1033,7 @@ describe('a purchase that is taken', () => {
     await elapse(LIVES_MS + 50);
     await ask.serve([TAKEN], { seq: 1 });
     expect(codesOf([anna])).toEqual(['unknown']);
-    expect(host.taken).toHaveBeenCalledTimes(1);
+    expect(grew).toHaveBeenCalledTimes(1);
     advance(1);
     expect(anna.told).toHaveLength(1);
   });
@@ -1044,7 +1065,7 @@ describe('a deadline', () => {
     expect(codesOf([anna])).toEqual(['busy']);
     await ask.serve([{ kind: 'unsent' }], { seq: 0 });
     expect(codesOf([anna])).toEqual(['busy']);
-    expect(host.taken).not.toHaveBeenCalled();
+    expect(grew).not.toHaveBeenCalled();
   });
 
   it('answers busy also where it was short, and is held back before its refill', async () => {
@@ -1057,7 +1078,7 @@ describe('a deadline', () => {
     expect(codesOf([anna])).toEqual(['busy']);
   });
 
-  it('answers unknown where it is held back, but an earlier attempt is in doubt', async () => {
+  it('answers unknown where it is held back, but an earlier attempt is unconfirmed', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     takes.holdsBack = true;
@@ -1071,7 +1092,16 @@ describe('a deadline', () => {
 
 describe('a watermark that names its entries', () => {
   function name(seq: number, ...tails: string[]): void {
-    lane.advance({ saleId: 'sale', segment: SEGMENT, generation: 1, seq, orders: seq, rejected: [], tails });
+    const watermark = {
+      saleId: 'sale',
+      segment: SEGMENT,
+      generation: 1,
+      seq,
+      orders: seq,
+      rejected: [],
+      tails,
+    };
+    checking.push(...lane.advance(watermark));
   }
 
   it('settles the orders of a batch by the first that was taken', async () => {
@@ -1080,7 +1110,7 @@ describe('a watermark that names its entries', () => {
     await ask.serve([{ kind: 'limit', orderIds: [] }, TAKEN, TAKEN], { seq: 4 });
     name(4, ask.orderIds[1]!);
     expect(codesOf([none!, anna!, ben!])).toEqual(['limit_reached', 'committed', 'committed']);
-    expect(host.confirm).not.toHaveBeenCalled();
+    expect(checking).toEqual([]);
   });
 
   it('settles nobody whose entry has another name', async () => {
@@ -1088,7 +1118,7 @@ describe('a watermark that names its entries', () => {
     await (await takes.next()).serve([TAKEN], { seq: 4 });
     name(4, '77');
     expect(codesOf([anna])).toEqual(['waits']);
-    expect(host.confirm).toHaveBeenCalledExactlyOnceWith(anna);
+    expect(checking).toEqual([anna]);
   });
 });
 
@@ -1102,32 +1132,32 @@ describe('another generation', () => {
   });
 });
 
-describe('a host that throws', () => {
-  type Callback = 'batchSent' | 'taken' | 'nextOrderId';
+describe('a bug', () => {
+  const bug = () => {
+    throw new Error('a bug');
+  };
 
-  it.each<Callback>(['batchSent', 'taken', 'nextOrderId'])(
-    'from %s leaves nobody without an answer',
-    async (name) => {
-      const whole = host[name];
-      host[name] = (() => {
-        throw new Error('a bug');
-      }) as never;
-      const anna = buy('anna');
-      await settledTurns();
-      for (const ask of takes.asks) await ask.serve([TAKEN], { seq: 1 });
-      advance(1);
-      expect(anna.told).toHaveLength(1);
-      expect(faults).toHaveLength(1);
-      host[name] = whole as never;
-      const asked = takes.asks.length;
-      buy('ben');
-      await turn();
-      await settledTurns();
-      expect(takes.asks).toHaveLength(asked + 1);
-    },
-  );
+  it.each<[string, () => void, () => void]>([
+    ['where batches are counted', () => (events.onBatch = bug), () => delete events.onBatch],
+    ['where logs are told to have grown', () => grew.mockImplementation(bug), () => grew.mockReset()],
+    ['where orders are named', () => (parts.nextOrderId = bug), () => (parts.nextOrderId = () => '77')],
+  ])('%s leaves nobody without an answer', async (_, plant, mend) => {
+    plant();
+    const anna = buy('anna');
+    await settledTurns();
+    for (const ask of takes.asks) await ask.serve([TAKEN], { seq: 1 });
+    advance(1);
+    expect(anna.told).toHaveLength(1);
+    expect(faults).toHaveLength(1);
+    mend();
+    const asked = takes.asks.length;
+    buy('ben');
+    await turn();
+    await settledTurns();
+    expect(takes.asks).toHaveLength(asked + 1);
+  });
 
-  it('from the board leaves nobody without an answer', async () => {
+  it('of the board leaves nobody without an answer', async () => {
     const close = vi.spyOn(board, 'close').mockImplementation(() => {
       throw new Error('a bug');
     });
@@ -1141,7 +1171,7 @@ describe('a host that throws', () => {
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('from the board, before a batch was made, does not stop the lane for ever', async () => {
+  it('of the board, before a batch was made, does not stop the lane for ever', async () => {
     const isSoldOut = vi.spyOn(board, 'isSoldOut').mockImplementationOnce(() => {
       throw new Error('a bug');
     });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Holding, Recall, SaleStore, SegmentRef } from '../../../../src/engine/contract.ts';
 import { StaleGeneration } from '../../../../src/engine/errors.ts';
-import { Recaller } from '../../../../src/engine/purchase/record-lookup.ts';
+import { RecordLookup } from '../../../../src/engine/purchase/record-lookup.ts';
 
 const MAX_BUYERS = 256;
 const HOME: SegmentRef = { saleId: 'sale', segment: 0, generation: 1 };
@@ -13,7 +13,7 @@ interface Call {
 
 let calls: Call[];
 let answer: (call: Call) => Promise<Recall>;
-let recaller: Recaller;
+let lookup: RecordLookup;
 
 beforeEach(() => {
   calls = [];
@@ -22,7 +22,7 @@ beforeEach(() => {
     calls.push({ ref, buyerIds });
     return answer(calls.at(-1)!);
   };
-  recaller = new Recaller({ recall } as SaleStore);
+  lookup = new RecordLookup({ recall } as SaleStore);
 });
 
 /** Every buyer holds one order, named after him. */
@@ -35,22 +35,22 @@ const sizes = () => calls.map((call) => call.buyerIds.length);
 
 describe('questions', () => {
   it('are each answered with what that buyer holds, and the cursor', async () => {
-    const answers = await Promise.all(crowd(3).map((buyerId) => recaller.ask(HOME, buyerId)));
+    const answers = await Promise.all(crowd(3).map((buyerId) => lookup.ask(HOME, buyerId)));
     expect(answers).toEqual(crowd(3).map((buyerId) => ({ committed: 7, orders: holding(buyerId).orders })));
   });
 
   it('of one turn about one segment are one call', async () => {
-    const first = recaller.ask(HOME, 'anna');
+    const first = lookup.ask(HOME, 'anna');
     await Promise.resolve();
-    await Promise.all([first, recaller.ask(HOME, 'ben')]);
+    await Promise.all([first, lookup.ask(HOME, 'ben')]);
     expect(calls).toEqual([{ ref: HOME, buyerIds: ['anna', 'ben'] }]);
-    await recaller.ask(HOME, 'cleo');
+    await lookup.ask(HOME, 'cleo');
     expect(sizes()).toEqual([2, 1]);
   });
 
   it('about different sales, segments and generations are different calls', async () => {
     const refs = [HOME, { ...HOME, saleId: 'other' }, { ...HOME, segment: 1 }, { ...HOME, generation: 2 }];
-    await Promise.all(refs.map((ref) => recaller.ask(ref, 'anna')));
+    await Promise.all(refs.map((ref) => lookup.ask(ref, 'anna')));
     expect(calls.map((call) => call.ref)).toEqual(refs);
   });
 
@@ -61,7 +61,7 @@ describe('questions', () => {
     [2 * MAX_BUYERS, [MAX_BUYERS, MAX_BUYERS]],
     [2 * MAX_BUYERS + 3, [MAX_BUYERS, MAX_BUYERS, 3]],
   ])('of %d buyers are asked in portions', async (count, portions) => {
-    const answers = await Promise.all(crowd(count).map((buyerId) => recaller.ask(HOME, buyerId)));
+    const answers = await Promise.all(crowd(count).map((buyerId) => lookup.ask(HOME, buyerId)));
     expect(answers.map(({ orders }) => orders[0]!.orderId)).toEqual(crowd(count).map((id) => `of-${id}`));
     expect(sizes()).toEqual(portions);
   });
@@ -71,18 +71,18 @@ describe('a failure', () => {
   it('is told to all who asked in that call, and to nobody else', async () => {
     const stale = new StaleGeneration('sale', 1);
     answer = async () => Promise.reject(stale);
-    const failed = await Promise.allSettled([recaller.ask(HOME, 'anna'), recaller.ask(HOME, 'ben')]);
+    const failed = await Promise.allSettled([lookup.ask(HOME, 'anna'), lookup.ask(HOME, 'ben')]);
     expect(failed).toEqual([
       { status: 'rejected', reason: stale },
       { status: 'rejected', reason: stale },
     ]);
     answer = async ({ buyerIds }) => ({ committed: 0, holdings: buyerIds.map(holding) });
-    expect(await recaller.ask(HOME, 'anna')).toEqual({ committed: 0, orders: holding('anna').orders });
+    expect(await lookup.ask(HOME, 'anna')).toEqual({ committed: 0, orders: holding('anna').orders });
   });
 
   it('to answer for every buyer leaves nobody waiting', async () => {
     answer = async () => ({ committed: 0, holdings: [holding('anna')] });
-    const [anna, ben] = await Promise.allSettled([recaller.ask(HOME, 'anna'), recaller.ask(HOME, 'ben')]);
+    const [anna, ben] = await Promise.allSettled([lookup.ask(HOME, 'anna'), lookup.ask(HOME, 'ben')]);
     expect([anna!.status, ben!.status]).toEqual(['fulfilled', 'rejected']);
   });
 
@@ -90,6 +90,6 @@ describe('a failure', () => {
     answer = () => {
       throw new Error('not even sent');
     };
-    await expect(recaller.ask(HOME, 'anna')).rejects.toThrow('not even sent');
+    await expect(lookup.ask(HOME, 'anna')).rejects.toThrow('not even sent');
   });
 });

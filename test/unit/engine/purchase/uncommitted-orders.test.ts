@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ID_PATTERN, MAX_PER_BUYER_LIMIT } from '../../../../src/engine/limits.ts';
-import { TakenOrders } from '../../../../src/engine/purchase/uncommitted-orders.ts';
+import { UncommittedOrders } from '../../../../src/engine/purchase/uncommitted-orders.ts';
 import { seed } from '../../../support/fixtures.ts';
 
 const place = { saleId: 'tickets', segment: 3, generation: 1 };
@@ -12,10 +12,10 @@ const watermark = (seq: number, tails?: string[]) => ({
   ...{ seq, orders: seq, rejected: [] },
   ...(tails && { tails }),
 });
-const idsOf = (taken: TakenOrders) => taken.drain().map(({ orderId }) => orderId);
+const idsOf = (taken: UncommittedOrders) => taken.drain().map(({ orderId }) => orderId);
 
 it('forgets orders whose entries a watermark names, and no later ones', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   taken.add(1, 'a', orders('a', 'a2'));
   taken.add(2, 'b', orders('b'));
   taken.add(3, 'c', orders('c', 'c2'));
@@ -28,7 +28,7 @@ it('forgets orders whose entries a watermark names, and no later ones', () => {
 });
 
 it('keeps an entry whose name was in a message that got lost; tells of one whose number went to another', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   for (const [i, tail] of ['a', 'b', 'c'].entries()) taken.add(i + 1, tail, orders(tail));
   const replaced = taken.advance(watermark(3, ['other', 'c']));
   expect(replaced.map(({ orderId }) => orderId)).toEqual(['b']);
@@ -36,14 +36,14 @@ it('keeps an entry whose name was in a message that got lost; tells of one whose
 });
 
 it('keeps an order that was asked for again: its entry has no name here', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   taken.add(1, '', orders('again'));
   taken.advance(watermark(1, ['a']));
   expect(idsOf(taken)).toEqual(['again']);
 });
 
 it('believes the number where nothing can be lost', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   taken.add(1, 'a', orders('a'));
   taken.add(2, 'b', orders('b'));
   taken.advance(watermark(1));
@@ -51,7 +51,7 @@ it('believes the number where nothing can be lost', () => {
 });
 
 it('remembers 10,000 orders, and lets those go first that no watermark will name any more', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   taken.add(1, 'unnamed', orders('unnamed', 'unnamed-2'));
   taken.advance(watermark(1, []));
   for (let seq = 2; seq <= 5_001; seq++) taken.add(seq, `${seq}-1`, orders(`${seq}-1`, `${seq}-2`));
@@ -61,7 +61,7 @@ it('remembers 10,000 orders, and lets those go first that no watermark will name
 });
 
 it('has its room again when a watermark has named what was in it', () => {
-  const taken = new TakenOrders(3);
+  const taken = new UncommittedOrders(3);
   const many = Array.from({ length: 9_999 }, (_, i) => `${i}`);
   taken.add(1, '0', orders(...many));
   taken.advance(watermark(1, ['0']));
@@ -83,7 +83,7 @@ it('gives back what it was given, whatever the ids are and the watermarks name',
     named: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
   });
   const property = fc.property(fc.array(entry, { maxLength: 10 }), fc.array(mark), (entries, marks) => {
-    const taken = new TakenOrders(3);
+    const taken = new UncommittedOrders(3);
     let waiting = entries.map(([held, isNamed], i) => ({
       seq: i + 1,
       tail: isNamed ? `t${i + 1}` : '',

@@ -1,0 +1,270 @@
+/**
+ * What the replies of one segment, in one generation, mean for the purchases that its lane has asked for:
+ *
+ *   asked ──served──> settled, or waits for its commit ──short of stock──> asked again, behind a refill
+ *     │ ──paused, closed, busy──> refused: nothing was done
+ *     │ ──not executed──> unavailable: nothing was done
+ *     │ ──outdated──> leaves: to be let in anew, by the rules that its segment goes by (rules.ts), or refused by them
+ *     │ ──stale──> leaves: it seeks its lane in the next generation, with all that are queued behind it
+ *     └──reply lost──> unconfirmed ──> asked again: same order id, newer ticket
+ *
+ * An unconfirmed purchase may have been taken, or may be taken later. Asking again with the same order id tells which: an order
+ * that the buyer's record holds comes back as a replay. The newer ticket shuts the old attempt out if it should still arrive;
+ * in the next generation the old one's segments do. So it is asked again until it is answered or has expired. A refusal says
+ * nothing about the first attempt, and ends it as `unknown`.
+ *
+ * Nothing here asks anybody: purchases that need more than this segment are handed back as `Left`.
+ */
+import type { Outcome, SaleRecord, SegmentRef, TakeReply, TakeResult, Watermark } from '../contract.ts';
+import { NotExecuted, OutcomeUnknown } from '../errors.ts';
+import { CommitWaiters } from './commit-waiters.ts';
+import type { EngineEvents } from './events.ts';
+import type { LogHints } from './log-hints.ts';
+import type { LivePurchase } from './purchase.ts';
+import { isFinal } from './refuse.ts';
+import { UncommittedOrders } from './uncommitted-orders.ts';
+
+/** The sale as its worker knows it now. It is replaced when the sale changes. */
+export interface SaleNow {
+  readonly record: SaleRecord;
+  /** On the board. */
+  readonly slot: number;
+}
+
+export interface SettlementParts {
+  /** Whether a taken order outlives this process, and may be called accepted. */
+  readonly durable: boolean;
+  readonly hints: LogHints;
+  readonly events: EngineEvents;
+}
+
+export interface Answer {
+  readonly reply: TakeReply;
+  /** Units left in the whole sale, if the take was behind a refill. */
+  readonly total?: number;
+}
+
+/**
+ * Purchases that leave their lane without an answer. stale: the segment does not serve this generation any more. outdated: the
+ * sale has other rules than those by which they were let in, or will have. refused: it is refused, unless the buyer's record
+ * knows the purchase's key. checking: the buyer's record has to be read, no watermark will tell more.
+ */
+export type Left =
+  | { readonly why: 'stale' | 'outdated' | 'checking'; readonly purchases: readonly LivePurchase[] }
+  | { readonly why: 'refused'; readonly purchases: readonly [LivePurchase]; readonly refusal: Outcome };
+
+type Served = Extract<TakeReply, { status: 'served' }>;
+
+const NONE: readonly LivePurchase[] = [];
+
+export class Settlement {
+  readonly place: SegmentRef;
+  readonly waiters: CommitWaiters;
+  readonly #parts: SettlementParts;
+  readonly #sale: SaleNow;
+  readonly #uncommitted: UncommittedOrders;
+
+  constructor(parts: SettlementParts, sale: SaleNow, place: SegmentRef) {
+    this.#parts = parts;
+    this.#sale = sale;
+    this.place = place;
+    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit);
+    this.#uncommitted = new UncommittedOrders(place.segment);
+  }
+
+  /** The sale has been built anew: this is of a generation that is over. */
+  get isRetired(): boolean {
+    return this.#sale.record.generation !== this.place.generation;
+  }
+
+  /** Whether orders were taken of which no watermark has told yet. */
+  get hasUncommitted(): boolean {
+    return !this.#uncommitted.isEmpty;
+  }
+
+  /** @returns the purchases to ask for again */
+  reply(asked: readonly LivePurchase[], { reply, total }: Answer, left: Left[]): readonly LivePurchase[] {
+    switch (reply.status) {
+      case 'served':
+        return this.#served(asked, reply, total, left);
+      case 'superseded':
+        return asked;
+      case 'stale':
+      case 'outdated':
+        this.leave(reply.status, asked, left);
+        return NONE;
+      case 'busy':
+        for (const purchase of asked) {
+          if (purchase.isUnconfirmed) purchase.giveUp();
+          else purchase.refuse({ code: 'busy' });
+        }
+        return NONE;
+      default:
+        for (const purchase of asked) {
+          if (purchase.isUnconfirmed) purchase.giveUp();
+          else this.#refuse(purchase, this.#refusal(reply.status), left);
+        }
+        return NONE;
+    }
+  }
+
+  /** There was no reply, or none that can be understood: then nothing is known of anybody. */
+  failed(asked: readonly LivePurchase[], error: unknown): void {
+    if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
+      for (const purchase of asked) purchase.giveUp();
+      this.fault(error);
+      return;
+    }
+    for (const purchase of asked) {
+      if (error instanceof OutcomeUnknown) purchase.lose();
+      if (!purchase.isUnconfirmed) purchase.refuse({ code: 'unavailable' });
+    }
+  }
+
+  /** This segment does not serve them. */
+  leave(why: 'stale' | 'outdated', asked: readonly LivePurchase[], left: Left[]): void {
+    for (const purchase of asked) purchase.requeue();
+    left.push({ why, purchases: asked });
+  }
+
+  /**
+   * The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits.
+   * @returns `checking`: the record has to be read again
+   */
+  found(
+    purchase: LivePurchase,
+    order: { readonly orderId: string; readonly quantity: number; readonly seq: number },
+    committed: number,
+  ): 'settled' | 'checking' {
+    purchase.find(order, this.place.generation);
+    if (order.seq <= committed) {
+      purchase.commit();
+      return 'settled';
+    }
+    const isChecking = this.#awaitCommit(purchase);
+    this.#remember(order.seq, '', [{ ...order, buyerId: purchase.buyerId }]);
+    // The worker that took it may have died before it told sync, or have lost the reply.
+    this.#parts.hints.grew(this.place.saleId, this.place.segment, true);
+    return isChecking ? 'checking' : 'settled';
+  }
+
+  /** @returns purchases that are to be checked */
+  advance(watermark: Watermark): readonly LivePurchase[] {
+    if (watermark.generation !== this.place.generation) return NONE;
+    const toCheck = this.waiters.advance(watermark);
+    this.#tellUncommitted(this.#uncommitted.advance(watermark));
+    return toCheck;
+  }
+
+  /**
+   * The sale has been built anew: what was taken here and not told of since may be lost.
+   * @returns those who waited for their commit; they are to be checked
+   */
+  retire(): readonly LivePurchase[] {
+    this.#tellUncommitted(this.#uncommitted.drain());
+    const waiting = this.waiters.drain();
+    for (const purchase of waiting) purchase.checkAnew();
+    return waiting;
+  }
+
+  /** When nobody waits any more. */
+  close(): void {
+    this.#uncommitted.drain();
+  }
+
+  fault(error: unknown): void {
+    this.#parts.events.onFault?.(error, this.place.saleId, this.place.segment);
+  }
+
+  #served(
+    asked: readonly LivePurchase[],
+    reply: Served,
+    total: number | undefined,
+    left: Left[],
+  ): readonly LivePurchase[] {
+    const short: LivePurchase[] = [];
+    const taken: LivePurchase[] = [];
+    let entry = '';
+    let awaited = !this.#parts.durable;
+    for (let i = 0; i < asked.length; i++) {
+      const purchase = asked[i]!;
+      const result = reply.results[i]!;
+      purchase.answered();
+      switch (result.kind) {
+        case 'taken':
+          entry ||= purchase.orderId;
+          awaited ||= purchase.awaitCommit;
+          taken.push(purchase);
+          purchase.take(reply.seq, entry, this.place.generation);
+          if (this.#awaitCommit(purchase)) left.push({ why: 'checking', purchases: [purchase] });
+          break;
+        case 'replay':
+          if (this.found(purchase, result, reply.committed) === 'checking')
+            left.push({ why: 'checking', purchases: [purchase] });
+          break;
+        case 'short':
+          if (total === undefined || total >= purchase.quantity) {
+            purchase.requeue();
+            short.push(purchase);
+          } else {
+            const isEmpty = total === 0;
+            purchase.refuse(
+              isEmpty ? { code: 'sold_out' } : { code: 'insufficient_stock', remaining: total },
+            );
+          }
+          break;
+        case 'unsent':
+          break;
+        case 'refused':
+          this.#refuse(purchase, { code: 'refused', reason: result.reason }, left);
+          break;
+        default:
+          purchase.refuse(this.#refusalOf(result));
+      }
+    }
+    if (entry !== '') {
+      this.#remember(reply.seq, entry, taken);
+      this.#parts.hints.grew(this.place.saleId, this.place.segment, awaited);
+    }
+    return short;
+  }
+
+  /** @returns whether it is to be checked: a newer generation was built from Postgres meanwhile, or a watermark came first */
+  #awaitCommit(purchase: LivePurchase): boolean {
+    if (purchase.settled) return false;
+    if (!purchase.awaitCommit && this.#parts.durable) {
+      purchase.accept();
+      return false;
+    }
+    if (!this.isRetired) return this.waiters.add(purchase);
+    purchase.checkAnew();
+    return true;
+  }
+
+  #remember(seq: number, entry: string, orders: Parameters<UncommittedOrders['add']>[2]): void {
+    this.#uncommitted.add(seq, entry, orders);
+    if (this.isRetired) this.#tellUncommitted(this.#uncommitted.drain());
+  }
+
+  #tellUncommitted(orders: ReturnType<UncommittedOrders['drain']>): void {
+    if (orders.length > 0) this.#parts.events.onOutlived?.(this.place.saleId, orders);
+  }
+
+  /** It stays as it is while the buyer's record is read. */
+  #refuse(purchase: LivePurchase, refusal: Outcome, left: Left[]): void {
+    if (isFinal(refusal, purchase)) purchase.refuse(refusal);
+    else if (!purchase.settled) left.push({ why: 'refused', purchases: [purchase], refusal });
+  }
+
+  #refusal(status: 'paused' | 'closed'): Outcome {
+    return status === 'closed' ? { code: 'ended', endedAt: this.#sale.record.sale.endsAt } : { code: status };
+  }
+
+  #refusalOf(result: Extract<TakeResult, { kind: 'mismatch' | 'limit' }>): Outcome {
+    if (result.kind === 'mismatch') {
+      return { code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity };
+    }
+    const { perBuyerLimit: limit } = this.#sale.record.sale;
+    return { code: 'limit_reached', limit, orderIds: result.orderIds };
+  }
+}
