@@ -1,22 +1,22 @@
 /**
- * When sync lets the crowd go first. In the seconds of the greatest rush the buyers need the processor, and orders whose
- * buyers are content with `accepted` are safe in the logs: they are carried to Postgres when the rush is over.
+ * Postpones the work of sync while buyers need the processor. Orders that were answered `accepted` are safe in the
+ * logs: sync writes them to Postgres when the load has fallen.
  *
- *   in step ──the node is crowded, and nobody waits──> yielding ──the bound has passed, the crowd is gone,
- *      ^                                                          or somebody waits──> catching up
- *      └──────────────────────────── the logs are drained ────────────────────────────────┘
+ *   in step ──load is high, nobody waits for a commit──> yielding ──`maxMs` has passed, the load has fallen,
+ *      ^                                                            or a buyer waits for a commit──> catching up
+ *      └──────────────────────────────── the logs are drained ──────────────────────────────────────────┘
  *
- * While it catches up it does not yield again: the bound is one on how long an order lies in the log before sync takes
- * it up. A buyer who waits for his commit ends it at once, and nobody else's wish matters for AWAITED_MS after him.
+ * While sync catches up it does not yield again, so `maxMs` bounds how long an order lies in a log before sync reads
+ * it. A buyer who waits for a commit ends yielding at once, and sync does not yield for AWAITED_MS after that.
  */
 
-/** After a hint that somebody waits, others are likely to. */
+/** After a hint that a buyer waits for a commit, more such hints are likely. */
 const AWAITED_MS = 1_000;
 
 export interface BackpressureOptions {
-  /** Whether the node has its hands full with buyers. */
+  /** Whether serving buyers uses much of the node's processor time. */
   readonly isLoadHigh: () => boolean;
-  /** How long orders may lie in the logs for that; 0: sync never yields. */
+  /** Milliseconds that orders may lie in the logs because of load. 0: sync never yields. */
   readonly maxMs: number;
 }
 
@@ -30,17 +30,20 @@ export class Backpressure {
     this.#options = options;
   }
 
-  /** Somebody waits for what is in the logs. */
+  /** A buyer or a rebuild waits for orders in the logs. */
   awaited(nowMs: number): void {
     this.#awaitedAtMs = nowMs;
   }
 
-  /** All that was in the logs has been read. */
+  /** Sync has read the logs to their ends. */
   drained(): void {
     this.#catchingUp = false;
   }
 
-  /** Whether what the logs hold may be left there for now. To be asked only if they hold something. */
+  /**
+   * Whether sync may leave the logs unread for now. Call it only when the logs hold unread entries: it starts the
+   * time that is counted against `maxMs`.
+   */
   mayYield(nowMs: number): boolean {
     const { isLoadHigh, maxMs } = this.#options;
     if (this.#catchingUp || maxMs === 0) return false;

@@ -3,11 +3,14 @@ import { Fifo } from './fifo.ts';
 import { monotonicMs } from './monotonic.ts';
 
 export interface BulkheadOptions {
-  /** Work under way at a time. */
+  /** How many pieces of work run at a time. */
   readonly parallel: number;
-  /** Work that may wait for it. */
+  /** How many more may wait. */
   readonly maxWaiting: number;
-  /** Nobody joins a queue whose first has waited longer, and nobody is let in who has. */
+  /**
+   * New work is rejected when the head of the queue has waited longer than this. Queued work that has waited longer
+   * is rejected instead of started.
+   */
   readonly maxWaitMs: number;
 }
 
@@ -18,9 +21,9 @@ interface Waiting {
 }
 
 /**
- * Lets so much work through at a time, and refuses at once what would wait too long. Without it, work whose asker was told
- * long ago that it takes too long goes on waiting in front of that of those who still hope, and a store that is asked for
- * a little more than it can do serves nobody in time.
+ * Limits how much work runs at a time, and rejects at once what would wait too long. Without it, work whose caller
+ * has already timed out would stay in the queue ahead of work that is still wanted, and a slight overload of a store
+ * would make every caller time out.
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
@@ -43,8 +46,8 @@ export class Bulkhead {
   }
 
   /**
-   * Within `run`: waits for something that keeps nothing busy which the turnstile guards, and leaves the place to others so
-   * long. Back from there nobody queues again: for a moment there may be more under way than `parallel`.
+   * For use within `run`: gives up the slot while waiting for something that does not use the guarded resource.
+   * Afterwards the work continues without queueing again, so slightly more than `parallel` may run for a moment.
    */
   async aside<T>(wait: () => Promise<T>): Promise<T> {
     this.#letNextIn();
@@ -55,7 +58,7 @@ export class Bulkhead {
     }
   }
 
-  /** Resolves when somebody has left his place. */
+  /** Resolves when a slot has become free. */
   #turn(): Promise<void> {
     const { maxWaiting } = this.#options;
     const first = this.#waiting.peek();
@@ -86,6 +89,8 @@ export class Bulkhead {
   }
 
   #busy(): Busy {
-    return new Busy(`${this.#underWay} are under way and ${this.#waiting.length} wait`);
+    return new Busy(
+      `${this.#underWay} requests are running and ${this.#waiting.length} wait: try again later`,
+    );
   }
 }

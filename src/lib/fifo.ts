@@ -1,4 +1,4 @@
-/** Places of an empty queue that it keeps for what comes next. There are queues in every lane of every sale. */
+/** An empty queue keeps an array of up to this length for later items. Every lane of every sale has a queue. */
 const KEPT_PLACES = 32;
 
 /** A queue on an array: shift is amortised O(1), where Array.shift moves every element. */
@@ -10,7 +10,7 @@ export class Fifo<T extends object> {
     return this.#items.length - this.#head;
   }
 
-  /** In the array, with those of what has left. */
+  /** Length of the array, with the places of removed items. */
   get places(): number {
     return this.#items.length;
   }
@@ -23,7 +23,7 @@ export class Fifo<T extends object> {
     return this.#items[this.#head];
   }
 
-  /** Lets go of all items that are not to be kept. Takes as long as there are items. */
+  /** Removes all items for which `isKept` is false. Takes time in proportion to the length. */
   keep(isKept: (item: T) => boolean): void {
     this.#items = this.#items.slice(this.#head).filter((item) => isKept(item!));
     this.#head = 0;
@@ -32,7 +32,7 @@ export class Fifo<T extends object> {
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    // What has left must not be kept alive from here.
+    // A removed item must not be kept from the garbage collector.
     this.#items[this.#head++] = undefined;
     const isEmpty = this.#head === this.#items.length;
     if (isEmpty ? this.#head > KEPT_PLACES : this.#head > 1_024 && this.#head * 2 > this.#items.length) {
@@ -42,7 +42,7 @@ export class Fifo<T extends object> {
     return item;
   }
 
-  /** All of them, in order; none is left. */
+  /** Removes and returns all items, in order. */
   drain(): T[] {
     const items = this.#items.slice(this.#head) as T[];
     this.#items = [];

@@ -1,4 +1,4 @@
-/** The first of some ids in the order of their bytes, which is the order in which holdings are loaded. */
+/** The smallest id by byte order. Holdings are loaded in this order. */
 export function minId(ids: readonly string[]): string {
   return ids.reduce((least, id) => (id < least ? id : least));
 }

@@ -1,4 +1,4 @@
-/** Calls over a message port: a name and an argument go over, a result or an error comes back. */
+/** Remote calls over a message port: a name and an argument go over, a result or an error comes back. */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { StockadeError } from '../engine/errors.ts';
 
@@ -15,7 +15,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** One end of a port. Each end answers with its handlers, and calls those of the other. */
+/** One end of a port. Each end answers calls with its handlers and can call the handlers of the other end. */
 export class PortCalls {
   readonly #port: Port;
   readonly #handlers: Handlers;
@@ -58,7 +58,7 @@ export class PortCalls {
     }
   }
 
-  /** The other end is gone: whoever waits for it is told, and so is whoever calls it later. */
+  /** The other end is gone: rejects all calls under way, and every later call. */
   abandon(): void {
     this.#isAbandoned = true;
     for (const { reject } of this.#waiting.values()) reject(gone());

@@ -2,7 +2,10 @@ import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from './monotonic.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/** For all ends together, apart from their graces: sync's batch, worker numbers, connections. Longer only if a store is away. */
+/**
+ * Limit for all steps together, apart from their grace times: sync's batch, worker numbers, connections. Teardown
+ * takes longer only if a store can't be reached.
+ */
 export const TEARDOWN_LIMIT_MS = 5_000;
 
 interface End {
@@ -10,20 +13,23 @@ interface End {
   readonly graceMs: number;
 }
 
-/** What must be let go of, last in first out, once: each part registers its end as soon as it has begun. */
+/**
+ * The steps that end a process or a part of it, run once, last in first out. Each part adds its step as soon as it
+ * has started.
+ */
 export class Teardown {
   readonly #stack: End[] = [];
   readonly #onError: (error: unknown) => void;
   readonly #limitMs: number;
   #releasing: Promise<void> | undefined;
 
-  /** @param onError told of ends that fail or are late; those after them are run all the same */
+  /** @param onError called for each step that fails or is late; the steps after it run all the same */
   constructor(onError: (error: unknown) => void, limitMs = TEARDOWN_LIMIT_MS) {
     this.#onError = onError;
     this.#limitMs = limitMs;
   }
 
-  /** @param graceMs time of its own, which does not count towards the limit */
+  /** @param graceMs extra time for this step, which does not count towards the limit */
   add(release: () => unknown, graceMs = 0): void {
     this.#stack.push({ release, graceMs });
   }
@@ -45,7 +51,9 @@ export class Teardown {
       leftMs = Math.max(0, leftMs - Math.max(0, monotonicMs() - began - end.graceMs));
     }
     if (leftMs === 0) {
-      this.#onError(new StockadeError('timed_out', `an orderly end was not reached in ${this.#limitMs} ms`));
+      this.#onError(
+        new StockadeError('timed_out', `the shutdown was not complete within ${this.#limitMs} ms`),
+      );
     }
   }
 }

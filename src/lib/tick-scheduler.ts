@@ -1,6 +1,6 @@
 /**
- * Waits for the next turn of the event loop, all who wait in one callback. What they then do in one go (the takes of all
- * lanes) leaves in one write, where a callback each would make a write, and a system call, each.
+ * Resumes all callers together in the next turn of the event loop. The commands that they then send (the takes of all
+ * lanes) leave in one write. With a callback for each caller, each command would cost a write and so a system call.
  */
 export class TickScheduler {
   #waiting: (() => void)[] = [];

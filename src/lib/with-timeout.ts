@@ -1,10 +1,11 @@
 import { StockadeError } from '../engine/errors.ts';
 
 /**
- * The work's result. The work itself goes on when it is late, and nobody hears of its end.
+ * The work's result, if it comes in time. A timed-out operation continues; its result is discarded.
  *
- * The event loop may be late itself: after a turn that took too long, timers come before the answers that have arrived in
- * the meantime. So what has come by then still counts: the work is given up behind the reading, in the same turn.
+ * The event loop may itself be late: after a long turn, timers run before the answers that have arrived meanwhile are
+ * read. So the timeout takes effect only after the next reading of sockets, and an answer that has arrived by then
+ * still counts.
  * @throws the work's error, or StockadeError `timed_out`
  */
 export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promise<T> {

@@ -2,7 +2,7 @@ import { Lease, type LeaseHost } from './lease.ts';
 import { type HandleHost, LockHandle } from './lock-handle.ts';
 import type { LockTimes } from './lock-limits.ts';
 
-/** A lock that was got, and when the command was sent that got it. */
+/** An acquired lock, and when the command that acquired it was sent. */
 export interface Got {
   readonly owner: string;
   readonly token: number;
@@ -10,16 +10,16 @@ export interface Got {
   readonly sentAt: number;
 }
 
-/** Where the lock comes from. */
+/** What a holder needs of the queue that gave it the lock. */
 export interface HolderHost {
-  /** @returns false if the holder has lost the lock. @throws if that is not known */
+  /** @returns false if the holder has lost the lock. @throws if the outcome is unknown */
   renew(holder: Holder): Promise<boolean>;
   /** @returns false if the lock turned out to be lost */
   release(holder: Holder): Promise<boolean>;
   lost(holder: Holder, reason: string, cause: unknown): void;
 }
 
-/** Who holds the lock in this process: ties its handle and its lease to where it comes from. */
+/** The current hold of a lock in this process: ties the handle and the lease to the queue. */
 export class Holder implements HandleHost, LeaseHost {
   readonly owner: string;
   readonly handle: LockHandle;

@@ -1,16 +1,16 @@
 /**
  * The time for which a holder may trust its lock, and the watchdog that prolongs it.
  *
- *   trusted ──renewal confirmed──> trusted, from when the renewal was sent
+ *   trusted ──renewal confirmed──> trusted, counted from when the renewal was sent
  *     │ ──renewal refused──> lost
- *     │ ──none confirmed within `trustMs` of our own monotonic clock──> lost, before Redis lets go of it
+ *     │ ──no renewal confirmed within `trustMs` of the process's monotonic clock──> lost, before Redis frees the lock
  *     │ ──ended by the holder──> over
  *
- * What is not trusted any more is never trusted again: its holder may have given up by then, and a lock that went on being
- * renewed would be held for nobody. So a confirmation that comes behind the time changes nothing.
+ * A lease that was lost is never trusted again: the holder may have stopped by then, and a renewed lock would block
+ * others for nothing. So a confirmation that arrives too late changes nothing.
  *
- * A process that was frozen finds `trusted` false as soon as it runs again, before any timer has fired. It may still be
- * frozen between asking and writing: against that the fencing token helps, and nothing else.
+ * A process that was frozen finds `trusted` false as soon as it runs again, before any timer has fired. It may still
+ * freeze between the check and the write: only the fencing token protects against that.
  */
 import { BackendCorrupt } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
@@ -18,9 +18,9 @@ import { type LockTimes, RETRY_PAUSE_MS } from './lock-limits.ts';
 
 /** What a lease needs of its holder. */
 export interface LeaseHost {
-  /** @returns false if somebody else holds the lock, or nobody. @throws if that is not known */
+  /** @returns false if another owner holds the lock, or none. @throws if the outcome is unknown */
   renew(): Promise<boolean>;
-  /** Called once, at once. */
+  /** Called once, as soon as the lock is lost. */
   lost(reason: string, cause?: unknown): void;
 }
 
@@ -30,7 +30,7 @@ export class Lease {
   #trustedUntil: number;
   #over = false;
   #renewal: NodeJS.Timeout;
-  /** Runs from the first renewal on: no lock is renewed so late that its time could be over by then. */
+  /** Runs from the first renewal on: that renewal is sent long before the lease can expire. */
   #expiry: NodeJS.Timeout | undefined;
   #lastFault: unknown;
 
@@ -65,12 +65,12 @@ export class Lease {
     try {
       const renewed = await this.#host.renew();
       if (this.#over) return;
-      if (!renewed) return this.#lose('the renewal was refused: somebody else holds it, or nobody');
+      if (!renewed) return this.#lose('the renewal was refused: another owner holds it, or none');
       if (!this.trusted) return this.#lose(this.#overdue);
       this.#trustedUntil = sentAt + this.#times.trustMs;
     } catch (error) {
       if (this.#over) return;
-      if (error instanceof BackendCorrupt) return this.#lose('it can’t be renewed', error);
+      if (error instanceof BackendCorrupt) return this.#lose('Redis can’t renew it', error);
       this.#lastFault = error;
       pauseMs = RETRY_PAUSE_MS;
     }

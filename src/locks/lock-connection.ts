@@ -1,6 +1,6 @@
 /**
- * The connection for lock commands. A command is sent at most once and answered within a bound, or it fails; who sends
- * it again is the caller's business. All of them may be sent again, because they name the owner.
+ * The connection for lock commands. A command is sent at most once, and fails if the answer is late. The caller
+ * decides whether to send it again; all lock commands may be repeated, because they name the owner.
  */
 import type { Redis } from 'ioredis';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../engine/errors.ts';
@@ -9,7 +9,7 @@ import type { LockKeys } from './lock-keys.ts';
 import type { LockTimes } from './lock-limits.ts';
 import { type AcquireReply, LockScripts } from './lock-scripts.ts';
 
-/** Error replies that pass: Redis is loading its data, full, or not the primary (any more). */
+/** Temporary error replies: Redis is loading its data, full, or not the primary. */
 const REFUSED =
   /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
 
@@ -21,7 +21,7 @@ export class LockConnection {
 
   constructor(redis: Redis, times: LockTimes) {
     this.#redis = redis;
-    // Many sections end with the timers of one turn: their commands leave in one write.
+    // Many critical sections end in one turn of the event loop: their commands leave in one write.
     this.#cork = corking(redis, setImmediate);
     this.#scripts = new LockScripts(redis);
     this.#times = times;
@@ -32,12 +32,17 @@ export class LockConnection {
     return this.#guarded(() => this.#scripts.acquire(keys, owner, this.#times.ttlMs, from));
   }
 
-  /** @throws NotExecuted, OutcomeUnknown: ask again. BackendCorrupt: the key is something else than a lock */
+  /**
+   * @throws NotExecuted, OutcomeUnknown: may be repeated. BackendCorrupt: the key holds something else than a lock
+   */
   renew(keys: LockKeys, owner: string): Promise<boolean> {
     return this.#guarded(() => this.#scripts.renew(keys, owner, this.#times.ttlMs));
   }
 
-  /** @returns how many processes listen for it; -1 if this owner did not hold it any more. @throws as `renew` */
+  /**
+   * @returns how many processes listen on the lock's channel; -1 if this owner no longer held the lock. @throws as
+   * `renew`
+   */
   release(keys: LockKeys, owner: string): Promise<number> {
     return this.#guarded(() => this.#scripts.release(keys, owner));
   }

@@ -1,6 +1,9 @@
 import { StockadeError } from '../engine/errors.ts';
 
-/** The holder has lost its lock: somebody else may hold it. What is not finished must not be; writes carry the token. */
+/**
+ * The holder has lost its lock, and another process may hold it. Stop the work under the lock; later writes are
+ * refused by their token.
+ */
 export class LockLost extends StockadeError {
   readonly lock: string;
   readonly token: number;
@@ -12,7 +15,10 @@ export class LockLost extends StockadeError {
   }
 }
 
-/** The lock was not got: the wait limit has passed, too many wait, or the locks were closed. Nothing is held. */
+/**
+ * The lock was not acquired: the wait limit has passed, too many callers wait, or the locks were closed. Nothing is
+ * held.
+ */
 export class LockNotAcquired extends StockadeError {
   readonly lock: string;
 

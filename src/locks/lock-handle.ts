@@ -1,7 +1,7 @@
 import { StockadeError } from '../engine/errors.ts';
 import { LockLost } from './lock-errors.ts';
 
-/** What a handle needs of where it comes from. */
+/** What a handle needs of the hold behind it. */
 export interface HandleHost {
   readonly trusted: boolean;
   /** @returns false if the lock turned out to be lost */
@@ -9,12 +9,12 @@ export interface HandleHost {
 }
 
 /**
- * A lock that is held, or was. The holder's code takes it with it: to release the lock, to hold it once more
- * (reentrance), to learn that it is lost, and to write under it.
+ * A lock that is held, or was. The holder's code uses it to release the lock, to enter it once more (reentrance), to
+ * learn of its loss, and to write under it.
  */
 export class LockHandle {
   readonly name: string;
-  /** The fencing token: greater than that of every holder before. Each write under the lock carries it. */
+  /** The fencing token: greater than that of every earlier holder. Each write under the lock must carry it. */
   readonly token: number;
   readonly #host: HandleHost;
   #holds = 1;
@@ -41,7 +41,7 @@ export class LockHandle {
     return this.#controller.signal;
   }
 
-  /** Holds the lock once more: it wants one more `release`. @throws LockLost */
+  /** Enters the lock once more, which needs one more `release`. @throws LockLost */
   enter(): this {
     this.assertHeld();
     this.#holds++;
@@ -50,13 +50,13 @@ export class LockHandle {
 
   /** @throws LockLost if the lock is lost or released */
   assertHeld(): void {
-    if (!this.held) throw this.#loss ?? this.#lost(this.#holds > 0 ? 'its time is over' : 'it was released');
+    if (!this.held)
+      throw this.#loss ?? this.#lost(this.#holds > 0 ? 'its lease has expired' : 'it was released');
   }
 
   /**
-   * Gives the lock back, or one hold of several. Resolves when Redis has confirmed it, or when the lock is free because
-   * its ttl is over.
-   * @throws LockLost if it was lost before: what was done under it was not protected to the end
+   * Releases the lock, or one of several holds. Resolves when Redis has confirmed it, or when the ttl is over.
+   * @throws LockLost if the lock was lost before: work done under it was not protected to the end
    */
   async release(): Promise<void> {
     if (this.#holds === 0) {
@@ -66,15 +66,16 @@ export class LockHandle {
       );
     }
     if (!this.held) {
-      // In Redis it may still be his, and a renewal under way would prolong it: with him that ends.
+      // Redis may still have this owner, and a renewal under way would prolong the lock: releasing ends that.
       if (--this.#holds === 0 && !this.#loss) this.#host.release().catch(() => {});
-      throw this.#loss ?? this.#lost('its time is over');
+      throw this.#loss ?? this.#lost('its lease has expired');
     }
     if (--this.#holds > 0) return;
-    if (!(await this.#host.release())) throw this.#lost('at its release somebody else held it, or nobody');
+    if (!(await this.#host.release()))
+      throw this.#lost('when it was released, another owner held it, or none');
   }
 
-  /** For the lock's own machinery: tells the holder. */
+  /** For the lock queue: marks the lock as lost, and aborts `signal`. */
   lose(reason: string, cause?: unknown): void {
     if (this.#loss) return;
     this.#loss = this.#lost(reason, cause);

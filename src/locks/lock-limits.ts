@@ -1,4 +1,4 @@
-/** Bounds of the locks, each with its unit in the name, and the relations that must hold between them. */
+/** Limits of the locks, each with its unit in the name, and the relations that must hold between them. */
 
 /** A lock whose holder has died is free after this time. */
 export const DEFAULT_TTL_MS = 10_000;
@@ -7,30 +7,39 @@ const MAX_TTL_MS = 600_000;
 
 /** The watchdog renews this often within a ttl. */
 const RENEWALS_PER_TTL = 3;
-/** A command may be answered this late, as a part of the ttl: so that a renewal can be lost, and another one sent. */
+/** A command's answer may take this part of the ttl, so that after a lost renewal there is time for another. */
 const ANSWERS_PER_TTL = 4;
-/** A holder stops trusting its lock by this part of the ttl before Redis lets it go: clocks drift, timers are late. */
+/**
+ * A holder stops trusting its lock this part of the ttl before Redis frees it, because clocks drift and timers are
+ * late.
+ */
 const MARGINS_PER_TTL = 10;
-/** With a long ttl there is no need to wait that long for an answer. */
+/** Upper limit of that answer time, for long ttls. */
 const ANSWER_MAX_MS = 1_000;
 
 export const DEFAULT_WAIT_MS = 10_000;
 export const MAX_WAIT_MS = 600_000;
-/** Waiters of one process for one lock; more are refused. */
+/** Callers of one process that may wait for one lock; more are refused. */
 export const MAX_WAITERS = 10_000;
-/** A waiter that has heard nothing asks again after this time at the latest: messages get lost. */
+/** Without a message, a waiter tries again after this time at the latest: messages can be lost. */
 export const FALLBACK_POLL_MS = 500;
 /** Pause before a command that has failed is sent again. */
 export const RETRY_PAUSE_MS = 20;
-/** One process hands a lock from waiter to waiter for this long at most; then it is released, so that others get it. */
+/**
+ * One process passes a lock among its own waiters for this long at most. Then it releases it, so that other processes
+ * get it.
+ */
 export const KEEP_MAX_MS = 100;
-/** Then it waits for this long, if others listen. They are woken by a message, which must not come too late. */
+/** After such a release the process waits for this long, if others listen, so that the message can wake them. */
 export const YIELD_MS = 5;
-/** The newest token is kept this long after the last use of a lock. Without it no write under that lock is let in. */
+/**
+ * The newest token is kept this long after the last use of a lock. Without it, every write under that lock is
+ * refused.
+ */
 export const FENCE_KEPT_MS = 24 * 3_600_000;
-/** A channel on which nobody waits any more is listened to for a while: often somebody soon waits again. */
+/** An unused subscription is kept this long: often another caller soon waits for the same lock. */
 export const LINGER_MS = 1_000;
-/** A subscriber sends nothing by itself, and would never notice that its connection is dead. */
+/** A subscriber sends no commands, so without a heartbeat it would not notice a dead connection. */
 export const HEARTBEAT_MS = 2_000;
 
 export const MAX_NAME_CHARACTERS = 512;
@@ -40,7 +49,7 @@ export interface LockTimes {
   readonly ttlMs: number;
   readonly renewEveryMs: number;
   readonly answerWithinMs: number;
-  /** A confirmed lock may be trusted for this long, counted from before the confirmation was asked for. */
+  /** How long a confirmed lock may be trusted, counted from when the confirmed command was sent. */
   readonly trustMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** One typed function per script of the locks. Nothing else calls a script, and callers never build argument arrays. */
+/** One typed function per lock script. No other code calls a script, and callers never build argument arrays. */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { LockKeys } from './lock-keys.ts';
@@ -16,10 +16,10 @@ export type AcquireReply =
   | {
       readonly held: true;
       readonly token: number;
-      /** The owner that held it until now, `''` for none. */
+      /** The owner that held it before, `''` for none. */
       readonly previous: string;
     }
-  /** `expiresInMs` is negative if the key has no expiry: then it is no lock of ours. */
+  /** `expiresInMs` is negative if the key has no expiry: then this module did not write it. */
   | { readonly held: false; readonly expiresInMs: number };
 
 type RawAcquireReply = ['held', token: string, previous: string] | ['refused', expiresInMs: number];
@@ -36,7 +36,7 @@ export class LockScripts {
     ) as Commands;
   }
 
-  /** @param from the owner that hands the lock over, `''` for none */
+  /** @param from the owner that passes the lock on, `''` for none */
   async acquire(
     { lock, fence }: LockKeys,
     owner: string,
@@ -53,7 +53,7 @@ export class LockScripts {
     return (await this.#commands.renew(lock, fence, owner, ttlMs, FENCE_KEPT_MS)) === 1;
   }
 
-  /** @returns how many processes listen for it; -1 if this owner did not hold it any more */
+  /** @returns how many processes listen on the lock's channel; -1 if this owner no longer held the lock */
   release({ lock, channel }: LockKeys, owner: string): Promise<number> {
     return this.#commands.release(lock, owner, channel) as Promise<number>;
   }

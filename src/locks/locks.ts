@@ -1,31 +1,32 @@
 /**
- * Locks in Redis, for work that has to be alone on something: on a segment, mostly.
+ * Locks in Redis, for work that must run alone, mostly on one segment.
  *
- * Goals: one holder at a time, as long as Redis keeps its data and every holder's clock runs at a sane rate. A holder
- * that dies frees its lock within the ttl. A holder that loses its lock is told at once, and what it writes nevertheless
- * is refused. Waiting costs Redis next to nothing.
- * Non-goals: fairness between processes (within one, first come first served); locks that survive a failover of Redis.
- * Against both a second holder after a failover and a holder that was frozen the fencing token helps, and nothing else:
- * each write under the lock carries it, and who executes the write compares (src/locks/fenced.ts).
+ * Goals: one holder at a time, as long as Redis keeps its data and every clock runs at a normal rate. The lock of a
+ * dead holder is free within the ttl. A holder that loses its lock learns of it at once, and its later writes are
+ * refused. Waiting costs Redis next to nothing.
+ * Non-goals: fairness between processes (within one, first come first served); locks that survive a failover
+ * of Redis. After a failover there may be a second holder, and a frozen holder may resume late. Only the fencing token
+ * protects against these: each write under the lock carries it, and the script that writes compares it
+ * (src/locks/fenced.ts).
  *
  * In Redis a lock is a key with its owner and a ttl, and a fence with the newest token. A lock is
  *
  *   free ──acquire (owner, ttl, token)──> held ──renew (every third of the ttl)──> held
- *                                          │ ──release──> free, and a message
- *                                          │ ──hand over, in one process──> held by the next owner, with the next token
+ *                                          │ ──release──> free, and a message is published
+ *                                          │ ──pass on, within one process──> held by the next owner, with the next token
  *                                          │ ──the ttl is over──> free, without a message
  *
- * | it happens | what is left | who mends it |
+ * | event | what remains | how it is resolved |
  * |---|---|---|
- * | the holder dies | the lock, until its ttl is over | waiters ask again when it is |
- * | the holder is frozen beyond the ttl | another holder, with a greater token | its writes are refused; it learns of it as soon as it runs: `held` at once, `signal` with the next timer |
- * | the reply to an acquisition is lost | a lock that no handle has | asked again with the same owner it is adopted, or given back if nobody waits any more; else its ttl ends |
- * | the reply to a renewal is lost | a prolonged lock | another renewal is sent; the holder counts from the last one that was confirmed |
- * | the reply to a release is lost | a free lock, and the message was sent | released again, which changes nothing |
- * | the reply to a hand-over is lost | the next owner's lock | handed over again, which tells the token |
- * | a message is lost | a free lock and waiters asleep | they ask again within `FALLBACK_POLL_MS` |
- * | Redis can't be reached | the lock, until its ttl is over | the holder is told before that, by its own clock |
- * | Redis restarts without its data, or a replica takes over that lacks the lock | a free lock, and a holder | the next renewal is refused; tokens follow the clock and go on rising; writes with the old token are refused |
+ * | the holder dies | the lock, until its ttl is over | waiters try again when it is over |
+ * | the holder is frozen for longer than the ttl | another holder, with a greater token | its writes are refused; when it runs again, `held` is false at once and `signal` aborts with the next timer |
+ * | the reply to an acquisition is lost | a lock without a handle | a repeat with the same owner adopts it; if no caller waits any more it is released, or its ttl ends |
+ * | the reply to a renewal is lost | a prolonged lock | another renewal is sent; the holder counts from the last confirmed one |
+ * | the reply to a release is lost | a free lock; the message was sent | the release is repeated, which changes nothing |
+ * | the reply to a pass within the process is lost | the next owner's lock | the command is repeated and returns the token |
+ * | a message is lost | a free lock and sleeping waiters | they try again within `FALLBACK_POLL_MS` |
+ * | Redis can't be reached | the lock, until its ttl is over | the holder's own clock ends its trust before that |
+ * | Redis restarts without its data, or a replica without the lock takes over | a free lock, and a holder | the next renewal is refused; tokens follow the clock and keep rising; writes with the old token are refused |
  */
 import { randomBytes } from 'node:crypto';
 import { connect, subscriberClient, takeClient } from '../redis/clients.ts';
@@ -35,25 +36,25 @@ import type { LockHandle } from './lock-handle.ts';
 import { lockKeys } from './lock-keys.ts';
 import { DEFAULT_TTL_MS, DEFAULT_WAIT_MS, type LockTimes, lockTimes, MAX_WAIT_MS } from './lock-limits.ts';
 import { LockQueue } from './lock-queue.ts';
-import type { WaitOptions } from './waiter.ts';
+import type { WaitOptions } from './waiters.ts';
 import { Wakeups } from './wakeups.ts';
 
 export interface LocksOptions {
-  /** The Redis that the locks are kept in: the one that holds what they protect. */
+  /** The Redis that holds the locks: the one that holds what they protect. */
   readonly url: string;
-  /** After so many milliseconds the lock of a holder that has died is free: 100 to 600,000, default 10,000. */
+  /** Milliseconds after which the lock of a dead holder is free: 100 to 600,000, default 10,000. */
   readonly ttlMs?: number | undefined;
 }
 
 export interface TryLockOptions {
-  /** A handle of the caller's. If it holds this very lock it is entered once more, and Redis is not asked. */
+  /** A handle that the caller has. If it holds this very lock, the lock is entered once more without asking Redis. */
   readonly holder?: LockHandle | undefined;
 }
 
 export interface LockOptions extends TryLockOptions {
   /** How long to wait for the lock, in milliseconds: 1 to 600,000, default 10,000. */
   readonly waitMs?: number | undefined;
-  /** Ends the waiting; `lock` then throws its reason. What is held already stays so. */
+  /** Ends the wait; `lock` then throws the signal's reason. Locks that are held stay held. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -87,7 +88,7 @@ export class Locks {
   }
 
   /**
-   * The lock, or `undefined` if somebody holds it or waits for it.
+   * The lock, or `undefined` if it is held or others wait for it.
    * @throws NotExecuted if Redis can't be reached, LockNotAcquired if it does not answer
    */
   async tryLock(name: string, { holder }: TryLockOptions = {}): Promise<LockHandle | undefined> {
@@ -103,12 +104,12 @@ export class Locks {
     }
     if (holder?.held && holder.name === name) return holder.enter();
     signal?.throwIfAborted();
-    // Who waits is never given `undefined`.
+    // Only `tryLock` resolves with `undefined`.
     return (await this.#wait(name, { waitMs, signal, tryOnce: false }))!;
   }
 
   /**
-   * Does the work under the lock, and gives the lock back however the work ends.
+   * Runs the work under the lock, and releases the lock however the work ends.
    * @returns the work's result
    * @throws as `lock`; the work's error; LockLost if the lock was lost before the work had ended
    */
@@ -122,7 +123,7 @@ export class Locks {
     try {
       result = await work(handle);
     } catch (error) {
-      // The work's own error says more than what may have become of the lock.
+      // The work's own error matters more than an error of the release.
       await handle.release().catch(() => {});
       throw error;
     }
@@ -130,7 +131,7 @@ export class Locks {
     return result;
   }
 
-  /** Refuses those who wait, gives back what is held (its holders are told that it is lost), and disconnects. */
+  /** Rejects all waiters, releases all held locks (their handles report them as lost), and disconnects. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));

@@ -1,6 +1,6 @@
 /**
- * Who waits for a lock is woken by a message. Messages get lost, and that must cost time only: whoever waits asks again
- * by himself after a while, and everybody asks when the connection is back.
+ * Wakes waiters by messages. Messages can be lost, which costs only time: waiters also try again after a while, and
+ * all of them try again when the connection is back.
  */
 import type { Redis } from 'ioredis';
 import { HEARTBEAT_MS, LINGER_MS } from './lock-limits.ts';
@@ -28,14 +28,14 @@ export class Wakeups {
     this.#heartbeat.unref();
   }
 
-  /** Whether the channel is listened to already. */
+  /** Whether the subscription to the channel is active. */
   hears(name: string): boolean {
     return this.#channels.get(name)?.subscribed ?? false;
   }
 
   /**
-   * Calls `heard` at each message, and first when messages are heard from here on: what was told before was told to
-   * nobody. A channel has one listener.
+   * Calls `heard` at each message, and once when the subscription becomes active: earlier messages were missed. A
+   * channel has one listener.
    */
   join(name: string, heard: () => void): void {
     const known = this.#channels.get(name);
@@ -52,7 +52,7 @@ export class Wakeups {
         channel.subscribed = true;
         channel.heard();
       },
-      // Only if it was closed: as long as it is open, a subscription waits for the connection.
+      // Fails only after `close`: until then a subscription waits for the connection.
       nobody,
     );
   }

@@ -1,9 +1,9 @@
 /**
  * The Redis connections of a process, each with the options that its work needs.
  *
- * The take connection must never retry by itself: with ioredis' defaults a command whose reply was lost is sent again,
- * and a decrement then happens twice. So it fails a command when its connection breaks, queues nothing while it is
- * down, and leaves the asking again to the lane, which does it with the same order ids and a newer ticket.
+ * The connection for takes must never retry by itself: with ioredis' defaults a command whose reply was lost is sent
+ * again, and the stock would be decremented twice. So it fails a command when its connection breaks, and queues
+ * nothing while it is down. The lane repeats the take, with the same order ids and a newer ticket.
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { NotExecuted } from '../engine/errors.ts';
@@ -11,19 +11,19 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import { redisAddress } from './redis-address.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A cluster that is not ready by then is as good as away. Longer than a failover takes. */
+/** A cluster that is not ready by then is treated as unreachable. Longer than a failover takes. */
 const CLUSTER_READY_MS = 15_000;
-/** A connection that owes a reply for so long is taken for dead. A take has its own, shorter deadline. */
+/** A connection that has not answered for this long is treated as dead. A take has its own, shorter deadline. */
 const SILENCE_TIMEOUT_MS = 5_000;
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_MAX_MS = 1_000;
-/** How long a client may go by an old map of the cluster if nobody tells it of a change. */
+/** How long a client may use an old map of the cluster if no redirect corrects it. */
 const SLOTS_REFRESH_MS = 1_000;
 
-/** A connection to one server, or to all of a cluster: commands are the same. */
+/** A connection to one server, or to all servers of a cluster. Both have the same commands. */
 export type RedisClient = Redis | Cluster;
 
-/** What a server answers that was the primary before a failover: the address leads to the new one by now. */
+/** The reply of a server that was the primary before a failover. By now its address leads to the new primary. */
 export const DEMOTED = /^(READONLY|MASTERDOWN)\b/;
 const RECONNECT_AND_RESEND = 2;
 
@@ -39,7 +39,7 @@ function clientOf(text: string, options: Omit<RedisOptions, 'replyMapping'>): Re
   return new Redis(url, { ...common, ...options, ...(tls && { tls }) });
 }
 
-/** For takes: a command is sent at most once. A connection that is given up is not kept for a polite goodbye. */
+/** For takes: a command is sent at most once. An abandoned connection is dropped at once, without QUIT. */
 export function takeClient(url: string): Redis {
   return clientOf(url, {
     maxRetriesPerRequest: 0,
@@ -48,21 +48,23 @@ export function takeClient(url: string): Redis {
   });
 }
 
-/** For work that is idempotent and may wait: logs, cursors, sale records. Commands are tried again a few times. */
+/** For work that is idempotent and may wait: logs, cursors, sale records. A failed command is retried a few times. */
 export function workClient(url: string): Redis {
   const reconnectOnError = (error: Error) => (DEMOTED.test(error.message) ? RECONNECT_AND_RESEND : false);
   return clientOf(url, { maxRetriesPerRequest: 3, reconnectOnError });
 }
 
 /**
- * For such work on a cluster. Each command goes where its key is, and again if its server goes; never use it for takes.
- * @param urls of servers of the cluster, one at least; user, password, protocol and parameters of the first are those of all
+ * For such work on a cluster. Each command goes to the server of its key, and is sent again if that server fails;
+ * never use it for takes.
+ * @param urls of servers of the cluster, one at least; user, password, protocol and parameters of the first apply to
+ * all
  */
 export function clusterClient(urls: readonly string[]): Cluster {
   const nodes = urls.map((url) => new URL(url));
   const { username, password } = nodes[0]!;
   const { tls } = redisAddress(urls[0]!);
-  // Each server has a name of its own; its certificate is compared with the address that it is reached at.
+  // Each server has its own host name, so its certificate is compared with the address that the client connects to.
   if (tls) delete tls.servername;
   return new Cluster(
     nodes.map(({ hostname, port }) => ({
@@ -84,19 +86,19 @@ export function clusterClient(urls: readonly string[]): Cluster {
   );
 }
 
-/** For one subscription to one of several servers: ends when its connection does. */
+/** For a subscription at one of several servers: it never reconnects, so the subscriber can choose another server. */
 export function singleUseClient(url: string): Redis {
   return clientOf(url, { retryStrategy: () => null });
 }
 
-/** For subscriptions: waits for as long as it takes. */
+/** For subscriptions: waits for the connection without limit. */
 export function subscriberClient(url: string): Redis {
   return clientOf(url, { maxRetriesPerRequest: null });
 }
 
 /**
- * Connects, and lets later connection errors be seen through `ready` and failing commands, not as a crash.
- * @throws NotExecuted with what went wrong first
+ * Connects. Later connection errors show in `ready` and in failing commands instead of crashing the process.
+ * @throws NotExecuted with the first error
  */
 export async function connect<Client extends RedisClient>(client: Client): Promise<Client> {
   let first: Error | undefined;
@@ -117,8 +119,8 @@ export async function connect<Client extends RedisClient>(client: Client): Promi
 }
 
 /**
- * The promise of ioredis' `connect` never settles if a server was found and then failed the check whether the cluster is
- * ready: its client connects again, by itself, and nobody tells who waited for the first time.
+ * The promise of ioredis' `connect` never settles if a server was found and then failed the check whether the cluster
+ * is ready: the client connects again by itself, but the first promise stays pending.
  */
 async function connectCluster(cluster: Cluster): Promise<void> {
   const ready = new Promise<void>((resolve, reject) => {
@@ -129,11 +131,11 @@ async function connectCluster(cluster: Cluster): Promise<void> {
 }
 
 /**
- * Lets all commands of one turn leave in one write. A system call per command costs more than the command: with eight
- * segments a turn has eight takes and a hint.
+ * Sends all commands of one turn of the event loop in one write. A system call for each command costs more than the
+ * command: with eight segments a turn has eight takes and a hint.
  *
- * @param end calls back when what belongs together has been sent
- * @returns to be called before a command is sent
+ * @param end schedules the callback that sends what was gathered
+ * @returns a function to call before each command
  */
 export function corking(client: Redis, end: (uncork: () => void) => void = process.nextTick): () => void {
   let corked = false;

@@ -1,6 +1,6 @@
 /**
- * Servers of Redis that throw keys away when their memory is full. Such a key is stock that is gone, or a buyer's record or
- * a log that is forgotten. INFO tells the policy to everybody; CONFIG is often forbidden.
+ * Finds Redis servers that evict keys when their memory is full. An evicted key loses stock, a buyer's record or a
+ * log. The policy is read from INFO, which every user may call; CONFIG is often forbidden.
  */
 import type { Redis } from 'ioredis';
 import { withTimeout } from '../lib/with-timeout.ts';
@@ -8,7 +8,7 @@ import { connect, singleUseClient } from './clients.ts';
 
 const DEFAULT_PORT = 6379;
 const KEEPS_ALL = 'noeviction';
-/** For one server, from connecting to its last answer. */
+/** For one server, from the start of the connection to the last answer. */
 const ANSWER_MS = 5_000;
 
 export interface EvictingServer {
@@ -20,17 +20,20 @@ export interface EvictingServer {
 
 export interface EvictionLook {
   /**
-   * Primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a limit now: one may be set at any
-   * time. One that does not tell its policy is not among them.
+   * Primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a memory limit now: one may
+   * be set at any time. A server that does not report its policy is left out.
    */
   readonly evicting: readonly EvictingServer[];
-  /** Primaries of a cluster, `host:port`, that did not answer: they stop their own segments, and nobody's start. */
+  /**
+   * Primaries of a cluster, `host:port`, that did not answer. They stop their own segments, but not the start of a
+   * node.
+   */
   readonly silent: readonly string[];
 }
 
 /**
- * @param urls as REDIS_URL names them
- * @throws NotExecuted, or another error of the connection, if none answers
+ * @param urls as in REDIS_URL
+ * @throws NotExecuted, or another connection error, if no server answers
  */
 export async function lookForEviction(urls: readonly string[]): Promise<EvictionLook> {
   const { first, primaries } = await firstLook(urls);
@@ -66,11 +69,11 @@ async function firstLook(urls: readonly string[]): Promise<Look> {
   throw fault;
 }
 
-/** @param slots as CLUSTER SLOTS answers: from, to, the primary with address and port, its replicas */
+/** @param slots the reply to CLUSTER SLOTS: from, to, the primary with address and port, its replicas */
 function primariesOf(slots: unknown, asked: string): string[] {
   const primaries = (slots as [unknown, unknown, [string | null, number]][]).map(([, , [host, port]]) => {
     const url = new URL(asked);
-    // A server that does not know its own address leaves it out: it is the one that was asked.
+    // A server that does not know its own address leaves it out: then it is the server that was asked.
     if (host) url.hostname = host.includes(':') ? `[${host}]` : host;
     url.port = String(port);
     return url.href;

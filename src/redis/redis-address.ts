@@ -1,7 +1,7 @@
 /**
- * What a Redis URL says of TLS. `rediss://` asks for it; certificate and host name of the server are always checked. As in a
- * Postgres URL, `sslrootcert` names the file with the authorities to trust instead of the public ones, `sslcert` and `sslkey`
- * the files of this client's own certificate, where the server asks for one.
+ * Reads the TLS settings of a Redis URL. `rediss://` asks for TLS; the server's certificate and host name are always
+ * checked. As in a Postgres URL, `sslrootcert` names the file with the authorities to trust instead of the public
+ * ones, and `sslcert` and `sslkey` name the files of this client's own certificate, where the server asks for one.
  */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -16,7 +16,7 @@ const MEANT: Readonly<Record<(typeof TLS_FILES)[number], 'ca' | 'cert' | 'key'>>
 };
 
 export interface RedisAddress {
-  /** Without what is no business of the client's: it takes every parameter of a URL for an option of its own. */
+  /** Without parameters: the client would take each for an option of its own. */
   readonly url: string;
   /** `undefined`: without TLS. */
   readonly tls: ConnectionOptions | undefined;
@@ -32,7 +32,8 @@ export function redisAddress(text: string): RedisAddress {
   }
   url.search = '';
   const isSecure = url.protocol === 'rediss:';
-  // Who shares an address with others is told which of them is meant; an IP address must not be said.
+  // Several servers may share an address: the name tells which one is meant. TLS forbids an IP address as a server
+  // name.
   if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) tls.servername = url.hostname;
   return { url: url.href, tls: isSecure ? tls : undefined };
 }

@@ -1,9 +1,9 @@
-/** Many commands whose replies are wanted together. How they travel depends on whether one server has all keys. */
+/** Sends many commands and waits for all replies. How they travel depends on whether one server has all keys. */
 import type { Cluster, Redis } from 'ioredis';
 import { withTimeout } from '../lib/with-timeout.ts';
 
 export type Command = readonly [name: string, ...args: (string | number)[]];
-/** What one command failed with, or its reply: one that fails takes no other along. */
+/** The error or the reply of one command. A failed command does not affect the others. */
 export type Reply = readonly [error: Error | null, reply: unknown];
 export type SendAll = (commands: readonly Command[]) => Promise<readonly Reply[]>;
 
@@ -11,7 +11,10 @@ export function pipelined(redis: Redis): SendAll {
   return async (commands) => (await redis.pipeline(commands.map((command) => [...command])).exec()) ?? [];
 }
 
-/** Each to the server that has its key. @param limitMs a reply that takes longer counts as failed; default: no limit */
+/**
+ * Sends each command to the server of its key. @param limitMs a reply that takes longer counts as failed; default: no
+ * limit
+ */
 export function scattered(cluster: Cluster, limitMs?: number): SendAll {
   const send = ([name, ...args]: Command): Promise<unknown> => {
     const reply = cluster.call(name, ...args);

@@ -1,14 +1,14 @@
 --[[
-  Takes a lock for an owner if nobody holds it, or if its holder hands it over, and draws the next fencing token. An
-  owner that holds it already, because the reply to its first attempt was lost, keeps the token that it drew then.
-  Tokens follow the server's clock, in microseconds: so they go on rising when the newest one has been lost.
+  Acquires a lock for an owner if it is free, or if its holder passes it on, and draws the next fencing token. If the
+  owner holds it already, because the reply to its first attempt was lost, it keeps the token drawn then. Tokens
+  follow the server's clock, in microseconds, so they keep rising even if the newest one has been lost.
 
   Input
     KEYS[1] lock (string: its owner)   KEYS[2] fence (string: the newest token)
     ARGV[1] owner   ARGV[2] ttl in ms   ARGV[3] ms for which the fence is kept
-    ARGV[4] the holder that hands the lock over, '' for none
+    ARGV[4] the holder that passes the lock on, '' for none
   Output
-    { 'held', token, who held it before or '' }; or { 'refused', ms until the holder's ttl ends, -1 for never }
+    { 'held', token, the previous owner or '' }; or { 'refused', ms until the holder's ttl ends, -1 for never }
 ]]
 local lock, fence = KEYS[1], KEYS[2]
 local owner, ttlMs, fenceMs, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,11 +1,11 @@
 --[[
-  Gives a lock back, if this owner still holds it, and wakes those who wait for it.
+  Releases a lock, if this owner still holds it, and wakes its waiters.
 
   Input
     KEYS[1] lock (string: its owner)
-    ARGV[1] owner   ARGV[2] channel of those who wait
+    ARGV[1] owner   ARGV[2] channel of the waiters
   Output
-    how many listen on the channel; -1 if the owner did not hold the lock any more, and nothing was done
+    how many processes listen on the channel; -1 if the owner no longer held the lock, and nothing was done
 ]]
 local lock = KEYS[1]
 local owner, channel = ARGV[1], ARGV[2]

@@ -11,7 +11,7 @@ import type { Config } from '../../config/config.ts';
 import { groupOf, type Setting, type SettingName, settingNames, settings } from '../../config/settings.ts';
 import { Secret } from '../../config/values/secret.ts';
 import type { Database } from '../../postgres/database.ts';
-import { sharedKey } from '../../postgres/worker-leases.ts';
+import { sharedKey } from '../../postgres/shared-keys.ts';
 import type { ListedProcess } from '../../shop/process-list.ts';
 
 const DIGEST_KEY = 'shared_settings_key';

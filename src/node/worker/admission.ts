@@ -13,7 +13,7 @@ import { type Limit, RateLimits } from '../../http/public/rate-limits.ts';
 import type { TokenOutcome } from '../../http/public/token-route.ts';
 import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';
 import type { Database } from '../../postgres/database.ts';
-import { readSharedKey, sharedKey } from '../../postgres/worker-leases.ts';
+import { readSharedKey, sharedKey } from '../../postgres/shared-keys.ts';
 import { type ChallengeSettings, loadChallenge } from './challenge-module.ts';
 
 interface SharedLimit extends SharedRates {

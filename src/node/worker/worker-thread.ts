@@ -8,7 +8,7 @@ import type { Backend, Purchase } from '../../engine/contract.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import { PortCalls } from '../../lib/port-calls.ts';
 import { openDatabase } from '../../postgres/database.ts';
-import type { LeaseEnd } from '../../postgres/worker-leases.ts';
+import type { LeaseEnd } from '../../postgres/lease-end.ts';
 import { createLog } from '../process/log.ts';
 import { DirectoryLink } from './directory-link.ts';
 import { openEngineBackend } from './open-engine-backend.ts';

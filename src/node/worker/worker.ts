@@ -31,7 +31,7 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import { readOrder } from '../../orders/order-reader.ts';
 import { OrderService } from '../../orders/order-service.ts';
 import type { Database } from '../../postgres/database.ts';
-import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../postgres/worker-leases.ts';
+import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../postgres/lease-end.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';

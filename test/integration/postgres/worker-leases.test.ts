@@ -6,14 +6,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { takenAtMs } from '../../../src/engine/order-id.ts';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
-import {
-  assertLeased,
-  isLeased,
-  type LeaseEnd,
-  namingTimeMs,
-  orderIdKey,
-  WorkerLeases,
-} from '../../../src/postgres/worker-leases.ts';
+import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../../src/postgres/lease-end.ts';
+import { orderIdKey } from '../../../src/postgres/shared-keys.ts';
+import { WorkerLeases } from '../../../src/postgres/worker-leases.ts';
 import { BY } from '../../support/author.ts';
 import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support/fixtures.ts';
 import { startTestNode } from '../../support/node.ts';
