@@ -1,44 +1,47 @@
 /**
  * The contract between the engine and the stores it runs on.
  *
- * Purpose: one set of words and types for what a purchase is, how it can end, and what a backend must do.
- * Goals: a backend can be written from this file, its parts in contract/, and test/contract alone; no type of a store
- * (Redis, Postgres) shows.
+ * Purpose: one vocabulary and types for what a purchase is, how it can end, and what a backend must do.
+ * Goals: a backend can be written from this file, its parts in contract/, and test/contract alone. No type of a store
+ * (Redis, Postgres) appears.
  * Non-goals: HTTP, SQL. The engine knows neither.
  *
- * Glossary
- * Selling
- * - sale: a stock of one item, sold in a time window, with a limit per buyer. buyer: who buys, named by `buyerId`.
+ * Glossary Selling
+ * - sale: the stock of one item, sold in a time window, with a limit per buyer. buyer: a customer, named by
+ *   `buyerId`.
  * - segment: one of the N parts that a sale's stock is split into, each with its own keys and order log.
- * - home segment of a buyer: `hash(buyerId) mod N`. A buyer's purchases are recorded there and only there: in his record,
- *   which says what he holds.
+ * - home segment of a buyer: `hash(buyerId) mod N`. The segment keeps the buyer's record, which lists the orders that
+ *   the buyer holds; no other segment does.
  * - lane: the queue in one worker in front of one segment. One batch in flight at a time.
- * - take: check the limit, decrement the segment, record the buyer, append to the order log: atomic, a whole batch at once.
+ * - take: one atomic step for a whole batch: check the limits, decrement the segment, record the buyers, append to
+ *   the order log.
  * - ticket: the number of a lane's attempt. A segment refuses a ticket that is not newer than the last one it has
- *   seen from that lane, so that a batch which was given up cannot execute late.
- * - fencing token: the number that a lock hands out, growing with each holder, which a write under the lock must carry.
+ *   seen from that lane, so that an abandoned batch cannot execute late.
+ * - fencing token: a number that grows with each holder of a lock. A write under the lock must carry it.
  * - board: the sold-out board of a node. epoch: a sale's counter of "stock came back" events.
- * - purchase token: leave to buy, for one buyer in one sale and generation, for a short time, where the sale asks for it.
+ * - purchase token: permission for one buyer to buy in one sale and generation for a short time. Some sales require
+ *   it.
  * - retake: a take of the units of an order that was paid after it had expired.
  * From the backend to Postgres
  * - order log: the append-only log of a segment's takes. entry: one batch in it; its sequence number counts from 1.
- *   tail: the first order id of an entry, which names it. head: a log's newest entry.
+ *   tail: the first order id of an entry; it identifies the entry. head: a log's newest entry.
  * - hint: the message that a log has grown. It may be lost.
  * - cursor: how far Postgres has applied a segment's log. watermark: the newest cursor that a node knows.
- * - return: units of an order that is no more (cancelled, expired, refunded, rejected), on their way from Postgres back to
- *   its home segment. compensation: their arrival there.
+ * - return: units of an order that has ended (cancelled, expired, refunded, rejected), on their way from Postgres
+ *   back to its home segment. compensation: the step that puts them there.
  * Moving units
- * - supplied: the units that were put into a segment, less those that were moved out; always left and taken together.
- * - refill: units moved to an empty home segment because a buyer is waiting there. rebalance: the same move, made by an
- *   operator or a timer. Both are transfers.
- * - movement: a change that an operator made to a sale, a row of the ledger. share: a segment's part of its units.
+ * - supplied: the units put into a segment, minus those moved out. Always equal to `left` + `taken`.
+ * - transfer: a move of units between segments. refill: a transfer to an empty home segment because a buyer waits
+ *   there. rebalance: transfers that an operator or a timer starts.
+ * - movement: an operator's change of a sale, one row of the ledger. share: one segment's part of its units.
  * Building
- * - generation: how often a sale's state in the backend has been built from Postgres. stale: of another one, or not there.
- * - rebuild: the next generation. freeze the segments, salvage what their logs still hold into Postgres, load, publish.
- *   recovery: a rebuild that an operator asks for. resize: one with another number of segments.
- * - draft: the records of a segment's next buyers, written beside it while it sells.
- * - parked: of a purchase that waits while its sale is built anew.
- * - lost: of orders that the backend has accepted and has no more, and of a segment where some are missing.
+ * - generation: how often a sale's state in the backend has been built from Postgres. stale: of another generation,
+ *   or missing.
+ * - rebuild: building the next generation: freeze the segments, salvage what their logs still hold into Postgres,
+ *   load, publish. recovery: a rebuild that an operator asks for. resize: one with another number of segments.
+ * - draft: the buyers' records of a segment's next generation, written beside the segment while it sells.
+ * - parked: said of a purchase that waits while its sale is rebuilt.
+ * - lost: said of an order that the backend accepted and no longer has, and of a segment that misses such orders.
  */
 import type { AuditStore } from './contract/audits.ts';
 import type { EventStream } from './contract/events.ts';
@@ -70,9 +73,12 @@ export interface BackendEvents {
   hint?(hint: LogHint): void;
   /** The sale was created, changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
-  /** A connection for takes is there again, to a backend that may have gone back meanwhile: nobody's word of before counts. */
+  /**
+   * A connection for takes is back. The backend may have lost writes meanwhile, so earlier observations no longer
+   * count.
+   */
   reconnected?(): void;
-  /** A message that this version does not send was passed over; not every one of them is told. */
+  /** A message that this version does not send was ignored. Not every such message is reported. */
   foreign?(error: BackendCorrupt): void;
 }
 
@@ -83,10 +89,10 @@ export interface Backend {
   readonly sales: SaleStore;
   readonly log: OrderLog;
   readonly transfers: TransferStore;
-  /** Missing: other programs can't read from this backend. */
+  /** Missing: other programs can't read events from this backend. */
   readonly events?: EventStream;
   readonly audits: AuditStore;
-  /** Missing: nobody else can reach this backend. */
+  /** Missing: no other process can reach this backend. */
   readonly owner?: OwnerMark;
   /** @returns a function that ends the subscription */
   subscribe(events: BackendEvents): Promise<() => Promise<void>>;

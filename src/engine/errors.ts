@@ -1,4 +1,4 @@
-/** Faults of the engine. "Sold out" is an outcome, a value; these are what goes wrong, and they are thrown. */
+/** Base class of the engine's errors. "Sold out" is an outcome, a value; errors are thrown. */
 export class StockadeError extends Error {
   readonly code: string;
 
@@ -16,26 +16,26 @@ export class NotExecuted extends StockadeError {
   }
 }
 
-/** More is asked for at once than may wait. Nothing was done. */
+/** Too many requests wait already. Nothing was done. */
 export class Busy extends StockadeError {
   constructor(message: string) {
     super('busy', message);
   }
 }
 
-/** An error keeps its code on the way from another thread, and loses its class. */
+/** An error from another thread keeps its code but loses its class. */
 export function isBusy(error: unknown): boolean {
   return error instanceof StockadeError && error.code === 'busy';
 }
 
-/** The command was sent and its reply is lost: it may or may not have been executed. Ask again with the same order ids. */
+/** The command was sent and its reply is lost: it may have been executed. Repeat it with the same order ids. */
 export class OutcomeUnknown extends StockadeError {
   constructor(message: string, cause?: unknown) {
     super('outcome_unknown', message, { cause });
   }
 }
 
-/** Input that breaks a rule. `faults` names each field and what it must be. Nothing was changed. */
+/** Invalid input. `faults` names each field and what it must be. Nothing was changed. */
 export class InvalidInput extends StockadeError {
   readonly faults: readonly { readonly field: string; readonly problem: string }[];
 
@@ -45,14 +45,14 @@ export class InvalidInput extends StockadeError {
   }
 }
 
-/** The backend holds something that this version did not write, or a script broke its own rules. */
+/** The backend holds data that this version did not write, or a script broke its own rules. */
 export class BackendCorrupt extends StockadeError {
   constructor(message: string) {
     super('backend_corrupt', message);
   }
 }
 
-/** The segment or sale is of a later generation, missing, or frozen: the caller works with an old picture of it. */
+/** The segment or sale is of a later generation, missing, or frozen: the caller's view of it is out of date. */
 export class StaleGeneration extends StockadeError {
   constructor(saleId: string, generation: number) {
     super('stale_generation', `sale ${saleId} is missing, frozen or no longer in generation ${generation}`);

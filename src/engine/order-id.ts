@@ -1,13 +1,13 @@
 /**
- * Order ids: 63 bits, `31-bit seconds since 2022-01-01Z | 32 bits`, where the 32 bits are (worker number, counter) put
- * through a keyed bijection. Ids rise with time, never repeat, need no round trip, and tell nobody the volume.
+ * Order ids: 63 bits, `31-bit seconds since 2022-01-01Z | 32 bits`. The 32 bits are (worker number, counter), put
+ * through a keyed bijection. Ids rise with time, never repeat, need no round trip, and don't reveal how much is sold.
  *
- * Never repeat: a worker number belongs to one worker at a time (it is leased), a counter is used once per second, and a
- * bijection keeps different inputs different. The key must be the same on every node for that.
+ * Ids never repeat: a worker number belongs to one worker at a time (it is leased), a counter value is used once per
+ * second, and a bijection keeps different inputs different. For that, the key must be the same on every node.
  *
  * The bijection is a Feistel network of four rounds (Luby and Rackoff, "How to construct pseudorandom permutations",
  * 1988) over two halves of 16 bits. The round functions are tables of 2^16 values drawn from AES-256-CTR under the
- * key; each second has its own round keys, so that counter 0 does not look alike in every second.
+ * key. Each second has its own round keys, so that counter 0 looks different in every second.
  */
 import { createCipheriv, createHmac } from 'node:crypto';
 
@@ -16,10 +16,10 @@ export const ORDER_ID_EPOCH_MS = Date.UTC(2022, 0, 1);
 
 const WORKER_NUMBER_BITS = 12;
 export const MAX_WORKER_NUMBERS = 2 ** WORKER_NUMBER_BITS;
-/** Orders that one worker can name in a second; beyond, it borrows from the next second. */
+/** Ids that one worker can make in a second. Beyond that it uses ids of the next second. */
 const COUNTERS = 2 ** (32 - WORKER_NUMBER_BITS);
 
-/** Ids are put together from two numbers: text from a 64-bit one costs more than the bijection. */
+/** An id is computed as two numbers: formatting one 64-bit BigInt costs more than the bijection. */
 const BILLION = 1_000_000_000;
 
 const ROUNDS = 4;
@@ -64,7 +64,7 @@ export class OrderIds {
     return `${this.#billions + carry}${String(rest - carry * BILLION).padStart(9, '0')}`;
   }
 
-  /** A clock that steps back changes nothing: ids go on in the second that was reached. */
+  /** If the clock steps back, ids continue in the second that was reached. */
   #begin(second: number): void {
     this.#second = second;
     this.#counter = 0;
@@ -76,11 +76,11 @@ export class OrderIds {
 }
 
 const MAX_ORDER_ID = String(2n ** 63n - 1n);
-/** As it is written, for patterns: without zeros in front. Not all of it fits. */
+/** An order id as a pattern: without leading zeros. Not every match fits in 63 bits. */
 export const ORDER_ID_DIGITS = '0|[1-9]\\d{0,18}';
 const ORDER_ID = new RegExp(`^(?:${ORDER_ID_DIGITS})$`);
 
-/** False for what can't be an order id: no store need be asked. */
+/** False for text that can't be an order id, so that no store needs to be asked. */
 export function isOrderId(text: string): boolean {
   return ORDER_ID.test(text) && fitsOrderId(text);
 }

@@ -1,17 +1,19 @@
 /**
- * The sold-out board: which sales have nothing left, in memory that all worker threads of a node share, so that the
- * crowd behind the last unit is answered without any I/O.
+ * The sold-out board: which sales have nothing left, in memory that all worker threads of a node share. It answers
+ * buyers of a sold-out sale without any I/O.
  *
- * Per sale three 32-bit slots: `epoch`, `soldOutEpoch` and `confirmed`. Sold out is `soldOutEpoch === epoch`.
- * - A sale is closed only with the observation "nothing anywhere" made wholly within one epoch: `close(slot, epoch)`.
- * - Whatever gives stock back raises the epoch. A node that learns the newer epoch has thereby reopened the sale:
- *   there is no flag to clear, and a late "sold out" of an older epoch can't shut a newer one.
- * - Both epochs only ever rise (compare-and-swap), so writers need no order among themselves. A reader loads
- *   `soldOutEpoch` first: if the two are equal then, the epoch was still that one when it was read.
- * - A backend that has gone back may have its old epoch and units again. So whoever has lost a connection to it opens all
- *   sales (`reopenAll`): the next buyer asks the backend, whose segments notice what they have lost.
- * - `confirmed` is when the epoch was last known to be current. A board that can't be confirmed (the poll is late, the
- *   backend away) stops answering: a "sold out" is never older than BOARD_REPAIR_MS.
+ * Per sale three 32-bit slots: `epoch`, `soldOutEpoch` and `confirmed`. A sale is sold out if `soldOutEpoch ===
+ * epoch`.
+ * - A sale is closed only after an observation, made wholly within one epoch, that nothing is left anywhere:
+ *   `close(slot, epoch)`.
+ * - Each return of stock raises the epoch. A node that learns the newer epoch has thereby reopened the sale: there is
+ *   no flag to clear, and a late "sold out" of an older epoch can't close a newer one.
+ * - Both epochs only rise (compare-and-swap), so writers need no order among themselves. A reader loads
+ *   `soldOutEpoch` first: if the two are equal then, the epoch had that value when it was read.
+ * - A backend that has lost writes may have its old epoch and units again. So a worker that has lost a connection to
+ *   it reopens all sales (`reopenAll`): the next buyer asks the backend, whose segments detect lost writes.
+ * - `confirmed` is when the epoch was last known to be current. If that is too long ago (the poll is late, the
+ *   backend can't be reached), the board gives no answer: a "sold out" is never older than BOARD_REPAIR_MS.
  */
 
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -22,7 +24,7 @@ const EPOCH = 0;
 const SOLD_OUT_EPOCH = 1;
 const CONFIRMED = 2;
 
-/** A sale that has no place on the board: it is never seen as sold out, so that its buyers are answered by the backend. */
+/** A sale without a place on the board: the board never calls it sold out, so the backend answers its buyers. */
 export const NO_SLOT = -1;
 
 export class Board {
@@ -49,7 +51,10 @@ export class Board {
     return Math.abs(age) <= BOARD_REPAIR_MS;
   }
 
-  /** Whether the sale was seen sold out in its newest known epoch, however long ago: such sales are polled. */
+  /**
+   * Whether the sale was sold out in its newest known epoch, however long ago that was observed. Such sales are
+   * polled.
+   */
   isClosed(slot: number): boolean {
     return slot !== NO_SLOT && this.#load(slot, SOLD_OUT_EPOCH) === this.epoch(slot) && this.epoch(slot) > 0;
   }
@@ -58,7 +63,7 @@ export class Board {
     return slot === NO_SLOT ? 0 : this.#load(slot, EPOCH);
   }
 
-  /** The backend said that `epoch` is the sale's epoch; `asked` is `monotonicMs()` from before it was asked. */
+  /** Records that the backend returned `epoch`; `asked` is `monotonicMs()` from before the query. */
   learn(slot: number, epoch: number, asked: number): void {
     if (slot === NO_SLOT) return;
     this.#raise(slot, EPOCH, epoch);
@@ -66,14 +71,14 @@ export class Board {
       Atomics.store(this.#slots, slot * SLOTS_PER_SALE + CONFIRMED, wrapped(asked));
   }
 
-  /** Every segment was seen empty, and nothing in transit, at `epoch`; `asked` as in `learn`. */
+  /** Records that every segment was empty and nothing in transit at `epoch`; `asked` as in `learn`. */
   close(slot: number, epoch: number, asked: number): void {
     if (slot === NO_SLOT) return;
     this.learn(slot, epoch, asked);
     this.#raise(slot, SOLD_OUT_EPOCH, epoch);
   }
 
-  /** Nothing that was seen empty is known to be so any more. Epochs stay: what is seen from now on closes a sale again. */
+  /** Forgets which sales were sold out. Epochs stay, so that new observations can close a sale again. */
   reopenAll(): void {
     for (let slot = 0; slot < this.capacity; slot++) {
       Atomics.store(this.#slots, slot * SLOTS_PER_SALE + SOLD_OUT_EPOCH, 0);

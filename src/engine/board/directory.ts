@@ -7,15 +7,15 @@ export interface SaleView {
 }
 
 /**
- * Where a worker learns of sales. One directory per node knows them (SaleDirectory); in worker threads a link of the
- * same shape stands for it.
+ * The source of a worker's knowledge of sales. Each node has one (SaleDirectory); a worker thread uses a link of the
+ * same shape.
  */
 export interface Directory {
   /** The newest view, read from the backend if the node does not know the sale. */
   lookup(saleId: string): Promise<SaleView | undefined>;
   /**
-   * A segment did not know this generation. Resolves with the view after the backend was asked again; if it has nothing
-   * newer, sync is told.
+   * A segment did not know this generation. Asks the backend again and resolves with its view; if that is not newer,
+   * sync is notified.
    */
   refresh(saleId: string, generation: number): Promise<SaleView | undefined>;
   /** Calls back with each changed view. */

@@ -8,7 +8,7 @@ import type { RawAudit, Scripts } from '../redis/scripts.ts';
 import { standingStill } from './standing-still.ts';
 import { unarrived } from './unarrived.ts';
 
-/** Segments on several servers: read until no unit has moved between two looks. */
+/** Audits segments on several servers: reads them until no unit has moved between two reads. */
 export class ClusterAudits extends RedisAudits {
   readonly #scripts: Scripts;
   readonly #keys: Keys;
@@ -58,7 +58,10 @@ export class ClusterAudits extends RedisAudits {
   }
 }
 
-/** What only transfers change: all else that is put in or taken out is counted besides. */
+/**
+ * The part of a segment's counters that only transfers change. Other changes of `supplied` have counters of their
+ * own.
+ */
 function movedUnits(found: SegmentAudit): unknown {
   if (found.found !== 'sound') return found;
   const { supplied, returned, credited, withdrawn, inTransit } = found;

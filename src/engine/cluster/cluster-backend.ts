@@ -20,14 +20,14 @@ import { Refill } from './refill.ts';
 import { TransferScripts } from './transfer-scripts.ts';
 
 export interface ClusterOptions extends Omit<RedisBackendOptions, 'url'> {
-  /** Of servers of the cluster, one at least. */
+  /** Servers of the cluster, one at least. */
   readonly urls: readonly string[];
 }
 
-/** A server that can't be reached by then does not keep the others from selling. */
+/** How long the start waits for all servers. Then the others sell without the missing one. */
 const START_MS = 2_000;
 
-/** Stock in a Redis Cluster: the segments of a sale lie on all of its servers. Durable as far as their AOFs are. */
+/** Stock in a Redis Cluster: a sale's segments are spread over all servers. Its durability is that of their AOFs. */
 export class ClusterBackend implements Backend {
   readonly durable = true;
   readonly takes: ClusterTakes;
@@ -107,7 +107,7 @@ export class ClusterBackend implements Backend {
   }
 }
 
-/** A connection to one server that never sends a take twice; if it can't be had, its takes say so. */
+/** A connection to one server that never sends a take twice. While it is down, its takes fail with NotExecuted. */
 function serverTakes(url: string, keys: Keys, options: RedisTakeOptions, connected: () => void): ServerTakes {
   const client = takeClient(url);
   client.on('ready', connected);

@@ -5,7 +5,7 @@ import type { Keys } from '../redis/keys.ts';
 import { RedisLog } from '../redis/redis-log.ts';
 import type { Scripts } from '../redis/scripts.ts';
 
-/** The order logs of a cluster: each read and trimmed where it lies. */
+/** The order logs of a cluster. Each is read and trimmed on its own server. */
 export class ClusterLog extends RedisLog {
   readonly #cluster: Cluster;
   readonly #keys: Keys;
@@ -17,9 +17,9 @@ export class ClusterLog extends RedisLog {
   }
 
   /**
-   * Head and entries are two commands, and a cluster's client sends each again by itself where a server is away or redirects
-   * it: the head may be read long after the entries, and tell of some that were not there yet. So entries that are missing
-   * by the head are read once more. Behind a head, what is missing then is missing.
+   * Head and entries are two commands, and the cluster client repeats each by itself if a server fails or redirects
+   * it. So the head may be read long after the entries, and name entries that were not there yet. Entries that are
+   * missing according to the head are read once more. Entries that are still missing after that were lost.
    */
   override async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
     const reads = await super.readLog(positions, maxEntries);
@@ -29,11 +29,14 @@ export class ClusterLog extends RedisLog {
 
   async #readBehind({ position, head }: LogRead, maxEntries: number): Promise<LogRead> {
     const [again] = await super.readLog([position], maxEntries);
-    // With the older head: the newer one may again be ahead of its entries.
+    // The older head, because the newer one may again be ahead of its entries.
     return again!.head ? { ...again!, head } : again!;
   }
 
-  /** The message goes another way than the cursors and would overtake them: who hears it and asks must find them. */
+  /**
+   * The message travels on another connection than the cursors and could overtake them: a node that hears it and asks
+   * must find the cursors.
+   */
   override async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
     await Promise.all(this.note(watermarks));

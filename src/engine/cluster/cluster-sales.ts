@@ -11,8 +11,8 @@ import { standingStill } from './standing-still.ts';
 import { unarrived } from './unarrived.ts';
 
 /**
- * What one Redis does in one script for all segments of a sale, segment by segment. All else needs one segment only, and is
- * inherited.
+ * Does segment by segment what one Redis does in one script for all segments of a sale. Everything else concerns one
+ * segment, and is inherited.
  */
 export class ClusterSales extends RedisSales {
   readonly #scripts: Scripts;
@@ -27,9 +27,9 @@ export class ClusterSales extends RedisSales {
   }
 
   /**
-   * Looks first, so that a sale of which one segment can't follow is left as it is. If it dies between two segments, they
-   * differ, and the record names the state before: whoever made the change, or the sweep after him, makes it again; a
-   * generation that was opened in part was told to nobody, and is built anew.
+   * Checks all segments first, so that a sale is left unchanged if one of its segments can't follow. If the process
+   * dies between two segments, they differ, and the record names the old state. Then the operator or the reconciler
+   * repeats the change; a generation that was published in part was not announced, and is rebuilt.
    */
   protected override async applyToSegments(
     { sale, state, generation }: Omit<SaleRecord, 'epoch'>,
@@ -49,7 +49,7 @@ export class ClusterSales extends RedisSales {
     if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
   }
 
-  /** Each segment at an instant of its own: what is not as expected now is looked at more closely anyway. */
+  /** Each segment is read at an instant of its own. A sale that seems to differ is read again anyway. */
   override async matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]> {
     return Promise.all(
       expected.map(async (sale) => {
@@ -63,7 +63,7 @@ export class ClusterSales extends RedisSales {
     );
   }
 
-  /** Read until nothing was supplied to any segment between two looks. */
+  /** Reads until no units were supplied to any segment between two reads. */
   override async snapshot(
     saleId: string,
     segments: number,
@@ -87,7 +87,7 @@ export class ClusterSales extends RedisSales {
   }
 }
 
-/** As digest.lua has it. What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */
+/** One line as in digest.lua. A reply error concerns that sale only; a connection error concerns all. */
 function lineOf([error, reply]: Reply): string {
   if (error && error.name !== 'ReplyError') throw error;
   const values = error ? [null] : (reply as (string | null)[]);

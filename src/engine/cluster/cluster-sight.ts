@@ -1,12 +1,12 @@
 /**
- * What can be seen of a sale whose segments lie on several servers. They can't be read at one instant, so what is said of
- * all of them together has to be proven:
+ * Observes a sale whose segments lie on several servers. They can't be read at one instant, so a statement about all
+ * of them needs a proof:
  *
- * - "Nothing is left": the epoch is read, then all segments, then the epoch again. Units that come back or move raise the
- *   epoch when they have arrived and before their record goes; so if it has not changed, units that were nowhere seen were
- *   nowhere. Of a stock that is not empty, what was seen is an upper bound for the moment after.
- * - A snapshot: all are read twice, until nothing has been supplied to any of them in between. Takes do not matter: what is
- *   taken is still there as `taken`.
+ * - "Nothing is left": read the epoch, then all segments, then the epoch again. Units that return or move raise the
+ *   epoch after they have arrived and before their record is removed. So if the epoch is unchanged, units that were
+ *   not seen do not exist. If the stock is not empty, the sum is an upper bound for the moment after.
+ * - A snapshot: read all segments twice, until no units have been supplied to any of them between two reads. Takes
+ *   don't matter: the taken units still count as `taken`.
  */
 
 import type { Reply, SendAll } from '../../redis/send-all.ts';
@@ -20,14 +20,14 @@ const PUBLISHED: ReadonlySet<string | null> = new Set(['open', 'paused', 'closed
 
 export interface SegmentSight {
   readonly left: number;
-  /** Units that have left it and may not have arrived. */
+  /** Units that have left the segment and may not have arrived at their receiver. */
   readonly out: OpenTransfer | undefined;
 }
 
 export interface Stock {
-  /** Units left in the whole sale, at most. */
+  /** Upper bound of the units left in the whole sale. */
   readonly total: number;
-  /** The epoch in which that was so. */
+  /** The epoch of this observation. */
   readonly epoch: number;
 }
 
@@ -48,7 +48,10 @@ export class ClusterSight {
     );
   }
 
-  /** In this order; `undefined` where a server does not answer. @throws StaleGeneration if one is not published in that generation */
+  /**
+   * The segments in this order; `undefined` where a server does not answer. @throws StaleGeneration if one is not
+   * published in that generation
+   */
   async of(sale: GenerationRef, segments: readonly number[]): Promise<(SegmentSight | undefined)[]> {
     const replies = await this.#sendAll(
       segments.map((segment) => {
@@ -59,7 +62,7 @@ export class ClusterSight {
     return replies.map((reply) => sightOf(sale, reply));
   }
 
-  /** @returns `undefined` if it can't be said: a server does not answer, or units were moved or given back meanwhile */
+  /** @returns `undefined` if it is unknown: a server does not answer, or units were moved or returned meanwhile */
   async stock(sale: GenerationRef, segments: number): Promise<Stock | undefined> {
     const epoch = await this.epoch(sale);
     const sights = await this.all(sale, segments);

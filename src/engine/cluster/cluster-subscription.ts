@@ -8,8 +8,8 @@ import { listen } from '../redis/subscription.ts';
 const RETRY_MS = 100;
 
 /**
- * Messages of a cluster: every server passes on what any of them was told, so that one connection is enough. If its server
- * falls silent or goes, the next one is asked. What was told meanwhile is lost, as messages may be.
+ * Subscribes to the messages of a cluster. Every server forwards the messages of all, so one connection is enough. If
+ * its server falls silent or fails, the subscription moves to the next server. Messages sent meanwhile are lost.
  */
 export class ClusterSubscription {
   readonly #urls: () => readonly string[];
@@ -20,7 +20,7 @@ export class ClusterSubscription {
   #ended = false;
   #turn = 0;
 
-  /** @param urls of all servers, as far as known */
+  /** @param urls the known servers */
   constructor(urls: () => readonly string[], keys: Keys, events: BackendEvents) {
     this.#urls = urls;
     this.#keys = keys;

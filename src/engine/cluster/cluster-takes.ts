@@ -1,12 +1,12 @@
 /**
- * Takes on a cluster: each goes to the server that has its segment, over a connection that sends a command at most once.
- * There is one such connection per server, with the options, deadlines and sorting of failures of a single Redis
- * (redis/redis-takes.ts); this file only knows where to.
+ * Takes on a cluster. Each goes to the server of its segment, over a connection that sends a command at most once.
+ * Each server has one such connection, with the options, deadlines and error handling of a single Redis
+ * (redis/redis-takes.ts). This file only chooses the server.
  *
- *   take ──MOVED──> not executed: asked again at the server that the reply names, as the map may not have heard of it yet
- *     │ ──READONLY──> not executed: asked again where the map has the segment by now, or `unavailable`
- *     │ ──ASK, TRYAGAIN──> not executed: `unavailable` while the segment is on its way to another server
- *     └──reply lost──> unknown: the lane asks again, with the same order ids and a newer ticket
+ *   take ──MOVED──> not executed: sent again to the server that the reply names; the map may not know it yet
+ *     │ ──READONLY──> not executed: sent again to the server that the map names by now, or `unavailable`
+ *     │ ──ASK, TRYAGAIN──> not executed: `unavailable` while the segment moves to another server
+ *     └──reply lost──> outcome unknown: the lane repeats the take, with the same order ids and a newer ticket
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { withTimeout } from '../../lib/with-timeout.ts';
@@ -20,13 +20,13 @@ import type { Primaries } from './primaries.ts';
 import { type Refill, UNKNOWN_TOTAL } from './refill.ts';
 import { slotOf } from './slot.ts';
 
-/** A segment moves from server to server at most so often while one take looks for it. */
+/** Redirects that one take follows at most. */
 const MAX_REDIRECTS = 3;
-/** How a server says that a segment is, or may be, with another. It has done nothing. */
+/** Errors of a server that does not have the segment, or may not have it. Nothing was done. */
 const REDIRECTED = /\bMOVED\b|\bREADONLY\b/;
-/** Where a server says that it is; without a host, at the same as itself. */
+/** The address in a redirect. Without a host it is the answering server's own host. */
 const MOVED_TO = /\bMOVED \d+ (\S*:\d+)/;
-/** Proofs that are tried while others move units. */
+/** Attempts to prove the total while units move. */
 const MAX_LOOKS = 3;
 
 export interface ServerTakes {
@@ -39,7 +39,7 @@ export interface ClusterTakesParts {
   readonly keys: Keys;
   readonly refill: Refill;
   readonly sight: ClusterSight;
-  /** Begins to connect, and keeps it up. */
+  /** Starts a connection, which reconnects by itself. */
   readonly connectTo: (url: string) => ServerTakes;
   readonly takeTimeoutMs: number;
 }
@@ -47,7 +47,7 @@ export interface ClusterTakesParts {
 export class ClusterTakes implements TakeStore {
   readonly #parts: ClusterTakesParts;
   readonly #servers = new Map<string, ServerTakes>();
-  /** By sale, then by segment: computed once, as every take needs one. */
+  /** Slots by sale, then by segment: computed once, because every take needs one. */
   readonly #slots = new Map<string, number[]>();
 
   constructor(parts: ClusterTakesParts) {
@@ -55,7 +55,7 @@ export class ClusterTakes implements TakeStore {
     this.follow();
   }
 
-  /** Whether any server can be reached: the segments of the others are refused one by one. */
+  /** Whether any server can be reached. Takes at the other servers fail one by one. */
   get ready(): boolean {
     for (const { takes } of this.#servers.values()) if (takes.ready) return true;
     return false;
@@ -63,7 +63,7 @@ export class ClusterTakes implements TakeStore {
 
   async whenReady(timeoutMs: number): Promise<void> {
     const servers = [...this.#servers.values()].map(({ takes }) => takes.whenReady(timeoutMs));
-    // None is known for a moment when all were lost at once.
+    // The map is empty for a moment when all servers were lost at once.
     await Promise.race(servers.length > 0 ? servers : [delay(timeoutMs, undefined, { ref: false })]);
   }
 
@@ -98,12 +98,12 @@ export class ClusterTakes implements TakeStore {
   }
 
   hint(hint: LogHint): void {
-    // Every server passes it on to all who listen, at whichever.
+    // Every server forwards it to all subscribers of the cluster.
     const server = [...this.#servers.values()].find(({ takes }) => takes.ready);
     server?.takes.hint(hint);
   }
 
-  /** Servers have come or gone. */
+  /** Opens connections to new servers, and closes those to removed ones. */
   follow(): void {
     const wanted = new Set(this.#parts.primaries.all());
     for (const url of wanted) this.#server(url);
@@ -119,7 +119,7 @@ export class ClusterTakes implements TakeStore {
     this.#servers.clear();
   }
 
-  /** @returns `undefined` if the sale is stale. @throws NotExecuted: nothing was taken, whatever was moved */
+  /** @returns `undefined` if the sale is stale. @throws NotExecuted: nothing was taken, even if units were moved */
   async #refill(batch: TakeBatch, segments: number): Promise<Stock | undefined> {
     const { refill, takeTimeoutMs } = this.#parts;
     try {
@@ -135,7 +135,10 @@ export class ClusterTakes implements TakeStore {
     }
   }
 
-  /** What is left after the take, if that can be said: short orders are asked for again else. Never throws. */
+  /**
+   * What is left after the take, if that can be proven. Otherwise the total is unknown, and the lane asks again for
+   * the orders that were short. Never throws.
+   */
   async #proof(batch: TakeBatch, segments: number, { epoch }: Stock): Promise<Stock> {
     const { sight, takeTimeoutMs } = this.#parts;
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -155,7 +158,7 @@ export class ClusterTakes implements TakeStore {
     return this.#parts.primaries.of(ofSale[batch.segment]!);
   }
 
-  /** Another place to ask at, if the failure says that there may be one. */
+  /** Another server to try, if the error says that there may be one. */
   async #redirect(batch: TakeBatch, asked: string | undefined, failure: string): Promise<string | undefined> {
     const { primaries } = this.#parts;
     const refreshed = primaries.refresh();

@@ -1,18 +1,18 @@
 /**
- * Transfers between segments of which each may lie on a server of its own: no script sees both.
+ * Transfers between segments that may lie on different servers: no script sees both.
  *
- *   debit the donor, and write down there whom the units are for
+ *   debit the donor, and record there which segment gets the units
  *     -> credit the receiver, once per record -> raise the sale's epoch -> remove the record
  *
- * | it dies after | what is left | who mends it |
+ * | the process dies after | what remains | how it is resolved |
  * |---|---|---|
- * | the debit | units in the record, in no segment | whoever finds the record: the next transfer out of this donor, a refill, sync's rebalancer |
- * | the credit | the record, of units that have arrived | the same: the credit is known by its number and not made again |
- * | the epoch | the same | the same; an epoch too many costs a question |
+ * | the debit | units in the record, in no segment | the next process that finds the record finishes the transfer: the next transfer out of this donor, a refill, or sync's rebalancer |
+ * | the credit | the record, of units that have arrived | the same: the credit is known by its number and not repeated |
+ * | the epoch | the same | the same; one epoch too many costs one query |
  *
- * The epoch rises between credit and removal for the sake of who looks for the last unit (cluster-sight.ts): he sees a
- * unit in its donor, in the record, in its receiver, or an epoch that has changed meanwhile. Nobody needs to be told of
- * that epoch: a sale with units on their way is on nobody's board.
+ * The epoch rises between credit and removal for readers that look for the last unit (cluster-sight.ts): they see the
+ * unit in its donor, in the record or in its receiver, or they see that the epoch has changed. No node needs to be
+ * notified of that epoch: while units are in transit, the sale is closed on no board.
  */
 import type { GenerationRef, Move, TransferStore } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';
@@ -21,7 +21,7 @@ import { STALE } from '../redis/scripts.ts';
 import type { ClusterSight } from './cluster-sight.ts';
 import type { OpenTransfer, TransferScripts } from './transfer-scripts.ts';
 
-/** Other transfers out of the same donor that are finished before one's own, at most. */
+/** How many open transfers of the same donor one call finishes before its own, at most. */
 const MAX_OTHERS = 16;
 
 export class ClusterTransfers implements TransferStore {
@@ -36,7 +36,7 @@ export class ClusterTransfers implements TransferStore {
   }
 
   async transfer(sale: GenerationRef, { from, to, units }: Move): Promise<number> {
-    // Units for a segment that is not there would lie in the record until the sale is built anew.
+    // Units for a missing segment would stay in the record until the next rebuild.
     const [receiver] = await this.#sight.of(sale, [to]);
     if (!receiver) throw new NotExecuted(`nothing was moved: the server of segment ${to} does not answer`);
     for (let others = 0; others <= MAX_OTHERS; others++) {
@@ -44,7 +44,7 @@ export class ClusterTransfers implements TransferStore {
       if (debit.kind === STALE) throw new StaleGeneration(sale.saleId, sale.generation);
       if (debit.kind === 'empty') return 0;
       await this.complete(sale, from, debit.transfer);
-      // It may have been begun before: by this call, whose reply was lost, or by another. It serves as well.
+      // An earlier transfer to the same receiver, perhaps this one after a lost reply, serves as well.
       if (debit.transfer.receiver === to) return debit.transfer.units;
     }
     return 0;
@@ -61,7 +61,7 @@ export class ClusterTransfers implements TransferStore {
     return moves;
   }
 
-  /** All that follows the debit. Everybody may do it, also at the same time. @throws StaleGeneration */
+  /** The steps after the debit. Several processes may run them, even at the same time. @throws StaleGeneration */
   async complete(sale: GenerationRef, donor: number, transfer: OpenTransfer): Promise<void> {
     const { generation, saleId } = sale;
     const receiver = this.#segment(sale, transfer.receiver);

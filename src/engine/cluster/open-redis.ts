@@ -7,13 +7,13 @@ import { ClusterBackend } from './cluster-backend.ts';
 export type RedisKind = 'redis' | 'redis cluster';
 
 export interface OpenRedisOptions extends Omit<RedisBackendOptions, 'url'> {
-  /** Servers of one cluster, or one Redis; one at least. */
+  /** The servers of one cluster, or one Redis. At least one. */
   readonly urls: readonly string[];
 }
 
 /**
- * One Redis or a Redis Cluster, whichever answers at the first url that does.
- * @throws NotExecuted if no server can be reached now, or several are named that form no cluster
+ * Opens one Redis or a Redis Cluster, depending on the first server that answers.
+ * @throws NotExecuted if no server can be reached now, or if several servers are named that form no cluster
  */
 export async function openRedis(
   options: OpenRedisOptions,
@@ -24,13 +24,13 @@ export async function openRedis(
   }
   if (urls.length > 1) {
     throw new NotExecuted(
-      `REDIS_URL names ${urls.length} servers, but what answers is no part of a Redis Cluster: name one`,
+      `REDIS_URL names ${urls.length} servers, but the one that answered is not part of a Redis Cluster: name only one server`,
     );
   }
   return { backend: await RedisBackend.open({ ...others, url: urls[0]! }), kind: 'redis' };
 }
 
-/** @throws NotExecuted with why the last one can't be reached */
+/** @throws NotExecuted with the last server's error */
 async function isCluster(urls: readonly string[]): Promise<boolean> {
   let fault: unknown;
   for (const url of urls) {

@@ -1,10 +1,10 @@
 /**
- * Which server of the cluster has a key: the map that the client for work keeps, which follows failovers and resharding.
- * Takes do not go through that client: it would send one again whose reply was lost.
+ * Maps slots to servers: the map that the cluster client keeps, which follows failovers and resharding. Takes do not
+ * go through that client, because it would repeat a take whose reply was lost.
  */
 import type { Cluster } from 'ioredis';
 
-/** The map is read anew at most this often, however many takes fail. */
+/** The map is refreshed at most this often, however many takes fail. */
 const REFRESH_MS = 100;
 
 export class Primaries {
@@ -12,13 +12,13 @@ export class Primaries {
   readonly #url: string;
   #refreshedAt = 0;
 
-  /** @param url of any server: user, password, protocol and parameters are those of all */
+  /** @param url of any server: its user, password, protocol and parameters apply to all */
   constructor(cluster: Cluster, url: string) {
     this.#cluster = cluster;
     this.#url = url;
   }
 
-  /** The url of the server that has this slot; `undefined` while nobody has. */
+  /** The url of the server that has this slot; `undefined` while no server has it. */
   of(slot: number): string | undefined {
     const address = this.#cluster.slots[slot]?.[0];
     return address === undefined ? undefined : this.urlOf(address);
@@ -29,7 +29,7 @@ export class Primaries {
     return this.#cluster.nodes('master').map(({ options: { host, port } }) => this.urlOf(`${host}:${port}`));
   }
 
-  /** The map may be old: has it read anew. Resolves when that was tried, at once if it was a moment ago. */
+  /** Refreshes the map. Resolves after the attempt, or at once if the last one was a moment ago. */
   async refresh(): Promise<void> {
     const now = Date.now();
     if (now - this.#refreshedAt < REFRESH_MS) return;
@@ -37,7 +37,7 @@ export class Primaries {
     await new Promise<void>((resolve) => this.#cluster.refreshSlotsCache(() => resolve()));
   }
 
-  /** @param asked url of the server whose host is meant where the address has none */
+  /** @param asked url of the server that gave the address: its host applies if the address has none */
   urlOf(address: string, asked = this.#url): string {
     const at = address.lastIndexOf(':');
     const [host, port] = [address.slice(0, at), address.slice(at + 1)];

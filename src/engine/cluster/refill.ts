@@ -1,11 +1,14 @@
-/** What a refill does on a cluster, step by step where one Redis has a script for it (redis/lua/refill-and-take.lua). */
+/**
+ * Makes a refill on a cluster step by step, where one Redis has a script for it
+ * (redis/lua/purchase/refill-and-take.lua).
+ */
 import type { GenerationRef, Move } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
 import { planRefill, type Want } from '../sale/transfer-plan.ts';
 import type { ClusterSight, SegmentSight, Stock } from './cluster-sight.ts';
 import type { ClusterTransfers } from './cluster-transfers.ts';
 
-/** Not all segments could be seen: enough to be asked for again. */
+/** The total if not all segments could be read. The lane then asks again. */
 export const UNKNOWN_TOTAL = Number.POSITIVE_INFINITY;
 
 export class Refill {
@@ -18,8 +21,10 @@ export class Refill {
   }
 
   /**
-   * Moves units to the segment that wants them, from those whose servers answer. @returns what was left before, unproven
-   * @throws StaleGeneration; NotExecuted if a server does not answer and the others have less than the smallest order wants
+   * Moves units to the segment that needs them, from segments whose servers answer. @returns the units left before,
+   * not proven
+   * @throws StaleGeneration; NotExecuted if a server does not answer and the others have less than the smallest order
+   * needs
    */
   async run(sale: GenerationRef, segments: number, want: Want): Promise<Stock> {
     const [epoch, first] = await Promise.all([this.#sight.epoch(sale), this.#sight.all(sale, segments)]);
@@ -35,14 +40,16 @@ export class Refill {
     return { total: complete ? seen : UNKNOWN_TOTAL, epoch };
   }
 
-  /** Units on their way to a segment whose process has died are this buyer's too. @returns whether there were any */
+  /**
+   * Finishes transfers that other processes have left open: their units count too. @returns whether there were any
+   */
   async #finishOthers(sale: GenerationRef, sights: readonly (SegmentSight | undefined)[]): Promise<boolean> {
     const open = sights.flatMap((sight, donor) => (sight?.out ? [{ donor, transfer: sight.out }] : []));
     await Promise.all(open.map(({ donor, transfer }) => this.#transfers.complete(sale, donor, transfer)));
     return open.length > 0;
   }
 
-  /** Side by side: each has a donor of its own. */
+  /** In parallel: each move has its own donor. */
   async #move(sale: GenerationRef, moves: readonly Move[]): Promise<void> {
     await Promise.all(moves.map((move) => this.#transfers.transfer(sale, move)));
   }

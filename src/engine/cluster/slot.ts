@@ -1,4 +1,4 @@
-/** In which of the cluster's slots a key lies: CRC16 (XMODEM) of its hash tag, or of all of it if it has none. */
+/** The cluster slot of a key: CRC16 (XMODEM) of its hash tag, or of the whole key if it has none. */
 const SLOTS = 16_384;
 const POLYNOMIAL = 0x1021;
 

@@ -1,11 +1,11 @@
-/** Looks at a sale whose units move all the time, before the last one is told. */
+/** Reads of a sale whose units keep moving; then the last read is returned. */
 const MAX_LOOKS = 10;
 
 /**
- * What one Redis reads at one instant is read here until two looks have found the same: then there was an instant at which it
- * was so.
+ * Reads until two reads in a row agree: then there was an instant at which this was the state. One Redis reads at one
+ * instant instead.
  *
- * @param compared what must not have changed between the two; all else may
+ * @param compared the part that must not have changed between two reads
  */
 export async function standingStill<Seen>(
   look: () => Promise<Seen>,

@@ -1,12 +1,15 @@
-/** The steps of a transfer between two servers, and the record that it leaves on its way. One typed function per script. */
+/**
+ * The steps of a transfer between two servers, and the record that it leaves meanwhile. One typed function per
+ * script.
+ */
 import type { Cluster } from 'ioredis';
 import { BackendCorrupt } from '../errors.ts';
 import { luaSource } from '../redis/lua-source.ts';
 import { STALE } from '../redis/scripts.ts';
 
-/** What the donor has written down: units that have left it, and may have reached the receiver. */
+/** The donor's record of a transfer: units that have left it and may have reached the receiver. */
 export interface OpenTransfer {
-  /** Of this donor, rising. */
+  /** Sequence number, rising per donor. */
   readonly seq: string;
   /** Number of the receiving segment. */
   readonly receiver: number;
@@ -16,7 +19,7 @@ export interface OpenTransfer {
 export type Debit =
   | { readonly kind: typeof STALE }
   | { readonly kind: 'empty' }
-  /** Begun now, or open since before: then it may have another receiver and other units. */
+  /** A transfer begun now, or one open before, which may have another receiver and other units. */
   | { readonly kind: 'open'; readonly transfer: OpenTransfer };
 
 function script(name: string) {
@@ -50,7 +53,7 @@ export class TransferScripts {
     return { kind: 'open', transfer: decodeTransfer(reply) };
   }
 
-  /** @returns whether the receiver is there in this generation; it has the units then */
+  /** @returns false if the receiver is missing in this generation; if true, it has the units */
   async credit(
     receiver: string,
     generation: number,
@@ -73,6 +76,6 @@ export class TransferScripts {
 /** The field `out` of a segment. */
 export function decodeTransfer(record: string): OpenTransfer {
   const parts = /^(\d+) (\d+) (\d+)$/.exec(record);
-  if (!parts) throw new BackendCorrupt(`a record of a transfer is ${JSON.stringify(record)}`);
+  if (!parts) throw new BackendCorrupt(`the record of a transfer is ${JSON.stringify(record)}`);
   return { seq: parts[1]!, receiver: Number(parts[2]), units: Number(parts[3]) };
 }

@@ -3,7 +3,10 @@ import type { SegmentRef } from '../contract.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeTransfer } from './transfer-scripts.ts';
 
-/** Units of a transfer that its receiver has not been given. @param record of the donor, `''` or missing if there is none */
+/**
+ * Units of a transfer that have not arrived at the receiver. @param record the donor's record, `''` or missing if
+ * there is none
+ */
 export async function unarrived(
   sendAll: SendAll,
   keys: Keys,

@@ -1,7 +1,10 @@
 import type { Holding } from './holdings.ts';
 import type { SaleState, SegmentRef } from './sale.ts';
 
-/** What a segment is doing: it sells or waits as the sale does, is being built, stands still to be built, or has lost writes. */
+/**
+ * The state of a segment: it sells or waits as its sale does, is loaded but not published, is frozen for a rebuild,
+ * or has lost writes.
+ */
 export type SegmentState = SaleState | 'loaded' | 'frozen' | 'lost';
 
 /** The counters of a segment, all of one generation and one instant. */
@@ -9,46 +12,54 @@ export interface SegmentCounts {
   readonly state: SegmentState;
   readonly left: number;
   readonly taken: number;
-  /** What was put in less what was moved out: always `left` and `taken` together. */
+  /** Units put in minus units moved out. Always equal to `left` + `taken`. */
   readonly supplied: number;
-  /** Parts of `supplied`: units of orders that were taken back, of changes that were credited, and out for withdrawals. */
+  /**
+   * Parts of `supplied`: units returned by ended orders, units credited by movements, and units out for withdrawals.
+   */
   readonly returned: number;
   readonly credited: number;
   readonly withdrawn: number;
   /** The newest entry of the log. */
   readonly seq: number;
-  /** Units that have left it for another segment and have not reached that. */
+  /** Units that have left this segment for another one and have not arrived there. */
   readonly inTransit: number;
 }
 
-/** A segment as an auditor finds it: sound, not there in this generation, or holding what this version does not write. */
+/**
+ * A segment as an audit finds it: sound, missing in this generation, or with data that this version does not write.
+ */
 export type SegmentAudit =
   | ({ readonly found: 'sound' } & SegmentCounts)
   | { readonly found: 'nothing' }
   | {
       readonly found: 'fault';
       readonly fault: string;
-      /** Present if only `left` is no number: what it should be follows from the others. */
+      /** Present if `left` is the only counter that is not a number: its value follows from the others. */
       readonly others?: Omit<SegmentCounts, 'left'>;
     };
 
 export interface AuditedHolding extends Holding {
-  /** What is no record of this version's; `orders` is empty then. */
+  /** Why the record can't be read; `orders` is empty then. */
   readonly fault?: string;
 }
 
-/** Looks at what others than the engine may have changed, and puts right what is proven to be wrong. */
+/** Finds damage done by other programs, and repairs what is proven to be wrong. */
 export interface AuditStore {
-  /** All segments of a sale, such that no unit is missed or counted twice. */
+  /** Reads all segments of a sale such that no unit is missed or counted twice. */
   audit(saleId: string, segments: number, generation: number): Promise<readonly SegmentAudit[]>;
   /** Records of buyers, page by page. @param page `next` of the page before; `''` for the first, and as `next` of the last */
   records(segment: SegmentRef, page: string): Promise<{ holdings: readonly AuditedHolding[]; next: string }>;
   /**
-   * Makes `left` or `supplied` what the other counters say, if the segment is published and `supplied - left - taken` is
-   * `off`, as no work of the engine changes that difference. `undefined`: `left` is no number.
-   * @returns whether it was done. @throws StaleGeneration
+   * Sets `left` or `supplied` to the value that the other counters give, if the segment is published and `supplied -
+   * left - taken` equals `off`. The engine's own work never changes that difference. `off` is `undefined` if `left`
+   * is not a number.
+   * @returns whether the counter was set. @throws StaleGeneration
    */
   correct(segment: SegmentRef, field: 'left' | 'supplied', off: number | undefined): Promise<boolean>;
-  /** Adds the orders that the buyer's record does not hold. The caller sees to it that none is being returned. @throws StaleGeneration */
+  /**
+   * Adds the orders that are missing in the buyer's record. The caller makes sure that none of them is being
+   * returned. @throws StaleGeneration
+   */
   remember(segment: SegmentRef, holding: Holding): Promise<void>;
 }

@@ -1,6 +1,6 @@
-/** Events of one kind, of orders that came with one row of the outbox. */
+/** Events of one kind, from one row of the outbox. */
 export interface EventPart {
-  /** Id of the outbox row. With the place of an event in it, it is the id of the event: `row-place`. */
+  /** Id of the outbox row. An event's id is `row-place`, with its place in the row. */
   readonly row: string;
   /** Such as `order.paid`. */
   readonly kind: string;
@@ -11,19 +11,21 @@ export interface EventPart {
   readonly lines: string;
 }
 
-/** The oldest events, which have made room. */
+/** The oldest events, which were removed to make room. */
 export interface Displaced {
   readonly events: number;
-  /** How far the stream reached back behind the youngest of them, in milliseconds; 0 if there are none. */
+  /** Milliseconds from the newest removed event to the newest event of the stream; 0 if none was removed. */
   readonly reachMs: number;
-  /** Consumer groups that were not given all of these events, and how many they were not given. */
+  /** Consumer groups that were not given all of the removed events, and how many they missed. */
   readonly missed: readonly { readonly group: string; readonly events: number }[];
-  /** Why nobody could look who has missed what. */
+  /** Why `missed` could not be determined. */
   readonly unseen?: string;
 }
 
-/** What happened to orders, for other programs of the shop to read. A ring: the oldest events make room for new ones. */
+/**
+ * The stream of order events, for other programs of the shop. It is a ring: the oldest events make room for new ones.
+ */
 export interface EventStream {
-  /** In this order, all or nothing. @param maxEvents what the stream holds afterwards, roughly */
+  /** Appends the parts in this order, all or nothing. @param maxEvents bound of the stream's length, approximate */
   append(parts: readonly EventPart[], maxEvents: number): Promise<Displaced>;
 }

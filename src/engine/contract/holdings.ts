@@ -1,4 +1,4 @@
-/** What one buyer holds, by the record in the home segment. */
+/** The orders of one buyer, from the record in the home segment. */
 export interface Holding {
   readonly buyerId: string;
   readonly orders: readonly HeldOrder[];
@@ -8,7 +8,7 @@ export interface HeldOrder {
   readonly orderId: string;
   readonly quantity: number;
   readonly key: string;
-  /** The log entry that carries it; 0 for an order that was loaded from Postgres. */
+  /** The log entry with the order; 0 for an order that was loaded from Postgres. */
   readonly seq: number;
 }
 

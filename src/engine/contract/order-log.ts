@@ -2,7 +2,7 @@ import type { SegmentState } from './audits.ts';
 import type { SegmentRef } from './sale.ts';
 import type { TakeOrder } from './take-order.ts';
 
-/** An entry of a segment's log, as its writer or reader was told of it. */
+/** A segment's log entry that a lane or a reader knows of. */
 export interface KnownEntry {
   /** Sequence number; 0: none yet. */
   readonly seq: number;
@@ -22,7 +22,7 @@ export interface LogPosition extends SegmentRef {
 
 export interface LogEntry {
   readonly seq: number;
-  /** `tail` of the entry before it: entries form a chain, so that a lost or rewritten one shows. */
+  /** `tail` of the entry before it. Entries form a chain, which reveals a lost or rewritten entry. */
   readonly previous: string;
   readonly tail: string;
   /** Orders in this log up to and with this entry, in this generation. */
@@ -30,46 +30,50 @@ export interface LogEntry {
   readonly orders: readonly TakeOrder[];
 }
 
-/** What a read of one segment's log found behind a position. */
+/** The result of reading one segment's log after a position. */
 export interface LogRead {
   readonly position: LogPosition;
   /** The segment's newest entry and count of orders; `undefined` if the segment does not exist in that generation. */
   readonly head: LogHead | undefined;
-  /** Why nothing could be read, where what the backend holds there is not what this version writes. */
+  /** Why the log could not be read: the backend holds data there that this version does not write. */
   readonly fault?: string;
   readonly entries: readonly LogEntry[];
 }
 
 export interface LogHead extends KnownEntry {
   readonly state: SegmentState;
-  /** The rules that the segment goes by (engine/sale/rules.ts). Missing: none. */
+  /** The rules that the segment applies (engine/sale/rules.ts). Missing: none. */
   readonly rules?: string;
-  /** The entry that a lane was told of and that is not there: the segment has lost writes, and sells to nobody. */
+  /** An entry that a lane was told of and that is missing: the segment has lost writes, and sells nothing. */
   readonly lost?: KnownEntry;
 }
 
 export interface Rejection {
   readonly orderId: string;
-  /** The sale had no unit left in Postgres; the buyer held all that he may; another order has this id. */
+  /**
+   * stock: the sale had no units left in Postgres. limit: the buyer held the maximum. duplicate: another order has
+   * this id.
+   */
   readonly reason: 'stock' | 'limit' | 'duplicate';
 }
 
-/** "Everything in this segment's log up to `seq` is in Postgres", but for the orders named in `rejected`. */
+/** States that everything in this segment's log up to `seq` is in Postgres, except the orders in `rejected`. */
 export interface Watermark extends SegmentRef {
   readonly seq: number;
   /** `LogEntry.ordersSoFar` of the entry at `seq`. */
   readonly orders: number;
   readonly rejected: readonly Rejection[];
   /**
-   * First order ids of the newest entries up to `seq`, the one at `seq` last. A backend that has lost writes gives the
-   * numbers of lost entries to others: who waits for an entry must find it named here. Missing: nothing can be lost.
+   * First order ids of the newest entries up to `seq`, the one at `seq` last. A backend that has lost writes reuses
+   * the sequence numbers of lost entries, so a purchase that waits for an entry must find its first order id here.
+   * Missing: nothing can be lost.
    */
   readonly tails?: readonly string[];
 }
 
 /**
- * Takes an order back out of its buyer's record and gives `units` to the home segment; once per order id, and only where
- * the segment is published: what is loaded next counts the units already.
+ * Removes an order from its buyer's record and gives `units` to the home segment, once per order id. Applies only to
+ * a published segment: a later load counts the units already.
  */
 export interface Compensation extends SegmentRef {
   readonly buyerId: string;
@@ -81,15 +85,15 @@ export interface Compensation extends SegmentRef {
 export interface LogHint {
   readonly saleId: string;
   readonly segments: readonly number[];
-  /** Whether somebody waits for it: a buyer for his commit, or a node for a rebuild. */
+  /** Whether a buyer waits for a commit, or a node for a rebuild. */
   readonly awaited: boolean;
 }
 
 /** The order log, as sync reads it. */
 export interface OrderLog {
-  /** Entries behind each position, at most `maxEntries` from each log; 0 reads the heads alone. */
+  /** Reads the entries after each position, at most `maxEntries` from each log; 0 reads only the heads. */
   readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]>;
-  /** Notes the cursors in the segments, trims the logs below them and tells every node. Idempotent. */
+  /** Writes the cursors to the segments, trims the logs below them, and notifies every node. Idempotent. */
   advance(watermarks: readonly Watermark[]): Promise<void>;
   /** Idempotent by order id; raises the sale's epoch if units came back. @throws StaleGeneration */
   compensate(compensation: Compensation): Promise<void>;

@@ -1,21 +1,23 @@
-/** Whose a backend is that others can reach too: the database that its sales are in. */
+/** The owner of a shared backend: the database that its sales are in. */
 export interface Owner {
   /** Identity of the database. */
   readonly identity: string;
-  /** Where it was when it became the owner, for people. */
+  /** Where the database was when it became the owner, for people to read. */
   readonly label: string;
 }
 
-/** What a backend says of its owner. It knows no databases: an owner is a name here. */
+/** A backend's mark of its owner. The backend knows no databases: an owner is a name. */
 export interface OwnerMark {
-  /** `undefined`: it has none. */
+  /** `undefined`: the backend has no owner. */
   read(): Promise<Owner | undefined>;
-  /** Makes it this owner's if it has none. @returns whose it is then */
+  /** Sets the owner if there is none. @returns the owner afterwards */
   claim(owner: Owner): Promise<Owner>;
-  /** Makes it this owner's, whoever's it was. */
+  /** Sets the owner, whatever it was before. */
   replace(owner: Owner): Promise<void>;
-  /** Whether sales have changed in it, since this is counted. Lost together with the owner's name, or not at all. */
+  /**
+   * Whether sales have ever been changed in the backend. This is lost together with the owner's name, or not at all.
+   */
   isUsed(): Promise<boolean>;
-  /** Removes a sale with its logs, of whatever generation: it is another database's. */
+  /** Removes a sale with its logs, whatever its generation: it belongs to another database. */
   discard(saleId: string): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** What a buyer asks for. */
+/** A purchase request. */
 export interface Purchase {
   readonly saleId: string;
   readonly buyerId: string;
@@ -6,14 +6,14 @@ export interface Purchase {
   readonly quantity: number;
   /** The client's idempotency key, `''` for none. The same key again gives the same answer. */
   readonly key: string;
-  /** False: be content with `accepted` (where the backend's log is durable). */
+  /** False: `accepted` is enough (where the backend's log is durable). */
   readonly awaitCommit: boolean;
   /**
-   * It takes the units of a late payment anew: the sale's window has no say, and the board, which may not know yet that
-   * they came back, is not believed. It has a key.
+   * The purchase takes the units of a late payment anew. The sale's window does not apply, and the board is not
+   * consulted, because it may not know yet that units came back. Such a purchase has a key.
    */
   readonly retake?: boolean;
-  /** The buyer's leave to buy, where the sale asks for one; missing or `''`: he has sent none. */
+  /** The buyer's purchase token, where the sale requires one; missing or `''`: none was sent. */
   readonly token?: string;
 }
 
@@ -28,21 +28,21 @@ export type Outcome =
   | { readonly code: 'ended'; readonly endedAt: number | undefined }
   | { readonly code: 'paused' }
   | { readonly code: 'unknown_sale' }
-  /** The sale asks for a purchase token, and there is none. */
+  /** The sale requires a purchase token, and none was sent. */
   | { readonly code: 'token_required' }
   | { readonly code: 'token_invalid'; readonly reason: TokenFault }
   | { readonly code: 'invalid_request'; readonly detail: string }
   | { readonly code: 'idempotency_mismatch'; readonly orderId: string; readonly quantity: number }
-  /** The shop's own check does not let it through. */
+  /** The shop's own check refused it. */
   | { readonly code: 'refused'; readonly reason: string }
-  /** The node or the log has more work than it may queue; nothing was taken. */
+  /** The node or the log is at its queue limit; nothing was taken. */
   | { readonly code: 'busy' }
   /** The backend can't be reached, or the sale is being rebuilt; nothing was taken. */
   | { readonly code: 'unavailable' }
-  /** It may or may not have been taken; the same key, asked again, settles it. */
+  /** It may or may not have been taken; a repeat with the same key returns the result. */
   | { readonly code: 'unknown' };
 
-/** expired: its time is over. generation: the sale has been built anew since. alien: not for this buyer in this sale. */
+/** expired: its time is over. generation: the sale has been rebuilt since. alien: it names another buyer or sale. */
 export type TokenFault = 'expired' | 'generation' | 'alien';
 
 export type OutcomeCode = Outcome['code'];

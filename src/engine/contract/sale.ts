@@ -25,13 +25,13 @@ export interface Sale {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** A sale with what changes while it lives, as the backend holds it. */
+/** A sale with its changing parts, as the backend holds it. */
 export interface SaleRecord {
   readonly sale: Sale;
   readonly state: SaleState;
   readonly generation: number;
   readonly epoch: number;
-  /** The rules that its segments go by (engine/sale/rules.ts). Missing: they compare none. */
+  /** The rules that its segments apply (engine/sale/rules.ts). Missing: they compare none. */
   readonly rules?: string;
 }
 

@@ -8,17 +8,20 @@ export interface SaleVersion {
   readonly epoch: number;
   readonly generation: number;
   readonly state: SaleState;
-  /** By which this version has written the record last (engine/sale/rules.ts). Missing: it has not. */
+  /** The rules that were written with the record (engine/sale/rules.ts). Missing: an older version wrote it. */
   readonly rules?: string;
 }
 
-/** A sale whose record and segments all have this generation, state and rules, and whose logs end with these entries. */
+/**
+ * The expected state of a sale: its record and all its segments have this generation, state and rules, and its logs
+ * end with these entries.
+ */
 export interface ExpectedSale {
   readonly saleId: string;
   readonly generation: number;
   readonly state: SaleState;
   readonly rules: string;
-  /** By segment. */
+  /** The newest entry of each segment's log, by segment. */
   readonly newest: readonly KnownEntry[];
 }
 
@@ -30,35 +33,38 @@ export interface SegmentSnapshot {
         readonly left: number;
         readonly seq: number;
         readonly committed: number;
-        /** Units taken, and orders taken, in this generation. */
+        /** Units and orders taken in this generation. */
         readonly taken: number;
         readonly orders: number;
-        /** Units that were put in, less those that were moved out, in this generation: always `left` and `taken` together. */
+        /** Units put in minus units moved out, in this generation. Always equal to `left` + `taken`. */
         readonly supplied: number;
-        /** Units that were taken out for the last withdrawal and not given back. Its movement; `''` if there was none. */
+        /** The last withdrawal: its movement, `''` if there was none, and the units that are still out for it. */
         readonly withdrawn: { readonly movement: string; readonly units: number };
-        /** Units that have left this segment for another and have not arrived there. */
+        /** Units that have left this segment for another one and have not arrived there. */
         readonly inTransit: number;
       }
     | undefined;
 }
 
-/** The life of a sale's state in the backend. Calls with an older generation than the backend's change nothing. */
+/** The state of sales in the backend. A call with an older generation than the backend's changes nothing. */
 export interface SaleStore extends SaleBuilding, StockChanges {
   read(saleId: string): Promise<SaleRecord | undefined>;
-  /** Epochs and states of many sales in one call; a sale that is not there gives `undefined`. */
+  /** Epochs and states of many sales in one call; `undefined` for a sale that does not exist. */
   versions(saleIds: readonly string[]): Promise<readonly (SaleVersion | undefined)[]>;
   /**
-   * Which of the sales are wholly as expected, each at one instant of its own. It costs a fraction of reading them; of
-   * one that is not, `version` and `OrderLog.readLog` tell what is different.
+   * Which of the sales match the expectation, each read at one instant. Costs a fraction of reading them. For a sale
+   * that does not match, `versions` and `OrderLog.readLog` tell the difference.
    */
   matches(expected: readonly ExpectedSale[]): Promise<readonly boolean[]>;
-  /** A mark that is another one after any sale was published, changed its state, or had its epoch raised. */
+  /** A counter that changes whenever a sale is published, changes its state, or has its epoch raised. */
   changeCounter(): Promise<string>;
-  /** Sets the state in every segment and in the record; once it has resolved, no take disagrees with it. @throws StaleGeneration */
+  /**
+   * Sets the state in every segment and in the record. Once it has resolved, every take sees it. @throws
+   * StaleGeneration
+   */
   setState(record: Omit<SaleRecord, 'epoch'>): Promise<void>;
   /** All segments of a sale at one instant. */
   snapshot(saleId: string, segments: number, generation: number): Promise<readonly SegmentSnapshot[]>;
-  /** What these buyers hold by the record of the home segment. @throws StaleGeneration */
+  /** What these buyers hold, from the records in the home segment. @throws StaleGeneration */
   recall(segment: SegmentRef, buyerIds: readonly string[]): Promise<Recall>;
 }

@@ -5,6 +5,6 @@ export interface TakeOrder {
   readonly quantity: number;
   /** `''`: none. */
   readonly key: string;
-  /** Its buyer has been answered. From then on it must not be sent. */
+  /** The buyer has been answered. From then on the order must not be sent. */
   readonly settled?: boolean;
 }

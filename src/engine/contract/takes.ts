@@ -7,47 +7,49 @@ export interface TakeBatch extends SegmentRef {
   readonly lane: number;
   readonly ticket: number;
   /**
-   * The lane's last ticket that was answered as served, in this generation; 0: none. A backend that does not remember it
-   * has lost writes, whatever others have written since.
+   * The lane's last ticket that was answered `served` in this generation; 0: none. A backend that does not remember
+   * it has lost writes, whatever was written since.
    */
   readonly answeredTicket: number;
-  /** The newest entry that the lane was told of, in this generation: what is missing is counted by it. */
+  /** The newest entry of this generation that the lane was told of. Lost orders are counted from it. */
   readonly newest: KnownEntry;
-  /** By which all of its orders were let in (engine/sale/rules.ts); missing or `''`: they are not compared. */
+  /**
+   * The rules by which all orders of the batch were admitted (engine/sale/rules.ts); missing or `''`: not compared.
+   */
   readonly rules?: string;
-  /** Of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
+  /** The token of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
   /**
-   * Called at the last moment before the batch may be executed: until then surely nothing was taken. A store that waits
-   * before that leaves out the orders that are `settled` by then.
+   * Called right before the batch may be executed: until then nothing was taken for sure. A store that waits before
+   * that leaves out orders that are `settled` by then.
    */
   readonly sending?: () => void;
-  /** None: nothing is taken, and the backend only compares what the lane was told. */
+  /** Empty: nothing is taken; the backend only checks for lost writes. */
   readonly orders: readonly TakeOrder[];
 }
 
 /** What became of one order of a batch. */
 export type TakeResult =
   | { readonly kind: 'taken' }
-  /** The buyer's record holds this order id or key already; `seq` is the log entry that carries it. */
+  /** The buyer's record already holds this order id or key; `seq` is the log entry with the order. */
   | { readonly kind: 'replay'; readonly orderId: string; readonly quantity: number; readonly seq: number }
-  /** The key was used before, for another quantity. */
+  /** The key was used before with another quantity. */
   | { readonly kind: 'mismatch'; readonly orderId: string; readonly quantity: number }
   | { readonly kind: 'limit'; readonly orderIds: readonly string[] }
-  /** The segment has fewer units than the order wants. */
+  /** The segment has fewer units left than the order needs. */
   | { readonly kind: 'short' }
-  /** The shop's own check, inside the segment's lock, does not let it through. */
+  /** The shop's own check, run under the segment's lock, refused it. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** It was settled before it could be sent. */
+  /** The order was settled before it could be sent. */
   | { readonly kind: 'unsent' };
 
 export type TakeReply =
   | {
       readonly status: 'served';
       readonly results: readonly TakeResult[];
-      /** Sequence number of the log entry that holds this batch's taken orders; 0: the segment was not asked at all. */
+      /** Sequence number of the log entry with this batch's taken orders; 0: the segment was not asked. */
       readonly seq: number;
-      /** The segment's cursor as far as the backend knows it: orders at or below it are in Postgres. */
+      /** The segment's cursor as the backend knows it: orders at or below it are in Postgres. */
       readonly committed: number;
       /** Units left in the segment. */
       readonly left: number;
@@ -55,24 +57,24 @@ export type TakeReply =
       readonly orders: number;
     }
   /**
-   * Nothing was done. stale: no such segment, another generation, it has lost writes, or it is being rebuilt. paused,
-   * closed: the sale's state. busy: the log is at its bound. superseded: the segment has seen a newer ticket of this lane. outdated:
-   * the segment goes by other rules than those by which the orders were let in.
+   * Nothing was done. stale: no such segment, another generation, lost writes, or a rebuild. paused, closed: the
+   * sale's state. busy: the log is full. superseded: the segment has seen a newer ticket of this lane. outdated: the
+   * orders were admitted by other rules than the segment's.
    */
   | { readonly status: 'stale' | 'paused' | 'closed' | 'busy' | 'superseded' | 'outdated' };
 
-/** A take behind a refill. `total` and `epoch` are of the same instant, after the take. */
+/** A take after a refill. `total` and `epoch` are of the same instant, after the take. */
 export type RefillReply =
   | { readonly status: 'stale' }
   | {
       readonly status: 'refilled';
       readonly take: TakeReply;
-      /** Units left in the whole sale; `Infinity` if not all of it can be seen now. 0 is proven. */
+      /** Units left in the whole sale; `Infinity` if a segment can't be read now. 0 is proven. */
       readonly total: number;
       readonly epoch: number;
     };
 
-/** The hot path: used by lanes. */
+/** The hot path, used by lanes. */
 export interface TakeStore {
   /** False while the store can't be reached: callers answer `unavailable` at once instead of queueing. */
   readonly ready: boolean;
@@ -81,11 +83,11 @@ export interface TakeStore {
   /** @throws NotExecuted (nothing was done) or OutcomeUnknown (it may have been). */
   take(batch: TakeBatch): Promise<TakeReply>;
   /**
-   * Moves units to the batch's segment, so that its orders fit as far as the whole sale's stock goes, and takes:
-   * one atomic step. Nothing moves if the sale has too few for even the smallest order.
+   * Moves units to the batch's segment, as many as its orders need and the sale has, and takes, in one atomic step.
+   * Nothing moves if the sale has too few units for even the smallest order.
    * @throws as `take`
    */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply>;
-  /** Tells sync that these logs have grown. Best effort. */
+  /** Notifies sync that these logs have grown. Best effort. */
   hint(hint: LogHint): void;
 }

@@ -1,19 +1,20 @@
 import type { GenerationRef } from './sale.ts';
 
-/** Units to be moved from one segment of a sale to another. */
+/** A planned move of units from one segment of a sale to another. */
 export interface Move {
   readonly from: number;
   readonly to: number;
   readonly units: number;
 }
 
-/** Units that change segments. The sale as a whole has as many as before, at every moment and whatever dies. */
+/** Moves units between segments. The sale's total stays the same at every moment, even if a process dies. */
 export interface TransferStore {
   /**
-   * Moves `units`, or as many as the donor has left. Asked again it moves again: it is about where units lie, not how many
-   * there are. @returns the units that were moved. @throws StaleGeneration
+   * Moves `units`, or as many as the donor has left. A repeat moves again: that changes where units lie, not how many
+   * there are.
+   * @returns the units that were moved. @throws StaleGeneration
    */
   transfer(sale: GenerationRef, move: Move): Promise<number>;
-  /** Completes transfers that somebody has begun and not finished. @returns those. @throws StaleGeneration */
+  /** Completes transfers that were begun and not finished. @returns those. @throws StaleGeneration */
   finish(sale: GenerationRef, segments: number): Promise<readonly Move[]>;
 }

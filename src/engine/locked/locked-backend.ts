@@ -18,7 +18,7 @@ export interface LockedBackendOptions
     Pick<LocksOptions, 'ttlMs'>,
     Pick<LockedTakesOptions, 'inside' | 'insideMaxMs'> {}
 
-/** The Redis backend with the `lock` strategy: what is taken is taken under the lock of its segment. */
+/** The Redis backend with the `lock` strategy: each take runs under the lock of its segment. */
 export class LockedBackend implements Backend {
   readonly durable: boolean;
   readonly takes: TakeStore;

@@ -1,23 +1,24 @@
 /**
- * Takes under the lock of their segment: lock striping, as in ConcurrentHashMap. One acquisition serves a whole batch,
- * and between acquisition and take the caller's own work may run: a risk check, a payment hold. It is alone on the
+ * Takes under the lock of their segment: lock striping, as in ConcurrentHashMap. One acquisition serves a whole
+ * batch. Between acquisition and take the shop's own work may run: a risk check, a payment hold. It is alone on the
  * segment, and may refuse single orders.
  *
  *   lock the segment -> `inside`, for orders that it has not seen -> take, with the fencing token -> the next batch, or unlock
  *
- * An order whose buyer is answered meanwhile, because his time is over, is left out: he was told that nothing was taken.
+ * An order whose buyer has been answered meanwhile, because the deadline has passed, is left out: the answer said
+ * that nothing was taken.
  *
- * The take is the same atomic script as without a lock, and is guarded as before. So a lost lock never sells a unit
- * twice; what it endangers is the caller's own work, and therefore a take under a lost lock is refused.
+ * The take is the same atomic script as without a lock, with the same checks. So a lost lock never sells a unit
+ * twice. It endangers only the shop's own work, and therefore a take under a lost lock is refused.
  *
- * | it happens | what is left |
+ * | event | what remains |
  * |---|---|
  * | the lock is not free in time | nothing was done: `NotExecuted` |
- * | all buyers were answered before it was free | the same, and `inside` has not run |
- * | `inside` throws, or is late | what it has done; no order was taken: `NotExecuted` |
- * | the lock is lost before the take | the same: the take is not sent, or is refused by its token |
- * | the reply to the take is lost | the lane asks again, with the same orders: they are taken or found, without `inside` |
- * | the process dies inside | what `inside` has done; the lock, until its ttl is over |
+ * | all buyers were answered before the lock was free | the same, and `inside` has not run |
+ * | `inside` throws, or is late | what `inside` has done; no order was taken: `NotExecuted` |
+ * | the lock is lost before the take | the same: the take is not sent, or its token is refused |
+ * | the reply to the take is lost | the lane repeats the take with the same orders, without `inside` |
+ * | the process dies during `inside` | what `inside` has done; the lock, until its ttl is over |
  */
 
 import { withTimeout } from '../../lib/with-timeout.ts';
@@ -37,16 +38,17 @@ import type {
 import { NotExecuted } from '../errors.ts';
 import { SegmentHold } from './segment-hold.ts';
 
-/** An order that the caller's own work does not let through. */
+/** An order that the shop's own work refuses. */
 export interface Refusal {
   readonly orderId: string;
-  /** Told to the buyer. */
+  /** Sent to the buyer. */
   readonly reason: string;
 }
 
 /**
- * The caller's work inside the critical section, once for each order. It is told by `lock.signal` if the lock is lost
- * or its time is over. @returns the orders that must not be taken
+ * The shop's work inside the critical section, once for each order. `lock.signal` aborts if the lock is lost or the
+ * time limit has passed.
+ * @returns the orders that must not be taken
  */
 export type Inside = (
   orders: readonly TakeOrder[],
@@ -56,10 +58,10 @@ export type Inside = (
 export interface LockedTakesOptions {
   readonly locks: Locks;
   readonly lockOf: (segment: SegmentRef) => string;
-  /** A batch waits so long for its segment's lock, in milliseconds. */
+  /** How long a batch waits for its segment's lock, in milliseconds. */
   readonly lockWaitMs: number;
   readonly inside?: Inside | undefined;
-  /** Milliseconds that `inside` may take. Meanwhile all buyers of the segment wait. */
+  /** Time limit of `inside`, in milliseconds. Meanwhile all buyers of the segment wait. */
   readonly insideMaxMs?: number | undefined;
 }
 
@@ -71,7 +73,7 @@ export class LockedTakes implements TakeStore {
   readonly #takes: TakeStore;
   readonly #options: LockedTakesOptions;
   readonly #holds = new Map<string, SegmentHold>();
-  /** Orders that `inside` has let through: asked for again, they may have been taken already. */
+  /** Orders that `inside` has passed. When such an order is repeated, it may have been taken already. */
   readonly #admitted = new WeakSet<TakeOrder>();
 
   /** @param takes a store that refuses a batch whose fencing token is not the newest */
@@ -102,7 +104,7 @@ export class LockedTakes implements TakeStore {
     });
   }
 
-  /** Only orders that were short come here, and those have been let through. */
+  /** Only orders that were short come here; `inside` has passed them already. */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
     return this.#underLock(batch, async (handle, orders) => {
       const sent = { ...batch, orders, fencingToken: handle.token };
@@ -111,7 +113,7 @@ export class LockedTakes implements TakeStore {
     });
   }
 
-  /** @param work is given the orders whose buyers still wait when the lock is held: one at least, if the batch has any */
+  /** @param work gets the orders whose buyers still wait when the lock is held: at least one, if the batch has any */
   async #underLock<T>(
     batch: TakeBatch,
     work: (handle: LockHandle, open: readonly TakeOrder[]) => Promise<T>,
@@ -120,7 +122,7 @@ export class LockedTakes implements TakeStore {
       return await this.#holdOf(batch).serve((handle) => {
         const open = batch.orders.filter((order) => !order.settled);
         if (open.length === 0 && batch.orders.length > 0)
-          throw new NotExecuted('nothing was taken: no buyer has waited for the lock');
+          throw new NotExecuted('nothing was taken: all buyers were answered before the lock was free');
         return work(handle, open);
       });
     } catch (error) {
@@ -188,7 +190,7 @@ async function runInside(
   }
 }
 
-/** A reply to the orders that were sent, as the reply to the whole batch. */
+/** Turns the reply for the sent orders into a reply for the whole batch. */
 function forAll(
   batch: TakeBatch,
   sent: readonly TakeOrder[],
@@ -204,7 +206,7 @@ function resultsOf({ orders }: TakeBatch, known: ReadonlyMap<TakeOrder, TakeResu
   return orders.map((order) => known.get(order) ?? UNSENT);
 }
 
-/** There is no entry of the log to speak of, and nobody whom it would concern. */
+/** A reply without a log entry: no order was sent. */
 function nothingTaken(results: readonly TakeResult[]): TakeReply {
   return { status: 'served', results, seq: 0, committed: 0, left: 0, orders: 0 };
 }

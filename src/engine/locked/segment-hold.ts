@@ -1,17 +1,17 @@
 /**
- * A lane's hold on the lock of its segment. One acquisition serves a whole batch, and is kept for the next one if the
- * lane has it ready within two turns of the event loop; after `HOLD_MAX_MS` others get their turn in between.
+ * A lane's hold on the lock of its segment. One acquisition serves a whole batch. The lock is kept for the next batch
+ * if that is ready within two turns of the event loop; after `HOLD_MAX_MS` it is released, so that others get it.
  *
  *   free ──batch──> held, serving ──served──> held, idle ──two turns──> free
  *                      ▲                        │
- *                      └────────batch───────────┘ ──held for long enough──> given back, and acquired anew
+ *                      └────────batch───────────┘ ──held for HOLD_MAX_MS──> released, and acquired anew
  */
 import pLimit from 'p-limit';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
 import { KEEP_MAX_MS } from '../../locks/lock-limits.ts';
 
-/** Not less than KEEP_MAX_MS, or the lock would be handed to ourselves instead of being released. */
+/** Not less than KEEP_MAX_MS: otherwise this process would pass the lock to itself instead of releasing it. */
 export const HOLD_MAX_MS = 100;
 
 if (HOLD_MAX_MS < KEEP_MAX_MS) throw new Error('a segment must be held for as long as a lock is kept');
@@ -23,7 +23,7 @@ export class SegmentHold {
   #handle: LockHandle | undefined;
   #heldSince = 0;
 
-  /** @param over called when nothing is held and nobody waits */
+  /** @param over called when the lock is not held and no batch waits */
   constructor(acquire: () => Promise<LockHandle>, over: () => void) {
     this.#acquire = acquire;
     this.#over = over;
@@ -36,7 +36,7 @@ export class SegmentHold {
         this.#handle = await this.#current();
         return await work(this.#handle);
       } catch (error) {
-        // Perhaps the lock is lost, and nobody has told us yet. It is acquired anew in any case.
+        // The lock may be lost without a notice so far. It is acquired anew in any case.
         const handle = this.#handle;
         this.#handle = undefined;
         void giveBack(handle);
@@ -52,7 +52,8 @@ export class SegmentHold {
     const now = monotonicMs();
     if (handle?.held && now - this.#heldSince < HOLD_MAX_MS) return handle;
     this.#handle = undefined;
-    // Asked for before the old one is given back: so this process is known to wait, and lets others go first.
+    // The new request comes before the release: so the lock queue knows that this process waits, and lets others go
+    // first.
     const [next] = await Promise.all([this.#acquire(), giveBack(handle)]);
     this.#heldSince = monotonicMs();
     return next;
@@ -67,7 +68,7 @@ export class SegmentHold {
   }
 }
 
-/** A lock that turns out to be lost has done no harm: the take was refused, or nobody else has had the lock before it. */
+/** A lost lock does no harm here: the take was refused, or no other process had the lock before it. */
 async function giveBack(handle: LockHandle | undefined): Promise<void> {
   await handle?.release().catch(() => {});
 }

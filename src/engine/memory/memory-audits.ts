@@ -1,7 +1,7 @@
 import type { AuditStore, Holding, SegmentAudit, SegmentRef } from '../contract.ts';
 import type { MemoryStock } from './memory-stock.ts';
 
-/** Nobody else writes to this memory: what is looked at here is always sound. */
+/** No other program writes to this memory, so every segment is sound. */
 export class MemoryAudits implements AuditStore {
   readonly #stock: MemoryStock;
 

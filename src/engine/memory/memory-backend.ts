@@ -1,6 +1,6 @@
 /**
- * Stock in the memory of this process: the embedded default, and the reference that the Redis backend is compared
- * with. Nothing survives the process; a sale is built again from Postgres at the next start.
+ * Stock in the memory of this process: the embedded default, and the reference with which the Redis backend is
+ * compared. Nothing survives the process; at the next start a sale is rebuilt from Postgres.
  */
 
 import { minId } from '../../lib/min-id.ts';
@@ -40,7 +40,7 @@ import { MemoryTransfers } from './memory-transfers.ts';
 import { refill } from './refill.ts';
 
 export interface MemoryBackendOptions {
-  /** Orders that one segment's log may hold beyond the cursor before takes are refused as busy. */
+  /** Orders that one segment's log may hold beyond the cursor. Beyond that, takes are refused as busy. */
   readonly maxLogOrders: number;
 }
 

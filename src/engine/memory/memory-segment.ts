@@ -15,16 +15,16 @@ import { NO_RULES } from '../sale/rules.ts';
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
 
-/** One segment in the memory of this process: what redis/lua/take.lua and its siblings do, in the same order. */
+/** One segment in memory. It does what redis/lua/purchase/take.lua and the other scripts do, in the same order. */
 export class MemorySegment {
   readonly generation: number;
   readonly perBuyerLimit: number;
-  /** loaded: waits to be published. frozen: waits to be loaded again. Both answer `stale`. */
+  /** loaded: waits for its publication. frozen: waits for the next load. Both answer `stale`. */
   state: SaleState | 'loaded' | 'frozen' = 'loaded';
-  /** Takes that name others are refused (engine/sale/rules.ts). */
+  /** The segment refuses takes that name other rules (engine/sale/rules.ts). */
   rules = NO_RULES;
   left: number;
-  /** Units that were put in so far, less those that were moved out: left and taken together. */
+  /** Units put in minus units moved out: left plus taken. */
   supplied: number;
   returned = 0;
   creditedUnits = 0;
@@ -40,9 +40,9 @@ export class MemorySegment {
   /** See `SaleStore.loadedUpTo`. */
   loadedUpTo = '';
   withdrawn = { movement: '', units: 0 };
-  /** The newest movement whose share was credited. */
+  /** The newest credited movement. */
   #credited = 0n;
-  /** The newest withdrawal that was undone. */
+  /** The newest undone withdrawal. */
   #givenBack = 0n;
   readonly #tickets = new Map<number, number>();
 
@@ -68,7 +68,7 @@ export class MemorySegment {
       if (result.kind === 'taken') {
         const { orderId, buyerId, quantity, key } = order;
         this.#record(order, seq);
-        // A copy: what the caller has may be more than an order, and change.
+        // A copy, because the caller's object may have more members, and may change.
         taken.push({ orderId, buyerId, quantity, key });
       }
       return result;
@@ -120,7 +120,9 @@ export class MemorySegment {
     return this.state !== 'loaded' && this.state !== 'frozen';
   }
 
-  /** Entries with a higher sequence number than `seq`. The log is contiguous, so that they are found by counting. */
+  /**
+   * Entries with a higher sequence number than `seq`. The log has no gaps, so their index follows from the number.
+   */
   entriesAfter(seq: number, maxEntries: number): readonly LogEntry[] {
     const first = this.log[0];
     if (!first) return [];
@@ -145,7 +147,7 @@ export class MemorySegment {
     this.returned += units;
   }
 
-  /** @param units below 0: to take out what was not sold */
+  /** @param units negative: removes unsold units */
   supply(units: number): void {
     this.left += units;
     this.supplied += units;

@@ -8,16 +8,16 @@ export interface MemorySale {
   readonly drafts: Map<number, { readonly draft: string; readonly holdings: Map<string, Holding> }>;
 }
 
-/** All sales in the memory of this process: what the stores of a MemoryBackend share. */
+/** All sales in memory, shared by the stores of a MemoryBackend. */
 export class MemoryStock {
   readonly #sales = new Map<string, MemorySale>();
 
-  /** `undefined`: nothing of it is here. */
+  /** `undefined`: the sale is unknown here. */
   sale(saleId: string): MemorySale | undefined {
     return this.#sales.get(saleId);
   }
 
-  /** Begins one where there is none. */
+  /** The sale, created if it is unknown. */
   saleFor(saleId: string): MemorySale {
     const known = this.#sales.get(saleId);
     if (known) return known;
@@ -26,7 +26,7 @@ export class MemoryStock {
     return sale;
   }
 
-  /** `undefined`: it is not here in that generation. */
+  /** `undefined`: the segment is missing in that generation. */
   segment({ saleId, segment, generation }: SegmentRef): MemorySegment | undefined {
     const found = this.#sales.get(saleId)?.segments.get(segment);
     return found?.generation === generation ? found : undefined;

@@ -1,7 +1,7 @@
 import type { GenerationRef, Move, TransferStore } from '../contract.ts';
 import type { MemoryStock } from './memory-stock.ts';
 
-/** A transfer is one step here: none is ever left unfinished. */
+/** Transfers in memory are atomic, so none is left unfinished. */
 export class MemoryTransfers implements TransferStore {
   readonly #stock: MemoryStock;
 

@@ -2,7 +2,7 @@ import type { TakeOrder } from '../contract.ts';
 import { planRefill, wantOf } from '../sale/transfer-plan.ts';
 import type { MemorySegment } from './memory-segment.ts';
 
-/** What redis/lua/refill.lua does. */
+/** Does what redis/lua/purchase/refill.lua does. */
 export function refill(
   segments: readonly MemorySegment[],
   receiver: number,

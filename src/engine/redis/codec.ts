@@ -1,17 +1,17 @@
 /**
- * The line formats of take.lua. Ids and keys hold visible ASCII without spaces (limits.ts), so that nothing
- * needs escaping. A buyer's record: "orderId:quantity:seq:key" words. A log entry's orders: lines of
- * "orderId buyerId quantity key".
+ * The line formats of take.lua. Ids and keys are visible ASCII without spaces (limits.ts), so nothing needs escaping.
+ * A buyer's record: "orderId:quantity:seq:key" words. The orders of a log entry: lines of "orderId buyerId quantity
+ * key".
  *
- * What is read is held to what can have been written, to the letter: an order that Postgres can't hold, a NUL or an id
- * beyond 63 bits, would stand in the way of the whole batch that it is in, and so of other sales.
+ * Decoders accept exactly what encoders can write. An order that Postgres can't store (a NUL, an id beyond 63 bits)
+ * would block the whole batch that it is in, and so other sales.
  */
 import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
 import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
 
-/** Enough of what is wrong to find it; it may be of any length. */
+/** Characters shown of invalid data, which may be of any length. */
 const SHOWN_CHARACTERS = 200;
 
 const WHOLE = '(0|[1-9]\\d{0,15})';
@@ -31,7 +31,7 @@ const STATES = new Set<string | null | undefined>([
   'lost',
 ] satisfies SegmentState[]);
 
-/** @param what it was found in @throws BackendCorrupt */
+/** @param what where it was found @throws BackendCorrupt */
 export function corrupt(what: string, found: unknown): never {
   throw foundCorrupt(what, found);
 }
@@ -41,7 +41,7 @@ export function foundCorrupt(what: string, found: unknown): BackendCorrupt {
   return new BackendCorrupt(`${what} ${shown}`);
 }
 
-/** A counter of a hash. A missing one never means zero. */
+/** Decodes a counter of a hash. A missing counter is an error, not zero. */
 export function decodeCount(text: string | null | undefined): number {
   const count = text && COUNT.test(text) ? Number(text) : Number.NaN;
   return Number.isSafeInteger(count) ? count : corrupt('a counter is', text);
@@ -70,7 +70,10 @@ export function decodeRecord(record: string | null): HeldOrder[] {
   });
 }
 
-/** The lines go into the log as they are. One string for all: an argument each for Redis costs both sides more. */
+/**
+ * The lines go into the log unchanged. One string for all orders: an argument for each would cost Redis and the
+ * client more.
+ */
 export function encodeOrders(orders: readonly TakeOrder[]): string {
   let lines = '';
   for (const { orderId, buyerId, quantity, key } of orders) {
@@ -89,7 +92,7 @@ export function decodeOrders(lines: string): TakeOrder[] {
   });
 }
 
-/** What digest.lua makes of a sale that is as expected. */
+/** The reply of digest.lua for a sale that is as expected. */
 export function encodeDigest({ generation, state, rules, newest }: ExpectedSale): string {
   let lines = `${generation} ${state} ${rules}`;
   for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${rules} ${seq} ${tail}`;

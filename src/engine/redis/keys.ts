@@ -1,8 +1,8 @@
 import type { SegmentRef } from '../contract.ts';
 
 /**
- * Names of all keys and channels. Keys of one segment share the hash tag `{saleId:segment}`, a sale's own key has
- * `{saleId}`: a take stays within one slot of a Redis Cluster.
+ * Names of all keys and channels. The keys of one segment share the hash tag `{saleId:segment}`, a sale's own key has
+ * `{saleId}`, so a take stays within one slot of a Redis Cluster.
  */
 export class Keys {
   readonly watermarks: string;
@@ -11,7 +11,7 @@ export class Keys {
   /** Counts the messages on `sales`. */
   readonly changes: string;
   readonly events: string;
-  /** Whose this Redis is. In the slot of `changes`: a cluster loses both or none. */
+  /** The owner of this Redis. In the slot of `changes`, so that a cluster loses both or none. */
   readonly owner: string;
   readonly #prefix: string;
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The text of a script, with the parts that its lines of "--include" name.
+ * The text of a script, with the parts named by its "--include" lines inserted.
  * @param name its path below lua/, without the ending: `purchase/take`
  */
 export function luaSource(name: string): string {

@@ -1,7 +1,7 @@
 /**
- * What nodes tell each other through Redis. Anybody who can reach it may write into these channels, a node of another
- * version too: what is none of ours is a `BackendCorrupt`, to be reported and passed over, since messages may be lost
- * anyway. What an exception would do to the connection that hears them is no message's business.
+ * The messages between nodes, sent through Redis channels. Any client of the Redis may write to these channels,
+ * including nodes of other versions. An invalid message is a `BackendCorrupt`, which is reported and ignored:
+ * messages may be lost anyway, and an exception would break the subscription.
  */
 import type { LogHint, Rejection, Watermark } from '../contract.ts';
 import type { BackendCorrupt } from '../errors.ts';
@@ -31,10 +31,10 @@ export function decodeHint(message: string): LogHint {
 }
 
 /**
- * Those that this version understands: a sync of a later one tells of many sales in one message, and what is new in one of
- * them must not hide the others.
- * @param foreign told once if there were others
- * @throws BackendCorrupt if it is no list
+ * Decodes the watermarks that this version understands. A sync of a later version sends those of many sales in one
+ * message, and new members in one of them must not hide the others.
+ * @param foreign called once if there were others
+ * @throws BackendCorrupt if the message is no list
  */
 export function decodeWatermarks(message: string, foreign: (error: BackendCorrupt) => void): Watermark[] {
   let told: unknown;
@@ -54,7 +54,7 @@ export function decodeSaleId(message: string): string {
   return SALE_ID_PATTERN.test(message) ? message : corrupt('a sale’s change reads', message);
 }
 
-/** Members that this version does not know are left to those who do. */
+/** Unknown members are allowed: later versions may add some. */
 function isWatermark(told: unknown): told is Watermark {
   if (typeof told !== 'object' || told === null) return false;
   const { saleId, segment, generation, seq, orders, rejected, tails } = told as Unread<Watermark>;

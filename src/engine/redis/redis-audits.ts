@@ -12,7 +12,7 @@ import { decodeRecord, encodeRecord, isSegmentState } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { type RawAudit, refuseStale, type Scripts } from './scripts.ts';
 
-/** Records that are asked for at a time. */
+/** Records read at a time. */
 const PAGE_RECORDS = 1_000;
 const FIELDS = [
   'state',

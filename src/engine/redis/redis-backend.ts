@@ -15,11 +15,11 @@ import { listen } from './subscription.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {
   readonly url: string;
-  /** Put before every key and channel, so that several installations can share one Redis. */
+  /** Prefix of every key and channel, so that several installations can share one Redis. */
   readonly keyPrefix: string;
 }
 
-/** Stock in one Redis server. Durable as far as that server's AOF is. */
+/** Stock in one Redis server. Its durability is that of the server's AOF. */
 export class RedisBackend implements Backend {
   readonly durable = true;
   readonly takes: RedisTakes;

@@ -22,8 +22,8 @@ const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'l
 type StreamEntry = [id: string, fields: string[]];
 
 /**
- * The order logs: one stream per segment, whose entry ids are `generation-seq`. The ids only address entries; that
- * entries follow on is checked by sync through the chain of tails.
+ * The order logs: one stream per segment, whose entry ids are `generation-seq`. The ids only address entries; sync
+ * checks with the chain of tails that no entry is missing.
  */
 export class RedisLog implements OrderLog {
   readonly #redis: RedisClient;
@@ -34,7 +34,7 @@ export class RedisLog implements OrderLog {
   readonly #sendAll: SendAll;
   readonly #cork: () => void;
 
-  /** @param cork called before commands that had better leave in one write */
+  /** @param cork called before commands that should leave in one write */
   constructor(redis: RedisClient, scripts: Scripts, keys: Keys, sendAll: SendAll, cork: () => void) {
     this.#redis = redis;
     this.#scripts = scripts;
@@ -53,7 +53,7 @@ export class RedisLog implements OrderLog {
     for (const position of maxEntries > 0 ? positions : []) {
       const after = `(${position.generation}-${position.seq}`;
       const { log } = this.#keys.segment(position);
-      // The end is this generation's last id: the log may be replaced between the two commands.
+      // The range ends with this generation's last id: the log may be replaced between the two commands.
       commands.push(['xrange', log, after, position.generation, 'COUNT', maxEntries]);
     }
     const replies = await this.#sendAll(commands);
@@ -64,12 +64,12 @@ export class RedisLog implements OrderLog {
     if (watermarks.length === 0) return;
     this.#cork();
     const advanced = this.note(watermarks);
-    // In one write, and the message last: who hears it and asks the segment finds the cursor there.
+    // In one write, with the message last: a node that hears it and asks the segment finds the cursor there.
     const told = this.#redis.publish(this.#keys.watermarks, JSON.stringify(watermarks));
     await Promise.all([...advanced, told]);
   }
 
-  /** Notes the cursors and trims the logs; each by itself. */
+  /** Writes the cursors and trims the logs, one command for each log. */
   protected note(watermarks: readonly Watermark[]): Promise<number | string>[] {
     return watermarks.map((w) =>
       this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
@@ -80,16 +80,16 @@ export class RedisLog implements OrderLog {
     const keys = this.#keys.segment(c);
     const reply = await this.#scripts.compensate(keys, c.generation, c.buyerId, c.orderId, c.units);
     refuseStale(reply, c);
-    // The epoch is raised on every call, also when the order was gone: a crash may have come between the two.
+    // The epoch is raised on every call, even if the order was gone: a crash may have come between the two steps.
     if (c.units > 0) await this.#reopen(c.saleId);
   }
 
-  /** Compensations that are done in one turn raise the epoch once: a thousand orders may expire together. */
+  /** Compensations of one turn of the event loop raise the epoch once: a thousand orders may expire together. */
   #reopen(saleId: string): Promise<void> {
     const joined = this.#reopening.get(saleId);
     if (joined) return joined;
     const reopened = this.#ticks.next().then(async () => {
-      // Whoever comes from here on has given his units back behind this.
+      // A later compensation returns its units after this point, so it must raise the epoch again.
       this.#reopening.delete(saleId);
       await reopenSale(this.#redis, this.#keys, saleId);
     });
@@ -98,7 +98,7 @@ export class RedisLog implements OrderLog {
   }
 }
 
-/** What one segment holds is no reason to read none: a key that is not what it should be faults its own read only. */
+/** A segment with invalid data faults only its own read. */
 function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRead {
   const error = head?.[0] ?? entries?.[0];
   if (error && error.name !== 'ReplyError') throw error;
@@ -124,7 +124,7 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
   }
 }
 
-/** The mark that take.lua leaves. */
+/** The mark of a loss, which take.lua writes. */
 function decodeLost(mark: string): KnownEntry {
   const [seq, orders, tail, ...rest] = mark.split(' ');
   if (rest.length > 0) return corrupt('the mark of a loss is', mark);
@@ -137,7 +137,7 @@ function decodeName(text: string | null | undefined): string {
   return isOrderId(text) ? text : corrupt('the name of an entry is', text);
 }
 
-/** Whether they follow on is judged by sync; that each has counted its own orders is a matter of what was written. */
+/** Checks that each entry has counted its orders. Sync checks that the entries follow each other. */
 function decodeEntries(found: readonly StreamEntry[], generation: string): LogEntry[] {
   const entries = found.map((entry) => decodeEntry(entry, generation));
   for (const [i, { seq, ordersSoFar, orders }] of entries.entries()) {

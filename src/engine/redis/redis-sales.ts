@@ -24,7 +24,7 @@ import type { Keys } from './keys.ts';
 import { decodeSaleRecord, decodeVersion, encodeDefinition } from './sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
 
-/** Records in one load call: well below the some 8,000 values that Lua can unpack. */
+/** Records in one load call: well below the about 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;
 const REMOVE_PAGE_SEGMENTS = 64;
 
@@ -35,7 +35,7 @@ export class RedisSales implements SaleStore {
   readonly #sendAll: SendAll;
   readonly #cork: () => void;
 
-  /** @param cork called before commands that had better leave in one write */
+  /** @param cork called before commands that should leave in one write */
   constructor(redis: RedisClient, scripts: Scripts, keys: Keys, sendAll: SendAll, cork: () => void) {
     this.#redis = redis;
     this.#scripts = scripts;
@@ -61,7 +61,7 @@ export class RedisSales implements SaleStore {
       (id) => ['hmget', this.#keys.sale(id), 'epoch', 'generation', 'state', 'rules'] as const,
     );
     return (await this.#sendAll(asked)).map(([error, reply]) => {
-      // A key of another type is one sale's misfortune; a connection that fails is everybody's.
+      // A reply error, such as for a key of another type, concerns one sale; a connection error concerns all.
       if (error && error.name !== 'ReplyError') throw error;
       const [epoch, generation, state, rules] = (error ? [] : reply) as (string | null)[];
       return unlessCorrupt(() => {
@@ -137,7 +137,10 @@ export class RedisSales implements SaleStore {
     return minId(ids);
   }
 
-  /** A sale's segments are numbered without a gap, but for those that Redis has lost: looked for until a whole page is not there. */
+  /**
+   * Segments are numbered without gaps, except for segments that Redis has lost: the search ends after a whole page
+   * without segments.
+   */
   async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
     for (let at = from; at < MAX_SEGMENTS; at += REMOVE_PAGE_SEGMENTS) {
       const page = Array.from({ length: REMOVE_PAGE_SEGMENTS }, (_, i) =>
@@ -169,7 +172,7 @@ export class RedisSales implements SaleStore {
     await tellChange(this.#redis, this.#keys, sale.id);
   }
 
-  /** All of them, or none. @throws StaleGeneration */
+  /** Changes all segments or none. @throws StaleGeneration */
   protected async applyToSegments(
     { sale, state, generation }: Omit<SaleRecord, 'epoch'>,
     publish: boolean,
@@ -214,7 +217,7 @@ export class RedisSales implements SaleStore {
   }
 }
 
-/** @param inTransit units that have left the segment and not arrived; none where a transfer is one step */
+/** @param inTransit units that have left the segment and not arrived; 0 where a transfer is one step */
 export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit = 0): SegmentSnapshot {
   if (!values) return { segment, counters: undefined };
   const counts = values.slice(0, 6).map(decodeCount) as [number, number, number, number, number, number];
@@ -223,7 +226,7 @@ export function decodeSnapshot(segment: number, values: RawSnapshot, inTransit =
   return { segment, counters: { left, seq, committed, taken, orders, supplied, withdrawn, inTransit } };
 }
 
-/** What can't be read of one sale is `undefined`: whoever asks for that sale alone is told why. */
+/** A sale that can't be decoded is `undefined` here; `read` of that sale throws the reason. */
 function unlessCorrupt<T>(decode: () => T): T | undefined {
   try {
     return decode();
@@ -233,7 +236,7 @@ function unlessCorrupt<T>(decode: () => T): T | undefined {
   }
 }
 
-/** What one sale's keys are answered with is that sale's own; a connection that fails is everybody's. */
+/** A reply error concerns that sale only; a connection error concerns all. */
 function unlessReply(error: Error): undefined {
   if (error.name !== 'ReplyError') throw error;
 }

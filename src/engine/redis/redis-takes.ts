@@ -12,14 +12,16 @@ import { type RawTakeReply, Scripts, STALE } from './scripts.ts';
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };
 
-/** Error replies with which Redis refuses a script before its first write, and ioredis a command that it can't send. */
+/**
+ * Errors of commands that did nothing: Redis refused the script before its first write, or ioredis could not send it.
+ */
 const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
 export interface RedisTakeOptions {
-  /** A reply that takes longer is given up: the connection is dropped and the batch's fate is unknown. */
+  /** If a reply takes longer, the connection is dropped and the outcome of the batch is unknown. */
   readonly takeTimeoutMs: number;
-  /** Orders that one segment's log may hold beyond the cursor before takes are refused as busy. */
+  /** Orders that one segment's log may hold beyond the cursor. Beyond that, takes are refused as busy. */
   readonly maxLogOrders: number;
 }
 
@@ -40,7 +42,7 @@ export class RedisTakes implements TakeStore {
   }
 
   get ready(): boolean {
-    // A connection that was given up, or whose other end has gone, has this status for a moment longer.
+    // A connection that is being closed keeps this status for a moment.
     return this.#redis.status === 'ready' && this.#redis.stream.writable;
   }
 
@@ -100,7 +102,7 @@ export class RedisTakes implements TakeStore {
     return ofSale[batch.segment]!;
   }
 
-  /** Sorts failures into "nothing was done" and "nobody knows", and puts a bound on the wait. */
+  /** Sorts failures into "nothing was done" and "outcome unknown", and limits the wait. */
   async #guarded<T>({ sending }: TakeBatch, send: () => Promise<T>): Promise<T> {
     if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
     sending?.();

@@ -19,7 +19,7 @@ export class RedisTransfers implements TransferStore {
     return moved;
   }
 
-  /** A script is one step: no transfer is ever left unfinished. */
+  /** A script is atomic, so no transfer is left unfinished. */
   async finish(): Promise<readonly Move[]> {
     return [];
   }

@@ -1,4 +1,4 @@
-/** A sale as Redis holds it: the fields of its key. */
+/** A sale as Redis stores it: the fields of its key. */
 import type { Sale, SaleRecord, SaleState, SaleVersion } from '../contract.ts';
 import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
@@ -25,7 +25,10 @@ export function decodeSaleRecord(saleId: string, definition: Field, version: Sal
   return { ...decodeDefinition(saleId, definition), ...version } satisfies SaleRecord;
 }
 
-/** With the rules that its segments go by. A version that does not know them leaves them out, and in the segments as they were. */
+/**
+ * The definition with the rules that its segments apply. A version that does not know rules omits them, and leaves
+ * those of the segments unchanged.
+ */
 export function encodeDefinition(sale: Sale): string {
   return JSON.stringify({ ...sale, rules: rulesOf(sale) });
 }
@@ -42,7 +45,7 @@ function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 
   return typeof rules === 'string' ? { sale, rules } : { sale };
 }
 
-/** What a node counts on when it sells. */
+/** Checks the fields that a node relies on when it sells. */
 function isSale(value: unknown, saleId: string): value is Sale {
   if (typeof value !== 'object' || value === null) return false;
   const { id, segments, perBuyerLimit, requireToken, startsAt, endsAt } = value as {
@@ -52,7 +55,7 @@ function isSale(value: unknown, saleId: string): value is Sale {
     id === saleId &&
     isWhole(segments, MAX_SEGMENTS) &&
     isWhole(perBuyerLimit, MAX_PER_BUYER_LIMIT) &&
-    // Missing in records from before there were tokens.
+    // Missing in records of versions without purchase tokens.
     (requireToken === undefined || typeof requireToken === 'boolean') &&
     isTime(startsAt) &&
     (endsAt === undefined || isTime(endsAt))

@@ -1,4 +1,4 @@
-/** One typed function per script. Nothing else calls a script, and callers never build argument arrays. */
+/** One typed function per script. No other code calls a script, and callers never build argument arrays. */
 
 import { fenced, fenceKey } from '../../locks/fenced.ts';
 import type { RedisClient } from '../../redis/clients.ts';
@@ -12,7 +12,7 @@ import { luaSource } from './lua-source.ts';
 
 export const STALE = 'stale';
 
-/** @throws StaleGeneration if that is what the script answered */
+/** @throws StaleGeneration if the script answered 'stale' */
 export function refuseStale<Reply>(
   reply: Reply,
   { saleId, generation }: GenerationRef,
@@ -45,11 +45,13 @@ const SCRIPTS = {
   removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 3 },
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
-  /** It is told the number of its keys as its first argument: a sweep asks for many sales, each with its segments. */
+  /**
+   * The number of keys is its first argument: the reconciler reads many sales, each with its own number of segments.
+   */
   digest: { lua: luaSource('look/digest') },
 } satisfies Record<string, Script>;
 
-/** Scripts over all segments of a sale have as many keys as the sale has segments. These are rare. */
+/** Scripts over all segments of a sale have as many keys as the sale has segments. They are called rarely. */
 const REFILL_AND_TAKE = luaSource('purchase/refill-and-take');
 const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
 const SET_STATE = luaSource('change/set-state');
@@ -59,11 +61,11 @@ const AUDIT = luaSource('look/audit');
 export type RawTakeReply =
   | string
   | [seq: number, committed: number, left: number, orders: number, ...results: (number | string)[]];
-/** A segment's fields; `null` if it is missing; the error where its key is no hash. */
+/** A segment's fields; `null` if it is missing; the error if its key is not a hash. */
 export type RawAudit = (string | null)[] | string | null;
 export type RawRefillReply = string | [[total: number, moved: number, epoch: number], RawTakeReply];
 
-/** As snapshot.lua has it; the record of an open transfer is the last. */
+/** The reply of snapshot.lua for one segment; the record of an open transfer is the last value. */
 export type RawSnapshot = string[] | null;
 
 type Argument = string | number;
@@ -94,7 +96,7 @@ export class Scripts {
     return reply as Promise<RawTakeReply>;
   }
 
-  /** Sent with its source, as the number of keys differs from sale to sale; refills are rare. */
+  /** Sent with its source, because the number of keys differs from sale to sale, and refills are rare. */
   refillAndTake(
     refill: Want & { readonly segments: string[]; readonly sale: string },
     keys: SegmentKeys,
@@ -217,7 +219,7 @@ export class Scripts {
     return this.#commands.correct(segment, generation, field, off ?? 'none') as Promise<number | string>;
   }
 
-  /** `words`: of one buyer's record. */
+  /** `words`: the words of one buyer's record. */
   remember(keys: SegmentKeys, generation: number, buyerId: string, words: readonly string[]) {
     const { segment, buyers } = keys;
     return this.#commands.remember(segment, buyers, generation, buyerId, ...words) as Promise<
@@ -232,8 +234,8 @@ export class Scripts {
 }
 
 /**
- * ioredis sends a script that Redis has forgotten once more by its hash. If it was forgotten again in between, it goes
- * with its source: NOSCRIPT means that nothing was done.
+ * If Redis has forgotten a script, ioredis loads it and sends its hash again. If Redis has forgotten it once more by
+ * then, this sends the source: NOSCRIPT means that nothing was done.
  */
 function orWithSource(redis: RedisClient, { lua, numberOfKeys }: Script, args: Argument[]) {
   return (error: Error) => {

@@ -6,10 +6,13 @@ import type { Keys } from './keys.ts';
 import { decodeHint, decodeSaleId, decodeWatermarks } from './messages.ts';
 
 const HEARTBEAT_MS = 2_000;
-/** Foreign messages are reported once in this time: nobody's flood of them shall be one of the log. */
+/** Foreign messages are reported at most once in this time, so that a flood of them does not flood the log. */
 const REPORT_EVERY_MS = 10_000;
 
-/** Has the events told what comes in on this connection, which must be open. @returns what ends that, and the connection */
+/**
+ * Calls the events for each message on this connection, which must be open. @returns a function that ends that, and
+ * the connection
+ */
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
   const { watermarks, hints, sales } = keys;
   let reportedMs = Number.NEGATIVE_INFINITY;
@@ -24,14 +27,14 @@ export async function listen(client: Redis, keys: Keys, events: BackendEvents): 
       else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
       else if (channel === hints) events.hint?.(decodeHint(message));
     } catch (error) {
-      // What is thrown here ends the process.
+      // An error thrown here would end the process.
       if (!(error instanceof BackendCorrupt)) throw error;
       report(error);
     }
   });
   const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
   await client.subscribe(...wanted.filter((channel) => channel !== undefined));
-  // A subscriber sends nothing by itself, and would never notice that its connection is dead.
+  // A subscriber sends no commands, so without a heartbeat it would not notice a dead connection.
   const heartbeat = setInterval(() => client.ping().catch(() => {}), HEARTBEAT_MS);
   heartbeat.unref();
   return async () => {

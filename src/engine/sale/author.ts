@@ -1,4 +1,4 @@
-/** Who makes a change as an operator, and why: kept beside what was changed. */
+/** The operator who makes a change, and the reason. Both are stored with the change. */
 import { InvalidInput } from '../errors.ts';
 import { text } from '../storable.ts';
 
@@ -11,7 +11,7 @@ export interface Author {
 const MAX_ACTOR_CHARACTERS = 200;
 const MAX_REASON_CHARACTERS = 500;
 
-/** The member of a change's JSON that says why. */
+/** The member `reason` of a change's JSON. */
 export const reason = text(MAX_REASON_CHARACTERS).default('');
 
 /** @throws InvalidInput */

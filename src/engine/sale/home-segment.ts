@@ -1,9 +1,9 @@
 /**
- * The home segment of a buyer: FNV-1a over the id's characters, then MurmurHash3's 32-bit finaliser, because the
- * low bits of FNV alone are uneven for ids that differ in one digit only. Ids are ASCII, so a character is a byte.
+ * The home segment of a buyer: FNV-1a over the id's characters, then MurmurHash3's 32-bit finaliser, because the low
+ * bits of FNV alone are uneven for ids that differ in one digit only. Ids are ASCII, so a character is a byte.
  *
- * Stable for ever: buyers' records are kept by it. Sources: Fowler/Noll/Vo, http://www.isthe.com/chongo/tech/comp/fnv;
- * Appleby, MurmurHash3 (fmix32).
+ * This function must never change: buyers' records are stored by it. Sources: Fowler/Noll/Vo,
+ * http://www.isthe.com/chongo/tech/comp/fnv; Appleby, MurmurHash3 (fmix32).
  */
 export function homeSegment(buyerId: string, segments: number): number {
   let hash = 0x811c9dc5;

@@ -1,4 +1,4 @@
-/** What an operator may change of a sale that lives, and how he says it in JSON. */
+/** Changes that an operator can make to a sale, and their JSON. */
 import { z } from 'zod';
 import { InvalidInput } from '../errors.ts';
 import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';

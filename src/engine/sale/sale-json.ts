@@ -1,4 +1,4 @@
-/** A sale as it looks in JSON: times are ISO 8601 with zone, what is not set is left out. */
+/** A sale as it looks in JSON: times are ISO 8601 with zone, missing values are left out. */
 import { z } from 'zod';
 import type { Sale } from '../contract.ts';
 import { InvalidInput } from '../errors.ts';
@@ -17,7 +17,7 @@ const MAX_METADATA_BYTES = 16 * 1_024;
 const MAX_METADATA_DEPTH = 32;
 const ID_FORM = `1 to ${MAX_SALE_ID_CHARACTERS} letters, digits, dots, dashes or underscores, beginning with a letter or digit`;
 
-/** @param what it is, for who has left it out */
+/** @param what the value, for the message if it is missing */
 export const whole = (least: number, most: number, what = 'a whole number') =>
   z
     .int({
@@ -36,7 +36,7 @@ export const time = z.iso
   })
   .transform((text) => Date.parse(text));
 
-/** Level by level, because what is nested thousands deep would exhaust the stack. */
+/** Level by level, because recursion into thousands of levels would exhaust the stack. */
 function depthOf(value: unknown): number {
   let depth = 0;
   for (let level: unknown[] = [value]; level.length > 0 && depth <= MAX_METADATA_DEPTH; depth++) {
@@ -92,7 +92,7 @@ const schema = z.strictObject(
 
 export interface NewSale {
   readonly sale: Sale;
-  /** Why it is created; `''`: not said. */
+  /** Why the sale is created; `''`: no reason was given. */
   readonly reason: string;
 }
 

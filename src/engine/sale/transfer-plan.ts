@@ -1,17 +1,17 @@
-/** Which units to move between the segments of a sale: plans only, from what each has left. */
+/** Plans which units to move between the segments of a sale, from what each has left. */
 import type { Move, TakeOrder } from '../contract.ts';
 import { splitEvenly } from './split-evenly.ts';
 
-/** A segment with less than this part of an even share counts as poor: its buyers will soon wait for a refill. */
+/** A segment with less than this part of an even share is poor: its buyers will soon wait for a refill. */
 const POOR_SHARE = 0.5;
 
-/** What one segment's buyers ask for. */
+/** What the buyers of one segment request. */
 export interface Want {
   /** The segment. */
   readonly receiver: number;
-  /** Units that the smallest order wants. */
+  /** Units of the smallest order. */
   readonly least: number;
-  /** Units that all orders want. */
+  /** Units of all orders together. */
   readonly units: number;
 }
 
@@ -24,8 +24,8 @@ export function wantOf(receiver: number, orders: readonly TakeOrder[]): Want {
 }
 
 /**
- * A refill, as redis/lua/refill.lua makes it: half of the richest donor, at least what is missing, then the next richest
- * while that is not enough. Nothing, if the whole sale has fewer units than the smallest order wants.
+ * Plans a refill as redis/lua/purchase/refill.lua does it: half of the richest donor, at least what is missing, then
+ * the next richest while that is not enough. Nothing, if the whole sale has fewer units than the smallest order.
  */
 export function planRefill(lefts: readonly number[], { receiver, least, units }: Want): Move[] {
   if (sumOf(lefts) < least) return [];
@@ -45,12 +45,12 @@ export function planRefill(lefts: readonly number[], { receiver, least, units }:
 }
 
 /**
- * A rebalance: afterwards any two segments differ by one unit at most. Fewer moves than there are segments, the largest
- * first, as the richest donor always gives to the poorest receiver.
+ * Plans a rebalance: afterwards any two segments differ by one unit at most. Makes fewer moves than there are
+ * segments, because the richest donor always gives to the poorest receiver.
  */
 export function planMoves(lefts: readonly number[]): Move[] {
   const targets = splitEvenly(sumOf(lefts), lefts.length);
-  // The richest keep the unit that does not divide: it need not move.
+  // The richest segments keep the remainder, so that it need not move.
   const richestFirst = lefts.map((_, segment) => segment).sort((a, b) => lefts[b]! - lefts[a]! || a - b);
   const gaps = richestFirst.map((segment, rank) => ({ segment, units: lefts[segment]! - targets[rank]! }));
   const donors = gaps.filter(({ units }) => units > 0).sort((a, b) => b.units - a.units);
@@ -68,7 +68,7 @@ export function planMoves(lefts: readonly number[]): Move[] {
   return moves;
 }
 
-/** Whether a segment is so poor beside the others that its buyers will soon need a refill. */
+/** Whether a segment is so poor compared to the others that its buyers will soon need a refill. */
 export function isUneven(lefts: readonly number[]): boolean {
   const even = Math.floor(sumOf(lefts) / lefts.length);
   return lefts.some((left) => left < even * POOR_SHARE);

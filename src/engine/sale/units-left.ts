@@ -1,6 +1,6 @@
 import type { SegmentSnapshot } from '../contract.ts';
 
-/** Units left in all segments of a sale and on their way between them; `undefined` if the backend does not hold them all. */
+/** Units left in all segments of a sale and in transit between them; `undefined` if the backend lacks a segment. */
 export function unitsLeft(segments: readonly SegmentSnapshot[]): number | undefined {
   if (segments.length === 0) return undefined;
   let left = 0;

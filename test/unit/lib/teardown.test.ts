@@ -46,7 +46,7 @@ test('the limit is for all together: one that never ends takes it up, and the ot
   await all.release();
   expect(performance.now() - began).toBeLessThan(9_000);
   expect(order).toEqual(['sync', 'stores']);
-  expect(errors.at(-1)).toMatchObject({ message: 'an orderly end was not reached in 50 ms' });
+  expect(errors.at(-1)).toMatchObject({ message: 'the shutdown was not complete within 50 ms' });
 });
 
 test('a grace does not count towards the limit', async () => {

@@ -1,6 +1,6 @@
 --[[
-  Begins the buyers' records of a segment's next generation, beside the segment, which goes on selling. What another has
-  begun is removed. A draft that nobody takes over goes away by itself.
+  Begins a draft: the buyers' records of a segment's next generation, beside the segment, which keeps selling. An
+  earlier draft is removed. A draft that is not loaded expires.
 
   Input
     KEYS[1] draft (hash)

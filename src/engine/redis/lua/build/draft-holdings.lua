@@ -1,5 +1,5 @@
 --[[
-  Writes buyers' records into a draft, or takes buyers out of it.
+  Writes buyers' records into a draft, or removes buyers from it.
 
   Input
     KEYS[1] draft (hash)

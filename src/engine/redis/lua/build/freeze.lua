@@ -1,7 +1,7 @@
 --[[
-  Freezes a segment: nothing more is taken from it, and neither this generation nor an older one can be loaded or
-  published there any more. Where there is no segment of this generation, an empty frozen one takes the place, to shut
-  out a load of it that is still on its way.
+  Freezes a segment: it sells nothing more, and neither this generation nor an older one can be loaded or published
+  there any more. If there is no segment of this generation, an empty frozen one is created, which refuses a late load
+  of it.
 
   Input
     KEYS[1] segment (hash)

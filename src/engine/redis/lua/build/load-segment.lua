@@ -1,7 +1,7 @@
 --[[
-  Replaces a segment by a fresh one that waits to be published: units as given, an empty log, and no buyers or those of a
-  draft. A segment of the same or a later generation is left alone, so that a rebuild which lost its lock long ago cannot
-  undo a newer one.
+  Replaces a segment by a new one that waits to be published: the given units, an empty log, and no buyers or those of
+  a draft. A segment of the same or a later generation is left alone, so that a rebuild that lost its lock long ago
+  cannot undo a newer one.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)   KEYS[4] draft (hash)

@@ -1,6 +1,6 @@
 --[[
-  Writes a sale's record and raises its epoch: nodes that learn the epoch have thereby reopened the sale.
-  A record of a later generation is left alone.
+  Writes a sale's record and raises its epoch. A node that learns the epoch has thereby reopened the sale. A record of
+  a later generation is left alone.
 
   Input
     KEYS[1] sale (hash)

@@ -1,5 +1,5 @@
 --[[
-  Removes a segment that the sale does not have any more.
+  Removes a segment that the sale no longer has.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)

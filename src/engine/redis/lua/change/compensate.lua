@@ -1,7 +1,7 @@
 --[[
-  Takes one order out of its buyer's record and gives units back to the segment. Idempotent by order id: an order
-  that the record does not hold changes nothing. Nothing is given to a segment that is not published: what is loaded
-  into it next counts the units already.
+  Removes one order from its buyer's record and returns its units to the segment. Idempotent by order id: an order
+  that the record does not hold changes nothing. A segment that is not published gets nothing: its next load counts
+  the units already.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)

@@ -1,7 +1,7 @@
 --[[
-  Makes one counter of a segment what the two others say: units left, or units supplied. No script changes the difference of
-  the three, supplied - left - taken: it is compared, so that takes may go on, and what was mended in between is not
-  mended twice.
+  Sets one counter of a segment, units left or units supplied, to the value that the two others give. No other script
+  changes the difference supplied - left - taken. This script compares it first, so that takes may go on and nothing
+  is corrected twice.
 
   Input
     KEYS[1] segment (hash)

@@ -1,6 +1,6 @@
 --[[
-  Gives a segment its share of units that were added to the sale: once per movement. Movements of a sale have rising ids
-  and are credited one after the other.
+  Gives a segment its share of units that were added to the sale, once per movement. Movements of a sale have rising
+  ids and are credited in order.
 
   Input
     KEYS[1] segment (hash)

@@ -1,6 +1,6 @@
 --[[
-  The second step of a transfer: gives the units to the receiver. Once per transfer: the receiver keeps, for each donor,
-  the sequence number of the last transfer that has reached it.
+  The second step of a transfer: gives the units to the receiver. Applies once per transfer: the receiver stores, for
+  each donor, the sequence number of the last transfer that has arrived.
 
   Input
     KEYS[1] receiver (hash)

@@ -1,7 +1,8 @@
 --[[
-  Begins a transfer out of a segment: takes the units out and writes down whom they are for, as "seq receiver units" in
-  the field `out`. One at a time: while there is a record, nothing is taken. Sequence numbers are the server's clock in
-  microseconds, or one more than the last: a server that has lost writes does not give the same number again.
+  Begins a transfer out of a segment: removes the units and records their receiver as "seq receiver units" in the
+  field `out`. One transfer at a time: while there is a record, no units are removed. Sequence numbers are the
+  server's clock in microseconds, or one more than the last, so that a server that has lost writes does not use a
+  number again.
 
   Input
     KEYS[1] donor (hash)

@@ -1,5 +1,5 @@
 --[[
-  The last step of a transfer: removes its record from the donor. A record of another transfer is left alone.
+  The last step of a transfer: removes its record from the donor. The record of another transfer is left alone.
 
   Input
     KEYS[1] donor (hash)

@@ -1,5 +1,5 @@
 --[[
-  Moves units from one segment of a sale to another: as many as asked for, or as the donor has left.
+  Moves units from one segment of a sale to another: the given number, or what the donor has left.
 
   Input
     KEYS[1] donor (hash)   KEYS[2] receiver (hash)

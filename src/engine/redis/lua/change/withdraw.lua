@@ -1,7 +1,7 @@
 --[[
-  Takes units that are not sold out of a segment, for a withdrawal: as many as there are, up to the given number of them
-  in all for this withdrawal. The segment remembers how many in its field `withdrawal`, "movement units", so that asking
-  again takes nothing twice. What was given back (give-back.lua) is "movement back": nothing more is taken for it.
+  Removes unsold units from a segment for a withdrawal: as many as there are, up to the given number in all for this
+  withdrawal. The segment remembers how many in its field `withdrawal`, "movement units", so that a repeat removes
+  nothing twice. A withdrawal that was undone (give-back.lua) is "movement back": nothing more is removed for it.
 
   Input
     KEYS[1] segment (hash)

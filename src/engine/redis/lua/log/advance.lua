@@ -1,11 +1,12 @@
 --[[
-  Notes how far Postgres has applied a segment's log, and trims the log below that. An older position changes nothing,
-  and neither does one at which the log has another entry than was applied: then the log has lost writes.
+  Writes the cursor, which says how far Postgres has applied a segment's log, and trims the log below it. An older
+  position changes nothing. Neither does a position at which the log has another entry than the applied one: then the
+  log has lost writes.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] log (stream)
     ARGV[1] generation   ARGV[2] seq   ARGV[3] orders up to and with that entry
-    ARGV[4] first order id of that entry, '' if it is not known
+    ARGV[4] first order id of that entry, '' if unknown
   Output
     1 if the segment has moved on, 0 if it knew, 'stale' if it is not there in that generation, 'lost' if the log has
     not that entry
@@ -22,8 +23,8 @@ if tail ~= '' then
   -- Fields as take.lua writes them: p, n, and o with the orders, whose first word is the first order id.
   if not entry or string.match(entry[2][6] or '', '^%S+') ~= tail then return 'lost' end
 end
--- The trim comes first: it fails, before anything is written, if the log is not a stream. And a Redis at its memory limit
--- refuses a script at its first write if that may need memory: this one frees it.
+-- The trim comes first: if the log is not a stream, it fails before anything is written. And a Redis at its memory
+-- limit refuses a script at its first write if that may need memory; a trim frees memory.
 redis.call('XTRIM', log, 'MINID', generation .. '-' .. string.format('%.0f', tonumber(seq) + 1))
 redis.call('HSET', segment, 'committed', seq, 'committedOrders', orders)
 return 1

@@ -1,8 +1,10 @@
 --[[
-  Appends events of orders to the event stream, one entry each, and trims the stream roughly to its bound. Counts its entries
-  in `seq`, so that a reader sees which it has missed, and says which consumer groups have not been given what was trimmed.
+  Appends order events to the event stream, one entry each, and trims the stream roughly to its bound. Entries are
+  numbered in `seq`, so that a reader sees which it has missed. Reports the consumer groups that had not received the
+  trimmed entries.
 
-  A user with the rights of an older version may not look at that: it is told, and the events go their way without.
+  A Redis user with the rights of an older version may not read the groups. Then the reply names the reason, and the
+  events are appended all the same.
 
   Input
     KEYS[1] stream
@@ -14,7 +16,7 @@
     then name and missed entries of each group that was not given all of them }
 ]]
 local stream, most = KEYS[1], tonumber(ARGV[1])
--- Redis trims so many at a time by itself.
+-- Redis trims at most this many at a time by default.
 local MAX_TRIMMED = 10000
 
 local refused = ''
@@ -32,7 +34,7 @@ for i = 2, #ARGV, 4 do
   local row, kind, at, lines = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   for place, order, sale, buyer, quantity in string.gmatch(lines, '(%S+) (%S+) (%S+) (%S+) (%S+)') do
     seq = seq + 1
-    -- Fails at the first entry, and so before anything is written, if the key is not a stream.
+    -- If the key is not a stream, this fails at the first entry, so nothing has been written.
     local event = { 'id', row .. '-' .. place, 'kind', kind, 'orderId', order, 'saleId', sale, 'buyerId', buyer,
       'quantity', quantity, 'at', at }
     if last then

@@ -1,5 +1,5 @@
 --[[
-  All segments of a sale at one instant, whatever their keys hold.
+  Reads all segments of a sale at one instant, whatever their keys hold.
 
   Input
     KEYS[1..N] segments (hashes)

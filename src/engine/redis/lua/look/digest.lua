@@ -1,5 +1,5 @@
 --[[
-  A sale as one text, so that who knows what it should be has one comparison to make.
+  Returns a sale's state as one text, so that the caller compares one string with what it expects.
 
   Input
     KEYS[1..N] segments (hashes)   KEYS[N+1] sale (hash)

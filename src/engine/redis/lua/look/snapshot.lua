@@ -1,5 +1,5 @@
 --[[
-  All segments of a sale at one instant.
+  Reads all segments of a sale at one instant.
 
   Input
     KEYS[1..N] segments (hashes)

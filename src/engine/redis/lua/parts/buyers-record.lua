@@ -1,9 +1,10 @@
 --[[
-  Part of take.lua: buyers' records, and what they say about an order. Uses `limit`, the sale's limit per buyer.
+  Part of take.lua: reads buyers' records, and checks an order against them. Uses `limit`, the sale's limit per buyer.
 ]]
 local MAX_TOLD_ORDERS = 20
 
--- A buyer's record, read once a batch: a long one must not be read again for every order of a buyer who sends many.
+-- A buyer's record is read once per batch: a long one must not be read again for each order of a buyer who sends
+-- many.
 local read = {}
 local function recordOf(buyer, text)
   local record = read[buyer]
@@ -19,7 +20,7 @@ local function recordOf(buyer, text)
   return record
 end
 
--- What a record says about an order: a result that settles it, or nothing.
+-- Checks an order against a record. Returns the result if the record settles the order, else nothing.
 local function examine(record, orderId, quantity, key)
   local order = record.byId[orderId] or record.byKey[key]
   if order then

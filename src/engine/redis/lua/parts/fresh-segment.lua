@@ -1,5 +1,5 @@
 --[[
-  Part of the scripts that put a segment of a new generation in the place of another. Uses `segment` and `generation`.
+  Part of the scripts that replace a segment by one of a new generation. Uses `segment` and `generation`.
 ]]
 local function writeFresh(state, left, limit)
   redis.call('HSET', segment, 'generation', generation, 'state', state, 'left', left, 'supplied', left, 'returned', 0,

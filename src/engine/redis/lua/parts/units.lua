@@ -5,7 +5,7 @@ local function whole(text) return tonumber(string.match(text or '', '^%d+$')) en
 
 local function corrupt(segment) return redis.error_reply('CORRUPT units left in ' .. segment) end
 
--- Units supplied are always those left and those taken together: what comes in or goes out is counted in both.
+-- Supplied units always equal units left plus units taken, so a move changes both `left` and `supplied`.
 local function supply(segment, units)
   redis.call('HINCRBY', segment, 'left', units)
   redis.call('HINCRBY', segment, 'supplied', units)

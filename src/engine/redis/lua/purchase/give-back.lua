@@ -1,5 +1,6 @@
 --[[
-  Gives back what withdraw.lua has taken out of a segment for a withdrawal, and shuts out what is still on its way for it.
+  Returns the units that withdraw.lua has taken out of a segment, and refuses later calls of withdraw.lua for the same
+  movement.
 
   Input
     KEYS[1] segment (hash)

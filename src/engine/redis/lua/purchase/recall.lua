@@ -1,5 +1,5 @@
 --[[
-  Reads buyers' records without taking anything: what a repeated key needs when the sale no longer sells.
+  Reads buyers' records without taking anything: a repeated key needs them when the sale no longer sells.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)

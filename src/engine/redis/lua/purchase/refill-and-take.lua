@@ -1,5 +1,5 @@
 --[[
-  A refill and the take that it is for, in one step. Nothing is taken if the refill was refused.
+  Makes a refill and then the take that needs it, in one step. Nothing is taken if the refill was refused.
 
   Input
     KEYS    the refill's, then the take's

@@ -1,5 +1,5 @@
 --[[
-  Moves units to one segment of a sale from its richest segments: half of the richest, at least what is asked for,
+  Moves units to one segment of a sale from its richest segments: half of the richest, or more if more is requested,
   then the next richest while that is not enough. Moves nothing if the whole sale has fewer units than `least`.
 
   Input

@@ -1,5 +1,5 @@
 --[[
-  Adds orders to a buyer's record that it does not hold.
+  Adds the given orders to a buyer's record, unless it holds them already.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)

@@ -1,12 +1,12 @@
 --[[
-  Takes a batch of orders from one segment: checks each buyer's limit, decrements the segment, records the
-  buyers and appends one entry to the order log. Everything is checked before the first write, because a
-  script has no rollback. A buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
+  Takes a batch of orders from one segment: checks each buyer's limit, decrements the segment, records the buyers and
+  appends one entry to the order log. All checks come before the first write, because a script has no rollback. A
+  buyer's record is a line of "orderId:quantity:seq:key" words, one per order.
 
-  Each take leaves its ticket in the segment, and who asks says which of his tickets was answered last, and which entry of
-  the log he was told of. A segment that does not remember them has lost writes (a restored copy, a failover): it is
-  marked as lost, so that nobody takes from it any more until it is built anew. The mark names the entry as
-  "seq orders tail", for sync to count what is missing.
+  Each take writes its ticket to the segment. The caller states which of its tickets was answered last, and the newest
+  log entry that it knows of. A segment that does not remember them has lost writes (a restored copy, a failover). It
+  is marked as lost and sells nothing until it is rebuilt. The mark names the entry as "seq orders tail", from which
+  sync counts the missing orders.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
@@ -27,7 +27,7 @@ local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV
 local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 local lines, rules = ARGV[9], ARGV[10]
 local HEADER = 4
--- Longer than any value of a hash that Redis keeps as one packed list (hash-max-listpack-value).
+-- Longer than any value that Redis keeps in a packed hash (hash-max-listpack-value).
 local LONG_VALUE = string.rep(' ', 65)
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
@@ -67,7 +67,7 @@ local held = redis.call('HMGET', buyers, unpack(names))
 
 --include parts/buyers-record
 
--- Numbers as text once a batch: Lua's own conversion costs more than the rest of an order.
+-- Numbers are formatted once per batch: Lua's own conversion costs more than the rest of an order.
 local seq, seqText = last + 1, string.format('%d', last + 1)
 local reply, writes, place, logged, firstId, all = { seq, committed, left, orders }, {}, {}, {}, nil, true
 for i = 1, count do
@@ -111,8 +111,8 @@ for buyer, record in pairs(read) do
   if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
 end
 redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
--- A hash of up to 512 small values is a packed list that each look-up reads through: an order costs Redis up to twice as
--- much. A long value makes it a table, and it stays one. No buyer is named by a space.
+-- Redis keeps a hash of up to 512 small values as a packed list that each look-up reads through, which makes an order
+-- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer is named by a space.
 if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end
 redis.call('HSET', buyers, unpack(writes))
 if last == 0 then redis.call('HDEL', buyers, ' ') end
