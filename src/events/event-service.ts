@@ -1,4 +1,4 @@
-/** What operators do with dead letters, done on the database itself. */
+/** The operators' work on dead letters, on the database directly. */
 import { type DeadLetters, type EventOperations, UnknownDeadLetter } from '../operations/event-operations.ts';
 import type { Database } from '../postgres/database.ts';
 import { WebhookQueue } from './webhook-queue.ts';

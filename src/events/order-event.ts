@@ -1,4 +1,4 @@
-/** An event as other programs get it: the same members in the stream and at the webhook. docs/events.md describes them. */
+/** An event as other programs receive it: the same members in the stream and at the webhook. See docs/events.md. */
 export interface OrderEvent {
   /** The same each time the event is delivered. */
   readonly id: string;
@@ -12,8 +12,11 @@ export interface OrderEvent {
   readonly at: string;
 }
 
-/** Who is told of events that are not read from the stream. */
+/** A receiver of events outside the stream. */
 export interface Receiver {
-  /** Resolves once it has taken all of them. @param events in order, at least one. @throws why it has not, or may not have */
+  /**
+   * Resolves when the receiver has accepted all events. @param events in order, at least one. @throws if it has not,
+   * or may not have
+   */
   deliver(events: readonly OrderEvent[], signal: AbortSignal): Promise<void>;
 }

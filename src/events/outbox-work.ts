@@ -1,28 +1,28 @@
 /**
- * Empties the outbox: its events are appended to the stream, and its rows move on to the webhook's pages.
+ * Empties the outbox: appends its events to the stream, and moves its rows to the webhook's pages.
  *
  *   read the oldest rows -> append their events, a part at a time -> remove the rows (and queue them for the webhook)
  *
- * Order. The events of an order are in rows of which the later one became visible after the earlier one, and got the
- * greater id. A row is removed only when its events are delivered, and a page begins with the oldest row that is there. So
- * whoever delivers an event has delivered those of the same order before it, or finds that somebody else has; this needs
- * no lock. A row that becomes visible late, because its transaction was slow, is simply the oldest of the next page.
+ * Order: of two events of one order, the later row becomes visible after the earlier one and has the greater id. A
+ * row is removed only when its events are delivered, and a page begins with the oldest row. So a process that
+ * delivers an event has delivered the earlier events of the same order, or finds that another process has; this needs
+ * no lock. A row that becomes visible late, because its transaction was slow, is the oldest of the next page.
  *
- * Crash points. Before the rows are removed: they are there still, and all their events are delivered once more, with the
- * same ids. A late duplicate can follow newer events of its order; the first delivery of each is in order.
+ * Crash points. Before the rows are removed: they are still there, and all their events are delivered once more, with
+ * the same ids. A late duplicate can follow newer events of its order; the first delivery of each event is in order.
  */
 import type { EventPart, EventStream } from '../engine/contract.ts';
 import { type Outbox, PART_EVENTS } from './outbox.ts';
 import type { RelayEvents } from './relay-events.ts';
 import { Contested } from './sole-loop.ts';
 
-/** When nothing is left, the outbox is looked at this often. */
+/** Pause between two reads of an empty outbox. */
 export const IDLE_MS = 100;
 
 export interface OutboxWorkOptions {
   readonly outbox: Outbox;
   readonly stream?: { readonly events: EventStream; readonly maxEvents: number } | undefined;
-  /** Whether somebody delivers the webhook's pages. */
+  /** Whether a webhook is configured. */
   readonly forWebhook: boolean;
   readonly events: Pick<RelayEvents, 'streamed' | 'displaced'>;
 }
@@ -45,7 +45,7 @@ export async function emptyOutbox(options: OutboxWorkOptions): Promise<number> {
 function callsOf(parts: readonly EventPart[]): EventPart[][] {
   const calls: EventPart[][] = [];
   let events = PART_EVENTS;
-  // One of whose orders nothing is in Postgres any more tells nothing.
+  // A part whose orders are no longer in Postgres has no events.
   for (const part of parts.filter((part) => part.events > 0)) {
     if (events + part.events > PART_EVENTS) {
       calls.push([]);

@@ -3,11 +3,11 @@ import type { EventPart } from '../engine/contract.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
-/** One row is one kind of event of up to a whole batch of orders, and is read as a whole. */
+/** Rows in one page. A row has events of one kind, for up to a whole batch of orders, and is read as a whole. */
 const PAGE_ROWS = 100;
 /** A page ends with the row that goes beyond this. Eight bytes are one order. */
 const PAGE_BYTES = 16_384;
-/** Events in one part, and so in one call to the backend: it does nothing else meanwhile. */
+/** Events in one part, and so in one call to the backend, which does nothing else meanwhile. */
 export const PART_EVENTS = 256;
 /** Events in one page of the webhook, and so in one request at most. */
 export const WEBHOOK_PAGE_EVENTS = 100;
@@ -18,13 +18,13 @@ export const ISO_TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
 export interface OutboxPage {
   /** Ids of the rows, the oldest first. */
   readonly rows: readonly string[];
-  /** Their events in order; none if they were not asked for. */
+  /** Their events in order; none if only rows were read. */
   readonly parts: readonly EventPart[];
 }
 
 export interface Waiting {
   readonly rows: number;
-  /** Since when the oldest has waited, milliseconds; 0 if there is none. */
+  /** How long the oldest has waited, in milliseconds; 0 if there is none. */
   readonly oldestMs: number;
 }
 
@@ -35,7 +35,10 @@ export class Outbox {
     this.#db = db;
   }
 
-  /** The oldest rows, with their events. All that are there: ids become visible in another order than they were given. */
+  /**
+   * The oldest rows with their events. Every read starts from the oldest row, because ids do not become visible in
+   * order.
+   */
   async read(): Promise<OutboxPage> {
     const found = await rows<EventPart>(
       this.#db,
@@ -52,7 +55,7 @@ export class Outbox {
     return { rows: [...new Set(found.map(({ row }) => row))], parts: found };
   }
 
-  /** As `read`, for who does not want the events. */
+  /** As `read`, without the events. */
   async readRows(): Promise<OutboxPage> {
     const found = await rows<{ id: string }>(
       this.#db,
@@ -62,8 +65,8 @@ export class Outbox {
   }
 
   /**
-   * Removes rows that were delivered. @param forWebhook they go on to the webhook's pages, in the same transaction
-   * @returns how many were there still
+   * Removes delivered rows. @param forWebhook moves them to the webhook's pages, in the same transaction
+   * @returns how many of them still existed
    */
   async remove(ids: readonly string[], { forWebhook }: { readonly forWebhook: boolean }): Promise<number> {
     const queued = `, queued AS (
@@ -91,11 +94,11 @@ export class Outbox {
   }
 }
 
-/** Of the oldest `happened_at`, by the database's own clock. */
+/** Age of the oldest `happened_at`, by the database's clock. */
 export const AGE_MS =
   'greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(happened_at)), 0) * 1000)::float8';
 
-/** The size of an array is known without reading it. */
+/** pg_column_size needs the array's size only, and does not read it. */
 function oldest(columns: string): string {
   return `SELECT ${columns} FROM (
     SELECT *, sum(pg_column_size(order_ids)) OVER (ORDER BY id) - pg_column_size(order_ids) AS bytes_before

@@ -1,18 +1,23 @@
 import type { Displaced } from '../engine/contract.ts';
 
-/** What the relay of order events tells those who watch it: the log and the metrics. */
+/** What the relay of order events reports, for the log and the metrics. */
 export interface RelayEvents {
   /** Events are in the stream. */
   streamed(info: { events: number }): void;
-  /** The stream was full, and its oldest events have made room. */
+  /** The stream was full, and its oldest events were removed. */
   displaced(info: Displaced): void;
-  /** The webhook has taken events. */
+  /** The webhook has accepted events. */
   posted(info: { events: number; tookMs: number }): void;
-  /** The webhook has not taken them; they are tried again in `retryMs`, but for the pages that were given up. */
+  /**
+   * The webhook has not accepted them. They are tried again in `retryMs`, except for pages that became dead letters.
+   */
   postFailed(info: { error: unknown; events: number; attempts: number; retryMs: number }): void;
-  /** Pages became dead letters: they are not tried again until somebody says so. */
+  /** Pages became dead letters: they are not tried again until an operator re-sends them. */
   gaveUp(info: { pages: readonly string[]; events: number; error: unknown }): void;
-  /** What waits, as the process that works sees it once a second; zeros from one that has just stood back. */
+  /**
+   * What waits, reported once a second by the process that does the work; zeros from a process that has just stopped
+   * doing it.
+   */
   waiting(info: {
     /** Rows of the outbox, and how long the oldest has waited. */
     rows: number;
@@ -22,6 +27,6 @@ export interface RelayEvents {
     oldestPageMs: number;
     deadPages: number;
   }): void;
-  /** One of the loops has failed and starts again in `retryMs`. */
+  /** One of the loops has failed and restarts in `retryMs`. */
   crashed(info: { loop: 'outbox' | 'webhook'; error: unknown; retryMs: number }): void;
 }

@@ -1,7 +1,7 @@
 /**
- * Tells other programs what happens to orders: from the outbox in Postgres to a stream in Redis and to a webhook. Runs
- * wherever sync runs; one process at a time works on each of the two. A webhook that is slow or away holds up nothing but
- * itself. With neither of the two, rows are removed as they come: nobody wants them.
+ * Sends order events to other programs: from the outbox in Postgres to a stream in Redis and to a webhook. Runs in
+ * every process that runs sync; one process at a time does each of the two jobs. A slow webhook delays only itself.
+ * Without stream and webhook, rows are removed unread.
  */
 
 import type { BackpressureOptions } from '../lib/backpressure.ts';
@@ -22,7 +22,7 @@ export interface RelayOptions {
   readonly locks: SaleLocks;
   readonly stream?: OutboxWorkOptions['stream'];
   readonly webhook?: Pick<WebhookWorkOptions, 'receiver' | 'maxAttempts' | 'retryMs'> | undefined;
-  /** When events wait for others to have the processor. */
+  /** When events wait because of load. */
   readonly backpressure: BackpressureOptions;
   readonly events: RelayEvents;
 }
@@ -62,7 +62,7 @@ export class EventRelay {
   start(): void {
     this.#outboxLoop.start();
     this.#webhookLoop?.start();
-    // Beside the loops, because they may rest for long.
+    // A timer of its own, because the loops may rest for long.
     this.#timer = setInterval(() => {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined;
@@ -70,19 +70,19 @@ export class EventRelay {
     }, LOOK_EVERY_MS);
   }
 
-  /** Ends after the page under way; a request to the webhook is broken off. */
+  /** Ends after the page under way; a webhook request is aborted. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all([this.#outboxLoop.stop(), this.#webhookLoop?.stop(), this.#looking]);
   }
 
-  /** Counts what waits, if this process is the one that empties the outbox: it speaks for both loops. */
+  /** Counts what waits, if this process empties the outbox; it reports for both loops. */
   async #look(): Promise<void> {
     if (!this.#outboxLoop.isWorking) return this.#events.waiting(NOTHING);
     try {
       this.#events.waiting({ ...(await this.#outbox.waiting()), ...(await this.#queue.waiting()) });
     } catch {
-      // The loop meets the same, and tells.
+      // The loop gets the same error and reports it.
     }
   }
 }

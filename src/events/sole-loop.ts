@@ -1,24 +1,24 @@
 /**
- * A loop of steps that one process at a time does for all: the others stand by, and one of them goes on when it dies.
+ * A loop of steps that one process runs for all. The others stand by, and one of them continues when it dies.
  *
- *   standing by ──the lock is free──> working ──a step meets another's work, or fails──> standing by
+ *   standing by ──the lock is free──> working ──a step meets another process's work, or fails──> standing by
  *
- * The lock spares two processes the same work. It may be lost without notice, so a step must be harmless beside another
- * process' step, and tell by `Contested` when it sees one.
+ * The lock only saves double work. It may be lost without notice, so a step must be harmless beside another process's
+ * step, and throws `Contested` when it notices one.
  */
 import { StockadeError } from '../engine/errors.ts';
 import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 
-/** Who stands by looks this often whether the lock is free. */
+/** A process that stands by tries the lock this often. */
 const STAND_BY_MS = 500;
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 5_000;
-/** While it leaves the processor to others, it looks this often whether it still must. */
+/** While the loop yields to buyers, it checks this often whether it still must. */
 const YIELD_STEP_MS = 50;
 
-/** Another process does this work too: the lock was lost without notice. */
+/** Another process does the same work: the lock was lost without notice. */
 export class Contested extends StockadeError {
   constructor() {
     super('contested', 'another process has done the same work');
@@ -27,7 +27,7 @@ export class Contested extends StockadeError {
 
 export interface SoleLoopOptions {
   readonly locks: SaleLocks;
-  /** Of the lock. No sale can have it: ids of sales have no colon. */
+  /** Name of the lock. No sale can have it: ids of sales have no colon. */
   readonly name: `:${string}`;
   readonly backpressure: BackpressureOptions;
   /**
@@ -52,7 +52,7 @@ export class SoleLoop {
     this.#backpressure = new Backpressure(options.backpressure);
   }
 
-  /** Whether this process is the one that works. */
+  /** Whether this process has the lock and does the work. */
   get isWorking(): boolean {
     return this.#working;
   }

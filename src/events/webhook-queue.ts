@@ -1,4 +1,4 @@
-/** The pages that wait for the webhook, and its dead letters (migrations/006-webhook-pages.sql). */
+/** The webhook's queue: pages that wait, and dead letters (migrations/006-webhook-pages.sql). */
 
 import type { DeadLetter } from '../operations/event-operations.ts';
 import { numbers } from '../postgres/array-literal.ts';
@@ -6,7 +6,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import type { OrderEvent } from './order-event.ts';
 import { AGE_MS, ISO_TIME, WEBHOOK_PAGE_EVENTS } from './outbox.ts';
 
-/** What one request delivers: whole pages, the oldest first. */
+/** The content of one request: whole pages, the oldest first. */
 export interface Delivery {
   readonly pages: readonly string[];
   readonly events: readonly OrderEvent[];
@@ -14,7 +14,7 @@ export interface Delivery {
   readonly attempts: number;
 }
 
-/** Dead letters that are listed at once, the oldest first. */
+/** Number of dead letters in a list, the oldest first. */
 const MAX_LISTED = 100;
 const FAILURE_CHARACTERS = 500;
 
@@ -38,8 +38,8 @@ export class WebhookQueue {
   }
 
   /**
-   * As many of the oldest pages as go into one request; `undefined` if none waits. What has failed goes alone from then on:
-   * a page that the receiver will never take must not take others with it.
+   * The oldest pages, as many as fit in one request; `undefined` if none waits. A page that has failed is sent alone:
+   * a page that the receiver never accepts must not block others.
    */
   async next(): Promise<Delivery | undefined> {
     const found = await rows<PageRow>(
@@ -64,7 +64,7 @@ export class WebhookQueue {
     };
   }
 
-  /** @returns how many of them were there still */
+  /** @returns how many of them still existed */
   async remove(pages: readonly string[]): Promise<number> {
     const removed = await rows(
       this.#db,
@@ -74,7 +74,7 @@ export class WebhookQueue {
     return removed.length;
   }
 
-  /** Counts the attempt. @returns the pages that were given up by that, and how many of all were there still */
+  /** Counts a failed attempt. @returns the pages that became dead letters, and how many of the pages still existed */
   async failed(
     pages: readonly string[],
     maxAttempts: number,
@@ -118,7 +118,9 @@ export class WebhookQueue {
     );
   }
 
-  /** They wait again, in front of all younger ones. @param page all, if it is missing. @returns how many */
+  /**
+   * Queues dead letters again, before all younger pages. @param page the only one; missing: all. @returns how many
+   */
   async resend(page?: string): Promise<number> {
     const [one, bindings] = page === undefined ? ['', []] : ['AND id = ?', [page]];
     const again = await rows(

@@ -4,11 +4,11 @@
  *   waiting ──2xx──> removed
  *      │ ^──anything else: attempts + 1, after a pause that doubles──┐
  *      │ └────────────────────────────────────────────────────────────┘
- *      └──the last attempt has failed──> dead letter ──re-sent by hand──> waiting, in front of all younger pages
+ *      └──the last attempt has failed──> dead letter ──re-sent by an operator──> waiting, before all younger pages
  *
  * Crash points. Before the request: nothing has happened. After it, before the page is removed: the receiver has the
- * events and gets them once more, with the same ids. A failure that could not be counted is one attempt more. An orderly
- * end breaks the request off and does not count it.
+ * events and gets them once more, with the same ids. If a failure can't be counted, the page gets one attempt more. A
+ * shutdown aborts the request and does not count it.
  */
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { Receiver } from './order-event.ts';
@@ -25,7 +25,7 @@ export interface WebhookWorkOptions {
   readonly receiver: Receiver;
   readonly maxAttempts: number;
   readonly events: Pick<RelayEvents, 'posted' | 'postFailed' | 'gaveUp'>;
-  /** The pause after that many failed attempts, in milliseconds. */
+  /** The pause after `attempts` failures, in milliseconds. */
   readonly retryMs?: (attempts: number) => number;
 }
 
@@ -36,7 +36,7 @@ export async function deliverPages(options: WebhookWorkOptions, signal: AbortSig
   if (!delivery) return IDLE_MS;
   const began = monotonicMs();
   try {
-    // None are left of orders that were removed from Postgres.
+    // Empty if the orders were removed from Postgres.
     if (delivery.events.length > 0) await receiver.deliver(delivery.events, signal);
   } catch (error) {
     if (signal.aborted) return 0;
@@ -59,7 +59,10 @@ async function failed(options: WebhookWorkOptions, delivery: Delivery, error: un
   return pauseMs;
 }
 
-/** Doubles from one attempt to the next; between half and all of that, so that many shops do not come at once. */
+/**
+ * A pause that doubles with each attempt, randomly between half and all of it, so that many shops do not retry at the
+ * same moment.
+ */
 export function pauseAfter(attempts: number): number {
   const most = Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);
   return most * (0.5 + Math.random() / 2);

@@ -1,13 +1,13 @@
 /**
- * Whether an order that Postgres does not have can still come. An accepted order is in the log of a segment, where only its
- * buyer's name would find it; but every order that anybody has been told of by now is at or before the newest entry of some
- * log. So:
+ * Decides whether an order that is not in Postgres can still arrive there. An accepted order is in the log of a
+ * segment, where only the buyer's id would find it. But every order that any client knows of by now is at or before
+ * the newest entry of some log. So:
  *
- *   each log's newest entry noted ──all of them are in Postgres──> whatever Postgres does not have does not exist
- *                                 └──not within ARRIVAL_WAIT_MS──> not known
+ *   each log's newest entry noted ──all of them are in Postgres──> an order that is not in Postgres does not exist
+ *                                 └──not within ARRIVAL_WAIT_MS──> unknown
  *
- * A sale that is built anew meanwhile has had its logs carried over first: those of the generation before count as arrived.
- * Nothing is changed, so that there is nothing to mend if the process dies.
+ * If a sale is rebuilt meanwhile, its old logs were salvaged first, so they count as arrived. Nothing is changed, so
+ * there is nothing to repair if the process dies.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
@@ -17,7 +17,7 @@ import type { Database } from '../postgres/database.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { type RecentSale, readRecentSales } from './order-reader.ts';
 
-/** Sync takes some ms, or some seconds behind a crowd. Whoever asks may ask again. */
+/** Sync needs some milliseconds, or some seconds under load. The caller may ask again. */
 const ARRIVAL_WAIT_MS = 2_000;
 const POLL_MS = 20;
 const PARALLEL_SALES = 16;
@@ -29,7 +29,7 @@ export class Arrivals {
   #running: Promise<boolean> = Promise.resolve(true);
   #next: Promise<boolean> | undefined;
 
-  /** @param hint tells sync that somebody waits for a log; without it sync comes to them in its own time */
+  /** @param hint notifies sync that a caller waits for a log; without it sync reads the logs on its own schedule */
   constructor(db: Database, backend: Backend, hint: (hint: LogHint) => void = () => {}) {
     this.#db = db;
     this.#backend = backend;
@@ -37,8 +37,8 @@ export class Arrivals {
   }
 
   /**
-   * Whether all orders that were accepted when this was called are in Postgres. False: not known. However many ask, one look
-   * is under way, and one more is waited for.
+   * Whether all orders that were accepted before this call are in Postgres. False: unknown. However many callers ask,
+   * one check runs, and at most one more is queued.
    * @throws the stores' errors
    */
   caughtUp(): Promise<boolean> {

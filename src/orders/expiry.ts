@@ -1,14 +1,15 @@
 /**
  * Expires orders that were not paid in time, so that their units are sold again.
  *
- *   page: expired in one transaction ──committed──> units given back ──page was full──> next page at once
- *                                                                    └──else──> next page within EXPIRE_EVERY_MS
+ *   page: expired in one transaction ──committed──> units returned ──page was full──> next page at once
+ *                                                                  └──else──> next page within EXPIRE_EVERY_MS
  *
- * Any number of these may run at once, one beside each sync: a page leaves out what another one, or a buyer who pays or
- * cancels, has locked. Nothing is kept in memory: which orders are due is a question to an index of unpaid ones.
+ * Several processes may run this at once, one beside each sync: a page skips orders that another process, or a
+ * buyer's payment or cancellation, has locked. Nothing is kept in memory: an index of unpaid orders gives those that
+ * are due.
  *
- * Crash points. Before the commit: nothing has happened. After it: the orders are expired and their returns pending, which
- * the sweep of returns applies.
+ * Crash points. Before the commit: nothing has happened. After it: the orders are expired and their returns pending;
+ * sync's reconciler applies them.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Backend } from '../engine/contract.ts';
@@ -22,7 +23,7 @@ const EXPIRE_EVERY_MS = 1_000;
 export interface ExpiryEvents {
   /** A page was committed. `overdueMs`: how long the first of its orders had been due. */
   expired(info: { orders: number; overdueMs: number }): void;
-  /** A page, or the return of its units, has failed; it is tried again. */
+  /** A page, or the return of its units, failed and is tried again. */
   failed(info: { error: unknown }): void;
 }
 
@@ -64,7 +65,7 @@ export class Expiry {
     }
   }
 
-  /** @returns how long there is nothing to do */
+  /** @returns milliseconds until the next page */
   async #expirePage(): Promise<number> {
     const { db, backend, events, pageOrders = PAGE_ORDERS } = this.#options;
     const { orderIds, dueSince } = await expireOrders(db, pageOrders);

@@ -1,18 +1,18 @@
 /**
- * A payment that comes after its order has expired. The buyer has paid, so the units are taken anew if they can be; else
- * the money has to go back.
+ * Handles a payment that arrives after its order has expired. The buyer has paid, so the units are taken anew if
+ * possible; otherwise the money must be refunded.
  *
  *   late ──the return of its units is applied──> take ──taken, and in Postgres──> settled: the new order is paid
  *                                                  ├──refused: nothing left, limit, closed──> settled: a refund is due
- *                                                  ├──refused: paused──> late still: the payment is asked again when the sale is resumed
- *                                                  └──not known, or no answer──> late still: the payment is asked again
+ *                                                  ├──refused: paused──> still late: the client repeats the payment when the sale resumes
+ *                                                  └──unknown, or no answer──> still late: the client repeats the payment
  *
- * The take is a purchase as any other, by the way of the buyers, so that neither stock nor limit can be broken. Its key
- * is reserved and names the late order: whoever repeats it, at any node, finds the same new order. The new order is paid
- * and the late one settled in one transaction, and the first to settle it decides.
+ * The take is a purchase like any other, through the same code, so that neither stock nor limit can be exceeded. Its
+ * key is reserved and names the late order: a repetition, at any node, finds the same new order. One transaction
+ * marks the new order as paid and settles the late one, and the first to settle it decides.
  *
- * Crash points. Before the take: the order is late still. Between take and settlement: the new order is unpaid, as that of
- * a buyer who went away, and expires; a repetition before then finds it by its key, one after that takes anew.
+ * Crash points. Before the take: the order is still late. Between take and settlement: the new order is unpaid, as if
+ * its buyer had left, and expires. A repetition before that finds it by its key; one after that takes units anew.
  */
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
@@ -21,7 +21,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { type Asker, type LatePayment, settleLatePayment } from './order-changes.ts';
 import { applyReturnsOf } from './returns.ts';
 
-/** Buys as a buyer does, and ends by itself. Sync can't: who has an engine hands it in. */
+/** Makes a purchase, and always ends. Sync has no engine, so a process with an engine passes this in. */
 export type Buy = (purchase: Purchase) => Promise<Outcome>;
 
 export interface LatePaymentParts {
@@ -37,7 +37,7 @@ export async function payLate(
   by: Asker,
 ): Promise<OrderOutcome> {
   const { orderId, saleId, buyerId, quantity } = late;
-  // Until then the buyer's record holds the order: he might be at his limit because of the very one that he pays for.
+  // Until the return is applied, the buyer's record holds the old order, which could put the buyer at the limit.
   await applyReturnsOf(db, backend, [orderId]).catch(() => {});
   if (await isReturning(db, orderId)) return { code: 'unavailable' };
   const payment = { late: orderId, payType, by };
@@ -52,10 +52,11 @@ export async function payLate(
     case 'accepted':
     case 'unknown':
       return { code: 'unknown' };
-    // The units may be there: only the pause keeps them from being taken.
+    // Units may be left: only the pause prevents the take.
     case 'paused':
       return { code: 'wrong_state', state: 'paused' };
-    // What stands decides about the buyer's money, for good: each is named, so that no refusal decides it unseen.
+    // These outcomes make a refund due, for good. Each is named, so that a new outcome does not decide this
+    // unnoticed.
     case 'sold_out':
     case 'insufficient_stock':
     case 'limit_reached':

@@ -1,6 +1,6 @@
 /**
- * The changes of orders as Postgres makes them: one call, one transaction each (migrations/005-order-changes.sql; of operators,
- * who are noted with what they change, migrations/013-who-and-why.sql).
+ * The changes of orders in Postgres: each is one call and one transaction (migrations/005-order-changes.sql;
+ * operators' changes, which are stored with operator and reason, in migrations/013-who-and-why.sql).
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
@@ -8,25 +8,27 @@ import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
 
-/** What has become of a change. */
+/** The result of a change. */
 export interface Changed {
   readonly verdict: 'done' | 'forbidden' | 'wrong_status' | 'late' | 'retaken' | 'refund_due';
-  /** The order afterwards; with `retaken` the one that took its place. */
+  /** The order afterwards; with `retaken` the order that replaces it. */
   readonly order: Order;
 }
 
 export interface ChangeRequest {
   readonly orderId: string;
   readonly kind: OrderChange['kind'];
-  /** Of a payment. */
+  /** For a payment: its type. */
   readonly payType: PayType | undefined;
   readonly by: Asker;
 }
 
-/** Who asks for a change: the buyer, by his id, whose order it must be; or an operator. */
+/** The author of a change: a buyer, named by id, who must own the order; or an operator. */
 export type Asker = string | Author;
 
-/** @returns `undefined` if there is no such order. @throws the database's error, which leaves open whether it is done */
+/**
+ * @returns `undefined` if the order does not exist. @throws the database's error; then the change may have been made
+ */
 export function changeOrder(
   db: Database,
   { orderId, kind, payType, by }: ChangeRequest,
@@ -51,7 +53,7 @@ export interface LatePayment {
   readonly by: Asker;
 }
 
-/** @param taken the order that has taken the units anew; `undefined`: they could not be taken */
+/** @param taken the new order with the units; `undefined`: they could not be taken */
 export async function settleLatePayment(
   db: Database,
   { late, payType, by }: LatePayment,
@@ -64,7 +66,7 @@ export async function settleLatePayment(
   return (await decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]))!;
 }
 
-/** Asks one of the functions that decide about an order. @returns `undefined` if it answers without a row */
+/** Calls one of the SQL functions that decide about an order. @returns `undefined` if it returns no row */
 async function decide<D extends Changed | Settled>(
   db: Database,
   name: string,
@@ -83,11 +85,11 @@ async function decide<D extends Changed | Settled>(
 
 export interface ExpiredOrders {
   readonly orderIds: readonly string[];
-  /** When the first of them should have expired. */
+  /** When the first of them was due. */
   readonly dueSince: Date | undefined;
 }
 
-/** Expires at most `most` orders whose time to pay is over. */
+/** Expires at most `most` orders that were not paid in time. */
 export async function expireOrders(db: Database, most: number): Promise<ExpiredOrders> {
   const [row] = await despiteDeadlocks(() =>
     rows<{ order_ids: string[]; due_since: Date | null }>(

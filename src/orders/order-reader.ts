@@ -26,7 +26,7 @@ export async function readOrder(db: Database, orderId: string): Promise<Order | 
   return row && orderOf(row);
 }
 
-/** The order with what operators have done to it, as of one moment. */
+/** The order with its operators' changes, read at one instant. */
 export async function readNotedOrder(db: Database, orderId: string): Promise<Order | undefined> {
   const [row] = await rows<OrderRow & { changes: NotedChange[] }>(
     db,
@@ -66,10 +66,10 @@ function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
   return refund_due_at !== null && refunded_at === null;
 }
 
-/** Refunds that are listed at once, the oldest ones. */
+/** Number of refunds in a list, the oldest ones. */
 const REFUNDS_PAGE = 1_000;
 
-/** Orders that were paid too late and whose payments are still to be refunded, the longest due first. */
+/** Orders that were paid too late and are not refunded yet, the longest due first. */
 export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
   const found = await rows<OrderRow>(
     db,

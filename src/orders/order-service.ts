@@ -11,17 +11,17 @@ import { type Asker, changeOrder } from './order-changes.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
-/** For units to be for sale again before their buyer is answered. Sync sees to those that take longer. */
+/** How long an answer waits for the return of units. Sync completes slower returns. */
 const RETURN_WAIT_MS = 500;
 
 export interface OrderServiceParts extends LatePaymentParts {
-  /** Tells sync that somebody waits for a log, as lanes do. */
+  /** Notifies sync that a caller waits for a log, as lanes do. */
   readonly hint?: (hint: LogHint) => void;
 }
 
 /**
- * Orders after their purchase. Postgres decides, in one transaction each; the units of an order that has ended are then
- * given back to the segments, which sync makes up for if this process dies in between.
+ * Changes orders after their purchase. Postgres decides, in one transaction each. The units of an ended order are
+ * then returned to the segments; sync does that if this process dies before.
  */
 export class OrderService implements OrderOperations {
   readonly #parts: OrderServiceParts;
@@ -39,14 +39,17 @@ export class OrderService implements OrderOperations {
     });
   }
 
-  /** Of an order that Postgres does not have, a buyer's own record tells more: who asks for a buyer has to look there. */
+  /**
+   * A buyer's own record may hold an order that is not in Postgres yet: for a buyer's change, the caller checks that
+   * record.
+   */
   async changeOrder(orderId: string, change: OrderChange, by: Asker): Promise<OrderOutcome> {
     const make = () => this.#change(orderId, change, by);
     if (typeof by !== 'string') return this.#onceArrived(orderId, make);
     return isOrderId(orderId) ? make() : { code: 'unknown_order' };
   }
 
-  /** An order is called unknown only when it can't be in a log any more. */
+  /** The answer is `unknown_order` only when the order can't be in a log. */
   async #onceArrived(orderId: string, ask: () => Promise<OrderOutcome>): Promise<OrderOutcome> {
     if (!isOrderId(orderId)) return { code: 'unknown_order' };
     const first = await ask();
@@ -79,7 +82,7 @@ export class OrderService implements OrderOperations {
   }
 
   async refundsDue(saleId?: string): Promise<Order[]> {
-    // A name that is mistyped must not look like a sale without refunds.
+    // A mistyped sale id must not look like a sale without refunds.
     if (saleId !== undefined && !(await readSale(this.#parts.db, saleId))) throw new UnknownSale(saleId);
     return readRefundsDue(this.#parts.db, saleId);
   }

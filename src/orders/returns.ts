@@ -1,11 +1,11 @@
 /**
- * The outbox of orders to take back out of the backend (table stock_returns): each is taken out of its buyer's record,
+ * The outbox of returns (table stock_returns): each ended order is removed from its buyer's record in the backend,
  * and its units go back to the home segment.
  *
- *   committed with the order's new status ──compensate──> in the segment ──epoch raised──> nodes told ──> marked
+ *   committed with the order's new status ──compensate──> in the segment ──epoch raised──> nodes notified ──> marked
  *
- * Whoever commits a return applies it at once. If he dies on the way, at whatever arrow, the sweep begins anew, for all
- * sales once a second: the backend compensates once per order id, and raises the epoch again.
+ * The process that commits a return applies it at once. If it dies on the way, at whatever arrow, the reconciler
+ * starts again, for all sales once a second: the backend compensates once per order id, and raises the epoch again.
  */
 import type { Knex } from 'knex';
 import type { Backend, Rejection } from '../engine/contract.ts';
@@ -15,10 +15,13 @@ import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 
-/** A sync that takes over names the rejections of this time again: nobody waits for an answer as long as that. */
+/**
+ * A sync that takes a sale over announces the rejections of this last period again. No purchase waits that long for
+ * an answer.
+ */
 const TELL_REJECTIONS_S = 600;
 
-/** Returns that are on their way to the backend together. */
+/** Returns that are sent to the backend together. */
 const PAGE_RETURNS = 500;
 
 interface PendingReturn {
@@ -28,11 +31,11 @@ interface PendingReturn {
   units: number;
   segments: number;
   generation: number;
-  /** Another one if the row has been written since. */
+  /** Changes whenever the row is written. */
   version: string;
 }
 
-/** Applies what is pending of one sale. @throws the database's or backend's error */
+/** Applies the pending returns of one sale. @throws the database's or backend's error */
 export async function applyReturns(db: Database, backend: Backend, saleId: string): Promise<void> {
   for (;;) {
     const pending = await readPending(db, 'r.sale_id = ? ORDER BY r.order_id LIMIT ?', [
@@ -45,8 +48,9 @@ export async function applyReturns(db: Database, backend: Backend, saleId: strin
 }
 
 /**
- * Applies the returns of these orders: for whoever has just committed them, of whatever sales. Orders without a pending
- * return are left alone. @throws as `applyReturns`; the sweep makes up for what was not applied
+ * Applies the returns of these orders, of any sales, right after they were committed. Orders without a pending return
+ * are skipped.
+ * @throws as `applyReturns`; the reconciler applies the rest
  */
 export async function applyReturnsOf(
   db: Database,
@@ -59,7 +63,7 @@ export async function applyReturnsOf(
   }
 }
 
-/** Sales that have returns pending: somebody is about to apply them, or has died before he could. */
+/** Sales with pending returns: a process is about to apply them, or has died before. */
 export async function salesWithReturns(db: Database): Promise<string[]> {
   const found = await rows<{ id: string }>(
     db,
@@ -79,8 +83,9 @@ function readPending(db: Database, which: string, bindings: readonly Knex.RawBin
 }
 
 /**
- * @returns how many could not be applied because their sale is being rebuilt: a rebuild that has not begun its generation
- * yet marks them, as what it loads counts them; behind that they are applied when it has published.
+ * @returns how many could not be applied because their sale is being rebuilt. If the rebuild has not begun its
+ * generation yet, it marks them, because the state that it loads includes them; otherwise they are applied after it
+ * has published.
  */
 async function applyPage(db: Database, backend: Backend, pending: readonly PendingReturn[]): Promise<number> {
   const ends = await Promise.allSettled(pending.map((row) => compensate(backend, row)));
@@ -99,7 +104,10 @@ function compensate(backend: Backend, row: PendingReturn): Promise<void> {
   return backend.log.compensate({ saleId, segment, generation, buyerId, orderId, units });
 }
 
-/** As they were read: an order may be taken, and be given back, once more meanwhile (apply-each.ts). */
+/**
+ * Marks only rows that are unchanged since they were read: an order may be taken and returned once more meanwhile
+ * (apply-each.ts).
+ */
 async function markApplied(db: Database, applied: readonly PendingReturn[]): Promise<void> {
   if (applied.length === 0) return;
   const orderIds = numbers(applied.map((row) => row.order_id));
@@ -113,7 +121,7 @@ async function markApplied(db: Database, applied: readonly PendingReturn[]): Pro
   );
 }
 
-/** The orders of a sale that were refused of late: each has a return, whatever its own status says (apply-each.ts). */
+/** The recently rejected orders of a sale. Each has a return, whatever its own status is (apply-each.ts). */
 export async function readRejections(db: Database, saleId: string): Promise<Rejection[]> {
   const found = await rows<{ order_id: string; because: Rejection['reason'] }>(
     db,

@@ -1,7 +1,7 @@
 /**
- * The rights that serving needs in Postgres, and no more: a role that has them can neither create, change nor drop a table,
- * and can remove nothing but what was delivered (deploy/postgres-roles.sql makes such a role). A migration that adds a table
- * or a function adds it here as well: test/unit/repository/least-rights.test.ts compares the two.
+ * The rights that a node needs in Postgres, and no more. A role with them can't create, change or drop tables, and
+ * can delete only delivered events and similar rows (deploy/postgres-roles.sql creates such a role). A migration that
+ * adds a table or a function adds it here as well: test/unit/repository/least-rights.test.ts compares the two.
  */
 import type { Knex } from 'knex';
 import { InvalidInput, StockadeError } from '../engine/errors.ts';
@@ -13,24 +13,24 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   stockade_migrations: ['SELECT'],
   sales: ['SELECT', 'INSERT', 'UPDATE'],
   orders: ['SELECT', 'INSERT', 'UPDATE'],
-  // A rebuild begins the cursors of its generation anew.
+  // A rebuild replaces the cursors.
   segment_cursors: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   stock_movements: ['SELECT', 'INSERT', 'UPDATE'],
   stock_returns: ['SELECT', 'INSERT', 'UPDATE'],
   worker_leases: ['SELECT', 'UPDATE'],
   settings: ['SELECT', 'INSERT'],
-  // An outbox and a queue: what was delivered is removed.
+  // An outbox and a queue: delivered rows are deleted.
   order_events: ['SELECT', 'INSERT', 'DELETE'],
   webhook_pages: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   sale_losses: ['SELECT', 'INSERT'],
   lost_orders: ['SELECT', 'INSERT'],
   order_changes: ['SELECT', 'INSERT'],
   shop: ['SELECT', 'UPDATE'],
-  // A process that is gone is removed.
+  // Rows of ended processes are deleted.
   processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
 };
 
-/** They run with the rights of who calls them. */
+/** The functions run with the rights of the caller. */
 export const FUNCTIONS: readonly string[] = [
   'stockade_apply_batch',
   'stockade_give_back',
@@ -41,17 +41,17 @@ export const FUNCTIONS: readonly string[] = [
   'stockade_settle_late_payment_by',
 ];
 
-/** What Postgres takes for a name without quotes. */
+/** A name that Postgres accepts without quotes. */
 const ROLE_PATTERN = /^[A-Za-z_][A-Za-z0-9_$]{0,62}$/;
 
 /**
- * Gives the role exactly these rights on what the migrations have made: others that it had there are taken away.
- * @throws InvalidInput for what is no plain name, Postgres' error if there is no such role
+ * Gives the role exactly these rights on the migrations' tables and functions, and revokes all others there.
+ * @throws InvalidInput if the role is not a plain name, Postgres' error if it does not exist
  */
 export async function grantTo(trx: Knex, role: string): Promise<void> {
   if (!ROLE_PATTERN.test(role)) {
     const problem = `is ${JSON.stringify(role)}: must be the plain name of a role`;
-    throw new InvalidInput('the rights can’t be granted', [{ field: '--grant-to', problem }]);
+    throw new InvalidInput('no rights were granted', [{ field: '--grant-to', problem }]);
   }
   for (const [table, rights] of Object.entries(TABLE_RIGHTS)) {
     await trx.raw(`REVOKE ALL ON TABLE ${table} FROM ??`, [role]);
@@ -63,7 +63,7 @@ export async function grantTo(trx: Knex, role: string): Promise<void> {
   }
 }
 
-/** All of each function's: while nodes of two versions run, one may have two. */
+/** All signatures of each function: while nodes of two versions run, a function may have two. */
 async function signatures(trx: Knex): Promise<string[]> {
   const found = await rows<{ signature: string }>(
     trx,
@@ -75,8 +75,8 @@ async function signatures(trx: Knex): Promise<string[]> {
 }
 
 /**
- * Whether this session may do all that serving asks for.
- * @throws StockadeError `missing_rights` with all that it lacks
+ * Checks that this session has all rights that a node needs.
+ * @throws StockadeError `missing_rights` that names the missing ones
  */
 export async function assertRights(db: Knex): Promise<void> {
   const wanted = Object.entries(TABLE_RIGHTS).flatMap(([table, rights]) =>

@@ -10,7 +10,7 @@ export interface DatabaseOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A query that takes longer is given up, so that a frozen database can't hold a loop for ever. */
+/** A query that takes longer is abandoned, so that a frozen database can't block a loop for ever. */
 export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
@@ -25,7 +25,7 @@ export function openDatabase({ url, maxConnections }: DatabaseOptions): Database
     },
     pool: { min: 0, max: maxConnections },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
-    // knex writes errors to the console that it also throws.
+    // knex would write to the console the same errors that it throws.
     log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
   discardLostConnections(db);
@@ -33,10 +33,10 @@ export function openDatabase({ url, maxConnections }: DatabaseOptions): Database
 }
 
 /**
- * A query that was given up leaves its connection waiting for the answer, perhaps for ever (a host that is gone without
- * a goodbye). Everything sent on it later would wait behind that: it leaves the pool. So does one whose server says
- * goodbye, before its socket ends: the next query on it would fail as well. knex' mark for such a connection is
- * `__knex__disposed`, its name for one `__knexUid`.
+ * An abandoned query leaves its connection waiting for the answer, perhaps for ever (a host that vanished without
+ * closing). Later queries on it would wait behind that one, so it is removed from the pool. A connection is also
+ * removed when its server announces the end of the session, because the next query on it would fail. knex marks such
+ * a connection with `__knex__disposed`, and identifies each by `__knexUid`.
  */
 function discardLostConnections(db: Database): void {
   interface Connection {
@@ -61,12 +61,12 @@ function discardLostConnections(db: Database): void {
   });
 }
 
-/** Class of the errors of a server that shuts down, has crashed, or was told to end the session. */
+/** Class of the errors that a server sends when it shuts down, has crashed, or was told to end the session. */
 const SERVER_ENDS = '57P';
 
-/** Errors that waiting does not mend: no such database, wrong password, no such role. */
+/** Errors that waiting does not resolve: no such database, wrong password, no such role. */
 const PERMANENT = new Set(['3D000', '28P01', '28000']);
-/** Nor these, of a certificate that is refused, or a server that has none. */
+/** Nor these: a refused certificate, or a server without TLS. */
 const NO_TLS = /certificate|does not support SSL/;
 
 /** Waits until the database answers, at most `timeoutMs`. @throws the last connection error */

@@ -4,11 +4,11 @@ const DEADLOCK = '40P01';
 const MAX_ATTEMPTS = 5;
 
 /**
- * A transaction that Postgres may choose as the victim of a deadlock: then nothing of it was done, the others go on, and it
- * is made once more.
+ * Runs a transaction, and repeats it if Postgres ends it to resolve a deadlock: then it has changed nothing.
  *
- * Who changes orders locks their rows before the sale's, so that there are none in ordinary work. But what is gone through
- * piece by piece (apply/apply-each.ts) holds the sale's row when it inserts the next orders, which others may be changing.
+ * Transactions that change orders lock the orders' rows before the sale's row, so deadlocks do not happen in ordinary
+ * work. But applying a batch piece by piece (sync/apply/apply-each.ts) holds the sale's row while it inserts orders,
+ * whose rows other transactions may have locked.
  */
 export async function despiteDeadlocks<T>(transaction: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -1,5 +1,5 @@
 /**
- * Orders that live: those that hold their units and count against their buyer's limit. As an SQL list, spelled as in the
- * migrations, because an index serves only who asks with its own words.
+ * The statuses of live orders, which hold their units and count against their buyer's limit. An SQL list, spelled as
+ * in the migrations: Postgres uses a partial index only for a query with the same condition.
  */
 export const LIVE = "('unpaid', 'paid', 'redeemed')";

@@ -8,19 +8,20 @@ const FOLDER = new URL('./migrations/', import.meta.url);
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 export interface MigrateOptions {
-  /** A role that gets the rights which serving needs, and no more, on all that there is then. */
+  /** A role that gets the rights that a node needs, and no more, on all tables and functions. */
   readonly grantee?: string | undefined;
 }
 
 /**
- * Applies the numbered SQL files that this database has not seen, all in one transaction under a transaction lock: any
- * number of nodes may start at once, and a crash leaves nothing half done. Who finds nothing to do needs no more rights than
- * to read the names of the files that were applied.
+ * Applies the numbered SQL files that this database has not seen, all in one transaction under a transaction lock:
+ * any number of nodes may start at once, and a crash leaves nothing half done. If nothing is pending, the right to
+ * read the names of the applied files is enough.
  *
- * knex has a migrator; its lock is a row that outlives a crash and then blocks every later start until somebody frees it.
+ * knex has a migrator, but its lock is a row that outlives a crash and then blocks every later start until an
+ * operator removes it.
  *
  * @returns the names of the files that were applied
- * @throws MigrationsPending if there are some, and this user may not apply them
+ * @throws MigrationsPending if some are pending and this user may not apply them
  */
 export async function migrate(db: Database, { grantee }: MigrateOptions = {}): Promise<string[]> {
   const pending = await pendingMigrations(db);
@@ -37,7 +38,7 @@ export async function migrate(db: Database, { grantee }: MigrateOptions = {}): P
   }
 }
 
-/** The user of this session may not create tables, and some are missing; or may not grant rights on them. */
+/** This session's user may not create the missing tables, or may not grant rights on them. */
 export class MigrationsPending extends StockadeError {
   constructor(pending: readonly string[], cause: unknown) {
     const first = pending[0];
@@ -80,5 +81,5 @@ async function pendingMigrations(db: Knex): Promise<string[]> {
     .sort();
 }
 
-/** knex takes `?` for a binding, in comments too. */
+/** knex takes `?` for a binding, even in comments. */
 const escapeBindings = (sql: string) => sql.replaceAll('?', '\\?');

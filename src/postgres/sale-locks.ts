@@ -1,9 +1,9 @@
 /**
- * Who works on which sale. A lock only spares two processes the same work: what keeps the data right are the cursors
- * (apply/apply.ts) and the generation (rebuild/rebuild.ts), so that a lock which is lost without notice does no harm.
+ * Locks of sales, so that one sync works on a sale. A lock only saves double work: the cursors (sync/apply/apply.ts)
+ * and the generation (rebuild/rebuild.ts) keep the data right, so a lock that is lost without notice does no harm.
  *
  * Across processes a lock is a Postgres session advisory lock on a connection of its own: it is free the moment its
- * holder dies. Within a process the same session would be granted it twice, so there it is a set.
+ * holder dies. Within a process the same session would get it twice, so there it is a set.
  */
 import pg from 'pg';
 import { QUERY_TIMEOUT_MS } from './database.ts';
@@ -36,17 +36,17 @@ export class LocalLocks implements SaleLocks {
 const CONNECT_TIMEOUT_MS = 5_000;
 const KEY = "hashtextextended('stockade:sale:' || $1, 0)";
 
-/** A connection that is asked one thing at a time: its driver refuses, from its next version on, to queue queries. */
+/** A connection with one query at a time: the next version of its driver refuses to queue queries. */
 class Session {
   readonly #client: pg.Client;
-  /** Settles, and never rejects, when the last query that was asked for has ended. */
+  /** Resolves when the last query has ended. Never rejects. */
   #free: Promise<unknown> = Promise.resolve();
 
   constructor(client: pg.Client) {
     this.#client = client;
   }
 
-  /** Each query ends within QUERY_TIMEOUT_MS. Those that still wait when the connection fails or ends fail with it. */
+  /** Each query ends within QUERY_TIMEOUT_MS. If the connection fails or ends, waiting queries fail with it. */
   ask(sql: string, saleId: string): Promise<pg.QueryResult> {
     const answer = this.#free.then(() => this.#client.query(sql, [saleId]));
     this.#free = answer.catch(() => {});
@@ -94,15 +94,15 @@ export class PostgresLocks implements SaleLocks {
     }
   }
 
-  /** A connection that has failed may be half dead: with it all its locks are let go of, and the next is a new one. */
+  /** A failed connection may be half open: ending it releases its locks, and the next query opens a new one. */
   #drop(connection: Promise<Session> | undefined): void {
     this.#forget(connection);
     void connection?.then((session) => session.end()).catch(() => {});
   }
 
   /**
-   * Not the one that has taken its place: a connection may fail once more long after it was dropped, and one that is
-   * forgotten without being ended keeps its locks for good.
+   * Forgets this connection, but not its successor: a connection may report an error again long after it was dropped,
+   * and a connection that is forgotten without being ended keeps its locks.
    */
   #forget(connection: Promise<Session> | undefined): void {
     if (this.#session === connection) this.#session = undefined;
@@ -125,7 +125,7 @@ export class PostgresLocks implements SaleLocks {
     return connection;
   }
 
-  /** With the connection all locks are gone: the next attempt begins anew, and asks the database who holds what. */
+  /** When the connection ends, all locks are gone: the next attempt connects anew and asks the database. */
   async #connect(failed: () => void): Promise<Session> {
     const client = new pg.Client({
       connectionString: this.#url,

@@ -1,14 +1,15 @@
 /**
- * A draft: the buyers' records of a sale's next generation, written into the backend while this one goes on selling. So a
- * rebuild that is not an emergency (a resize) keeps buyers waiting only for what has changed since.
+ * A draft: the buyers' records of a sale's next generation, written into the backend while the present one keeps
+ * selling. With it, a rebuild that is no emergency (a resize) makes buyers wait only for the records that have
+ * changed since.
  *
  *   begun ──page by page──> written ──frozen, salvaged, next generation (rebuild.ts)──> finished ──> loaded with the segments
  *
- * finished: buyers of whom the draft may not be right are read again. Those are who has bought, or given back, in a
- * transaction that the draft's pages may not have seen: one that began when the draft did, or was not over by then.
+ * finished: records that the draft may have wrong are read again. These are of buyers with an order or a return in a
+ * transaction that the draft's pages may not have seen: one that was open when the draft began, or began later.
  *
- * Crash points. A draft that is not loaded is never looked at: whoever comes next begins one of his own, under another
- * name, and this one goes away by itself. Once it is loaded, it has all buyers.
+ * Crash points. A draft that is not loaded is never read: the next process begins a draft with another id, and the
+ * old one expires. Once it is loaded, it has all buyers.
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -21,15 +22,18 @@ import { holdingPages, readHoldings } from './load.ts';
 
 const PARALLEL_WRITES = 8;
 const PAGE_BUYERS = 10_000;
-/** A transaction shows this much later than it began, at most, in the view of those under way. */
+/** A transaction may appear in pg_stat_activity this much later than it began. */
 const VIEW_LAG_MS = 1_000;
 
 export interface Draft {
   readonly id: string;
-  /** That the next generation is to have. */
+  /** Number of segments of the next generation. */
   readonly segments: number;
   readonly buyers: number;
-  /** What was committed by transactions that began before is in it. In Postgres' own form. */
+  /**
+   * Transactions that began before this time were committed before the draft, so it includes them. In Postgres' own
+   * format.
+   */
   readonly since: string;
 }
 
@@ -57,7 +61,10 @@ export async function writeDraft(
   return { id, segments, buyers, since };
 }
 
-/** Behind the transaction that has begun the generation: what is given back from then on comes back by itself (load.ts). */
+/**
+ * Call it after the transaction that began the generation: orders returned after that are compensated separately
+ * (load.ts).
+ */
 export async function finishDraft(
   db: Database,
   backend: Backend,
@@ -78,7 +85,9 @@ export async function finishDraft(
   }
 }
 
-/** When the oldest transaction began that is not over now. All who write orders do so as the same user of Postgres. */
+/**
+ * When the oldest transaction began that is still open. All processes that write orders use the same Postgres user.
+ */
 async function readSince(db: Database): Promise<string> {
   const [oldest] = await rows<{ since: string }>(
     db,

@@ -1,11 +1,11 @@
 /**
- * Loads a sale's state into the backend from Postgres: the part of a rebuild (rebuild.ts) between its new generation and
- * its publication. It can be continued by somebody else where it broke off.
+ * Loads a sale's state into the backend from Postgres: the part of a rebuild (rebuild.ts) between its new generation
+ * and its publication. If it breaks off, another process can continue it.
  *
- * Holdings come page by page, in the order of buyers' ids, and each page leaves in every segment how far it went, together
- * with the holdings themselves. So what a segment says that it has, it has, whatever else was lost; who continues begins
- * at the least that they say. Two who load the same generation write the same: whenever they have read a buyer's orders,
- * what was given back in this generation is among them.
+ * Holdings come page by page, in the order of buyers' ids. Each page writes to every segment, together with the
+ * holdings, how far it went. So a segment has what it claims to have, whatever else was lost, and a continuation
+ * begins at the smallest claim. Two processes that load the same generation write the same: whenever they read a
+ * buyer's orders, the orders returned in this generation are included.
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
@@ -21,7 +21,10 @@ import type { SaleRow } from '../sales/sale-rows.ts';
 const HOLDINGS_PAGE_ORDERS = 10_000;
 const PARALLEL_LOADS = 8;
 
-/** Every segment with its share of the stock, and with the buyers of the draft or without any. @throws StaleGeneration */
+/**
+ * Loads every segment with its share of the stock, and with the buyers of the draft or without buyers. @throws
+ * StaleGeneration
+ */
 export async function loadSegments(
   backend: Backend,
   { sale, generation, stock }: SaleRow,
@@ -41,10 +44,10 @@ export async function loadSegments(
 }
 
 /**
- * What buyers hold, into segments that are loaded.
- * @param from the buyer's id up to which all is there already; `''`: nothing is
- * @param progress is told of the orders that were loaded, and of how many there are
- * @returns buyers that were loaded
+ * Loads buyers' holdings into segments that are loaded.
+ * @param from the buyer's id up to which all are there already; `''`: none
+ * @param progress called with the number of loaded orders and their total
+ * @returns the number of loaded buyers
  * @throws StaleGeneration
  */
 export async function loadBuyers(
@@ -77,9 +80,10 @@ export async function loadBuyers(
 }
 
 /**
- * Orders that were given back since this generation began: their units are not in the stock that was loaded. Each comes
- * back as a return of its own, out of its buyer's record; so the record must hold it, whether or not the page of its buyer
- * was read before it was given back. What is given back after this was still held when it, or its page, was read.
+ * Loads orders that were returned since this generation began. Their units are not in the loaded stock; each comes
+ * back as a return of its own, which removes it from its buyer's record. So the record must hold it, whether or not
+ * its buyer's page was read before the return. An order that is returned later was still held when it was read here
+ * or with its page.
  */
 async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promise<void> {
   const { sale, generation } = row;
@@ -89,7 +93,10 @@ async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promi
   }
 }
 
-/** All at one instant: what is given back between two looks would be in neither, and its record replaced by one without it. */
+/**
+ * Reads everything at one instant: an order returned between two reads would be in neither, and its record would be
+ * overwritten without it.
+ */
 async function readReturned(db: Database, { sale, generation }: SaleRow): Promise<Holding[]> {
   return atOneInstant(db, async (trx) => {
     const returned = await readReturnedOrders(trx, sale, generation);
@@ -109,14 +116,14 @@ interface HeldRow {
   idempotency_key: string | null;
 }
 
-/** In the words of the indexes on orders. */
+/** The same condition as in the indexes on orders. */
 const held = ({ perBuyerLimit }: Sale) =>
   `FROM orders
    WHERE sale_id = ? AND ${perBuyerLimit === 1 ? '' : 'NOT'} one_per_buyer AND status IN ${LIVE}`;
 
 const heldOrders = (sale: Sale) => `SELECT buyer_id, order_id::text, quantity, idempotency_key ${held(sale)}`;
 
-/** Orders that are held, and those of them up to this buyer. */
+/** The number of held orders, and of those up to this buyer. */
 async function countHeld(db: Database, sale: Sale, upTo: string): Promise<[total: number, before: number]> {
   const [counted] = await rows<{ total: string; before: string }>(
     db,
@@ -133,8 +140,8 @@ interface HoldingPage {
 }
 
 /**
- * What buyers hold, in the order of their ids. While a page is loaded, the next one is read.
- * @param loading the generation that is loaded with it: what these buyers have given back in it is held too
+ * Buyers' holdings, in the order of their ids. The next page is read while one is loaded.
+ * @param loading the generation being loaded: orders returned in it count as held
  */
 export async function* holdingPages(
   db: Database,
@@ -145,7 +152,7 @@ export async function* holdingPages(
   let page = await readPage(db, sale, from, loading);
   while (page) {
     const next = readPage(db, sale, page.upTo, loading);
-    // If the load of this page fails, nobody waits for the next one.
+    // If loading this page fails, the promise of the next one is not awaited.
     next.catch(() => {});
     yield page;
     page = await next;
@@ -153,8 +160,8 @@ export async function* holdingPages(
 }
 
 /**
- * A buyer is never cut in two. The order is that of the index and no finer: a planner that has no statistics yet, as of a
- * sale that has just begun, would else read and sort all that is left for each page.
+ * Reads one page; a buyer is never split between two. The order is that of the index and no finer: otherwise a
+ * planner without statistics, as for a new sale, would read and sort all remaining rows for each page.
  */
 function readPage(
   db: Database,
@@ -178,7 +185,7 @@ function readPage(
   });
 }
 
-/** Orders that were given back in this generation. */
+/** Orders that were returned in this generation. */
 function readReturnedOrders(trx: Knex, sale: Sale, generation: number): Promise<HeldRow[]> {
   return rows<HeldRow>(
     trx,
@@ -193,7 +200,7 @@ function atOneInstant<T>(db: Database, read: (trx: Knex.Transaction) => Promise<
   return db.transaction(read, { isolationLevel: 'repeatable read', readOnly: true });
 }
 
-/** What these buyers hold; who holds nothing is left out. */
+/** What these buyers hold; buyers without orders are left out. */
 export async function readHoldings(
   db: Database,
   sale: Sale,
@@ -213,7 +220,7 @@ function holdingsOf(held: readonly HeldRow[]): Holding[] {
   }));
 }
 
-/** A buyer holds at most MAX_PER_BUYER_LIMIT orders, a tenth of a page: something is left. */
+/** A buyer holds at most MAX_PER_BUYER_LIMIT orders, a tenth of a page, so the rest is not empty. */
 function withoutLastBuyer(page: HeldRow[]): HeldRow[] {
   const last = page.at(-1)!.buyer_id;
   return page.filter((row) => row.buyer_id !== last);

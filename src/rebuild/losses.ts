@@ -1,13 +1,15 @@
 /**
- * How many orders the backend has lost for good: they were taken, they are not in Postgres, and no log holds them.
+ * Counts the orders that the backend has lost for good: they were taken, they are not in Postgres, and no log holds
+ * them.
  *
- * Known are entries that somebody was told of, each with the count of orders up to it: by the segment itself, by the lane
- * that found it short, by a sync's earlier reads. Saved are the orders that the cursor counts: those up to it, and those
- * that a rebuild, this one or one that broke off, has found behind it. What was known and is not saved is lost. An entry
- * whose first order is not in Postgres has lost that one at least, also where the counts fit because others have bought
- * under the lost numbers.
+ * Known entries come from the segment itself, from the lane that noticed the loss, and from earlier reads of a sync;
+ * each has the count of orders up to it. The cursor counts the saved orders: those up to it, and those after it that
+ * a rebuild has salvaged, this one or an earlier one that broke off. Known orders that are not saved are lost. If the
+ * first order of a known entry is not in Postgres, at least that order is lost, even if the counts fit because later
+ * orders reused the lost sequence numbers.
  *
- * It is a lower bound: orders of which nobody was told that is asked here leave no trace, and those of others hide as many.
+ * It is a lower bound: an order leaves no trace if none of these sources knows its entry, and orders that reuse lost
+ * sequence numbers mask as many losses.
  */
 import type { Knex } from 'knex';
 import type { KnownEntry, LogHead } from '../engine/contract.ts';
@@ -16,14 +18,14 @@ import { knownOrders } from './known-orders.ts';
 
 export interface Loss {
   readonly segment: number;
-  /** At least so many. */
+  /** Lower bound of the lost orders. */
   readonly orders: number;
 }
 
 /**
- * The losses of a sale that is frozen and salvaged, before its cursors are set back.
- * @param heads by segment, of the generation in which the cursors count
- * @param newest by segment, what else is known
+ * The losses of a sale that is frozen and salvaged, before its cursors are reset.
+ * @param heads by segment, of the generation of the cursors
+ * @param newest by segment, entries known from elsewhere
  */
 export async function lossesOf(
   db: Knex,

@@ -1,6 +1,6 @@
 /**
- * What is known of orders that the backend has lost: counts, which a rebuild writes with its new generation (losses.ts), and
- * names, which nodes add when they learn of it.
+ * What is known of lost orders: counts, which a rebuild writes with its new generation (losses.ts), and order ids,
+ * which nodes add when they learn of the loss.
  */
 import type { Knex } from 'knex';
 import type { TakenOrder } from '../engine/purchase/uncommitted-orders.ts';
@@ -11,7 +11,7 @@ import type { Loss } from './losses.ts';
 
 const NAMED_ORDERS = 1_000;
 
-/** In the transaction that begins the generation: then no other rebuild counts them too. */
+/** Runs in the transaction that begins the generation, so that no other rebuild counts the same losses. */
 export async function writeLosses(
   trx: Knex.Transaction,
   saleId: string,
@@ -32,9 +32,9 @@ export async function writeLosses(
 }
 
 /**
- * Of orders that were taken in an older generation than the sale's, those that Postgres does not have are lost: all
- * that the logs held was saved before the new one began.
- * @returns those that nobody has named before
+ * Records orders of older generations that are not in Postgres: they are lost, because all orders in the logs were
+ * salvaged before the new generation began.
+ * @returns the orders that were not recorded before
  */
 export async function nameLostOrders(
   db: Database,
@@ -62,7 +62,7 @@ export async function nameLostOrders(
   return taken.filter(({ orderId }) => ids.has(orderId));
 }
 
-/** What was found missing when this generation, or a later one, was built; by segment. */
+/** Losses by segment, found when generation `since` or a later one was built. */
 export async function readLosses(db: Knex, saleId: string, since = 0): Promise<SegmentLosses[]> {
   const counted = await rows<{ segment: number; orders: string }>(
     db,

@@ -1,10 +1,11 @@
 /**
- * Who rebuilds a sale. As the lock on a sale (sale-locks.ts), of which it is independent, it only spares work: two who load
- * the same sale, or who begin one generation after the other, harm nothing (rebuild.ts).
+ * The lock for rebuilding a sale. Like the lock on a sale (sale-locks.ts), of which it is independent, it only saves
+ * double work: two processes that load the same sale, or begin one generation after the other, do no harm
+ * (rebuild.ts).
  */
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 
-/** @returns what `work` returns, or `undefined`, and nothing was done, if another rebuilds the sale now */
+/** @returns the result of `work`, or `undefined`, and nothing was done, if another process rebuilds the sale now */
 export async function ifFreeToRebuild<T>(
   locks: SaleLocks,
   saleId: string,

@@ -1,27 +1,27 @@
 /**
- * Builds a sale's state in the backend from Postgres: at its creation, at the start of an in-process backend, when the
- * backend has lost data, and with another number of segments.
+ * Builds a sale's state in the backend from Postgres: at its creation, at the start of an in-process backend, when
+ * the backend has lost data, and for a resize.
  *
  *   freeze -> salvage -> next generation -> load -> publish
  *
- * freeze: no more takes, and nobody can load or publish this generation any more. salvage: what the frozen logs hold
- * goes to Postgres; what is known to be missing then is lost (losses.ts). next generation: one transaction counts it up and
- * sets the cursors to zero. load: every segment gets its share of `sales.stock` and its buyers. publish: the segments open,
- * the record names the generation, nodes are told.
+ * freeze: takes stop, and this generation can no longer be loaded or published. salvage: orders in the frozen logs
+ * are written to Postgres; known orders that are missing then are lost (losses.ts). next generation: one transaction
+ * raises the number and sets the cursors to zero. load: every segment gets its share of `sales.stock` and its buyers.
+ * publish: the segments open, the record names the generation, nodes are notified.
  *
- * Crash points. Before the next generation: nothing has changed but the freeze; whoever finds the sale stale starts over.
- * After it: the backend's record names an older generation than Postgres, which is how the next one knows. If he finds all
- * segments loaded in the generation of Postgres, he goes on with the load where it stopped, and publishes; else he begins
- * anew with the generation after that.
+ * Crash points. Before the next generation: nothing has changed but the freeze; the process that finds the sale stale
+ * starts over. After it: the backend's record names an older generation than Postgres, and the next process sees
+ * that. If it finds all segments loaded in the generation of Postgres, it continues the load where it stopped, and
+ * publishes; otherwise it starts again with one more generation.
  *
- * Two at once, with or without a lock: only one can count the generation up from the one he has read. The one that is
- * behind finds its load or publish shut out, either by the newer generation or by the other's freeze of the older one;
- * a salvage checks the generation in its own transaction. Two may load the same generation, and write the same (load.ts);
- * one of them publishes. The loser ends with StaleGeneration and has changed nothing.
+ * Two rebuilds at once, with or without a lock: only one can raise the generation from the one that it has read. The
+ * late one's load or publication is refused, either by the newer generation or by the other's freeze of the older
+ * one; a salvage checks the generation in its own transaction. Two may load the same generation, and write the same
+ * (load.ts); one of them publishes. The loser ends with StaleGeneration and has changed nothing.
  *
- * The number of segments changes with the generation. The old ones are frozen and salvaged by the number that the backend's
- * record has for its generation; those beyond the new number are removed before the publication, so that it still says
- * how many there were if this ends halfway.
+ * The number of segments changes with the generation. The old segments are frozen and salvaged by the number that the
+ * backend's record has for its generation. Segments beyond the new number are removed before the publication, so that
+ * the record still has the old number if the process dies before that.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Backend, KnownEntry, Rejection } from '../engine/contract.ts';
@@ -47,22 +47,22 @@ export interface RebuildReport {
 
 export interface Witness {
   /**
-   * In which the entries were seen. If another one has begun by now, its rebuild has counted what was lost, and this one is
-   * not needed any more. Missing: nothing was seen.
+   * The generation in which the entries were seen. If a later one has begun, its rebuild has counted the losses, and
+   * this rebuild is not needed any more. Missing: no entries were seen.
    */
   readonly generation?: number;
-  /** The newest entry of each segment's log that was seen. */
+  /** The newest entry seen in each segment's log. */
   readonly newest: readonly KnownEntry[];
-  /** Told of each salvaged order that Postgres has refused, as soon as that is committed. */
+  /** Called for each salvaged order that Postgres has refused, as soon as that is committed. */
   rejected(rejection: Rejection): void;
-  /** Told of each segment that has lost orders, once it is certain that no other rebuild counts them too. */
+  /** Called for each segment that has lost orders, once it is certain that no other rebuild counts the same loss. */
   ordersLost(loss: Loss): void;
 }
 
 const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
 
 export interface RebuildOptions {
-  /** Of the buyers' records in the next generation. Missing: they are loaded while buyers wait. */
+  /** The buyers' records of the next generation. Missing: they are loaded while buyers wait. */
   readonly draft?: Draft | undefined;
   readonly progress?: (progress: RebuildProgress) => void;
 }
@@ -106,7 +106,7 @@ export async function rebuildSale(
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }
 
-/** How far a rebuild came that has begun this generation and has not published it; `undefined` if there is none. */
+/** How far a rebuild has loaded this generation without publishing it; `undefined` if there is no such rebuild. */
 async function brokenOff(backend: Backend, { sale, generation }: SaleRow): Promise<string | undefined> {
   const record = await backend.sales.read(sale.id);
   if (generation === 0 || record?.generation === generation) return undefined;
@@ -114,8 +114,8 @@ async function brokenOff(backend: Backend, { sale, generation }: SaleRow): Promi
 }
 
 /**
- * The newest last. A backend that was restored from a copy may sell in an older generation than Postgres has: its logs
- * count too.
+ * The logs to salvage, the newest generation last. A backend that was restored from a copy may sell in an older
+ * generation than Postgres has: its logs count too.
  */
 async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<Logs[]> {
   const record = await backend.sales.read(sale.id);
@@ -125,8 +125,9 @@ async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<
 }
 
 /**
- * Returns and changes that wait are part of `sales.stock` and of what is loaded next: they are done with this. The number
- * of segments is the one that an operator has asked for, whoever builds the sale and for whatever reason.
+ * Begins the next generation. Pending returns and changes are part of `sales.stock` and of what is loaded next, so
+ * they are marked as applied. The number of segments is the one that an operator has requested, whatever the reason
+ * of the rebuild.
  */
 async function nextGeneration(
   db: Database,
@@ -140,7 +141,7 @@ async function nextGeneration(
       [sale.id, generation],
     );
     if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
-    // Behind the lock on the row, so that none is covered below that was not seen here.
+    // Read under the lock on the row: no movement may be marked below that was not seen here.
     const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
     await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
     await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);
@@ -157,7 +158,7 @@ async function nextGeneration(
   });
 }
 
-/** @param from see `loadBuyers`. @returns buyers that were loaded */
+/** @param from see `loadBuyers`. @returns the number of loaded buyers */
 async function loadAndPublish(
   db: Database,
   backend: Backend,
@@ -177,8 +178,8 @@ async function loadAndPublish(
 }
 
 /**
- * A sale may have been paused or changed while it was loaded, and until it is published nothing of that can follow. The
- * row is not locked meanwhile: whoever stands still here must not keep orders from Postgres.
+ * Publishes the sale. It may have been paused or changed during the load, and until the publication the backend can't
+ * apply that. The row is not locked meanwhile: a rebuild that stalls must not keep orders from Postgres.
  */
 async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
   const row = await readSale(db, sale.id);

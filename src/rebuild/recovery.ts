@@ -1,11 +1,11 @@
 /**
- * Rebuilds that operators ask for. Each goes on in the process that was asked, whether or not somebody looks: progress
- * and result are there for whoever asks again.
+ * Rebuilds that operators request. Each runs in the process that got the request, whether or not a client still
+ * waits; progress and result can be queried.
  *
- *   none ──recover──> running ──built, by this process or by another──> nodes name what is lost ──a second──> done
+ *   none ──recover──> running ──built, by this process or by another──> nodes name the lost orders ──a second──> done
  *                        └──the stores fail──> failed
  *
- * If the process dies the lock is free, and the sync that finds the sale goes on where the rebuild stopped.
+ * If the process dies, the lock is free, and the sync that finds the sale continues where the rebuild stopped.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Backend } from '../engine/contract.ts';
@@ -20,11 +20,14 @@ import { type RebuildReport, rebuildSale } from './rebuild.ts';
 import { ifFreeToRebuild } from './rebuild-lock.ts';
 
 const LOOK_MS = 100;
-/** Nodes learn of a new generation within BOARD_REPAIR_MS, and then ask Postgres once. Who is late is heard all the same. */
+/**
+ * Nodes learn of a new generation within BOARD_REPAIR_MS, and then ask Postgres once. Names that come later are
+ * stored all the same.
+ */
 const NAMES_MS = 1_000;
-/** Another who holds no lock, because he has lost it, may be faster; not for ever. */
+/** Another process that has lost its lock may be faster, but not again and again. */
 const MAX_ATTEMPTS = 5;
-/** Results that are kept for whoever asks. */
+/** Results that are kept for queries. */
 const MAX_KEPT = 1_000;
 
 export class Recoveries {
@@ -53,14 +56,14 @@ export class Recoveries {
     return running;
   }
 
-  /** Begins, or joins the one under way, and waits for its end. */
+  /** Starts a rebuild, or joins the one under way, and waits for its end. */
   async complete(saleId: string): Promise<Recovery> {
     this.begin(saleId);
     await this.#runs.get(saleId);
     return this.look(saleId);
   }
 
-  /** With the names of lost orders that are known by now. */
+  /** The state, with the lost orders that are known by now. */
   async look(saleId: string): Promise<Recovery> {
     const known = this.#known.get(saleId) ?? { saleId, state: 'none' };
     if (known.state !== 'done') return known;
@@ -98,7 +101,7 @@ export class Recoveries {
   }
 
   async #rebuild(saleId: string): Promise<Omit<RecoveryReport, 'losses' | 'tookMs'>> {
-    // What sells now, if it does: one that is being built already is as good as one that begins.
+    // The generation that sells now. If a rebuild is under way already, its result is as good as that of a new one.
     const before = (await this.#backend.sales.read(saleId))?.generation ?? 0;
     for (let attempt = 1; ; ) {
       const another = await this.#builtSince(saleId, before);
@@ -121,12 +124,12 @@ export class Recoveries {
     const report = await rebuildSale(this.#db, this.#backend, saleId, witness, {
       progress: (progress) => this.#keep({ saleId, state: 'running', ...progress }),
     });
-    // Sales are never deleted, and this one was there when it was asked for.
-    if (!report) throw new Error(`sale ${saleId} is gone from Postgres`);
+    // Sales are never deleted, and this one existed when the request came.
+    if (!report) throw new Error(`sale ${saleId} has disappeared from Postgres`);
     return { ...report, rejectedOrders };
   }
 
-  /** The generation in which somebody else has built the sale since. */
+  /** The generation in which another process has rebuilt the sale since. */
   async #builtSince(saleId: string, generation: number): Promise<number | undefined> {
     const [row, record] = await Promise.all([readSale(this.#db, saleId), this.#backend.sales.read(saleId)]);
     const built = row !== undefined && record?.generation === row.generation;

@@ -1,5 +1,6 @@
 /**
- * Brings to Postgres what frozen logs still hold: the part of a rebuild (rebuild.ts) that comes before the new generation.
+ * Writes orders that frozen logs still hold to Postgres: the part of a rebuild (rebuild.ts) before the new
+ * generation.
  */
 import type { Knex } from 'knex';
 import type { Backend, LogHead, LogPosition, LogRead, Rejection } from '../engine/contract.ts';
@@ -22,15 +23,15 @@ export interface Logs {
 }
 
 export interface Salvage {
-  /** That were not in Postgres, and are now. */
+  /** Orders that were added to Postgres. */
   readonly orders: number;
-  /** By segment, of the generation that was salvaged. */
+  /** The log heads by segment, of the salvaged generation. */
   readonly heads: readonly (LogHead | undefined)[];
 }
 
 interface Observer {
   rejected(rejection: Rejection): void;
-  /** So many of the logs are done. */
+  /** Called with the number of finished logs. */
   logsDone(done: number): void;
 }
 
@@ -50,7 +51,10 @@ export async function salvage(
     for (;;) {
       const [read] = await backend.log.readLog([position], SALVAGE_ENTRIES);
       const last = read?.entries.at(-1);
-      if (read?.fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${read.fault}`);
+      if (read?.fault !== undefined)
+        throw new BackendCorrupt(
+          `the log of segment ${segment} can't be read, and may hold orders: ${read.fault}`,
+        );
       if (!read || !last) {
         heads.push(read?.head);
         break;
@@ -71,8 +75,8 @@ interface Applied {
 }
 
 /**
- * As sync applies a batch, which may be under way for the same orders: orders first, the sale's row last. Only what Postgres
- * refuses, be it that a sync was faster, is gone through behind the lock on the row.
+ * Applies orders in the same way as sync, which may be applying the same ones: orders first, the sale's row last.
+ * Only what Postgres refuses, perhaps because a sync was faster, is applied again under a lock on the row.
  */
 async function applyUnknown(db: Database, row: SaleRow, read: LogRead): Promise<Applied> {
   try {
@@ -109,7 +113,7 @@ async function lockGeneration(trx: Knex.Transaction, { sale, generation }: SaleR
   if (current.length === 0) throw new StaleGeneration(sale.id, generation);
 }
 
-/** Those orders of a log that Postgres does not have. */
+/** The orders of a log that Postgres does not have. */
 async function unknownOf(trx: Knex.Transaction, read: LogRead): Promise<Batch> {
   const ids = read.entries.flatMap((entry) => entry.orders.map((order) => order.orderId));
   const known = await knownOrders(trx, ids);
@@ -121,8 +125,8 @@ async function unknownOf(trx: Knex.Transaction, read: LogRead): Promise<Batch> {
 }
 
 /**
- * Counts them with the cursor, which stays where it is: a rebuild that begins anew finds them in Postgres, and must not
- * take them for lost.
+ * Adds the orders to the cursor's counts; its position stays. So a rebuild that starts again finds them in Postgres
+ * and does not count them as lost.
  */
 async function count(trx: Knex.Transaction, { position }: LogRead, slices: readonly Slice[]): Promise<void> {
   const orders = slices.flatMap((slice) => slice.entries.flatMap((entry) => entry.orders));

@@ -3,8 +3,8 @@ import type { Database } from '../postgres/database.ts';
 import { readSale } from './sale-rows.ts';
 
 /**
- * Gives the backend the state that the sale has in Postgres. The row is locked until the backend has it: whoever changes
- * the state meanwhile comes after, so that an older state is never written over a newer one.
+ * Sets the sale's state in the backend to that in Postgres. The row stays locked until the backend has it, so that a
+ * later change of state comes after this one, and an older state never overwrites a newer one.
  */
 export async function followState(db: Database, backend: Backend, saleId: string): Promise<void> {
   await db.transaction(async (trx) => {

@@ -1,6 +1,6 @@
 /**
- * The ledger: one row for each change that an operator has made to a sale, with who and why. A row is written in the
- * transaction that makes the change; it is open until the backend has followed (movements.ts).
+ * The ledger: one row for each change that an operator has made to a sale, with operator and reason. The row is
+ * written in the transaction of the change. It is open until the backend has applied the change (movements.ts).
  */
 import type { Knex } from 'knex';
 import type { Author } from '../engine/sale/author.ts';
@@ -13,7 +13,7 @@ export interface Movement {
   readonly id: string;
   readonly saleId: string;
   readonly action: SaleAction;
-  /** What it added to the sale's total stock. */
+  /** Units that it added to the sale's total stock. */
   readonly units: number;
   /** The sale's generation when the change was made. */
   readonly generation: number;
@@ -24,7 +24,7 @@ export interface NewMovement {
   readonly action: SaleAction;
   readonly units?: number;
   readonly generation: number;
-  /** Values before and after, for whoever reads the ledger. */
+  /** Values before and after, for readers of the ledger. */
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
@@ -43,7 +43,7 @@ export async function writeMovement(
   return row!.id;
 }
 
-/** Open movements of a sale that the backend follows one after the other: the oldest first. */
+/** The open movements of a sale, the oldest first. */
 export async function readOpenMovements(db: Database, saleId: string): Promise<Movement[]> {
   const found = await rows<{
     id: string;
@@ -60,7 +60,7 @@ export async function readOpenMovements(db: Database, saleId: string): Promise<M
   return found.map(({ sale_id, units, ...row }) => ({ ...row, saleId: sale_id, units: Number(units) }));
 }
 
-/** The number of segments that an operator wants a sale to have, if it has not got it yet. */
+/** The requested number of segments, if a resize of the sale is open. */
 export async function readWantedSegments(db: Knex, saleId: string): Promise<number | undefined> {
   const [open] = await rows<{ wanted: number }>(
     db,
@@ -71,7 +71,7 @@ export async function readWantedSegments(db: Knex, saleId: string): Promise<numb
   return open?.wanted;
 }
 
-/** Sales that wait for another number of segments, and since how many seconds. */
+/** Sales with an open resize, and its age in seconds. */
 export async function readResizes(db: Database): Promise<{ saleId: string; ageS: number }[]> {
   const found = await rows<{ sale_id: string; age_s: string }>(
     db,
@@ -85,7 +85,10 @@ export async function closeMovement(db: Knex, id: string): Promise<void> {
   await db.raw('UPDATE stock_movements SET applied_at = now() WHERE id = ? AND applied_at IS NULL', [id]);
 }
 
-/** What is built from Postgres now has all changes in it. A withdrawal that is not done yet is none: its units are there. */
+/**
+ * Closes all open movements of a sale, because a state built from Postgres now includes them. A withdrawal that is
+ * not done is void: its units are still in Postgres.
+ */
 export async function coverMovements(trx: Knex.Transaction, saleId: string): Promise<void> {
   await trx.raw(
     `UPDATE stock_movements SET applied_at = now(),
@@ -95,7 +98,7 @@ export async function coverMovements(trx: Knex.Transaction, saleId: string): Pro
   );
 }
 
-/** The creation first, the newest change last. */
+/** All entries, from the creation to the newest change. */
 export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntry[]> {
   const found = await rows<{
     id: string;
@@ -123,8 +126,8 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
 }
 
 /**
- * The creation of a sale that a version made which did not note it: what changes have replaced since is what the first of
- * them found. No row has the id 0.
+ * The creation entry of a sale whose version wrote none. Settings that were changed since come from the first change
+ * of each. No row has the id 0.
  */
 function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
   const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;

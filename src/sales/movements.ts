@@ -1,17 +1,17 @@
 /**
- * Makes the backend follow what operators have changed in Postgres: whoever has made the change does it at once, and sync's
- * sweep does it for those who died in between.
+ * Applies operators' changes from Postgres to the backend. The process that makes the change applies it at once;
+ * sync's reconciler applies what such a process has left behind when it died.
  *
- *   changed in Postgres, open ──the backend follows──> done ──marked──> applied
- *                       └──the sale is rebuilt: what is loaded has it all──> applied
+ *   changed in Postgres, open ──applied to the backend──> done ──marked──> applied
+ *                       └──the sale is rebuilt, which loads the change──> applied
  *
- * | it dies | a reader sees | who mends it |
+ * | the process dies | a reader sees | how it is resolved |
  * |---|---|---|
- * | before the backend has followed | the old state, or some of the new units | the sweep, or a rebuild |
- * | before it is marked | all of it; the ledger says that it is open | the same once more, which changes nothing |
+ * | before the backend has the change | the old state, or some of the new units | the reconciler applies it, or a rebuild does |
+ * | before the movement is marked | the change; the ledger says that it is open | applied once more, which changes nothing |
  *
- * Movements of a sale are followed one after the other, the oldest first: a segment credits each id once, and none that is
- * older than its last.
+ * Movements of a sale are applied in order, the oldest first: a segment credits each id once, and none that is older
+ * than its last.
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
@@ -24,13 +24,13 @@ import { readSale } from './sale-rows.ts';
 import { undoWithdrawal } from './withdrawal.ts';
 
 const PARALLEL_CREDITS = 16;
-/** Whoever makes a change follows it up within this time. A withdrawal may be under way for as long. */
+/** The process that makes a change applies it within this time. A withdrawal may be under way for as long. */
 export const OWN_TIME_S = 5;
 
-/** Withdrawals are their makers', and another number of segments comes with the next generation (rebuild.ts). */
+/** The process that makes a withdrawal completes it, and a resize comes with the next generation (rebuild.ts). */
 const NOT_FOLLOWED: readonly SaleAction[] = ['withdraw', 'resize'];
 
-/** Follows all that is open of a sale and can be followed. @throws StaleGeneration, the stores' errors */
+/** Applies the open movements of a sale that can be applied. @throws StaleGeneration, the stores' errors */
 export async function followMovements(db: Database, backend: Backend, saleId: string): Promise<void> {
   for (const movement of await readOpenMovements(db, saleId)) {
     if (NOT_FOLLOWED.includes(movement.action)) continue;
@@ -39,7 +39,7 @@ export async function followMovements(db: Database, backend: Backend, saleId: st
   }
 }
 
-/** Sales with a change that its maker has not followed up in time. */
+/** Sales with a change that was not applied in time by the process that made it. */
 export async function readForsakenSales(db: Database): Promise<string[]> {
   const found = await rows<{ sale_id: string }>(
     db,
@@ -50,7 +50,9 @@ export async function readForsakenSales(db: Database): Promise<string[]> {
   return found.map((row) => row.sale_id);
 }
 
-/** Follows up what others have left of a sale: their withdrawals are undone. @throws as `followMovements` */
+/**
+ * Applies the movements of a sale that were left unfinished, and undoes its withdrawals. @throws as `followMovements`
+ */
 export async function followForsaken(db: Database, backend: Backend, saleId: string): Promise<void> {
   await followMovements(db, backend, saleId);
   for (const movement of await readOpenMovements(db, saleId)) {
@@ -65,7 +67,7 @@ async function follow(
 ): Promise<void> {
   if (action !== 'top-up') return followState(db, backend, saleId);
   const row = await readSale(db, saleId);
-  // A generation that was begun since has loaded the units, and has closed the movement (ledger.ts, coverMovements).
+  // A generation that was begun since includes the units, and has closed the movement (ledger.ts, coverMovements).
   if (row?.generation !== generation) return;
   const { sale } = row;
   await pLimit(PARALLEL_CREDITS).map(splitEvenly(units, sale.segments), (share, segment) =>

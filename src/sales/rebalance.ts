@@ -1,6 +1,7 @@
 /**
- * Evens out what the segments of a sale have left, so that fewer buyers wait for a refill. While it works, others buy and
- * refill: each move takes what its donor still has, and no unit is lost or made, whatever dies in between.
+ * Evens out the units left in a sale's segments, so that fewer buyers wait for a refill. Buyers purchase and refill
+ * meanwhile: each move takes at most what its donor still has, and no unit is lost or duplicated, whichever process
+ * dies.
  */
 import type { Backend, GenerationRef, Move, SegmentSnapshot } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
@@ -9,7 +10,7 @@ import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-
 import type { Database } from '../postgres/database.ts';
 import { readKnownSale } from './sale-rows.ts';
 
-/** @throws UnknownSale; StaleGeneration while the sale is being built anew */
+/** @throws UnknownSale; StaleGeneration while the sale is being rebuilt */
 export async function rebalanceSale(
   db: Database,
   backend: Backend,
@@ -27,7 +28,10 @@ export async function rebalanceSale(
   return { saleId, dryRun, before, after: await leftsOf(backend, sale, segments), moves };
 }
 
-/** One after the other. @returns what was moved, which is less where the donor had less by then. @throws StaleGeneration */
+/**
+ * Makes the moves one after the other. @returns the moved units, fewer where the donor had fewer by then. @throws
+ * StaleGeneration
+ */
 export async function makeMoves(
   backend: Backend,
   sale: GenerationRef,
@@ -41,7 +45,7 @@ export async function makeMoves(
   return moves;
 }
 
-/** Units left, by segment. @throws StaleGeneration if one of them is not there in this generation */
+/** Units left, by segment. @throws StaleGeneration if a segment is missing in this generation */
 export async function leftsOf(backend: Backend, sale: GenerationRef, segments: number): Promise<number[]> {
   const snapshot = await backend.sales.snapshot(sale.saleId, segments, sale.generation);
   return snapshot.map(({ counters }: SegmentSnapshot) => {

@@ -1,6 +1,6 @@
 /**
- * Changes that operators make to a sale that lives, as far as Postgres goes: one transaction each, with its row in the
- * ledger. The sale's row is locked, so that of two changes one comes after the other, also in the ledger.
+ * The Postgres part of operators' changes to a sale: one transaction each, with its row in the ledger. The sale's row
+ * is locked, so that changes are ordered, in the ledger too.
  */
 import type { Knex } from 'knex';
 import type { SaleState } from '../engine/contract.ts';
@@ -13,12 +13,12 @@ import type { Database } from '../postgres/database.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
 import { readKnownSale, type SaleRow } from './sale-rows.ts';
 
-/** All but a withdrawal, which begins in the backend (withdrawal.ts). */
+/** All changes but a withdrawal, which begins in the backend (withdrawal.ts). */
 export type PlainChange = Exclude<SaleChange, { action: 'withdraw' }>;
 
 type StateAction = 'pause' | 'resume' | 'close';
 
-/** What each action makes of a sale, of which states, and what that is called. */
+/** For each action: the new state, the states that allow it, and its word in error messages. */
 const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; called: string }> = {
   pause: { to: 'paused', from: ['open', 'paused'], called: 'paused' },
   resume: { to: 'open', from: ['paused', 'open'], called: 'resumed' },
@@ -26,7 +26,8 @@ const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; c
 };
 
 /**
- * Makes the change in Postgres; what is so already is no change. The backend is to follow (movements.ts).
+ * Makes the change in Postgres; a change to the present value does nothing. The caller applies it to the backend
+ * (movements.ts).
  * @throws UnknownSale, WrongState, InvalidInput
  */
 export async function makeChange(
@@ -42,7 +43,7 @@ export async function makeChange(
   });
 }
 
-/** The sale, whose row is locked until the transaction ends. @throws UnknownSale */
+/** Locks the sale's row until the transaction ends. @throws UnknownSale */
 export async function lockSale(trx: Knex.Transaction, saleId: string): Promise<SaleRow> {
   await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
   return readKnownSale(trx, saleId);
@@ -124,7 +125,7 @@ async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to:
   return { action: 'require-token', detail: { from: sale.requireToken, to } };
 }
 
-/** Only asked for here: the sale has them when its next generation is built. */
+/** Only records the request: the next generation is built with that number. */
 async function resize(trx: Knex.Transaction, { sale, state }: SaleRow, to: number): Promise<Applied> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'resized');
   const from = (await readWantedSegments(trx, sale.id)) ?? sale.segments;

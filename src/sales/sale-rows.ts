@@ -7,7 +7,7 @@ import { saleToJson } from '../engine/sale/sale-json.ts';
 import { UnknownSale } from '../operations/sale-operations.ts';
 import { rows } from '../postgres/database.ts';
 
-/** A sale as Postgres holds it. */
+/** A sale as stored in Postgres. */
 export interface SaleRow {
   readonly sale: Sale;
   readonly state: SaleState;
@@ -40,9 +40,9 @@ interface RawSale {
 }
 
 /**
- * The sale, and its creation as the first row of its ledger: one statement, so one transaction, one round trip. The row
- * moves no units, and the backend has nothing to follow: it is applied.
- * @returns false if there is a sale of this id, which is left as it is
+ * Inserts the sale and, as the first row of its ledger, its creation: one statement, so one transaction and one round
+ * trip. The row moves no units and needs no work in the backend, so it counts as applied.
+ * @returns false if a sale with this id exists, which is left unchanged
  */
 export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author): Promise<boolean> {
   const inserted = await rows(
@@ -80,7 +80,7 @@ export async function insertSale(db: Knex, sale: Sale, { actor, reason }: Author
   return inserted.length === 1;
 }
 
-/** What a sale begins with, for the ledger: all but its name and the data that Stockade only keeps. */
+/** A sale's initial settings, for the ledger: all but its id and the metadata. */
 export function settingsOf(sale: Sale): Readonly<Record<string, unknown>> {
   const { id: _, metadata: __, ...settings } = saleToJson(sale);
   return settings;
@@ -93,7 +93,7 @@ export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> 
   return row;
 }
 
-/** An id that no sale can have is not asked for: it may hold what Postgres refuses, such as a NUL. */
+/** An id that no sale can have is not queried: it may hold what Postgres refuses, such as a NUL. */
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
@@ -106,12 +106,12 @@ export async function readSales(db: Knex): Promise<SaleRow[]> {
   );
 }
 
-/** What a sweep needs to know of a sale. */
+/** What the reconciler needs of a sale. */
 export interface SaleHead {
   readonly id: string;
   readonly generation: number;
   readonly state: SaleState;
-  /** engine/sale/rules.ts */
+  /** See engine/sale/rules.ts. */
   readonly rules: string;
 }
 
@@ -124,7 +124,7 @@ function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
   return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken: raw.require_token }) };
 }
 
-/** Sales that are not closed, the newest first, and those of `held` that are, last. */
+/** Sales that are not closed, the newest first, and then those of `held` that are closed. */
 export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
   const found = await rows<RawHead>(
     db,
@@ -135,7 +135,7 @@ export async function readSalesAtWork(db: Knex, held: readonly string[]): Promis
   return found.map(decodeHead);
 }
 
-/** Closed sales in the order of their ids, at most `limit` of those behind `after`. */
+/** At most `limit` closed sales with ids after `after`, in the order of ids. */
 export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
   const found = await rows<RawHead>(
     db,

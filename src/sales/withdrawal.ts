@@ -1,16 +1,16 @@
 /**
- * Takes unsold units out of a sale for good. They leave the segments first, so that nobody buys them, and Postgres last:
- * the sale has them or has sold them until then.
+ * Withdraws unsold units from a sale for good. The units leave the segments first, so that no buyer gets them, and
+ * Postgres last: until then the sale has them or has sold them.
  *
  *   open in the ledger, no units ──taken out of the segments──> enough of them ──one transaction──> done
- *              │                                └──too few──> given back ──> void
- *              ├──its maker has died──> undoing ──given back──> void
+ *              │                                └──too few──> returned ──> void
+ *              ├──the process that made it has died──> undoing ──returned──> void
  *              └──the sale is rebuilt: its units are loaded again──> void
  *
- * The transaction that ends it checks that it is open still and that the generation is the one that was taken from. So of
- * its maker, who may only be slow, and the sweep, which undoes it, one comes too late and changes nothing; and what he has
- * on its way to the segments finds the door shut (give-back.lua). A reader sees the units as "withdrawals under way"
- * meanwhile. One at a time in a sale.
+ * The last transaction checks that the withdrawal is still open and that the generation is the one that the units
+ * were taken from. So if the maker was only slow, either the maker or the reconciler, which undoes the withdrawal,
+ * comes too late and changes nothing; and late commands of the maker are refused by the segments (give-back.lua).
+ * Meanwhile readers see the units as "withdrawals under way". A sale has one withdrawal at a time.
  */
 import pLimit from 'p-limit';
 import type { Backend, SegmentSnapshot } from '../engine/contract.ts';
@@ -23,7 +23,7 @@ import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
 import { lockSale } from './sale-changes.ts';
 
 const PARALLEL_SEGMENTS = 16;
-/** Buyers take units while they are looked for: the sale is looked through this often. */
+/** Buyers take units meanwhile, so the segments are searched up to this many times more. */
 const MAX_LOOKS = 5;
 
 interface Withdrawal {
@@ -55,7 +55,10 @@ async function open(db: Database, saleId: string, wanted: number, author: Author
     const { sale, generation, stock } = await lockSale(trx, saleId);
     const others = await readOpenMovements(trx, saleId);
     if (others.some(({ action }) => action === 'withdraw')) {
-      throw new StockadeError('busy', `another withdrawal from sale ${saleId} is under way; ask again`);
+      throw new StockadeError(
+        'busy',
+        `another withdrawal from sale ${saleId} is under way: try again when it has ended`,
+      );
     }
     if (stock < wanted) throw new InsufficientStock(saleId, wanted, stock);
     const entry = { saleId, action: 'withdraw' as const, generation };
@@ -64,7 +67,7 @@ async function open(db: Database, saleId: string, wanted: number, author: Author
   });
 }
 
-/** @returns `undefined` if all of it is out; else what the whole sale has left, with what is out */
+/** @returns `undefined` if all units are out; else the units left in the whole sale, including those that are out */
 async function takeOut(
   backend: Backend,
   { movement, segments, wanted }: Withdrawal,
@@ -107,14 +110,14 @@ async function finish(db: Database, { movement, wanted }: Withdrawal): Promise<v
     if (done.length === 0 || row.generation !== generation) {
       throw new StockadeError(
         'unavailable',
-        `sale ${saleId} was rebuilt, or this took too long, and nothing was withdrawn; ask again`,
+        `sale ${saleId} was rebuilt, or this took too long; nothing was withdrawn: try again`,
       );
     }
     await trx.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [wanted, saleId]);
   });
 }
 
-/** Gives back what is out for a withdrawal, unless it has been ended meanwhile. @throws StaleGeneration */
+/** Returns the units that are out for a withdrawal, unless it has ended meanwhile. @throws StaleGeneration */
 export async function undoWithdrawal(
   db: Database,
   backend: Backend,

@@ -1,17 +1,17 @@
 /**
- * Applies batches to Postgres and tells of it, two at a time: while the commit of one waits for the disk, the next one
+ * Applies batches to Postgres and announces them, two at a time: while one commit waits for the disk, the next batch
  * does its work (migrations/004-order-life.sql).
  *
- *   begun ──> applied ──> told
- *     ├──the cursors have moved──> the batch before it was under way: tried once more behind it
- *     │                            else: another sync was here; the sale is let go of, and its cursors are read again
- *     ├──the guard refuses──> order by order (apply-each.ts) ──> refused orders taken back ──> told
- *     └──any other failure──> the loop starts anew from the cursors
+ *   begun ──> applied ──> announced
+ *     ├──the cursors have moved──> an earlier batch was under way: tried once more after it
+ *     │                            none was: another sync has applied it; the sale is released, and its cursors are read again
+ *     ├──the guard refuses──> order by order (apply-each.ts) ──> refused orders removed from the backend ──> announced
+ *     └──any other failure──> the loop restarts from the cursors
  *
- * Order. Two batches of one segment follow on from each other, and the cursors let them commit in no other order. If the
- * first fails, the second finds the cursors elsewhere: it can't get ahead. Watermarks are told in the order of commits: a
- * second batch may be committed while what the first was refused is still being taken back, and who hears its watermark
- * would find the refused order in the backend, below the cursor.
+ * Order: two batches of one segment follow each other, and the cursors let them commit in no other order. If the
+ * first fails, the second finds other cursors than it expects, so it can't overtake. Watermarks are announced in the
+ * order of commits. A second batch may commit while orders that were refused in the first are still being removed; a
+ * node that heard the second watermark too early would find a refused order in the backend, below the cursor.
  */
 import type { Rejection } from '../engine/contract.ts';
 import { takenAtMs } from '../engine/order-id.ts';
@@ -29,7 +29,7 @@ const MAX_UNDER_WAY = 2;
 
 interface UnderWay {
   readonly sales: ReadonlySet<string>;
-  /** Resolves when the batch has ended, well or not. */
+  /** Resolves when the batch has ended, successfully or not. */
   readonly ended: Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export class Applier {
   readonly #underWay = new Set<UnderWay>();
   #failure: { readonly error: unknown } | undefined;
 
-  /** @param ended is called whenever a batch has ended, well or not */
+  /** @param ended called whenever a batch has ended, successfully or not */
   constructor(stores: SyncStores, teller: WatermarkTeller, sales: HeldSales, ended: () => void) {
     this.#stores = stores;
     this.#teller = teller;
@@ -53,7 +53,7 @@ export class Applier {
     return this.#underWay.size === 0;
   }
 
-  /** Begins a batch, and resolves when there is room for another. */
+  /** Starts a batch. Resolves when another may start. */
   async begin(batch: Batch): Promise<void> {
     for (const { from, to } of batch.slices) this.#sales.held(from.saleId)?.reading(to);
     const before = [...this.#underWay];
@@ -75,12 +75,12 @@ export class Applier {
     await Promise.all(endsOf(this.#underWay));
   }
 
-  /** @throws what a batch has failed with */
+  /** @throws the error of a failed batch */
   throwFailure(): void {
     if (this.#failure) throw this.#failure.error;
   }
 
-  /** Resolves when all batches have ended; what they failed with is no longer of interest. */
+  /** Resolves when all batches have ended; their errors are discarded. */
   async abandon(): Promise<void> {
     await this.settled();
     this.#failure = undefined;
@@ -105,8 +105,8 @@ export class Applier {
   }
 
   /**
-   * Behind all batches of these sales that were begun before. If one of them has failed, or the sale was let go of, it is
-   * whoever takes the sale up next who takes back what was refused, and then tells the cursors.
+   * Announces a batch after all earlier batches of the same sales. If one of those has failed, or the sale was
+   * released, the sync that takes the sale next removes the refused orders and then announces the cursors.
    */
   async #tell(
     batch: Batch,
@@ -127,7 +127,7 @@ export class Applier {
     return new Map([...salesOf(batch)].map((saleId) => [saleId, this.#sales.held(saleId)]));
   }
 
-  /** What stood in the way of a batch may be that the one before it was not through yet, or was refused as a whole. */
+  /** A batch may have failed only because the batch before it had not committed yet, or was refused as a whole. */
   async #applyBehind(batch: Batch, before: readonly UnderWay[]): Promise<Map<string, Rejection>> {
     try {
       await applyBatch(this.#stores.db, batch);
@@ -138,7 +138,7 @@ export class Applier {
         return this.#applyBehind(batch, []);
       }
       if (!(error instanceof GuardRefused)) throw error;
-      // Refused order by order, it must be judged by all that came before.
+      // The orders must be judged after all earlier ones.
       await Promise.all(endsOf(before));
       const rejected = await applyEach(this.#stores.db, batch);
       await this.#takeBack(batch, rejected);
@@ -146,7 +146,10 @@ export class Applier {
     }
   }
 
-  /** Before the watermark tells of it, the backend must have forgotten a rejected order: a replay would find it. */
+  /**
+   * Removes rejected orders from the backend before the watermark is announced: otherwise a repeated purchase would
+   * find them there.
+   */
   async #takeBack(batch: Batch, rejected: ReadonlyMap<string, Rejection>): Promise<void> {
     const { db, backend, events } = this.#stores;
     for (const { from, entries } of batch.slices) {

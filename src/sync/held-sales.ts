@@ -1,16 +1,17 @@
 /**
- * The sales that this sync works on: each behind its lock, with its cursors in memory. The loop (sync.ts) and the sweep
- * (reconciler.ts) ask here for a sale's log and give back what they can't go on with.
+ * The sales that this sync works on, each under its lock, with its cursors in memory. The loop (sync.ts) and the
+ * reconciler (reconciler.ts) get a sale's log here, and return sales that they can't continue with.
  *
  *   unknown ──tryLock──> held ──forget──> unknown
- *      └──another has the lock──> foreign for FOREIGN_MS
- *   held ──its keys in the backend are at fault──> foreign for FAILED_SALE_MS
- *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuild/rebuilds.ts) ──> unknown
- *                                                     └──that has failed──> foreign for FAILED_SALE_MS
+ *      └──another sync has the lock──> foreign for FOREIGN_MS
+ *   held ──its data in the backend is invalid──> foreign for FAILED_SALE_MS
+ *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
+ *                                                     └──the rebuild fails──> foreign for FAILED_SALE_MS
  *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
- * Whoever takes a sale over makes up for a sync that died between its commit and telling the backend of it. A log that
- * does not follow on from its cursor has lost writes: it is reported, and the sale is rebuilt from Postgres.
+ * A sync that takes a sale over repeats what an earlier sync may have left undone: it may have died between its
+ * commit and the announcement to the backend. A log that does not continue at its cursor has lost writes: that is
+ * reported, and the sale is rebuilt from Postgres.
  */
 import type { LogPosition, LogRead, Rejection, Watermark } from '../engine/contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
@@ -25,9 +26,9 @@ import type { Hints } from './hints.ts';
 import { Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
-/** A sale that another sync works on is asked for again after this time. */
+/** A sale that another sync works on is tried again after this time. */
 const FOREIGN_MS = 500;
-/** A sale that can't be worked on or rebuilt is tried again after this time. */
+/** A sale that failed is tried again after this time. */
 const FAILED_SALE_MS = 2_000;
 
 export class HeldSales {
@@ -35,11 +36,11 @@ export class HeldSales {
   readonly #teller: WatermarkTeller;
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
-  /** Of sales that were let go of: what those logs were seen to hold is known to the next ones. */
+  /** Logs of released sales: what was seen in them is known to the next log of the same sale. */
   readonly #past = new Map<string, SaleLog>();
   readonly #rebuilds: Rebuilds;
   readonly #foreignUntil = new Map<string, number>();
-  /** Closed sales whose logs are drained: nothing more will come, and no lock is spent on them. */
+  /** Closed sales whose logs are drained: they need no lock. */
   readonly #finished = new Set<string>();
 
   constructor(stores: SyncStores, teller: WatermarkTeller, hints: Hints) {
@@ -62,7 +63,10 @@ export class HeldSales {
     return false;
   }
 
-  /** The positions of logs that have grown, at most `most`. Sales take turns: what was read last is the last to be read again. */
+  /**
+   * The positions of logs that have grown, at most `most`. Sales take turns: a sale that was just read goes to the
+   * end.
+   */
   takeGrown(most: number): LogPosition[] {
     const positions: LogPosition[] = [];
     for (const log of [...this.#logs.values()]) {
@@ -80,7 +84,7 @@ export class HeldSales {
     return this.#logs.get(saleId);
   }
 
-  /** The sale's log, if this sync works on the sale or can do so from now on. */
+  /** The sale's log, if this sync works on the sale or gets its lock now. */
   async logOf(saleId: string): Promise<SaleLog | undefined> {
     const known = this.#logs.get(saleId);
     if (known || !this.#isFree(saleId)) return known;
@@ -103,7 +107,7 @@ export class HeldSales {
     return !foreign && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
   }
 
-  /** Lets go of sales: their cursors are read again when they are next worked on. */
+  /** Releases sales. Their cursors are read again when they are next worked on. */
   async forget(saleIds: Iterable<string> = [...this.#logs.keys()]): Promise<void> {
     for (const saleId of saleIds) {
       if (!this.#putAway(saleId)) continue;
@@ -113,7 +117,7 @@ export class HeldSales {
     }
   }
 
-  /** Lets go of a closed and drained sale. */
+  /** Releases a closed and drained sale for good. */
   async finish(saleId: string): Promise<void> {
     this.#finished.add(saleId);
     await this.forget([saleId]);
@@ -124,12 +128,12 @@ export class HeldSales {
     return this.#finished.has(saleId);
   }
 
-  /** The backend does not hold it as it was finished: it is worked on again. */
+  /** The backend's state differs from when the sale was finished: it is worked on again. */
   unfinish(saleId: string): void {
     this.#finished.delete(saleId);
   }
 
-  /** What is wrong with one sale in the backend must not keep the others' orders from Postgres. */
+  /** Runs work on one sale. Invalid data of this sale must not stop the orders of others: the sale is set aside. */
   async apart<T>(saleId: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -141,17 +145,21 @@ export class HeldSales {
     }
   }
 
-  /** It failed: others' work goes on, and it is tried again later. */
+  /** Reports a failed sale. Others continue, and this one is tried again later. */
   setAside(saleId: string, error: unknown): void {
     this.#stores.events.saleFailed({ saleId, error });
     this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
   }
 
-  /** A log does not follow on. Unless another sync has moved the cursor meanwhile, the backend has lost writes. */
+  /**
+   * A log does not continue at its cursor. Unless another sync has moved the cursor meanwhile, the backend has lost
+   * writes.
+   */
   async broken({ position, head, fault }: LogRead, problem: string): Promise<void> {
     const { saleId, segment } = position;
-    // What can't be read may hold orders. A rebuild would throw them away: somebody has to look.
-    if (fault !== undefined) throw new BackendCorrupt(`log of segment ${segment}: ${fault}`);
+    // Unreadable data may hold orders, and a rebuild would discard them: an operator has to look.
+    if (fault !== undefined)
+      throw new BackendCorrupt(`the log of segment ${segment} can't be read, and may hold orders: ${fault}`);
     const cursors = await readCursors(this.#stores.db, saleId);
     if (!isAt(cursors[segment], position)) return this.forget([saleId]);
     if (!(await this.#isUnfinished(position, head))) {
@@ -160,7 +168,7 @@ export class HeldSales {
     this.rebuild(saleId, problem);
   }
 
-  /** A rebuild that was not finished is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
+  /** An unfinished rebuild is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
   async #isUnfinished({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
     if (head) return head.state === 'frozen';
     const [version] = await this.#stores.backend.sales.versions([saleId]);
@@ -181,18 +189,18 @@ export class HeldSales {
     return log;
   }
 
-  /** Resolves when the rebuilds that have begun by now have ended. */
+  /** Resolves when all rebuilds begun so far have ended. */
   rebuilt(): Promise<void> {
     return this.#rebuilds.ended();
   }
 
-  /** Lets go of all sales, after the rebuilds under way. */
+  /** Releases all sales, after the rebuilds under way. */
   async stop(): Promise<void> {
     await this.#rebuilds.stop();
     await this.forget();
   }
 
-  /** A lock without a log would be nobody's to unlock: the sale would be foreign to this sync for good. */
+  /** Reads the cursors after locking. If that fails, unlocks: a lock without a log would never be released. */
   async #lockedCursors(saleId: string): Promise<Cursor[]> {
     try {
       return await readCursors(this.#stores.db, saleId);
@@ -202,7 +210,7 @@ export class HeldSales {
     }
   }
 
-  /** The sync before this one may have died between its commit and telling the backend of it. */
+  /** Repeats the announcements of an earlier sync, which may have died between its commit and them. */
   async #resume(log: SaleLog, cursors: readonly Cursor[]): Promise<void> {
     const { db, backend } = this.#stores;
     await applyReturns(db, backend, log.saleId);
@@ -211,7 +219,10 @@ export class HeldSales {
     log.grow(cursors.map((cursor) => cursor.segment));
   }
 
-  /** Watermarks of the logs that hold what was applied. The others have lost writes, and must not be trimmed. */
+  /**
+   * Watermarks of the logs that still hold the applied entries. The other logs have lost writes and must not be
+   * trimmed.
+   */
   async #applied(cursors: readonly Cursor[], rejected: readonly Rejection[]): Promise<Watermark[]> {
     const begun = cursors.filter((cursor) => cursor.seq > 0);
     const before = begun.map((cursor) => ({ ...cursor, seq: cursor.seq - 1 }));
@@ -222,7 +233,10 @@ export class HeldSales {
   }
 }
 
-/** What Redis answers about one sale's keys (`ReplyError`), not a connection or database that fails for all. */
+/**
+ * Whether the error concerns one sale's keys (`ReplyError`), and not a connection or the database, which fails for
+ * all.
+ */
 function isOneSalesFault(error: unknown): boolean {
   if (error instanceof BackendCorrupt || error instanceof StaleGeneration) return true;
   return error instanceof Error && error.name === 'ReplyError';

@@ -1,10 +1,10 @@
 /**
- * Which hints end the loop's sleep. none: in the pause after a failure, which under load would be no pause. awaited:
- * while it lets the crowd go first.
+ * Which hints end the loop's sleep. none: in the pause after a failure, which under load would otherwise be no pause.
+ * awaited: while sync yields to buyers.
  */
 export type Hearing = 'all' | 'awaited' | 'none';
 
-/** Which logs are said to have grown, and the sleep of the loop, which such a hint ends. */
+/** The logs that hints have named, and the loop's sleep, which a hint ends. */
 export class Hints {
   #hinted = new Map<string, Set<number>>();
   #wake: (() => void) | undefined;
@@ -15,7 +15,9 @@ export class Hints {
     return this.#hinted.size === 0;
   }
 
-  /** Wakes the loop, if it hears such hints. @param awaited whether somebody waits for it */
+  /**
+   * Adds a hint, and wakes the loop if it listens to such hints. @param awaited whether a buyer or a rebuild waits
+   */
   add(saleId: string, segments: readonly number[] = [], awaited = true): void {
     let hinted = this.#hinted.get(saleId);
     if (!hinted) {
@@ -26,7 +28,7 @@ export class Hints {
     if (this.#hearing === 'all' || (this.#hearing === 'awaited' && awaited)) this.#wake?.();
   }
 
-  /** Ends the sleep, whatever it hears. */
+  /** Ends the sleep, whatever it listens to. */
   wake(): void {
     this.#wake?.();
   }
@@ -50,7 +52,7 @@ export class Hints {
     this.#wake = undefined;
   }
 
-  /** Ends the sleep, whatever it hears, and leaves no room for another. */
+  /** Ends the sleep, whatever it listens to, and prevents later ones. */
   close(): void {
     this.#closed = true;
     this.#wake?.();

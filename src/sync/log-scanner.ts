@@ -1,16 +1,16 @@
 /**
- * Looks at all sales for the sweep (reconciler.ts), beside the loop: it changes nothing but what is known of the logs, and
- * tells which sales are amiss. Those have to be taken over, rebuilt, given a state or let go of.
+ * Scans all sales for the reconciler (reconciler.ts), beside the loop. It changes only what is known of the logs, and
+ * returns the sales that need work: those to be taken over, rebuilt, given a state, or released.
  *
- * Most sales are as the last look has left them. So each is first asked for as a whole: is it as this sync knows it? The
- * heads are read of the others only. The loop reads on meanwhile; so what comes back is compared with what was known
- * before it was asked for.
+ * Most sales have not changed since the last scan. So one query first compares each sale as a whole with what this
+ * sync knows. Only for the others are the log heads read. The loop keeps reading meanwhile, so results are compared
+ * with what was known before the query.
  *
- * Closed sales only grow in number, and nobody waits for them: each look takes the next page of them. One that is
- * drained costs its part of two reads, of its row and of its version: no lock, no log. What the version can't show, such as
- * a segment that is gone by itself, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms a
- * sweep more than with none, where to read all their rows took 28 ms; each is looked at every 10 s. After a start, when
- * none is known to be drained yet, a sweep takes 65 ms, for 50 s.
+ * Closed sales only grow in number, and no buyer waits for them: each scan takes the next page of them. A drained one
+ * costs its part of two reads, of its row and of its version: no lock, no log. What the version can't show, such as a
+ * single missing segment, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms per scan
+ * more than with none, where reading all their rows took 28 ms; each is looked at every 10 s. After a start, when
+ * none is known to be drained yet, a scan takes 65 ms, for 50 s.
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../engine/contract.ts';
 import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-rows.ts';
@@ -19,20 +19,20 @@ import type { SaleLog } from './apply/sale-log.ts';
 import type { HeldSales } from './held-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
 
-/** Segments that are asked for in one write: a millisecond of the backend's time, in which takes wait. */
+/** Segments queried in one write: a millisecond of the backend's time, in which takes wait. */
 const PAGE_SEGMENTS = 1_000;
-/** Closed sales that a look takes. */
+/** Closed sales per scan. */
 const CLOSED_PAGE_SALES = 500;
-/** Of these, so many that are not known to be drained: each will cost a lock and half a dozen round trips. */
+/** At most this many of them may be ones not known to be drained: each costs a lock and half a dozen round trips. */
 const CLOSED_PAGE_UNFINISHED = 100;
 
-/** A sale as it was seen: in Postgres, and in the backend's record of it. */
+/** A sale as it is in Postgres, and its record in the backend. */
 export interface Seen {
   readonly sale: SaleHead;
   readonly version: SaleVersion | undefined;
 }
 
-/** A sale that this sync works on, with what was known of its logs before they were asked for. */
+/** A sale that this sync works on, with what was known of its logs before the query. */
 interface Known {
   readonly sale: SaleHead;
   readonly log: SaleLog;
@@ -43,7 +43,7 @@ interface Known {
 export class LogScanner {
   readonly #stores: SyncStores;
   readonly #sales: HeldSales;
-  /** The closed sale that was looked at last. */
+  /** The last closed sale of the previous page. */
   #lastClosed = '';
 
   constructor(stores: SyncStores, sales: HeldSales) {
@@ -51,7 +51,7 @@ export class LogScanner {
     this.#sales = sales;
   }
 
-  /** Those that are amiss of the sales that are not closed, and of the closed ones that this sync works on. */
+  /** The sales that need work, among those that are not closed and the closed ones that this sync works on. */
   async atWork(): Promise<Seen[]> {
     const held = [...this.#sales.logs].map((log) => log.saleId);
     const amiss: Seen[] = [];
@@ -62,13 +62,13 @@ export class LogScanner {
     return amiss;
   }
 
-  /** Those of the next closed sales that are not known to be drained, or are not in the backend as they were finished. */
+  /** The next closed sales that are not known to be drained, or that differ from when they were finished. */
   async closed(): Promise<Seen[]> {
     const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
     const unfinished: Seen[] = [];
     for (const seen of await this.#withVersions(page)) {
       const { id } = seen.sale;
-      // One that is held is at work.
+      // `atWork` covers the sales that this sync works on.
       if (!this.#sales.held(id) && !(this.#sales.isFinished(id) && isAsInPostgres(seen))) {
         if (unfinished.length === CLOSED_PAGE_UNFINISHED) return unfinished;
         unfinished.push(seen);
@@ -115,7 +115,7 @@ export class LogScanner {
     return seen.filter((each) => !sound.has(each.sale) || !isAsInPostgres(each));
   }
 
-  /** The sales that this sync works on, in the generation that they have in Postgres. */
+  /** The sales that this sync works on in the same generation as Postgres. */
   #knownOf(sales: readonly SaleHead[]): Known[] {
     return sales.flatMap((sale) => {
       const log = this.#sales.held(sale.id);
@@ -124,9 +124,9 @@ export class LogScanner {
     });
   }
 
-  /** Has the loop read what it has not read yet. A closed sale that is drained is to be let go of. */
+  /** Makes the loop read unread entries. @returns false for a closed and drained sale, which is to be released */
   #isAtRest({ sale, log }: Known): boolean {
-    // It was let go of meanwhile: the next look sees what has become of it.
+    // It was released meanwhile: the next scan sees its new state.
     if (this.#sales.held(sale.id) !== log) return true;
     log.growUnread();
     return sale.state !== 'closed' || log.backlog > 0;
@@ -138,7 +138,7 @@ export class LogScanner {
   }
 }
 
-/** @returns whether the logs follow on from what was known, and their segments do as the sale does */
+/** @returns whether the logs continue what was known, and the segments have the sale's state and rules */
 function learn({ sale, log, newest }: Known, reads: readonly LogRead[]): boolean {
   if (!reads.every((read, segment) => checkHead(read, newest[segment]).ok)) return false;
   for (const [segment, read] of reads.entries()) log.saw(segment, read);
@@ -153,7 +153,10 @@ function isAsInPostgres({ sale, version }: Seen): boolean {
   return version?.generation === sale.generation && isAsWanted(sale, version);
 }
 
-/** Of a record or a segment: whether it has the sale's state and rules. A closed sale lets nobody in by any. */
+/**
+ * Whether a record or a segment has the sale's state and rules. A closed sale admits no purchases, so its rules don't
+ * matter.
+ */
 export function isAsWanted(
   sale: SaleHead,
   seen: Pick<SaleVersion, 'rules'> & { readonly state: string },

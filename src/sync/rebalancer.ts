@@ -1,7 +1,7 @@
 /**
- * The rebalance by timer: of the sales that this sync works on, those that are open, have sold since the last round and
- * have become uneven. Runs beside the loop, as no order waits for it. What somebody has begun to move and not finished is
- * finished in every round.
+ * Rebalances sales by timer: those that this sync works on, are open, have sold since the last round and have become
+ * uneven. Runs beside the loop, as no order waits for it. Each round also finishes transfers that others have left
+ * open.
  */
 import type { Move } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
@@ -15,7 +15,7 @@ export class Rebalancer {
   readonly #stores: SyncStores;
   readonly #sales: Pick<HeldSales, 'logs'>;
   readonly #everyMs: number;
-  /** Log entries that a sale had when it was last looked at. */
+  /** The number of log entries of each sale in the last round. */
   #seen = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
@@ -60,7 +60,7 @@ export class Rebalancer {
         return version?.state === 'open' && version.generation === log.generation;
       });
     } catch {
-      // The backend is away: the loop says so.
+      // The backend can't be reached: the loop reports that.
       return [];
     }
   }
@@ -79,7 +79,7 @@ export class Rebalancer {
     if (moves.length > 0) this.#stores.events.transferred({ saleId, why, moves: moves.length, units });
   }
 
-  /** A sale that is being built anew has its segments evened out by that; whatever else is wrong is one sale's fault. */
+  /** A sale that is being rebuilt gets even segments anyway. Any other error concerns one sale. */
   async #apart({ saleId }: SaleLog, work: () => Promise<void>): Promise<void> {
     try {
       await work();

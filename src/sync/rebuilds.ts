@@ -1,17 +1,17 @@
 /**
- * Rebuilds of sales beside the loop: one that takes long (many buyers to load, a row that somebody has locked) does not
- * keep the other sales' orders from Postgres.
+ * Rebuilds sales beside the loop, so that a long rebuild (many buyers to load, a locked row) does not delay the
+ * orders of other sales.
  *
- *   in line ──a place is free──> under way ──> let go of, and hinted: the loop takes it up with new cursors
- *      └──sync stops, or another has rebuilt it──> let go of
+ *   queued ──a slot is free──> under way ──> released and hinted: the loop takes the sale with new cursors
+ *      └──sync stops, or another process has rebuilt it──> released
  *
- * From the first to the last the sale is out of the loop and its lock is held. So nothing of it is read, applied or told
- * here meanwhile, and no other sync begins the same. Both only spare work: what keeps the data right is in rebuild.ts, and
- * holds with or without them. A lock that is lost on the way shows in the generation, which is compared when a place is
- * free.
+ * From beginning to end the sale is out of the loop and its lock is held. So none of its orders are read, applied or
+ * announced here meanwhile, and no other sync starts the same rebuild. Both only save work: rebuild.ts keeps the data
+ * right with or without them. If the lock is lost on the way, the generation shows it, which is compared when a slot
+ * is free.
  *
- * A rebuild that fails, for whatever reason, is that sale's failure, and it is tried again later: if Postgres or the backend
- * is away, the loop finds that out by itself.
+ * A failed rebuild concerns only its sale and is tried again later. If Postgres or the backend can't be reached, the
+ * loop notices that by itself.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
@@ -27,11 +27,12 @@ import type { Hints } from './hints.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /**
- * One that hangs leaves a place to the others, and both leave the loop connections of the pool to Postgres. PGlite has one
- * session only: there a rebuild waits for nobody, but the loop for each of its statements.
+ * A rebuild that hangs leaves a slot for others, and both leave connections of the Postgres pool for the loop. PGlite
+ * has only one session: there a rebuild never waits for another session, but the loop waits for each statement of the
+ * rebuild.
  */
 const PARALLEL_REBUILDS = 2;
-/** Somebody else rebuilds the sale, without its lock: an operator (recovery.ts). */
+/** Pause while another process rebuilds the sale without its lock: an operator (recovery.ts). */
 const LOOK_AGAIN_MS = 50;
 
 export class Rebuilds {
@@ -39,11 +40,11 @@ export class Rebuilds {
   readonly #hints: Hints;
   readonly #setAside: (saleId: string, error: unknown) => void;
   readonly #limit = pLimit(PARALLEL_REBUILDS);
-  /** Under way or in line. */
+  /** Under way or queued. */
   readonly #begun = new Map<string, Promise<void>>();
   #stopping = false;
 
-  /** @param setAside is told of sales whose rebuild has failed */
+  /** @param setAside called for sales whose rebuild failed */
   constructor(stores: SyncStores, hints: Hints, setAside: (saleId: string, error: unknown) => void) {
     this.#stores = stores;
     this.#hints = hints;
@@ -55,32 +56,32 @@ export class Rebuilds {
   }
 
   /**
-   * Only with the sale's lock, which is let go of at the end.
-   * @param draft an operator has asked for it: nothing is wrong, and the sale sells until then
+   * Starts a rebuild. The caller holds the sale's lock, which is released at the end.
+   * @param draft given if an operator asked for the rebuild: the sale is sound and sells until then
    */
   begin(log: SaleLog, why: string, draft?: Draft): void {
     const { saleId } = log;
     const ended = this.#inTurn(log, why, draft)
       .catch((error) => {
-        // Else another was faster.
+        // StaleGeneration: another process was faster.
         if (!(error instanceof StaleGeneration)) this.#setAside(saleId, error);
       })
       .finally(() => this.#letGo(saleId));
     this.#begun.set(saleId, ended);
   }
 
-  /** Resolves when all that have begun by now have ended, well or not. */
+  /** Resolves when all rebuilds begun so far have ended, successfully or not. */
   async ended(): Promise<void> {
     await Promise.all(this.#begun.values());
   }
 
-  /** Resolves when those under way have ended; those in line are left to the next sync. */
+  /** Resolves when the rebuilds under way have ended. Queued ones are left to the next sync. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.ended();
   }
 
-  /** In a place of its own, which is given up while somebody else rebuilds the sale. */
+  /** Waits for a slot, and gives it up while another process rebuilds the sale. */
   async #inTurn(log: SaleLog, why: string, draft?: Draft): Promise<void> {
     const { locks } = this.#stores;
     const attempt = () => ifFreeToRebuild(locks, log.saleId, () => this.#rebuild(log, why, draft));
@@ -100,7 +101,7 @@ export class Rebuilds {
     };
     const report = await rebuildSale(db, backend, saleId, witness, draft && { draft });
     if (!report) return;
-    // An in-process backend has held nothing at its start, and loses nothing afterwards.
+    // An in-process backend is empty at its start, and loses nothing afterwards.
     events.rebuilt({ saleId, why, again: !draft && generation > 0 && backend.durable, ...report });
   }
 

@@ -1,13 +1,14 @@
 /**
- * The sweep: a look at all sales, which makes up for what the loop (sync.ts) was not told. It finds logs that have grown
- * although no hint came, sales that the backend does not have or has in an older generation, states and rules that the backend
- * has missed, returns and operators' changes that nobody has followed up, and watermarks that it has not taken. It also
- * counts the backlog.
+ * The reconciler compares all sales in Postgres and the backend, because hints can be lost. It finds logs that have
+ * grown without a hint, sales that the backend does not have or has in an older generation, states and rules that the
+ * backend has missed, returns and operators' changes that were not finished, and watermarks that the backend did not
+ * take. It also counts the backlog.
  *
- *   resting ──due──> looking, beside the loop ──> looked ──the loop has mended what is amiss──> resting
- *                        └──failed──> the loop fails with it ──> resting, and due
+ *   resting ──due──> scanning, beside the loop ──> scanned ──the loop has repaired the findings──> resting
+ *                        └──failed──> the loop fails with the error ──> resting, and due
  *
- * Orders don't wait for the look (log-scanner.ts), only for what is amiss: that is left to the loop, and read again there.
+ * Orders don't wait for the scan (log-scanner.ts), only for repairs: the loop makes them, after it has read the data
+ * again.
  */
 import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
@@ -26,7 +27,7 @@ import type { SyncStores } from './sync-stores.ts';
 
 const SWEEP_MS = 1_000;
 
-/** What is amiss: sales to be worked on, and sales with returns that nobody has applied. */
+/** The findings of a scan: sales that need work, and sales with returns that are not applied. */
 interface Amiss {
   readonly atWork: readonly Seen[];
   readonly closed: readonly Seen[];
@@ -40,20 +41,20 @@ export class Reconciler {
   readonly #scanner: LogScanner;
   readonly #ended: () => void;
   readonly #resizes: Resizes;
-  /** The logs that were worked on before the loop failed. */
+  /** The logs that sync worked on before the loop failed. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
   #looking: Promise<void> | undefined;
   #looked: Amiss | { readonly error: unknown } | undefined;
   #swept: () => void = () => {};
-  /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
+  /** Resolves after the first pass and its rebuilds: then every sale that is not closed is in the backend. */
   readonly ready = new Promise<void>((resolve) => {
     this.#swept = resolve;
   });
 
   /**
-   * @param ended is called when a look has ended, well or not
-   * @param catchUp lets sync apply what is in the logs, however busy the node is
+   * @param ended called when a scan has ended, successfully or not
+   * @param catchUp makes sync apply the logs, however high the load is
    */
   constructor(
     stores: SyncStores,
@@ -70,20 +71,22 @@ export class Reconciler {
     this.#resizes = new Resizes(stores, sales, catchUp);
   }
 
-  /** Milliseconds until the loop is needed here; not above 0 if it is needed now. While a look is under way, its end tells. */
+  /**
+   * Milliseconds until the loop must call `goOn`; 0 or less: now. While a scan is under way, its end wakes the loop.
+   */
   get dueInMs(): number {
     if (this.#looked) return 0;
     return this.#looking ? SWEEP_MS : this.#dueAtMs - monotonicMs();
   }
 
   /**
-   * Begins a look, or ends the sweep of one that has ended.
-   * @param settled is awaited before anything is mended: it is judged by the cursors in Postgres
-   * @throws what the look has failed with
+   * Starts a scan, or repairs the findings of a finished one.
+   * @param settled awaited before any repair, which relies on the cursors in Postgres
+   * @throws the error of a failed scan
    */
   async goOn(settled: () => Promise<void>): Promise<void> {
     if (!this.#looked) this.#looking ??= this.#look();
-    // At the start, and after a failure: orders have to wait for it, and another failure is the loop's.
+    // At the start and after a failure orders wait for the scan anyway, and another failure belongs to the loop.
     if (this.#sales.isEmpty) await this.#looking;
     if (!this.#looked) return;
     if ('error' in this.#looked) throw this.#looked.error;
@@ -99,24 +102,27 @@ export class Reconciler {
     for (const saleId of returning) await this.#sales.apart(saleId, () => applyReturns(db, backend, saleId));
     await this.#resizes.goOn(settled);
     await this.#followForsaken();
-    // Only a whole sweep counts: one that failed is made up for at the next attempt.
+    // Only a complete pass counts; a failed one is repeated at the next attempt.
     this.#looked = undefined;
     this.#dueAtMs = monotonicMs() + SWEEP_MS;
     this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no scan and no draft is under way. */
   async stop(): Promise<void> {
     await Promise.all([this.#looking, this.#resizes.stop()]);
   }
 
-  /** Resolves when no look is under way; what the last one came to is no longer of interest. */
+  /** Resolves when no scan is under way; the findings of the last one are discarded. */
   async abandon(): Promise<void> {
     await this.#looking;
     this.#looked = undefined;
   }
 
-  /** Postgres may be away: what the logs hold beyond the newest cursors that this sync knew is its backlog. */
+  /**
+   * Reports the backlog while Postgres can't be reached: what the logs hold beyond the newest cursors that this sync
+   * knew.
+   */
   async reportBacklog(): Promise<void> {
     const held = [...this.#sales.logs];
     if (held.length > 0) this.#lastSeen = held;
@@ -128,7 +134,7 @@ export class Reconciler {
       }
       this.#stores.events.backlog({ orders: backlogOf(this.#lastSeen) });
     } catch {
-      // The backend is away too: the last figure stands.
+      // The backend can't be reached either: the last figure stands.
     }
   }
 
@@ -149,7 +155,10 @@ export class Reconciler {
     await this.#sales.apart(seen.sale.id, () => this.#mend(seen));
   }
 
-  /** Of all sales too. One that is being built anew is no failure: what is open then is followed up behind that. */
+  /**
+   * Finishes operators' changes that were left unfinished, of all sales. A sale under rebuild is no failure: the
+   * rebuild is followed by another attempt.
+   */
   async #followForsaken(): Promise<void> {
     const { db, backend } = this.#stores;
     for (const saleId of await readForsakenSales(db)) {
@@ -167,7 +176,8 @@ export class Reconciler {
     const held = this.#sales.held(id);
     if (held && held.generation !== generation) await this.#sales.forget([id]);
     const log = await this.#sales.logOf(id);
-    // Built anew since it was seen: its record of before says nothing about these segments. The next look sees it.
+    // The sale was rebuilt since the scan, so the scanned record says nothing about these segments. The next scan
+    // covers it.
     if (log?.generation !== generation) return;
     if (version?.generation !== generation) {
       if (await this.#isBehind(id)) {
@@ -183,7 +193,7 @@ export class Reconciler {
       log.saw(read.position.segment, read);
     }
     log.growUnread();
-    // Behind the check: segments that have to be built anew follow no state.
+    // After the check, because segments that must be rebuilt take no state.
     const follows = [version, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
     if (!follows) await followState(db, backend, id);
     else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
@@ -191,12 +201,14 @@ export class Reconciler {
     }
   }
 
-  /** Wanted before it was closed, of somebody who may have died: without its log nobody would carry it out. */
+  /**
+   * An operator asked for a resize before the sale was closed. If the sale were released, no sync would carry it out.
+   */
   async #isToBeResized(saleId: string): Promise<boolean> {
     return (await readWantedSegments(this.#stores.db, saleId)) !== undefined;
   }
 
-  /** Asked again under the lock: another may have built the sale since the sweep began. */
+  /** Read again under the lock: another process may have rebuilt the sale since the scan. */
   async #isBehind(saleId: string): Promise<boolean> {
     const [row, [version]] = await Promise.all([
       readSale(this.#stores.db, saleId),

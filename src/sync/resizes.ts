@@ -1,11 +1,12 @@
 /**
- * Sales that operators want to have another number of segments, as the sync that works on them carries it out. Buyers wait
- * while a sale is built anew; so all that can be done before is done before.
+ * Carries out resizes: operators' requests for another number of segments. Buyers wait while a sale is rebuilt, so
+ * everything that can be prepared is done before.
  *
- *   wanted (a row of the ledger) ──drafted (draft.ts)──> logs are short ──> out of the loop, and rebuilt (rebuilds.ts)
+ *   requested (a row of the ledger) ──draft written (draft.ts)──> logs are short ──> out of the loop, and rebuilt (rebuilds.ts)
  *
- * The sale sells on, and its orders are applied, until it is taken out of the loop. It dies anywhere: the row is open, and
- * the next sync begins anew; or its rebuild has begun the next generation, which is the wanted one.
+ * The sale sells, and its orders are applied, until it leaves the loop. If the process dies before the rebuild, the
+ * row is still open, and the next sync starts again. If it dies later, the rebuild has begun the next generation,
+ * which has the requested number.
  */
 import { StaleGeneration } from '../engine/errors.ts';
 import { type Draft, writeDraft } from '../rebuild/draft.ts';
@@ -14,9 +15,9 @@ import { readSale } from '../sales/sale-rows.ts';
 import type { HeldSales } from './held-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
 
-/** What the logs hold is applied while buyers wait: they are to hold no more than this. */
+/** The rebuild starts when the logs hold no more orders than this, because buyers wait while these are applied. */
 const DRAINED_ORDERS = 2_000;
-/** It is not waited for longer, if more is taken than sync can apply. */
+/** Longest wait for short logs, in case buyers take more than sync can apply. */
 const DRAIN_MAX_S = 20;
 
 interface Drafting {
@@ -33,7 +34,7 @@ export class Resizes {
   readonly #drafting = new Map<string, Drafting>();
   readonly #stopping = new AbortController();
 
-  /** @param catchUp lets sync apply what is in the logs, however busy the node is */
+  /** @param catchUp makes sync apply the logs, however high the load is */
   constructor(stores: SyncStores, sales: HeldSales, catchUp: () => void) {
     this.#stores = stores;
     this.#sales = sales;
@@ -41,8 +42,8 @@ export class Resizes {
   }
 
   /**
-   * Goes on with all that are wanted, as far as nothing has to be waited for. To be called again and again.
-   * @param settled is awaited before a sale is taken out of the loop: nothing of it is being applied then
+   * Advances all requested resizes as far as possible without waiting. Call it repeatedly.
+   * @param settled awaited before a sale leaves the loop: then none of its orders are being applied
    */
   async goOn(settled: () => Promise<void>): Promise<void> {
     const wanted = await readResizes(this.#stores.db);

@@ -1,15 +1,15 @@
 /**
- * Sync: carries every order from the order logs into Postgres.
+ * Sync carries every order from the order logs into Postgres.
  *
- * A loop of: read the logs that have grown -> apply a batch in one transaction, tell the watermarks, trim the logs
- * (apply/applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints say which logs have grown
- * (hints.ts); a slow sweep over all sales makes up for lost hints (reconciler.ts). Which sales this sync works on, and what
- * becomes of one that is at fault, is in held-sales.ts; rebuilds run beside the loop (rebuild/rebuilds.ts). When the loop leaves
- * the processor to the buyers is in backpressure.ts.
+ * It is a loop: read the logs that have grown -> apply a batch in one transaction, announce the watermarks, trim the
+ * logs (applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints name the logs that
+ * have grown (hints.ts); a slow pass over all sales covers lost hints (reconciler.ts). held-sales.ts has the sales
+ * that this sync works on, and handles faulty ones; rebuilds run beside the loop (rebuilds.ts). lib/backpressure.ts
+ * decides when the loop yields the processor to buyers.
  *
- * Crash points. Before the transaction: nothing has happened. Between it and the trim: the cursors know; the entries
- * are below them and are never read again, and the next `advance` trims them. A second sync on the same sale: its cursors
- * have moved, its transaction fails, it reads the cursors again.
+ * Crash points. Before the transaction: nothing has happened. Between transaction and trim: the cursors are in
+ * Postgres; the entries below them are never read again, and the next `advance` trims them. A second sync on the same
+ * sale: its cursors have moved, so its transaction fails, and it reads the cursors again.
  */
 import type { KnownEntry, LogRead } from '../engine/contract.ts';
 import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
@@ -27,17 +27,17 @@ import type { SyncStores } from './sync-stores.ts';
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 1_000;
 const MAX_READ_ENTRIES = 1_000;
-/** While it yields to the crowd, sync looks this often whether it still may. */
+/** While sync yields to buyers, it checks this often whether it still may. */
 const YIELD_STEP_MS = 50;
-/** Before anything is known of the size of entries. */
+/** Estimate until the first batch was read. */
 const FIRST_ORDERS_PER_ENTRY = 16;
 
 export interface SyncOptions extends SyncStores {
   /** Orders in one transaction. */
   readonly batchRows: number;
-  /** Pause between two looks for uneven sales, in milliseconds; 0 or missing: never. */
+  /** Pause between two rounds of the rebalancer, in milliseconds; 0 or missing: it never runs. */
   readonly rebalanceEveryMs?: number;
-  /** Missing: sync never lets the crowd go first. */
+  /** Missing: sync never yields to buyers. */
   readonly backpressure?: BackpressureOptions;
 }
 
@@ -72,12 +72,15 @@ export class Sync {
     this.#rebalancer = new Rebalancer(options, this.#sales, options.rebalanceEveryMs ?? 0);
   }
 
-  /** Resolves after the first sweep and its rebuilds: every sale that is not closed is in the backend then. */
+  /**
+   * Resolves after the first pass of the reconciler and its rebuilds: then every sale that is not closed is in the
+   * backend.
+   */
   get ready(): Promise<void> {
     return this.#reconciler.ready;
   }
 
-  /** Whether the logs fill its batches: then orders wait for it. */
+  /** Whether the logs fill the batches, so that orders wait for sync. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
@@ -149,9 +152,9 @@ export class Sync {
   }
 
   /**
-   * Reads logs that have grown, no more of them than fill a batch: with hundreds, what did not fit would be read again for
-   * every batch. One in which something was found counts as grown until a batch has got to its end (SaleLog.reading): what
-   * is written behind that is hinted at.
+   * Reads logs that have grown, only as many as fill a batch: with hundreds of logs, the rest would be read again for
+   * every batch. A log with entries counts as grown until a batch has reached its end (SaleLog.reading); later
+   * entries come with new hints.
    */
   async #read(): Promise<{ reads: LogRead[]; isAll: boolean }> {
     const entriesOfBatch = Math.ceil(this.#options.batchRows / this.#ordersPerEntry);
@@ -170,7 +173,8 @@ export class Sync {
       }
       const verdict = checkChain(read, log.newest[segment]);
       if (!verdict.ok) {
-        // Whether it is broken is judged by the cursors in Postgres, and a rebuild salvages what is not there yet.
+        // The cursors in Postgres decide whether the log is broken; a rebuild salvages orders that are not in
+        // Postgres yet.
         await this.#applier.settled();
         await this.#sales.apart(saleId, () => this.#sales.broken(read, verdict.problem));
         continue;
@@ -192,8 +196,8 @@ export class Sync {
 }
 
 /**
- * A look beside the loop (log-scanner.ts) may see more of a log than a read that was asked for before and is answered later: on a
- * cluster, where another log's server is away. What was seen then can't be held against this read; the next one is behind it.
+ * The scan beside the loop (log-scanner.ts) may see more of a log than a read that was sent before and is answered
+ * later: on a cluster, when another log's server is slow. Such a read is not a loss: the next read will catch up.
  */
 function isOvertaken({ head }: LogRead, before: KnownEntry | undefined, newest: KnownEntry): boolean {
   return head !== undefined && newest !== before && head.seq < newest.seq;

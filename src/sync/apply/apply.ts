@@ -1,7 +1,7 @@
 /**
- * Applies one batch of the order logs to Postgres, exactly once: see migrations/004-order-life.sql for the statements.
- * Exactly once needs no lock and no trust: the cursors move only from where the batch was read, in the transaction that
- * inserts its orders.
+ * Applies one batch of the order logs to Postgres, exactly once; migrations/004-order-life.sql has the statements.
+ * This needs no lock: the cursors move only from where the batch was read, in the transaction that inserts its
+ * orders.
  */
 import type { Knex } from 'knex';
 import { StockadeError } from '../../engine/errors.ts';
@@ -19,7 +19,10 @@ export class CursorMoved extends StockadeError {
   }
 }
 
-/** The truth refuses the batch as a whole. Nothing was changed. `reason` as in `Rejection`. */
+/**
+ * Postgres refuses the batch as a whole: it would break the stock, a limit or a key. Nothing was changed. `reason` as
+ * in `Rejection`.
+ */
 export class GuardRefused extends StockadeError {
   readonly reason: 'stock' | 'limit' | 'duplicate';
 
@@ -39,7 +42,7 @@ export async function applyBatch(db: Database, { slices }: Batch): Promise<void>
   try {
     await despiteDeadlocks(() => applySlices(db, slices, slices));
   } catch (error) {
-    // A batch that another sync has applied meets its own orders, before it meets the cursors.
+    // If another sync has applied the batch, the orders collide before the cursors are compared.
     if (error instanceof GuardRefused && !(await areAtCursors(db, slices))) throw new CursorMoved(error);
     throw error;
   }
@@ -54,7 +57,7 @@ async function areAtCursors(db: Knex, slices: readonly Slice[]): Promise<boolean
   return true;
 }
 
-/** The orders and units of some slices, and the cursors of some. @throws as `applyBatch` */
+/** Applies the orders and units of `sold`, and moves the cursors of `moved`. @throws as `applyBatch` */
 export async function applySlices(db: Knex, sold: readonly Slice[], moved: readonly Slice[]): Promise<void> {
   try {
     await db.raw(STATEMENT, [...saleColumns(sold), ...cursorColumns(moved), ...orderColumns(sold)]);

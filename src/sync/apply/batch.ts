@@ -1,7 +1,7 @@
 import type { LogEntry, LogPosition, LogRead, TakeOrder, Watermark } from '../../engine/contract.ts';
 import { after } from './log-chain.ts';
 
-/** What one transaction applies of one segment's log. */
+/** The part of one segment's log that one transaction applies. */
 export interface Slice {
   readonly from: LogPosition;
   readonly to: LogPosition;
@@ -9,7 +9,7 @@ export interface Slice {
   readonly units: number;
 }
 
-/** What one transaction applies: entries of any number of segments and sales. */
+/** The log entries that one transaction applies, of any number of segments and sales. */
 export interface Batch {
   /** Sorted by sale and segment: two syncs then insert the same orders, and lock the same rows, in the same order. */
   readonly slices: readonly Slice[];
@@ -17,8 +17,8 @@ export interface Batch {
 }
 
 /**
- * Takes whole entries from the reads until `maxOrders` is reached; always at least one, if there is one.
- * Entries that did not fit are read again.
+ * Takes whole entries from the reads until `maxOrders` is reached, but at least one. Entries that do not fit are read
+ * again.
  */
 export function batchOf(reads: readonly LogRead[], maxOrders: number): Batch {
   const slices: Slice[] = [];
@@ -61,7 +61,9 @@ export function watermarksOf(
   }));
 }
 
-/** The newest watermark of each segment, with the rejections of all: what is left to tell does not grow with time. */
+/**
+ * The newest watermark of each segment, with the rejections of all, so that unannounced watermarks do not pile up.
+ */
 export function newestOf(watermarks: readonly Watermark[]): Watermark[] {
   const newest = new Map<string, Watermark>();
   for (const watermark of watermarks) {

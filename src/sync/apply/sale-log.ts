@@ -2,24 +2,25 @@ import type { KnownEntry, LogPosition, LogRead } from '../../engine/contract.ts'
 import type { Cursor } from '../../postgres/cursors.ts';
 
 /**
- * How far one sale's logs have been read and applied by this sync, and which of them may have more. What is read is
- * applied soon; if that fails, the sale is forgotten, and its cursors are read again.
+ * How far this sync has read and applied one sale's logs, and which of them may have grown. Read entries are applied
+ * soon; if that fails, the sale is released, and its cursors are read again.
  *
- * What a log was seen to hold, it can't be without later, unless the backend has lost writes. So that is remembered, also
- * by the next SaleLog of the sale: Postgres may be away for long, and the cursors know nothing of what came meanwhile.
+ * A log can't lose entries that were seen in it, unless the backend has lost writes. So they are remembered, also by
+ * the sale's next SaleLog: Postgres may be unreachable for long, and the cursors know nothing of entries written
+ * meanwhile.
  */
 export class SaleLog {
   readonly saleId: string;
   readonly generation: number;
-  /** Behind the last entry that a batch holds. */
+  /** Positions after the last entry that is in a batch. */
   readonly #cursors: LogPosition[];
-  /** Orders that are applied. */
+  /** Applied orders, by segment. */
   readonly #applied: number[];
-  /** The newest entries that were seen, be they applied or not. */
+  /** The newest entries seen, applied or not. */
   readonly #newest: KnownEntry[];
   readonly #grown = new Set<number>();
 
-  /** @param before the SaleLog that this one takes the place of */
+  /** @param before the SaleLog that this one replaces */
   constructor(saleId: string, cursors: readonly Cursor[], before?: SaleLog) {
     this.saleId = saleId;
     this.generation = cursors[0]?.generation ?? 0;
@@ -48,7 +49,7 @@ export class SaleLog {
     return this.#newest;
   }
 
-  /** Orders that the logs were seen to hold beyond the cursors. */
+  /** Orders seen in the logs beyond the cursors. */
   get backlog(): number {
     return this.#newest.reduce((sum, { orders }, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);
   }
@@ -57,7 +58,7 @@ export class SaleLog {
     for (const segment of segments) if (segment < this.#cursors.length) this.#grown.add(segment);
   }
 
-  /** All logs that were seen to hold more than was read. */
+  /** Marks all logs with unread entries as grown. */
   growUnread(): void {
     for (const [segment, { seq }] of this.#newest.entries()) {
       if (seq > this.#cursors[segment]!.seq) this.#grown.add(segment);
@@ -65,8 +66,8 @@ export class SaleLog {
   }
 
   /**
-   * The positions of logs that have grown, at most `most`, those first that have waited longest. They count as read from
-   * now on, so that later hints are not missed.
+   * The positions of logs that have grown, at most `most`, the longest-waiting first. They count as read from now on,
+   * so that later hints are not missed.
    */
   takeGrown(most: number): LogPosition[] {
     const segments = [...this.#grown].slice(0, most);
@@ -80,13 +81,13 @@ export class SaleLog {
     this.#newest[segment] = newerOf(newerOf(this.#newest[segment]!, head), read);
   }
 
-  /** The entries up to here are in a batch that is being applied. A log that is known to hold no more is left alone. */
+  /** The entries up to here are in a batch. The log no longer counts as grown if nothing is known after them. */
   reading(to: LogPosition): void {
     this.#cursors[to.segment] = to;
     if (this.#newest[to.segment]!.seq <= to.seq) this.#grown.delete(to.segment);
   }
 
-  /** A batch is in Postgres. The sale may have been forgotten meanwhile, and its cursors read from before that. */
+  /** A batch is in Postgres. The sale may have been released meanwhile, and its cursors read before the commit. */
   applied(to: LogPosition, orders: number): void {
     if (to.generation !== this.generation) return;
     if (this.#cursors[to.segment]!.seq < to.seq) this.#cursors[to.segment] = to;

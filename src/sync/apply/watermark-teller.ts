@@ -2,25 +2,25 @@ import type { OrderLog, Watermark } from '../../engine/contract.ts';
 import { newestOf } from './batch.ts';
 
 /**
- * Tells the backend of watermarks, one call after the other: a watermark means "all up to here", so that a newer one
- * must not get ahead of an older one that names a rejected order.
+ * Announces watermarks to the backend, one call after the other. A watermark means "everything up to here", so a
+ * newer one must not overtake an older one that names a rejected order.
  */
 export class WatermarkTeller {
   readonly #log: OrderLog;
   #advancing: Promise<void> = Promise.resolve();
-  /** Watermarks that the backend has not taken yet. */
+  /** Watermarks that the backend has not accepted yet. */
   #untold: Watermark[] = [];
 
   constructor(log: OrderLog) {
     this.#log = log;
   }
 
-  /** Resolves when all calls until now have ended. */
+  /** Resolves when all calls so far have ended. */
   get settled(): Promise<void> {
     return this.#advancing;
   }
 
-  /** Never rejects: what the backend does not take now is told again, before all that is newer. */
+  /** Never rejects: watermarks that the backend does not accept now are announced again, before newer ones. */
   tell(watermarks: readonly Watermark[]): Promise<void> {
     this.#advancing = this.#advancing.then(async () => {
       const untold = [...this.#untold.splice(0), ...watermarks];

@@ -328,7 +328,7 @@ describe('a segment that comes back from an older copy', () => {
     expect(forgotten.filter((code) => !/limit_reached|unavailable/.test(code))).toEqual([]);
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([{ saleId: id, segment: 0 }]);
-    if (!running) expect(sync.seen.breaks[0]!.problem).toMatch(/of which a lane was told, is not there/);
+    if (!running) expect(sync.seen.breaks[0]!.problem).toMatch(/is missing, although a lane was told of it/);
     expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
     expect(sync.seen.rejections).toEqual([]);
     // All that Redis has forgotten was in Postgres.
@@ -396,7 +396,7 @@ describe('a segment that comes back from an older copy', () => {
     const sync = await shop.startSync();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.breaks).toMatchObject([
-      { segment: 0, problem: /of which a lane was told, is not there/ },
+      { segment: 0, problem: /is missing, although a lane was told of it/ },
     ]);
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
     expect(sync.seen.failures).toEqual([]);
@@ -492,7 +492,7 @@ describe('a segment that comes back from an older copy', () => {
       await keys.restore(names, copy);
       gate.open();
       await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
-      expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /which was seen there, is gone/ }]);
+      expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /was read before and is missing now/ }]);
       expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 6 }]);
       expect(sync.seen.rebuilds).toMatchObject([{ salvagedOrders: 4 }]);
       await expectSoldOutOnce(id, till, []);
@@ -512,7 +512,7 @@ describe('a segment that comes back from an older copy', () => {
     await accept(till, id, buyers(14, 'late'));
     gate.open();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
-    expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /which was seen there, is gone/ }]);
+    expect(sync.seen.breaks).toMatchObject([{ segment: 0, problem: /was read before and is missing now/ }]);
     // Twelve were lost; that fourteen others have their numbers hides all but the one that is missed by name.
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
     expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(
@@ -533,7 +533,7 @@ describe('a segment that comes back from an older copy', () => {
     await keys.restore(names, copy);
     await row.unlock();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
-    expect(sync.seen.breaks).toMatchObject([{ problem: 'the segment is at entry 0, but 12 was applied' }]);
+    expect(sync.seen.breaks).toMatchObject([{ problem: 'the newest entry is 0, but entry 12 was applied' }]);
     expect(sync.seen.losses).toEqual([]);
     expect((await ordersOf(shop.databaseUrl, id)).size).toBe(12);
     await expectSoldOutOnce(id, till, []);

@@ -1,4 +1,4 @@
-/** Whether a log follows on from where it was applied: what was lost must show even where the numbers fit again. */
+/** Whether a log continues at its cursor: lost writes must show even where the numbers fit again. */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, LogHead, LogRead } from '../../../src/engine/contract.ts';
 import { after, checkChain, checkHead, checkPublished, isOn } from '../../../src/sync/apply/log-chain.ts';
@@ -19,22 +19,20 @@ function read(entries: readonly LogEntry[], head: Partial<LogHead> = {}): LogRea
 const problem = (verdict: ReturnType<typeof checkChain>) => (verdict.ok ? 'none' : verdict.problem);
 
 describe('a chain of entries', () => {
-  it('holds if each number and each name follows on', () => {
+  it('accepts entries whose numbers and names follow each other', () => {
     expect(checkChain(read([entry(5), entry(6)]))).toEqual({ ok: true });
     expect(checkChain(read([]))).toEqual({ ok: true });
   });
 
-  it('is broken where an entry follows on another than the one that was applied, though its number fits', () => {
+  it('rejects an entry that follows another than the applied one, even if its number fits', () => {
     const rewritten = read([entry(5, { previous: '77' }), entry(6)]);
-    expect(problem(checkChain(rewritten))).toBe('entry 5 follows on 77, not 1004');
-    expect(problem(checkChain(read([entry(5, { previous: '' })])))).toBe(
-      'entry 5 follows on nothing, not 1004',
-    );
+    expect(problem(checkChain(rewritten))).toBe('entry 5 follows 77, not 1004');
+    expect(problem(checkChain(read([entry(5, { previous: '' })])))).toBe('entry 5 follows nothing, not 1004');
   });
 
-  it('is broken where an entry follows on another than the one before it in the log', () => {
+  it('rejects an entry that names another predecessor than the one in the log', () => {
     const rewritten = read([entry(5), entry(6, { previous: '77' }), entry(7)]);
-    expect(problem(checkChain(rewritten))).toBe('entry 6 follows on 77, not 1005');
+    expect(problem(checkChain(rewritten))).toBe('entry 6 follows 77, not 1005');
   });
 
   it('is broken where a number is missing, at the beginning, in between or at the end', () => {
@@ -46,7 +44,7 @@ describe('a chain of entries', () => {
   it('is broken where the entry that was seen before has another name now, or is no more', () => {
     const seen = { seq: 5, tail: '88', orders: 5 };
     expect(problem(checkChain(read([entry(5), entry(6)]), seen))).toBe(
-      'entry 5 (first order 88), which was seen there, is gone',
+      'entry 5 (first order 88) was read before and is missing now',
     );
     const further = { seq: 9, tail: '1009', orders: 9 };
     expect(problem(checkChain(read([entry(5)]), further))).toContain('entry 9 (first order 1009)');
@@ -55,7 +53,7 @@ describe('a chain of entries', () => {
 
 describe('a head', () => {
   it('is broken if it is behind what was applied, or is another entry of that number', () => {
-    expect(problem(checkHead(read([], { seq: 3 })))).toBe('the segment is at entry 3, but 4 was applied');
+    expect(problem(checkHead(read([], { seq: 3 })))).toBe('the newest entry is 3, but entry 4 was applied');
     expect(problem(checkHead(read([], { tail: '77' })))).toBe('entry 4 is not the one that was applied');
   });
 
@@ -77,7 +75,7 @@ describe('a head', () => {
 describe('a position', () => {
   const before = { ...AT, seq: 3, tail: '1003' };
 
-  it('is on the log if its entry is there, or what follows on it is', () => {
+  it('finds a position if its entry or the entry after it is there', () => {
     expect(isOn({ ...read([entry(4), entry(5)]), position: before }, AT)).toBe(true);
     expect(isOn({ ...read([entry(4, { tail: '77' })]), position: before }, AT)).toBe(false);
     expect(isOn({ ...read([entry(5)]), position: before }, AT)).toBe(true);
