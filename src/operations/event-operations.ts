@@ -1,10 +1,13 @@
-/** What operators do with order events that the webhook did not take. Done in place, or through a node's ops port. */
+/**
+ * The operators' work on dead letters: order events that the webhook did not accept. Done in place, or through a
+ * node's ops port.
+ */
 import { StockadeError } from '../engine/errors.ts';
 
 export interface DeadLetter {
   readonly id: string;
   readonly kind: string;
-  /** When its events happened, and when it was given up: ISO 8601 in UTC. */
+  /** When its events happened, and when it became a dead letter: ISO 8601 in UTC. */
   readonly at: string;
   readonly deadAt: string;
   readonly attempts: number;
@@ -13,16 +16,18 @@ export interface DeadLetter {
 }
 
 export interface DeadLetters {
-  /** All that there are; those that are listed are the oldest. */
+  /** Number of all dead letters; `listed` has the oldest. */
   readonly total: number;
   readonly listed: readonly DeadLetter[];
 }
 
 export interface EventOperations {
   deadLetters(): Promise<DeadLetters>;
-  /** It is delivered next, before anything younger. @throws UnknownDeadLetter, or an error of its code */
+  /**
+   * Queues it to be delivered next, before all younger pages. @throws UnknownDeadLetter, or an error with its code
+   */
   resendDeadLetter(id: string): Promise<void>;
-  /** The same with all of them. @returns how many */
+  /** Queues all dead letters. @returns how many */
   resendAllDeadLetters(): Promise<number>;
 }
 

@@ -1,18 +1,18 @@
-/** Operations that were given up, or have failed, for want of a store or of time. */
+/** Errors of operations that were abandoned or failed because of a store or the time limit. */
 import { StockadeError } from '../engine/errors.ts';
 
-/** What a change leaves open that has failed for want of a store, or was given up. */
-const MAY_BE_DONE = 'the change may be made all the same: look at the sale before you repeat it';
+/** Added to the error of a change whose outcome is unknown. */
+const MAY_BE_DONE = 'the change may have been made: look at the sale before you repeat it';
 
 interface Circumstances {
-  /** Something was to be changed. */
+  /** The operation was a change. */
   readonly changes?: boolean;
   readonly cause?: unknown;
 }
 
-/** An operation was given up, or has failed, and these stores do not answer. */
+/** An operation was abandoned or failed, and these stores do not answer. */
 export class StoresAway extends StockadeError {
-  /** Their names, one at least. */
+  /** Names of the stores, at least one. */
   readonly stores: readonly string[];
 
   constructor(stores: readonly string[], { changes, cause }: Circumstances = {}) {
@@ -28,7 +28,7 @@ export function notAnswering(stores: readonly string[]): string {
   return `${stores.join(' and ')} ${stores.length === 1 ? 'does' : 'do'} not answer`;
 }
 
-/** An operation was given up although every store answers: it takes too long. */
+/** An operation was abandoned because it took too long, although every store answers. */
 export class OperationTimedOut extends StockadeError {
   constructor(operation: string, deadlineMs: number, { changes }: Circumstances = {}) {
     const what = `${operation} was not done within ${deadlineMs / 1_000} s, although the stores answer`;
@@ -36,10 +36,10 @@ export class OperationTimedOut extends StockadeError {
   }
 }
 
-/** An operation has met a rebuild of its sale: nobody's fault, and over in a moment. */
+/** An operation failed because its sale was being rebuilt, which is over in a moment. */
 export class MetRebuild extends StockadeError {
   constructor(operation: string, { changes, cause }: Circumstances = {}) {
-    const what = `${operation} has met a rebuild of the sale`;
-    super('unavailable', `${what}; ${changes ? MAY_BE_DONE : 'ask again'}`, { cause });
+    const what = `${operation} failed because the sale was being rebuilt`;
+    super('unavailable', `${what}; ${changes ? MAY_BE_DONE : 'try again'}`, { cause });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What happens to an order after it was bought: the words, and what buyers and operators may ask for. Done in place
- * (OrderService) or through a node's ops port (cli/command/ops-client.ts).
+ * The life of an order after its purchase: its states, and the changes that buyers and operators may request. Done in
+ * place (OrderService) or through a node's ops port (cli/command/ops-client.ts).
  */
 import type { Author } from '../engine/sale/author.ts';
 
@@ -9,7 +9,7 @@ export type OrderStatus = 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expire
 export const PAY_TYPES = ['balance', 'alipay', 'wechat', 'card', 'other'] as const;
 export type PayType = (typeof PAY_TYPES)[number];
 
-/** An order as it is in Postgres. Times are ISO 8601 in UTC; of a change that was not made there is none. */
+/** An order as stored in Postgres. Times are ISO 8601 in UTC, and missing for changes that were not made. */
 export interface Order {
   readonly orderId: string;
   readonly saleId: string;
@@ -25,53 +25,59 @@ export interface Order {
   readonly refundedAt: string | undefined;
   readonly cancelledAt: string | undefined;
   readonly expiredAt: string | undefined;
-  /** It was paid after it had expired, its units were gone, and the money has not gone back yet. */
+  /** It was paid after it had expired, its units were gone, and the money is not refunded yet. */
   readonly refundDue: true | undefined;
-  /** The order that took its place, because it was paid after it had expired. */
+  /** The order that replaced it, because it was paid after it had expired. */
   readonly retakenBy: string | undefined;
-  /** What operators have done to it, the oldest first: only where an operator asks for the order (`showOrder`). */
+  /** Changes made by operators, the oldest first; present only if an operator asks (`showOrder`). */
   readonly changes?: readonly NotedChange[];
 }
 
-/** A change of an order that an operator has made. What a buyer does to his own order is not noted. */
+/** An operator's change of an order. Buyers' changes of their own orders are not recorded. */
 export interface NotedChange extends Author {
   readonly change: OrderChange['kind'];
   /** ISO 8601. */
   readonly at: string;
 }
 
-/** What may be done to an order. Each may be repeated: what was done before is answered as the first time. */
+/** The changes of an order. A repeated change gets the same answer as the first. */
 export type OrderChange =
   | { readonly kind: 'pay'; readonly payType: PayType }
   | { readonly kind: 'cancel' | 'redeem' | 'refund' };
 
-/** How a change, or a question, has ended. */
+/** The result of a change or a query. */
 export type OrderOutcome =
-  /** `replaces`: the expired order for which the payment came, and whose units this one has taken anew. */
+  /** `replaces`: the expired order that was paid, and whose units this order has taken anew. */
   | { readonly code: 'done'; readonly order: Order; readonly replaces?: string }
   | { readonly code: 'unknown_order' }
-  /** It is somebody else's. */
+  /** The order belongs to another buyer. */
   | { readonly code: 'forbidden' }
-  /** Its status does not allow the change. `accepted`: it is in the order log, and not in Postgres yet. */
+  /** The order's status does not allow the change. `accepted`: it is in the order log, and not in Postgres yet. */
   | { readonly code: 'wrong_status'; readonly orderStatus: OrderStatus | 'accepted' }
-  /** The payment came too late, and the units can't be taken anew while the sale is paused. Nothing was decided. */
+  /** The payment came too late, and the units can't be taken anew while the sale is paused. Nothing was changed. */
   | { readonly code: 'wrong_state'; readonly state: 'paused' }
-  /** Postgres does not have it, and not all order logs were carried over in time: it may still come. Nothing was done. */
+  /**
+   * Postgres does not have the order, and not all order logs were applied in time: it may still arrive. Nothing was
+   * done.
+   */
   | { readonly code: 'not_arrived' }
-  /** The payment came too late, and the units could not be taken anew. False: the money has gone back already. */
+  /**
+   * The payment came too late, and the units could not be taken anew. `refundDue` false: the money is refunded
+   * already.
+   */
   | { readonly code: 'expired'; readonly refundDue: boolean }
-  /** Nothing was decided: ask again. */
+  /** Nothing was changed: try again. */
   | { readonly code: 'busy' | 'unavailable' }
-  /** It may be done or not: ask again. */
+  /** The change may have been made: repeat it. */
   | { readonly code: 'unknown' };
 
 export interface OrderOperations {
   showOrder(orderId: string): Promise<OrderOutcome>;
-  /** @param by who asks, who may change anybody's order; noted with the change */
+  /** @param by the operator, who may change every order; stored with the change */
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome>;
   /**
-   * Orders that were paid too late and whose payments are to be refunded, the longest due first, at most 1,000.
-   * @param saleId missing: of all sales. @throws UnknownSale
+   * Orders that were paid too late and are not refunded yet, the longest due first, at most 1,000.
+   * @param saleId missing: all sales. @throws UnknownSale
    */
   refundsDue(saleId?: string): Promise<Order[]>;
 }

@@ -1,9 +1,9 @@
-/** Evening out the segments of a sale (sales/rebalance.ts): what operators ask, and what they are told of it. */
+/** Requests and reports of rebalancing a sale's segments (sales/rebalance.ts). */
 import type { Move } from '../engine/contract.ts';
 
 export interface RebalanceReport {
   readonly saleId: string;
-  /** Nothing was moved: `moves` and `after` are what would be if nobody bought meanwhile. */
+  /** Nothing was moved: `moves` and `after` show the result if no purchases came meanwhile. */
   readonly dryRun: boolean;
   /** Units left, by segment. */
   readonly before: readonly number[];

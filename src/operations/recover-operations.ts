@@ -1,15 +1,15 @@
-/** Rebuilds that operators ask for: what they ask, and what they are told of it. */
+/** Requests and reports of rebuilds that operators start. */
 import type { TakenOrder } from '../engine/purchase/uncommitted-orders.ts';
 
 export interface SegmentLosses {
   readonly segment: number;
-  /** At least so many. */
+  /** Lower bound of the lost orders. */
   readonly orders: number;
-  /** Those of them that a node could name, the first NAMED_ORDERS of the sale. */
+  /** The lost orders that nodes could name, the first NAMED_ORDERS of the sale. */
   readonly named: readonly TakenOrder[];
 }
 
-/** How far a rebuild is. Logs are salvaged, orders are loaded. */
+/** The progress of a rebuild: in salvaged logs or loaded orders. */
 export interface RebuildProgress {
   readonly step: 'salvage' | 'load' | 'publish';
   readonly done: number;
@@ -19,12 +19,12 @@ export interface RebuildProgress {
 export interface RecoveryReport {
   readonly generation: number;
   readonly tookMs: number;
-  /** Orders that the logs still held; missing if another process has built the sale meanwhile. */
+  /** Orders that the logs still held; missing if another process rebuilt the sale. */
   readonly salvagedOrders?: number;
   /** Salvaged orders that Postgres has refused. */
   readonly rejectedOrders?: number;
   readonly loadedBuyers?: number;
-  /** Accepted orders that are gone for good. */
+  /** Accepted orders that are lost for good. */
   readonly losses: readonly SegmentLosses[];
 }
 
@@ -34,15 +34,18 @@ export type Recovery =
       readonly saleId: string;
       readonly state: 'running';
     } & Omit<RebuildProgress, 'step'> & {
-        /** wait: another process rebuilds the sale. names: it sells, and nodes may tell what is lost. */
+        /** wait: another process rebuilds the sale. names: the sale sells, and nodes may still name lost orders. */
         readonly step: 'wait' | RebuildProgress['step'] | 'names';
       })
   | { readonly saleId: string; readonly state: 'failed'; readonly problem: string }
   | ({ readonly saleId: string; readonly state: 'done' } & RecoveryReport);
 
 export interface RecoverOperations {
-  /** Builds the sale anew from Postgres, if that is not under way already; does not wait for the end. @throws UnknownSale */
+  /**
+   * Starts a rebuild of the sale from Postgres unless one is under way; does not wait for its end. @throws
+   * UnknownSale
+   */
   recover(saleId: string): Promise<Recovery>;
-  /** How far that is; of the process that was asked. @throws UnknownSale */
+  /** The progress of the rebuild in the process that got the request. @throws UnknownSale */
   recovery(saleId: string): Promise<Recovery>;
 }

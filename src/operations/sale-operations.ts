@@ -1,4 +1,6 @@
-/** What operators do with sales. Done in place (SaleService) or through a node's ops port (cli/command/ops-client.ts). */
+/**
+ * The operators' work on sales. Done in place (SaleService) or through a node's ops port (cli/command/ops-client.ts).
+ */
 
 import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
@@ -21,11 +23,11 @@ export type {
 
 export interface SaleStatus extends SaleJson {
   readonly state: SaleState;
-  /** Units not yet taken, over all segments; `undefined` if the backend does not hold the sale now. */
+  /** Units left in all segments; `undefined` if the backend lacks the sale now. */
   readonly remaining: number | undefined;
   readonly soldOut: boolean;
   readonly generation: number;
-  /** Units that operators have added since the sale began, less those that they have withdrawn. */
+  /** Units that operators have added since the sale's creation, minus units that they have withdrawn. */
   readonly movedUnits: number;
   /** Orders and units that are committed in Postgres and neither cancelled nor refunded. */
   readonly committedOrders: number;
@@ -38,26 +40,26 @@ export interface LedgerEntry {
   /** ISO 8601. */
   readonly at: string;
   readonly action: 'create' | SaleAction;
-  /** What it added to the stock that the sale began with: a creation adds nothing. */
+  /** Units added to the initial stock; 0 for the creation. */
   readonly units: number;
-  /** Who made it; `undefined`: not known, of a sale from before creations were noted. */
+  /** The operator; `undefined`: unknown, for a sale from a version that stored no creations. */
   readonly actor: string | undefined;
   readonly reason: string;
-  /** Values before and after; of a creation, what the sale began with. */
+  /** Values before and after; for the creation, the initial settings. */
   readonly detail: Readonly<Record<string, unknown>>;
-  /** Whether the stock that is sold from has followed. */
+  /** Whether the backend has applied it. */
   readonly applied: boolean;
 }
 
 export interface SaleOperations extends RebalanceOperations, RecoverOperations {
-  /** @param input the sale in JSON, and a `reason` if there is one. @throws InvalidInput, SaleExists */
+  /** @param input the sale in JSON, with an optional `reason`. @throws InvalidInput, SaleExists */
   create(input: unknown, actor: string): Promise<SaleStatus>;
   list(): Promise<SaleStatus[]>;
   /** @throws UnknownSale */
   show(saleId: string): Promise<SaleStatus>;
-  /** What is so already is no change. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */
+  /** A change to the present value does nothing. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus>;
-  /** The sale's creation, then all changes so far, the newest last. @throws UnknownSale */
+  /** All entries, from the creation to the newest change. @throws UnknownSale */
   ledger(saleId: string): Promise<LedgerEntry[]>;
   /** @throws UnknownSale */
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;
@@ -75,12 +77,15 @@ export class SaleExists extends StockadeError {
   }
 }
 
-/** Fewer units are unsold than were to be withdrawn. Nothing was changed. */
+/** Fewer units are unsold than requested for the withdrawal. Nothing was changed. */
 export class InsufficientStock extends StockadeError {
   readonly remaining: number;
 
   constructor(saleId: string, wanted: number, remaining: number) {
-    super('insufficient_stock', `sale ${saleId} has ${remaining} units unsold; ${wanted} can't be withdrawn`);
+    super(
+      'insufficient_stock',
+      `sale ${saleId} has ${remaining} unsold units, so ${wanted} can't be withdrawn`,
+    );
     this.remaining = remaining;
   }
 }

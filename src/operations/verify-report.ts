@@ -1,10 +1,10 @@
-/** What `verify` says of a sale. */
+/** The report of `verify` on a sale. */
 export interface VerifyOptions {
-  /** Mend what has a proven cause, and look again. */
+  /** Repair what has a proven cause, and check again. */
   readonly repair?: boolean;
 }
 
-/** One equation that must hold, term by term. */
+/** An equation that must hold, term by term. */
 export interface Identity {
   readonly name: string;
   readonly left: readonly Term[];
@@ -19,8 +19,8 @@ export interface Term {
 }
 
 /**
- * Why the stores differ, or a store from what must be. The first seven are work under way, which ends by itself; `*_pending`
- * is work that somebody is about to do, or has died over: then sync does it.
+ * Why the stores differ from each other or from what they must hold. The first seven are work under way, which ends
+ * by itself. `*_pending` is work that a process is about to do; if that process has died, sync does it.
  */
 export type Cause =
   | 'in_flight'
@@ -32,44 +32,44 @@ export type Cause =
   | 'rebuild_pending'
   /** The backend has lost writes. */
   | 'lost_entries'
-  /** Somebody else has written to the backend, or to Postgres. */
+  /** Another program has written to the backend, or to Postgres. */
   | 'foreign_redis'
   | 'foreign_postgres'
   | 'unexplained';
 
 export interface Difference {
   readonly cause: Cause;
-  /** Units that it is about, in their number only; 0: it is not about units. */
+  /** The number of units concerned, never negative; 0: it does not concern units. */
   readonly units: number;
-  /** It must not be. Else it is work under way. */
+  /** True: an error. False: work under way. */
   readonly isFault: boolean;
-  /** What was found, with the values that prove it. */
+  /** The finding, with the values that prove it. */
   readonly what: string;
 }
 
-/** What became of a difference that `repair` found. */
+/** The result of repairing one difference. */
 export interface Repair {
   readonly cause: Cause;
   readonly done: boolean;
-  /** What was done; or why nothing was, and what to do. */
+  /** What was done; or why nothing was done, and what the operator should do. */
   readonly what: string;
 }
 
 export interface VerifyReport {
   readonly saleId: string;
-  /** Every unit is accounted for, and nothing was found that must not be. */
+  /** Every unit is accounted for, and there are no faults. */
   readonly ok: boolean;
   /** The second is left out while the segments can't be counted. */
   readonly identities: readonly Identity[];
-  /** All that was found, faults first. */
+  /** All differences, faults first. */
   readonly differences: readonly Difference[];
-  /** The sentences of the faults. Empty if `ok`. */
+  /** The texts of the faults. Empty if `ok`. */
   readonly findings: readonly string[];
-  /** Only if a repair was asked for. The rest of the report is from after it. */
+  /** Present only if a repair was requested. The rest of the report is from after the repair. */
   readonly repairs?: readonly Repair[];
-  /** Orders that the guard of the truth rejected, which is no fault of the identity but never normal. */
+  /** Orders that Postgres rejected. They break no equation, but are never normal. */
   readonly rejectedOrders: number;
-  /** Accepted orders that the backend has lost so far, at least: they are in neither store (`recover` names them). */
+  /** Lower bound of accepted orders that the backend has lost: they are in neither store (`recover` names them). */
   readonly lostOrders: number;
   readonly committedOrders: number;
   readonly distinctBuyers: number;

@@ -1,41 +1,44 @@
 /**
- * Which backend and which database belong together, so that no process sells from the stock of one shop by the books of
- * another. Each names the other: the backend has a mark with the identity of its owner (`OwnerMark`), and the row of `shop`
- * has that identity, made once, and the KEY_PREFIX under which its stock is.
+ * Checks that backend and database belong together, so that no process sells the stock of one shop by the data of
+ * another. Each names the other: the backend has a mark with the identity of its owner (`OwnerMark`); the row of
+ * `shop` has that identity, created once, and the KEY_PREFIX of its stock.
  *
- * A process claims its stores before it works on them, and again each second (node/ownership-watch.ts) and before each rebuild,
- * as both may be others behind the same names by then. A command that works on the stores only compares.
+ * A process claims its stores before it works on them, again each second (node/ownership-watch.ts) and before each
+ * rebuild, because other stores may answer at the same addresses by then. A command that works on the stores only
+ * compares.
  *
  * | mark in Redis | `key_prefix` in Postgres | claim |
  * |---|---|---|
- * | this database | none, or this one | notes the prefix; goes on |
+ * | this database | none, or this one | stores the prefix; continues |
  * | another database | any | refused |
- * | none, and Redis was not used (new, or emptied) | none, or this one | marks it, if nobody was faster; then as above |
- * | none, used, and holds a sale of this database (from a version without marks) | none, or this one | marks it |
- * | none, used, and holds no sale of this database | any | refused. A process that runs marks it: it was its own |
+ * | none, and Redis was not used (new, or emptied) | none, or this one | sets the mark unless another process was faster; then as above |
+ * | none, used, and holds a sale of this database (from a version without marks) | none, or this one | sets the mark |
+ * | none, used, and holds no sale of this database | any | refused. A running process sets the mark: the Redis was its own |
  * | any | another one | refused |
- * | no Redis: the stock is in this process | none | goes on |
+ * | no Redis: the stock is in this process | none | continues |
  * | no Redis | one | refused |
  *
- * A Redis that is free to be marked may also be the wrong one, while this shop sells from another. So a process that starts and
- * finds none of its database's marks first waits for the processes that are listed (process-list.ts): if one of them has found
- * the mark in its Redis since, in a look that began after this process' own, and there is still none in this one, they are two. If
- * they were emptied together, the others mark it meanwhile, and this process joins them. A stock inside the process is
- * another process' alone in the same way.
+ * A Redis without a mark may also be the wrong one, while this shop sells from another. So a process that starts and
+ * finds no mark of its database first waits for the listed processes (process-list.ts). If one of them has found the
+ * mark in its Redis, in a check that began after this process's own, and there is still no mark in this one, then
+ * there are two. If the Redis was emptied for all, the others set the mark meanwhile, and this process joins them. A
+ * stock inside a process belongs to that process alone and is handled in the same way.
  *
- * "Used" is the count of changes, which lies in the same slot as the mark: a cluster that loses a server loses both.
+ * "Used" is the change counter, which is in the same slot as the mark: a cluster that loses a server loses both.
  *
- * Crash points. Between mark and note: the mark is this database's, and the next claim notes the prefix. Two databases that
- * find the same Redis unmarked: one of them sets the mark, the other reads it and is refused. Two prefixes of one database: one is
- * noted; the other process is refused, and leaves a mark of this database at a prefix where nothing is.
+ * Crash points. Between mark and prefix: the mark is this database's, and the next claim stores the prefix. Two
+ * databases that find the same Redis without a mark: one sets the mark, the other reads it and is refused. Two
+ * prefixes of one database: one is stored; the other process is refused, and leaves a mark of this database at an
+ * unused prefix.
  *
- * adopt: an operator says that the two belong together from now on. Sales of this database that the backend has from another one
- * go, then the mark is set, then the prefix. If it dies in between, nothing starts that did not before; adopt again. Those of
- * other names stay, as keys can't be listed; each goes when this database creates a sale of its name.
+ * adopt: an operator states that the two belong together from now on. First the backend's sales that have this
+ * database's ids but belong to another one are removed, then the mark is set, then the prefix. If the process dies in
+ * between, no process starts that could not before; adopt again. Sales with other ids stay, because keys can't be
+ * listed; each is removed when this database creates a sale with its id.
  *
- * Not found: a copy of a database (dump and restore, a template) has its identity, and is the same shop to its Redis. Two
- * processes that start at once on two Redises that are both empty, when none runs yet. A process that runs and whose REDIS_URL
- * leads to an empty Redis all of a sudden: it can't tell that from its own, emptied.
+ * Not detected: a copy of a database (dump and restore, a template) has its identity, and is the same shop for Redis.
+ * Two processes that start at the same time with two empty Redises, when none runs yet. A running process whose
+ * REDIS_URL suddenly leads to an empty Redis: that looks like its own, emptied.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -47,19 +50,19 @@ import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { readSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
 import { readLooks } from './process-list.ts';
 
-/** Sales that are looked for in a Redis without a mark: the newest ones that were built. One that is found is enough. */
+/** How many sales are searched for in a Redis without a mark, the newest built ones. One match is enough. */
 const MAX_SOUGHT = 1_000;
-/** A process that runs has told of two more looks by then. */
+/** By then a running process has reported two more checks. */
 const TOLD_MS = 6_000;
 const LISTEN_EVERY_MS = 250;
-/** The first look that is told of may have begun before ours. */
+/** The first reported check may have begun before ours. */
 const LOOKS_SINCE = 2;
-/** Of an identity, in messages. */
+/** Digits of an identity shown in messages. */
 const SHOWN_DIGITS = 8;
 
-/** The stores in words, without passwords. */
+/** The stores' addresses, without passwords. */
 export interface StoreNames {
-  /** `undefined`: in this process. */
+  /** `undefined`: the stock is in this process. */
   readonly redis: string | undefined;
   readonly keyPrefix: string;
   readonly database: string;
@@ -73,11 +76,11 @@ interface Shop {
 }
 
 export interface Adoption {
-  /** Whose the Redis was; `undefined`: nobody's, or there is none. */
+  /** The owner before; `undefined`: none, or no Redis. */
   readonly before: string | undefined;
-  /** KEY_PREFIX that this database has noted before. */
+  /** The KEY_PREFIX stored before. */
   readonly keyPrefixBefore: string | undefined;
-  /** Sales that were removed from Redis, as they were another database's. */
+  /** Sales that were removed from Redis because they belonged to another database. */
   readonly discarded: readonly string[];
 }
 
@@ -96,7 +99,7 @@ export class Ownership {
   readonly #mark: OwnerMark | undefined;
   readonly #sales: Backend['sales'];
   readonly #names: StoreNames;
-  /** Of the database that was found first. */
+  /** The identity found by the first check. */
   #identity: string | undefined;
 
   constructor(db: Database, backend: Backend, names: StoreNames) {
@@ -106,13 +109,16 @@ export class Ownership {
     this.#names = names;
   }
 
-  /** Whether they belong together, or nobody has claimed the backend yet. Changes nothing. @throws ForeignStores */
+  /**
+   * Checks that the stores belong together, or that the backend has no owner yet. Changes nothing. @throws
+   * ForeignStores
+   */
   async check(): Promise<void> {
     const { shop } = await this.#examine();
     this.#identity = shop.identity;
   }
 
-  /** Sees that they belong together, and says so in both. @throws ForeignStores */
+  /** Checks that the stores belong together, and marks both. @throws ForeignStores */
   async claim(): Promise<void> {
     const { shop, isMarked, isKnown } = await this.#examine();
     if (!isMarked && !isKnown && this.#names.isShared) await this.#assertNotElsewhere();
@@ -122,8 +128,9 @@ export class Ownership {
   }
 
   /**
-   * Before a sale is created: what the backend has under its name is another database's that had this backend before. Under the
-   * sale's lock, which a sync needs to build it: a sale that somebody else creates meanwhile is not touched.
+   * Call before a sale is created: removes a sale of the same id that another database has left in this backend. Runs
+   * under the sale's lock, which a sync needs to build it, so that a sale created by another process meanwhile is not
+   * touched.
    */
   async clear(saleId: string, locks: SaleLocks): Promise<void> {
     if (!this.#mark || !(await this.#sales.read(saleId)) || !(await locks.tryLock(saleId))) return;
@@ -196,7 +203,7 @@ export class Ownership {
     throw new ForeignStores(`${noted}, and KEY_PREFIX is ${this.#names.keyPrefix}`, todo);
   }
 
-  /** Nobody's, or this database's from before there were marks. */
+  /** Without an owner, or this database's from a version without marks. */
   async #assertFree(mark: OwnerMark): Promise<void> {
     if (!(await mark.isUsed()) || (await this.#holdsOwnSale())) return;
     throw new ForeignStores(
@@ -205,7 +212,7 @@ export class Ownership {
     );
   }
 
-  /** Waits until the processes that are listed have looked again, or have died. */
+  /** Waits until the listed processes have checked again, or have died. */
   async #assertNotElsewhere(): Promise<void> {
     const began = monotonicMs();
     const before = await readLooks(this.#db);
@@ -216,7 +223,7 @@ export class Ownership {
       const other = [...now].find(
         ([process, looks]) => looks >= (before.get(process) ?? Infinity) + LOOKS_SINCE,
       );
-      // Behind the look of the others: what they have marked by then is seen.
+      // Read after the others' checks, so that a mark of theirs is seen.
       if (!isListed || (await this.#mark?.read())) return;
       if (other) throw this.#elsewhere(other[0]);
     }
@@ -242,12 +249,12 @@ export class Ownership {
     return false;
   }
 
-  /** What is in the logs of another database's sales must not be saved into this one. */
+  /** Orders in the logs of another database's sales must not be salvaged into this one. */
   async #discardForeign(mark: OwnerMark, before: Owner | undefined): Promise<string[]> {
     const discarded: string[] = [];
     for (const row of await readSales(this.#db)) {
       const record = await this.#sales.read(row.sale.id);
-      // Nobody's segments without a record may be this database's.
+      // If the backend had no owner, segments without a record may be this database's.
       if (record ? isOwnRecord(record, row) : before === undefined) continue;
       await mark.discard(row.sale.id);
       if (record) discarded.push(row.sale.id);
@@ -270,12 +277,15 @@ export class Ownership {
 const digits = (identity: string) => identity.slice(0, SHOWN_DIGITS);
 const shown = ({ identity, label }: Owner) => `${label} (shop ${digits(identity)})`;
 
-/** Two databases may have sales of one name: it is this one's if it was defined as that is, and is not ahead of it. */
+/**
+ * Two databases may have sales with the same id. The record is this database's if its definition matches and its
+ * generation is not ahead.
+ */
 function isOwnRecord(record: SaleRecord, { sale, generation }: SaleRow): boolean {
   return record.generation <= generation && isDeepStrictEqual(fixed(record.sale), fixed(sale));
 }
 
-/** What no change of a sale touches that may be on its way to the backend, but for the start: it tells sales apart. */
+/** The part of a sale that no pending change affects, except for the start, which tells sales apart. */
 function fixed(sale: Sale): Record<string, unknown> {
   const { segments, endsAt, requireToken, ...rest } = sale;
   return JSON.parse(JSON.stringify(rest));

@@ -1,16 +1,17 @@
 /**
- * The processes of a shop, as each tells the others: a row in Postgres with its version, its settings that must be the same
- * everywhere, as digests (node/stores/shared-settings.ts), and how often it has found that its stock is that of this database.
+ * The list of a shop's processes. Each has a row in Postgres with its version, digests of the settings that must be
+ * the same everywhere (node/stores/shared-settings.ts), and how often it has checked that its stock belongs to this
+ * database.
  *
- *   started ──tell──> listed ──tell, every two seconds──> listed ──ends──> removed
- *                        └──dies──> not counted after SILENT_S, removed by the next who tells after FORGET_S
+ *   started ──report──> listed ──report, every two seconds──> listed ──ends──> removed
+ *                          └──dies──> not counted after SILENT_S, removed by another process after FORGET_S
  *
- * A row says nothing that anybody relies on for the stock: one that is lost comes back, and one of a process that died
- * only makes a start wait (`ownership.ts`).
+ * The stock does not depend on these rows: a lost one comes back, and one of a dead process only delays a start
+ * (`ownership.ts`).
  */
 import { type Database, rows } from '../postgres/database.ts';
 
-/** Who has said nothing for so long does not run, or not with this database. */
+/** A process that was silent for this long does not run, or not with this database. */
 const SILENT_S = 10;
 const FORGET_S = 60;
 
@@ -30,7 +31,7 @@ export class ProcessList {
     this.#self = self;
   }
 
-  /** Says that this process runs, and has found its stock once more. @returns the others that run */
+  /** Reports that this process runs and has checked its stock once more. @returns the other running processes */
   async tell(): Promise<ListedProcess[]> {
     const { process, version, settings } = this.#self;
     const told = await rows(
@@ -60,7 +61,7 @@ export class ProcessList {
   }
 }
 
-/** How often each process that seems to run has found its stock. */
+/** How often each running process has checked its stock. */
 export async function readLooks(db: Database): Promise<ReadonlyMap<string, number>> {
   const found = await rows<{ process: string; looks: string }>(
     db,

@@ -32,16 +32,16 @@ import { verifySale } from '../verify/verify.ts';
 import type { Ownership } from './ownership.ts';
 
 const PARALLEL_STATUSES = 8;
-/** How long to wait for the sync that builds the sale's state: it may have to drain the logs first. */
+/** Longest wait for the sync that builds the sale's state: it may have to drain the logs first. */
 const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
 
-/** Missing where it is certain that backend and database belong together. */
+/** Missing where backend and database belong together for sure. */
 export type SaleOwnership = Pick<Ownership, 'claim' | 'clear'>;
 
 /**
- * The operators' work on Postgres and the backend. Postgres is written first; if this process dies before the backend
- * follows, sync's sweep sees the difference and makes it follow.
+ * The operators' work on Postgres and the backend. Postgres is written first. If this process dies before the backend
+ * is updated, sync's reconciler finds the difference and updates it.
  */
 export class SaleService implements SaleOperations {
   readonly #db: Database;
@@ -109,8 +109,8 @@ export class SaleService implements SaleOperations {
   }
 
   /**
-   * Builds the sale's state as Postgres has it by now, or waits for the sync that works on the sale to do so.
-   * @param what is done already, for the error
+   * Builds the sale's state from Postgres, or waits until the sync that works on the sale has built it.
+   * @param what the change made so far, for the error message
    */
   async #build(saleId: string, what: string): Promise<void> {
     const deadline = Date.now() + BUILD_WAIT_MS;
@@ -126,14 +126,14 @@ export class SaleService implements SaleOperations {
       } else if (Date.now() > deadline) {
         throw new StockadeError(
           'unavailable',
-          `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync goes on with it: ` +
-            'look at the sale before you ask again',
+          `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync continues: ` +
+            'look at the sale before you repeat the change',
         );
       } else await delay(BUILD_POLL_MS);
     }
   }
 
-  /** A sale that is to have another number of segments sells on while the most is done. */
+  /** For a resize, the sale keeps selling while the draft is written. */
   async #rebuild(saleId: string): Promise<void> {
     await this.#ownership?.claim();
     const [row, wanted] = await Promise.all([this.#row(saleId), readWantedSegments(this.#db, saleId)]);

@@ -1,28 +1,30 @@
-/** Words for what a look has found. */
+/** Types and helpers for findings. */
 import type { SaleRecord, SegmentAudit, SegmentCounts } from '../engine/contract.ts';
 import type { Cause, Difference, Identity, Term } from '../operations/verify-report.ts';
 import type { LogCount } from './logs.ts';
 import type { Mend } from './mend.ts';
 import type { Pending, Since, Truth } from './truth.ts';
 
-/** One look at both stores: Postgres first, at one instant, then the segments, at one of theirs, then what has moved. */
+/**
+ * One reading of both stores: Postgres at one instant, then the segments at one instant, then what has changed since.
+ */
 export interface Look {
   readonly truth: Truth;
   readonly record: SaleRecord | undefined;
-  /** What the record's key holds, if it is none. */
+  /** Why the record can't be read. */
   readonly recordFault?: string;
   readonly segments: readonly SegmentAudit[];
-  /** Of logs that were not trimmed while they were counted. */
+  /** Counts of logs that were not trimmed meanwhile. */
   readonly logs: readonly LogCount[];
-  /** Segments whose logs were found to agree with their counters, in this look or before. */
+  /** Segments whose logs agreed with their counters, in this look or an earlier one. */
   readonly confirmed: ReadonlySet<number>;
   readonly since: Since;
 }
 
 export interface Finding extends Difference {
-  /** By which the next look knows it again, where the sentence has numbers that move; else the sentence. */
+  /** Identifies the same finding in the next look, if its text has numbers that change; default: the text. */
   readonly id?: string;
-  /** What would put it right, where that is proven. */
+  /** The repair, if it is proven. */
   readonly mend?: Mend;
 }
 
@@ -34,7 +36,7 @@ export function underWay(cause: Cause, units: number, what: string, mend?: Mend)
   return { ...fault(cause, units, what, mend), isFault: false };
 }
 
-/** The counters, also where `left` alone is no number: it follows from the others. */
+/** The counters. If only `left` is not a number, it is computed from the others. */
 export function countsOf(found: SegmentAudit | undefined): SegmentCounts | undefined {
   if (found?.found === 'sound') return found;
   if (found?.found !== 'fault' || !found.others) return undefined;
@@ -52,7 +54,10 @@ export function term(name: string, units: number): Term {
 
 export const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** What waits for longer than a moment says so: its maker has died, and no sync has made up for him. */
+/**
+ * The age of pending work, if it is more than a moment: the process that began it has died, and no sync has finished
+ * it.
+ */
 export function waiting({ ageS }: Pending): string {
   return ageS < 2 ? '' : `, for ${Math.round(ageS)} s`;
 }

@@ -1,8 +1,8 @@
 import { BackendCorrupt } from '../engine/errors.ts';
 
 /**
- * What a backend says of a key that holds what this version does not write: another type, or other words.
- * @throws the error, if it is about anything else
+ * The backend's error about a key that holds data of another type or format.
+ * @throws the error, if it is about something else
  */
 export function foreignWriteIn(error: unknown): string {
   const isForeign =

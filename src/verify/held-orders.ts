@@ -1,19 +1,20 @@
 /**
- * Whether each order that a buyer's record holds is one of his. Whoever may write to the backend can put an order into a
- * record that nobody has made, so that its buyer is refused; or change units and keys, so that he may buy again or has
- * another's answer.
+ * Checks that each order in a buyer's record belongs there. Any program with access to the backend can add an order
+ * that does not exist to a record, so that its buyer is refused; or change units and keys, so that the buyer may buy
+ * again or gets another buyer's answer.
  *
- *   in the log ──applied──> live in Postgres ──ended──> return pending ──taken out of the record──> applied
+ *   in the log ──applied──> live in Postgres ──ended──> return pending ──removed from the record──> applied
  *            └──refused────────────────────────────────────^
  *
- * A record holds an order from the first of these states up to the last but one. Stores are read while it moves, in this
- * order: record, Postgres, log, Postgres, record. An order that Postgres did not have at first was in the log, or is not in
- * the record when that is read last: its return is applied only after that. So what is neither in the log nor in Postgres,
- * and in the record before and after, was written by others. The other way round (records.ts), an order of the log belongs
- * into its record until a cursor has passed it.
+ * A record holds an order from the first of these states up to the last but one. The stores change while they are
+ * read, so they are read in this order: record, Postgres, log, Postgres, record. An order that was not in Postgres at
+ * first was in the log, or is no longer in the record at the last reading, because its return is applied only after
+ * that. So an order that is in neither the log nor Postgres, but in the record before and after, was written by
+ * another program. records.ts checks the opposite: an order of the log belongs in its buyer's record until a cursor
+ * has passed it.
  *
- * Memory: a page of records, and the orders of some pages of the log. Work: one look-up in Postgres for each page, and
- * each entry beyond the cursor is read about once.
+ * Memory: a page of records, and the orders of some pages of the log. Work: one query to Postgres for each page; each
+ * entry beyond the cursor is read about once.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
@@ -30,33 +31,33 @@ import { counted, type Finding, fault } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
 import type { Truth } from './truth.ts';
 
-/** Orders of records that are looked up at a time. */
+/** Orders per query. */
 const LOOKED_UP_ORDERS = 2_000;
 const PARALLEL_SEGMENTS = 4;
-/** Entries that are read around one that is asked for. */
+/** Entries read at a time. */
 const LOG_READ_ENTRIES = 16;
-/** Of one segment, some 20 MB with the longest ids. */
+/** Cached log orders of one segment: about 20 MB with the longest ids. */
 const REMEMBERED_LOG_ORDERS = 50_000;
-/** Where there are more, a rebuild is due, and more names help nobody. */
+/** The search ends at this number: then a rebuild is due, and more names do not help. */
 const MAX_STRAYS = 1_000;
 const NAMED_STRAYS = 5;
-/** What take.lua writes for a moment, within a script. */
+/** A field that take.lua writes for a moment, within the script. */
 const PLACEHOLDER = ' ';
 const SHOWN_CHARACTERS = 200;
-/** Behind "is in his record". */
+/** Text after "is in the buyer's record". */
 const UNKNOWN = ' and not in Postgres';
 const ENDED = ' although it has ended';
 
-/** What a record holds and must not. */
+/** A wrong order or record. */
 export interface Stray {
   readonly what: string;
-  /** Units of an order that does not live in Postgres, and may have been removed there; 0 of all others. */
+  /** Units of an order that is not live in Postgres and may have been deleted there; 0 for all others. */
   readonly goneUnits: number;
 }
 
 export interface StraySearch {
   readonly strays: readonly Stray[];
-  /** Buyers whose records can't be read: what they hold is not known. */
+  /** Buyers whose records can't be read. */
   readonly unreadable: ReadonlySet<string>;
   /** Segments whose records can't be read at all, and why. */
   readonly faults: readonly string[];
@@ -74,7 +75,7 @@ interface KnownOrder {
   readonly quantity: number;
   readonly key: string;
   readonly isLive: boolean;
-  /** It is about to be taken out of its record. */
+  /** Its return is pending: it is about to be removed from its record. */
   readonly isReturning: boolean;
 }
 
@@ -106,7 +107,7 @@ class SegmentSearch {
   readonly #ref: SegmentRef;
   readonly #segments: number;
   readonly #log: LogOrders;
-  /** The segment's cursor, as it was read last. */
+  /** The segment's cursor at the last reading. */
   #applied = 0;
 
   constructor(db: Database, backend: Backend, ref: SegmentRef, segments: number) {
@@ -125,11 +126,12 @@ class SegmentSearch {
       page = next;
       const unreadable = holdings.filter(({ fault }) => fault !== undefined);
       const misplaced = new Set(holdings.filter((holding) => this.#isMisplaced(holding)));
-      // They are so whatever the engine does, unless the sale was built anew meanwhile, with other segments.
+      // The engine never writes such records, unless the sale was rebuilt meanwhile with other segments: `recall`
+      // throws then.
       if (misplaced.size > 0) await this.#backend.sales.recall(this.#ref, []);
       const strays = [
         ...unreadable.map(({ buyerId, fault }) =>
-          stray(`the record of buyer ${named(buyerId)} in segment ${segment} is none: ${fault}`),
+          stray(`the record of buyer ${named(buyerId)} in segment ${segment} can't be read: ${fault}`),
         ),
         ...[...misplaced].map((holding) => this.#misplaced(holding)),
       ];
@@ -190,7 +192,7 @@ class SegmentSearch {
       const ofLog = inLog && differenceOf(word, { ...inLog, saleId }, saleId);
       const mayBeGone =
         (problem === UNKNOWN || problem === ENDED) && inLog === undefined && order.seq <= this.#applied;
-      const what = `order ${order.orderId} of buyer ${buyerId} is in his record${ofLog ?? this.#told(problem, order)}`;
+      const what = `order ${order.orderId} of buyer ${buyerId} is in the buyer's record${ofLog ?? this.#told(problem, order)}`;
       return [{ what, goneUnits: mayBeGone ? order.quantity : 0 }];
     });
   }
@@ -199,7 +201,7 @@ class SegmentSearch {
     return problem === UNKNOWN && seq > 0 ? `${problem}, nor is it in entry ${seq} of the log` : problem;
   }
 
-  /** Why a record must not hold it, as far as Postgres knows, and as it goes on behind "is in his record". */
+  /** Why the record must not hold the order, according to Postgres; a text to follow "is in the buyer's record". */
   #problem(word: Word, known: KnownOrder | undefined): string | undefined {
     if (!known) return UNKNOWN;
     if (known.isReturning) return undefined;
@@ -212,13 +214,13 @@ class SegmentSearch {
       : undefined;
   }
 
-  /** To be read behind what is known: an order that is in Postgres was at or below it. */
+  /** Read after the orders: an order that is in Postgres was at or below this cursor. */
   async #readApplied(): Promise<void> {
     const cursors = await readCursors(this.#db, this.#ref.saleId);
     this.#applied = cursors[this.#ref.segment]?.seq ?? 0;
   }
 
-  /** Most orders are as they should be: Postgres compares them, and names the others by their places. */
+  /** Most orders are correct. Postgres compares them, and returns the places of the others. */
   async #notAsInPostgres(words: readonly Word[]): Promise<Set<number>> {
     const found = await rows<{ place: string }>(
       this.#db,
@@ -264,7 +266,7 @@ class LogOrders {
     this.#ref = ref;
   }
 
-  /** Those that are in the entry that they name. A log that can't be read has none: that is another finding. */
+  /** Orders that are in the log entry that they name. An unreadable log has none: it is a finding of its own. */
   async find(held: readonly HeldOrder[]): Promise<Map<HeldOrder, TakeOrder>> {
     const found = new Map<HeldOrder, TakeOrder>();
     const bySeq = groupBy(held, ({ seq }) => seq);
@@ -292,7 +294,7 @@ class LogOrders {
   }
 }
 
-/** How an order of a record is another one than that of the same id which Postgres or the log knows. */
+/** How a record's order differs from the order with the same id in Postgres or the log. */
 function differenceOf(
   { buyerId, order, isTwice }: Word,
   known: Pick<KnownOrder, 'saleId' | 'buyerId' | 'quantity' | 'key'>,
@@ -323,13 +325,14 @@ function isSame(a: Word, b: Word): boolean {
 }
 
 const stray = (what: string): Stray => ({ what, goneUnits: 0 });
-/** Whatever somebody has written. */
+/** Shows foreign text safely. */
 const named = (text: string) =>
   ID_PATTERN.test(text) ? text : JSON.stringify(text.slice(0, SHOWN_CHARACTERS));
 
 /**
- * @param soldOff units that have left the stock without a live order. If they are those of orders that records hold and
- * Postgres does not, these were removed there; if they are others, nobody can say who has written what.
+ * @param soldOff units that have left the stock without a live order. If they equal the units of orders that are in
+ * records and not in Postgres, these orders were deleted in Postgres; otherwise nothing proves which store was
+ * changed.
  */
 export function judgeStrays(strays: readonly Stray[], soldOff: number): Finding[] {
   const gone = strays.reduce((units, { goneUnits }) => units + goneUnits, 0);
@@ -345,11 +348,13 @@ export function judgeStrays(strays: readonly Stray[], soldOff: number): Finding[
   const most = strays.length >= MAX_STRAYS ? 'at least ' : '';
   return [
     ...findings,
-    ofRecord(`${most}${counted(more, 'more order')} of records that must not be there`, soldOff),
+    ofRecord(`${most}${counted(more, 'more order')} in records must not be there`, soldOff),
   ];
 }
 
-/** A rebuild makes records of what Postgres and the logs hold: not where Postgres itself may have been changed. */
+/**
+ * A rebuild makes records from Postgres and the logs, so it is no repair if Postgres itself may have been changed.
+ */
 function ofRecord(what: string, soldOff: number): Finding {
   const text = `${what}: it was written by others, or has gone back`;
   return soldOff === 0

@@ -1,5 +1,5 @@
 /**
- * What one look at a sale means: the equations, and a cause for each difference. Nothing is read here.
+ * Evaluates one look at a sale: the equations, and a cause for each difference. Reads nothing.
  *
  *   initial + movements = stock + units in live orders     (all in Postgres)
  *   stock = where the unsold units are                     (Postgres and backend: stock.ts)
@@ -21,15 +21,15 @@ import type { Mend } from './mend.ts';
 import { judgeStock } from './stock.ts';
 import type { Truth } from './truth.ts';
 
-/** No sync is at work on a resize that waits for longer. */
+/** If a resize waits longer, no sync works on it. */
 const RESIZE_MAX_S = 60;
 
 export interface Judgement {
   readonly findings: readonly Finding[];
   readonly identities: readonly Identity[];
-  /** The segments are being built: they can't be counted now. */
+  /** A rebuild is under way: the segments can't be counted now. */
   readonly isBuilding: boolean;
-  /** Initial and movements less stock and live orders. */
+  /** Initial stock plus movements, minus stock and live orders. */
   readonly soldOff: number;
 }
 
@@ -43,7 +43,7 @@ export function judge(look: Look): Judgement {
     identities: [soldIdentity(look.truth), ...(stock ? [stock.identity] : [])],
     findings: [
       ...look.truth.aboveLimit.map((what) =>
-        fault('foreign_postgres', 0, `${what}: no order of the engine's gets there`),
+        fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
       ...(isBuilding
         ? [building(look)]
@@ -83,7 +83,10 @@ function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
   );
 }
 
-/** A rebuild freezes the segments, counts the generation up, loads and publishes: between the first and the last. */
+/**
+ * Whether a rebuild is between its first step and its last: it freezes the segments, raises the generation, loads and
+ * publishes.
+ */
 function isBeingBuilt({ truth, record, segments }: Look): boolean {
   const { generation } = truth.row;
   const states = segments.map((segment) => (segment.found === 'sound' ? segment.state : undefined));
@@ -145,14 +148,14 @@ function judgeLogs({ logs, segments }: Look): Finding[] {
   });
 }
 
-/** Sync carries a resize out while the sale goes on: it may wait for the logs to be short. */
+/** Sync carries out a resize while the sale sells; it may wait until the logs are short. */
 function judgeResize({ truth: { pendingResizes: open } }: Look): Finding[] {
   if (open.count === 0) return [];
-  const what = `the sale is to have another number of segments${waiting(open)}`;
+  const what = `a resize of the sale is pending${waiting(open)}`;
   return [underWay('change_pending', 0, what, open.ageS > RESIZE_MAX_S ? { kind: 'rebuild' } : undefined)];
 }
 
-/** Its state follows the sale's at once: a change that is under way is open in the ledger. */
+/** The segments' state follows Postgres at once: a change under way is open in the ledger. */
 function judgeState({ truth, record, segments, since }: Look): Finding[] {
   const { state } = truth.row;
   const states = segments.flatMap((found) =>
@@ -161,7 +164,7 @@ function judgeState({ truth, record, segments, since }: Look): Finding[] {
   const others = [...states, ...(record ? [record.state] : [])].filter((other) => other !== state);
   const open = truth.pendingChanges;
   if (open.count > 0) {
-    const what = `the segments follow ${counted(open.count, 'change')} of the sale${waiting(open)}`;
+    const what = `${counted(open.count, 'change')} of the sale to be applied to the segments${waiting(open)}`;
     return [underWay('change_pending', 0, what, { kind: 'changes' })];
   }
   if (others.length === 0 || since.isChanged) return [];

@@ -1,21 +1,21 @@
-/** What the order logs hold beyond the cursors, entry by entry: it must agree with the counters. */
+/** Counts what the order logs hold beyond the cursors, entry by entry: it must agree with the counters. */
 import pLimit from 'p-limit';
 import type { Backend, LogPosition } from '../engine/contract.ts';
 import type { Cursor } from '../postgres/cursors.ts';
 import { unitsOf } from '../sync/apply/batch.ts';
 import { after, checkChain } from '../sync/apply/log-chain.ts';
 
-/** Entries of one log that are in memory at a time, of up to 256 orders each. */
+/** Entries of one log in memory at a time, of up to 256 orders each. */
 const LOG_PAGE_ENTRIES = 200;
 const PARALLEL_LOGS = 4;
 
 export interface LogCount {
   readonly cursor: Cursor;
-  /** Units in the entries beyond the cursor, as far as the segment's counter goes. */
+  /** Units in the entries beyond the cursor, up to the segment's counter. */
   readonly units: number;
-  /** Why the log does not follow on from the cursor. */
+  /** Why the log does not continue at the cursor. */
   readonly problem?: string;
-  /** What it holds that this version does not write. */
+  /** Data in the log that this version does not write. */
   readonly fault?: string;
 }
 
@@ -28,7 +28,7 @@ export function countLogs(
   return pLimit(PARALLEL_LOGS).map(cursors, (cursor) => countLog(backend, cursor, upTo(cursor.segment)));
 }
 
-/** Page by page, up to entry `upTo`: a log may hold far more than fits in memory, and grows while it is counted. */
+/** Page by page, up to entry `upTo`: a log may hold more than fits in memory, and grows meanwhile. */
 async function countLog(backend: Backend, cursor: Cursor, upTo: number): Promise<LogCount> {
   let position: LogPosition = cursor;
   for (let units = 0; ; ) {

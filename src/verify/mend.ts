@@ -1,18 +1,18 @@
-/** What puts a difference right. Each is done only if what proves it is still so. */
+/** The repairs of differences. Each is made only if its proof still holds. */
 export type Mend =
   | { readonly kind: 'returns' | 'changes' | 'transfers' | 'state' | 'rebuild' }
   | { readonly kind: 'withdrawals'; readonly ageS: number }
-  /** One counter of a segment is wrong; the two others, and Postgres, say what it must be. */
+  /** One counter of a segment is wrong; the two others, and Postgres, prove its right value. */
   | {
       readonly kind: 'counter';
       readonly segment: number;
       readonly field: 'left' | 'supplied';
-      /** `supplied - left - taken` now; `undefined`: `left` is no number. */
+      /** The present value of `supplied - left - taken`; `undefined`: `left` is not a number. */
       readonly off: number | undefined;
     }
   | { readonly kind: 'records'; readonly missing: readonly MissingRecord[] };
 
-/** A live order in Postgres that its buyer's record does not hold. */
+/** A live order in Postgres that is missing in its buyer's record. */
 export interface MissingRecord {
   readonly orderId: string;
   readonly buyerId: string;

@@ -1,9 +1,10 @@
 /**
- * Whether each order is in its buyer's record: one that is not lets him buy again. The other way round: held-orders.ts.
+ * Checks that each order is in its buyer's record: otherwise the buyer could buy again. held-orders.ts checks the
+ * opposite.
  *
- * Both are read while the sale moves. An order that lives in Postgres before and after its record was read was held by it
- * at that time, as it is taken out of it only after it has ceased to live. So was one of the log that no cursor has passed
- * after its record was read.
+ * Both stores change while they are read. An order that is live in Postgres before and after its record was read was
+ * in the record at that time, because it is removed only after it has ended. The same holds for an order of the log
+ * that no cursor has passed after its record was read.
  */
 import pLimit from 'p-limit';
 import type { Backend, LogPosition, SegmentRef } from '../engine/contract.ts';
@@ -21,16 +22,20 @@ import { foreignWriteIn } from './foreign-write.ts';
 import type { MissingRecord } from './mend.ts';
 import type { Truth } from './truth.ts';
 
-/** Buyers whose records are asked for at a time. */
+/** Buyers per query. */
 const RECALL_BUYERS = 1_000;
-/** Orders that are named; and records that are put back one by one, where a rebuild is less work for more. */
+/**
+ * Orders named in a finding; and the number of records that are restored one by one. Beyond that a rebuild is less
+ * work.
+ */
 const NAMED_ORDERS = 5;
 const MAX_MISSING = 1_000;
 
 /**
- * Live orders of the sale that no record holds, at most MAX_MISSING, and what is wrong with records that can't be read.
- * @param unreadable buyers whose records are none, which is known already
- * @throws StaleGeneration if it is rebuilt meanwhile
+ * Finds live orders of the sale that are missing in their records, at most MAX_MISSING, and records that can't be
+ * read.
+ * @param unreadable buyers with unreadable records that are reported already
+ * @throws StaleGeneration if the sale is rebuilt meanwhile
  */
 export async function missingRecords(
   db: Database,
@@ -92,7 +97,9 @@ async function stillLive(db: Database, orders: readonly MissingRecord[]): Promis
   return orders.filter(({ orderId }) => ids.has(orderId));
 }
 
-/** @param soldOff units that have left the stock without a live order; below 0: live orders of as many units never left it */
+/**
+ * @param soldOff units that have left the stock without a live order; negative: live orders whose units never left it
+ */
 export function judgeMissing(missing: readonly MissingRecord[], soldOff: number): Finding[] {
   if (missing.length === 0) return [];
   const units = missing.reduce((total, { quantity }) => total + quantity, 0);
@@ -109,13 +116,13 @@ export function judgeMissing(missing: readonly MissingRecord[], soldOff: number)
   return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, mend)];
 }
 
-/** Entries of the log whose buyers are asked for at a time. */
+/** Log entries per query. */
 const LOG_PAGE_ENTRIES = 50;
 const PARALLEL_LOGS = 4;
 
 /**
- * Orders that the log holds, Postgres does not yet, and their buyers' records do not hold: at most MAX_MISSING. An order is
- * in both from its take on, and is taken out of its record only after a cursor has passed it.
+ * Finds orders that are in the log, not in Postgres yet, and missing in their buyers' records: at most MAX_MISSING. A
+ * take writes an order to both log and record, and it is removed from the record only after a cursor has passed it.
  * @throws StaleGeneration if the sale is rebuilt meanwhile
  */
 export async function unrecordedOrders(

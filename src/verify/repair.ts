@@ -1,8 +1,8 @@
 /**
- * Mends what `verify` has found, where the cause is proven, and says what it did. What it does is what sync, a rebuild or
- * the maker of a change would do, or a write that compares first (correct.lua). Postgres is the truth: nothing is ever
- * mended there. Each step may be done by somebody else meanwhile, and is then none; dead in between, what is left is what
- * was found, or less of it.
+ * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step does what sync, a
+ * rebuild or the maker of a change would do, or is a write that compares first (correct.lua). Postgres is the truth
+ * and is never changed. Another process may do a step meanwhile; then this one does nothing. If the process dies, the
+ * remaining differences are those found, or fewer.
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
@@ -31,7 +31,7 @@ export interface RepairStores {
   readonly recoveries: Recoveries;
 }
 
-/** Mends, and looks again. @throws as `verifySale` */
+/** Repairs, and verifies again. @throws as `verifySale` */
 export async function repairSale(stores: RepairStores, saleId: string): Promise<VerifyReport> {
   const { findings } = await examine(stores.db, stores.backend, saleId);
   const repairs: Repair[] = [];
@@ -44,17 +44,17 @@ export async function repairSale(stores: RepairStores, saleId: string): Promise<
   return { ...report, repairs };
 }
 
-/** Always: a repair before this one may have died when the units were back and no board knew. */
+/** Runs always: an earlier repair may have died after units came back and before any board learned of it. */
 async function reopen(backend: Backend, saleId: string): Promise<void> {
   try {
     if (await backend.sales.read(saleId)) await backend.sales.reopen(saleId);
   } catch (error) {
-    // A record that somebody has written over is among the findings. All else is thrown.
+    // An overwritten record is among the findings already. Other errors are thrown.
     foreignWriteIn(error);
   }
 }
 
-/** A rebuild makes up for all that the backend lacks: with one, no other mending of the backend is needed. */
+/** A rebuild restores everything in the backend: with one, no other repair of the backend is needed. */
 function inOrder(findings: readonly Finding[]): Finding[] {
   const rebuild = findings.find(({ mend }) => mend?.kind === 'rebuild');
   if (!rebuild) return [...findings];
@@ -74,17 +74,19 @@ async function mendOne(stores: RepairStores, saleId: string, finding: Finding): 
     return { cause, ...(await doMend(stores, saleId, mend)) };
   } catch (error) {
     const why =
-      error instanceof StaleGeneration ? 'the sale is being rebuilt; repair again' : foreignWriteIn(error);
-    return { cause, done: false, what: `not mended: ${what}. It failed: ${why}` };
+      error instanceof StaleGeneration
+        ? 'the sale is being rebuilt: repair it again later'
+        : foreignWriteIn(error);
+    return { cause, done: false, what: `not repaired: ${what}. The repair failed: ${why}` };
   }
 }
 
 function adviceFor(cause: Cause, saleId: string): string {
   if (cause === 'foreign_postgres')
-    return 'Postgres is never mended: undo there what was written past the engine';
+    return 'Postgres is never repaired: undo there what was written past the engine';
   if (cause === 'unexplained')
-    return `Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right, \`stockade recover ${saleId}\` builds the segments anew from it`;
-  return `What it should be is not proven. \`stockade recover ${saleId}\` builds the segments anew from Postgres and their logs; a key of another type has to be removed before`;
+    return `Nothing proves which store is right. Pause the sale, and find out which program writes to this Redis. If Postgres is right, \`stockade recover ${saleId}\` rebuilds the segments from it`;
+  return `The right value is not proven. \`stockade recover ${saleId}\` rebuilds the segments from Postgres and their logs; remove a key of another type before`;
 }
 
 type Outcome = Omit<Repair, 'cause'>;
@@ -101,7 +103,7 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
       return done('applied the pending returns');
     case 'changes':
       await followMovements(db, backend, saleId);
-      return done("made the segments follow the sale's changes");
+      return done("applied the sale's changes to the segments");
     case 'withdrawals':
       if (mend.ageS <= OWN_TIME_S) return undone('left alone: the withdrawal is under way');
       await followForsaken(db, backend, saleId);
@@ -118,19 +120,19 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
       const { segment, field, off } = mend;
       const isDone = await backend.audits.correct({ ...ref, segment }, field, off);
       const what = `units ${field} of segment ${segment}`;
-      if (!isDone) return undone(`left alone: the counters of segment ${segment} are others by now`);
-      return done(`set ${what} to what the other counters say`);
+      if (!isDone) return undone(`left alone: the counters of segment ${segment} have changed meanwhile`);
+      return done(`set ${what} to the value that the other counters give`);
     }
     case 'records':
       return done(
-        `put ${counted(await remember(stores, saleId, mend.missing), 'order')} back into buyers' records`,
+        `restored ${counted(await remember(stores, saleId, mend.missing), 'order')} in buyers' records`,
       );
     case 'rebuild':
       return rebuild(stores.recoveries, saleId);
   }
 }
 
-/** The orders stand still meanwhile: one that is given back after this finds its record. */
+/** The orders' rows are locked meanwhile: an order that is returned later finds its record. */
 async function remember(
   { db, backend }: RepairStores,
   saleId: string,
@@ -159,13 +161,13 @@ async function rebuild(recoveries: Recoveries, saleId: string): Promise<Outcome>
   const recovery = await recoveries.complete(saleId);
   if (recovery.state === 'done') return done(rebuiltText(recovery));
   return undone(
-    `not rebuilt: ${recovery.state === 'failed' ? recovery.problem : 'nobody knows of it any more'}`,
+    `not rebuilt: ${recovery.state === 'failed' ? recovery.problem : 'its result is no longer known'}`,
   );
 }
 
 function rebuiltText({ generation, salvagedOrders, losses }: RecoveryReport): string {
   if (salvagedOrders === undefined)
-    return `generation ${generation} was built from Postgres by others meanwhile`;
+    return `generation ${generation} was built from Postgres by another process meanwhile`;
   const lost = losses.reduce((sum, { orders }) => sum + orders, 0);
   const missing = lost === 0 ? '' : `; ${counted(lost, 'order')} at least lost for good`;
   return `built generation ${generation} from Postgres, ${counted(salvagedOrders, 'order')} saved from the logs${missing}`;

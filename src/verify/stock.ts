@@ -1,18 +1,19 @@
 /**
- * Where the unsold units are, and who is wrong if the stores do not agree.
+ * Finds where the unsold units are, and which store is wrong if they do not agree.
  *
- *   stock = in segments + in transit + in logs beyond the cursors + what the segments have not followed yet
+ *   stock = in segments + in transit + in logs beyond the cursors + what the segments have not applied yet
  *
- * Three witnesses tell who is wrong if they disagree. Postgres knows the stock, and what it gave the segments since their
- * generation began. A segment knows what was put into it (`supplied`), and what of that came by returns, changes and
- * withdrawals; and it knows what it has left and what was taken. So
+ * Three witnesses tell which one is wrong. Postgres knows the stock, and what it gave the segments since their
+ * generation began. A segment knows the units put into it (`supplied`), and which of them came by returns, changes
+ * and withdrawals. And a segment knows what it has left and what was taken. So
  *
  *   begun = stock + applied by the cursors - returned - topped up + withdrawn     by Postgres
  *         = supplied - returned - credited + withdrawn, over all segments         by what was put in
  *   supplied = left + taken                                                       in each segment
  *
- * hold at any instants of the two stores: each side changes by none of the engine's own work, but by a rebuild, which
- * changes the generation. One witness against two that agree is wrong. If all three disagree, nobody can say who is right.
+ * hold even if the two stores are read at different instants: the engine's own work changes none of these sides,
+ * except for a rebuild, which changes the generation. If two witnesses agree, the third is wrong. If all three
+ * disagree, nothing proves which is right.
  */
 import type { SegmentAudit, SegmentCounts } from '../engine/contract.ts';
 import type { Identity } from '../operations/verify-report.ts';
@@ -84,12 +85,12 @@ interface PendingUnits {
   readonly returns: number;
   readonly topUps: number;
   readonly withdrawals: number;
-  /** What Postgres has never given, or has given without anybody being about to follow. */
+  /** Units that the segments lack although Postgres has no pending return or top-up for them. */
   readonly lostReturns: number;
   readonly lostTopUps: number;
-  /** What Postgres has given up, and the segments have still or again. */
+  /** Units that Postgres has withdrawn and the segments still have, or have again. */
   readonly lostWithdrawals: number;
-  /** Units that the segments have got for what was committed after Postgres was read: they are left out. */
+  /** Units that the segments received for commits after Postgres was read: they are left out. */
   readonly ahead: number;
 }
 
@@ -98,8 +99,8 @@ function pendingUnits(truth: Truth, { returned, credited, withdrawn }: Sums): Pe
   const topUps = truth.toppedUp - credited;
   const withdrawals = withdrawn - truth.withdrawn;
   return {
-    returns: within(returns, truth.pendingReturns),
-    topUps: within(topUps, truth.pendingTopUps),
+    returns: clamp(returns, truth.pendingReturns),
+    topUps: clamp(topUps, truth.pendingTopUps),
     withdrawals: Math.max(0, withdrawals),
     lostReturns: Math.max(0, returns - truth.pendingReturns.units),
     lostTopUps: Math.max(0, topUps - truth.pendingTopUps.units),
@@ -108,7 +109,7 @@ function pendingUnits(truth: Truth, { returned, credited, withdrawn }: Sums): Pe
   };
 }
 
-function within(units: number, { units: most }: Pending): number {
+function clamp(units: number, { units: most }: Pending): number {
   return Math.max(0, Math.min(units, most));
 }
 
@@ -124,7 +125,7 @@ function work({ truth }: Look, { taken, applied, inTransit }: Sums, pending: Pen
     findings.push(underWay('transfer_pending', inTransit, what, { kind: 'transfers' }));
   }
   if (returns.count > 0) {
-    const what = `${counted(returns.count, 'order')} of ${returns.units} units to be taken back out of the segments${waiting(returns)}`;
+    const what = `${counted(returns.count, 'order')} of ${returns.units} units to be removed from the segments' records${waiting(returns)}`;
     findings.push(underWay('return_pending', pending.returns, what, { kind: 'returns' }));
   }
   if (topUps.count > 0) {
@@ -141,8 +142,9 @@ function work({ truth }: Look, { taken, applied, inTransit }: Sums, pending: Pen
 }
 
 /**
- * Units that Postgres takes for given, and that the segments were never given, or have lost again; and those that it has
- * withdrawn, and they have all the same. Where its own books balance a rebuild brings both to what its stock says.
+ * Units that Postgres counts as given to the segments, and the segments never got or have lost again; and units that
+ * Postgres has withdrawn and the segments still have. If Postgres' own data is consistent, a rebuild brings both to
+ * its stock.
  */
 function swallowed(
   { truth, since }: Look,
@@ -152,11 +154,11 @@ function swallowed(
   const findings: Finding[] = [];
   const rebuild: Mend | undefined = soldOff === 0 ? { kind: 'rebuild' } : undefined;
   if (lostReturns > 0) {
-    const what = `${lostReturns} units of orders that were taken back are not in the segments: these, or their buyers' records, have lost them`;
+    const what = `${lostReturns} returned units are not in the segments: the segments, or their buyers' records, have lost them`;
     findings.push(fault('foreign_redis', lostReturns, what, rebuild));
   }
   if (lostWithdrawals > 0) {
-    const what = `${lostWithdrawals} units that were withdrawn are in the segments again, or were sold out of them: these have lost the withdrawal`;
+    const what = `${lostWithdrawals} units that were withdrawn are in the segments again, or were sold: the segments have lost the withdrawal`;
     findings.push(fault('lost_entries', lostWithdrawals, what, rebuild));
   }
   if (lostTopUps > 0) {
@@ -182,9 +184,9 @@ function witnesses(look: Look, sums: Sums, { lostWithdrawals }: PendingUnits, so
   const begunBySupplied = sums.supplied - sums.returned - sums.credited + sums.withdrawn + sums.inTransit;
   const off = begunByPostgres - begunBySupplied;
   const isStock = soldOff !== 0 && off === -soldOff;
-  // Units that were withdrawn and sold all the same are in the cursors, and Postgres had none left for them.
+  // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
   const refused = Math.min(Math.max(0, off), lostWithdrawals);
-  // What is off beside a stock that was changed, of which ledger and orders are witnesses too.
+  // The difference that remains beside a changed stock, which ledger and orders prove.
   const rest = isStock ? 0 : off - refused;
   const offs = segments.map((found) => {
     const counts = countsOf(found);
@@ -223,10 +225,10 @@ function stockChanged({ truth }: Look, soldOff: number): Finding {
 
 const ordersOff = (soldOff: number) =>
   soldOff > 0
-    ? `${soldOff} units have left the stock for which there is no live order`
-    : `there are live orders of ${-soldOff} units that never left the stock`;
+    ? `${soldOff} units have left the stock without a live order`
+    : `live orders have ${-soldOff} units that never left the stock`;
 
-/** The counters of one segment contradict each other: no work of the engine does that. */
+/** The counters of one segment contradict each other, which the engine never causes. */
 function contradiction(
   look: Look,
   found: SegmentAudit,

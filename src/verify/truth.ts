@@ -1,4 +1,4 @@
-/** What Postgres says of a sale, all at one instant. */
+/** A sale's data in Postgres, read at one instant. */
 
 import { type Cursor, readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -6,20 +6,20 @@ import { LIVE } from '../postgres/live-orders.ts';
 import { readLosses } from '../rebuild/lost-orders.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
 
-/** Buyers above their limit that are named. */
+/** Number of buyers above their limit in a finding. */
 const NAMED_BUYERS = 20;
 
 export interface Pending {
   readonly count: number;
   readonly units: number;
-  /** Of the one that waits longest. */
+  /** Age of the oldest. */
   readonly ageS: number;
 }
 
 export interface Truth {
   readonly row: SaleRow;
   readonly cursors: readonly Cursor[];
-  /** Units that operators have added, less those that they have withdrawn. */
+  /** Units that operators have added minus those that they have withdrawn. */
   readonly movements: number;
   readonly liveUnits: number;
   readonly committedOrders: number;
@@ -27,18 +27,18 @@ export interface Truth {
   readonly rejectedOrders: number;
   readonly lostOrders: number;
   readonly aboveLimit: readonly string[];
-  /** Units of this generation that the segments were to be given, or have given up, whether they have followed or not. */
+  /** Units of this generation that the segments should have received or given up, applied or not. */
   readonly returned: number;
   readonly toppedUp: number;
   readonly withdrawn: number;
-  /** What the segments may not have followed yet. */
+  /** Changes that the segments may not have applied yet. */
   readonly pendingReturns: Pending;
   readonly pendingTopUps: Pending;
   readonly openWithdrawals: Pending;
   readonly pendingChanges: Pending;
-  /** Another number of segments, which comes with the next generation. */
+  /** Resizes, which come with the next generation. */
   readonly pendingResizes: Pending;
-  /** The ledger's newest row; 0: it has none. */
+  /** Id of the ledger's newest row; 0: none. */
   readonly lastMovement: string;
 }
 
@@ -121,16 +121,16 @@ function pendingOf(row: Record<string, string>, name: string): Pending {
   };
 }
 
-/** What may have changed since a truth was read. */
+/** Changes since a truth was read. */
 export interface Since {
   readonly isRebuilt: boolean;
-  /** Operators have changed something. */
+  /** Operators have changed the sale. */
   readonly isChanged: boolean;
-  /** Segments whose cursors are elsewhere. */
+  /** Segments whose cursors have moved. */
   readonly moved: ReadonlySet<number>;
 }
 
-/** @param cursors as they were when the logs were begun to be counted */
+/** @param cursors the cursors when the counting of logs began */
 export async function changesSince(
   db: Database,
   { row, lastMovement }: Truth,

@@ -1,16 +1,17 @@
 /**
- * Proves that nothing was lost or invented, and says why where it can't.
+ * Proves that no unit was lost or invented, or reports why it can't.
  *
- * The two stores can't be read at one instant. They need not: what is compared (stock.ts) stays as it is whatever the
- * engine does meanwhile, but for three things.
+ * The two stores can't be read at one instant. They need not: the engine's own work does not change what is compared
+ * (stock.ts), with three exceptions.
  *
- * - A rebuild. The generation is read again behind everything else; if it is another, all is read again. While the segments
- *   are being built the look is repeated for a while, and then says so.
- * - Log entries, which are trimmed while they are counted: a log that does not follow on says nothing if its cursor has
- *   moved. All is read again until each log was counted once.
- * - Changes of the sale, which follow from Postgres at once: a newer row in the ledger takes its part out of the look.
+ * - A rebuild. The generation is read again at the end; if it has changed, everything is read again. While a rebuild
+ *   is under way the look is repeated for a while, and then the report says so.
+ * - Log entries, which are trimmed while they are counted. A log that does not continue at its cursor proves nothing
+ *   if the cursor has moved. Everything is read again until each log was counted once.
+ * - Changes of the sale, which Postgres has first: if the ledger has a newer row, its part of the look is left out.
  *
- * Beside that, a fault counts only if the next look finds it again: whatever else may stand between two reads is no alarm.
+ * In addition, a fault counts only if the next look finds it again: anything else that changes between two reads
+ * raises no alarm.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Backend } from '../engine/contract.ts';
@@ -27,14 +28,14 @@ import { countLogs, type LogCount } from './logs.ts';
 import { judgeMissing, judgeUnrecorded, missingRecords, unrecordedOrders } from './records.ts';
 import { changesSince, readTruth } from './truth.ts';
 
-/** While the sale moves all is read again, at most this often, until every log has been counted once. */
+/** While the sale changes, everything is read again, at most this often, until every log has been counted once. */
 const MAX_LOOKS = 10;
-/** Before a look that is to find a fault again. */
+/** Pause before the look that must find a fault again. */
 const AGAIN_MS = 50;
-/** A rebuild is waited for this long before the report says that the segments can't be counted. */
+/** How long to wait for a rebuild before the report says that the segments can't be counted. */
 const REBUILD_WAIT_MS = 5_000;
 
-/** A report, with what would mend what it found. */
+/** A report, and the findings with their repairs. */
 export interface Examination {
   readonly report: VerifyReport;
   readonly findings: readonly Finding[];
@@ -54,13 +55,13 @@ export async function examine(db: Database, backend: Backend, saleId: string): P
       const findings = [...judgement.findings, ...(await judgeOrders(db, backend, look, judgement))];
       return { report: reportOf(look.truth, findings, judgement.identities), findings };
     } catch (error) {
-      // It was rebuilt while its records were read.
+      // The sale was rebuilt while its records were read.
       if (!(error instanceof StaleGeneration) || attempt === MAX_LOOKS) throw error;
     }
   }
 }
 
-/** The first look whose faults, if it has any, were found by the one before too, and by which each log was counted. */
+/** The first look whose faults were all found by the look before too, and with which each log has been counted. */
 async function settledLook(db: Database, backend: Backend, saleId: string): Promise<Look> {
   const deadline = monotonicMs() + REBUILD_WAIT_MS;
   let before: { readonly look: Look; readonly faults: readonly string[] } | undefined;
@@ -87,14 +88,14 @@ async function lookAt(
   const truth = await readTruth(db, saleId);
   const { sale, generation } = truth.row;
   const record = await readRecord(backend, saleId);
-  // Reading the orders takes its time, in which logs are trimmed: they are counted from where the cursors are by now.
+  // Reading the orders takes time, and logs are trimmed meanwhile: the logs are counted from the present cursors.
   const cursors = await readCursors(db, saleId);
   const segments = await backend.audits.audit(saleId, sale.segments, generation);
   const known = before?.truth.row.generation === generation ? before.confirmed : new Set<number>();
   const uncounted = cursors.filter(({ segment }) => !known.has(segment) && countsOf(segments[segment]));
   const counts = await countLogs(backend, uncounted, (segment) => countsOf(segments[segment])!.seq);
   const since = await changesSince(db, truth, cursors);
-  // A log that follows on from its cursor was not trimmed meanwhile.
+  // A log that continues at its cursor was not trimmed meanwhile.
   const logs = counts.filter(
     ({ cursor, problem }) => problem === undefined || !since.moved.has(cursor.segment),
   );
@@ -115,7 +116,7 @@ async function readRecord(backend: Backend, saleId: string): Promise<Pick<Look, 
   }
 }
 
-/** What only reading all orders can tell, where the segments can be read at all. */
+/** Findings from reading all orders, if the segments can be read. */
 async function judgeOrders(
   db: Database,
   backend: Backend,

@@ -111,7 +111,7 @@ test('a foreign write is found, and mended, while the sale is sold, and only tha
     expect(report.repairs).toEqual([
       {
         ...{ cause: 'foreign_redis', done: true },
-        what: 'set units left of segment 3 to what the other counters say',
+        what: 'set units left of segment 3 to the value that the other counters give',
       },
     ]);
     expect(report).toMatchObject({ ok: true, findings: [] });

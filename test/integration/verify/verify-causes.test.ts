@@ -116,7 +116,7 @@ describe('what is under way is no fault', () => {
     expect(causes(report)).toEqual(['top_up_pending']);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('top_up_pending', /^made the segments follow/)],
+      repairs: [mended('top_up_pending', /^applied the sale.s changes/)],
     });
     await sellsOut(id, 22);
   });
@@ -150,7 +150,7 @@ describe('what is under way is no fault', () => {
     expect(causes(report)).toEqual(['change_pending']);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('change_pending', /^made the segments follow/)],
+      repairs: [mended('change_pending', /^applied the sale.s changes/)],
     });
     expect(await shop.backend.sales.read(id)).toMatchObject({ state: 'paused' });
   });
@@ -193,7 +193,9 @@ describe('a foreign write in Redis', () => {
     if (off) expect(report.differences[0]!.units).toBe(off);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, findings: [] },
-      repairs: [mended('foreign_redis', /^set units left of segment 1 to what the other counters say$/)],
+      repairs: [
+        mended('foreign_redis', /^set units left of segment 1 to the value that the other counters give$/),
+      ],
     });
     expect(await keys.redis.hget(segment, 'left')).toBe(before);
     await sellsOut(id, 10);
@@ -285,7 +287,7 @@ describe('a foreign write in Redis', () => {
     expect(report.findings[0]).toMatch(`order ${order!.id} of buyer ${order!.buyer}`);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('foreign_redis', /^put 1 order back into buyers' records$/)],
+      repairs: [mended('foreign_redis', /^restored 1 order in buyers' records$/)],
     });
     const till = await shop.startEngine();
     expect(await till.buy(id, order!.buyer)).toMatchObject({ code: 'limit_reached', orderIds: [order!.id] });
@@ -437,7 +439,7 @@ describe('Redis goes back behind a withdrawal', () => {
   });
 });
 
-describe('a foreign write in Postgres is named, and never mended', () => {
+describe('a foreign write in Postgres is named, and never repaired', () => {
   const untouched = async (saleId: string, what: RegExp): Promise<VerifyReport> => {
     const report = await repair(saleId);
     expect(report).toMatchObject({ ok: false });

@@ -177,7 +177,7 @@ describe('a sale that somebody has tampered with', () => {
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
     expect(report.findings[0]).toBe(
-      "buyer hoarder holds 6 units, above 1: no order of the engine's gets there",
+      'buyer hoarder holds 6 units, above 1: the engine takes no order beyond the limit',
     );
     expect(report.findings.slice(1).join()).toMatch(
       /order \d+ of buyer buyer-\d .* is that of buyer hoarder/,

@@ -33,7 +33,7 @@ describe('work that does not end', () => {
   test('may be a change that is made later: the error says so, and where it is none does not', async () => {
     const { bounded } = operations(() => never, ['Redis']);
     await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
-      'Redis does not answer; the change may be made all the same: look at the sale before you repeat it',
+      'Redis does not answer; the change may have been made: look at the sale before you repeat it',
     );
     await expect(bounded.list()).rejects.toThrow(/^Redis does not answer$/);
   });
@@ -77,7 +77,7 @@ describe('work that fails', () => {
     expect(JSON.parse(reply.body)).toMatchObject({
       title: 'The sale is being built anew',
       detail:
-        'pause has met a rebuild of the sale; the change may be made all the same: look at the sale before you repeat it',
+        'pause failed because the sale was being rebuilt; the change may have been made: look at the sale before you repeat it',
     });
     expect(isFault(error, reply)).toBe(false);
     expect(isFault(stale, failure(stale))).toBe(true);
