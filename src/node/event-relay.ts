@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
+import type { Receiver } from '../events/order-event.ts';
 import { EventRelay } from '../events/relay.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { watchEvents } from './observability/event-watch.ts';
@@ -12,6 +13,8 @@ interface RelayParts {
   readonly log: Log;
   readonly stores: Stores;
   readonly registry: Registry;
+  /** Instead of the webhook of the configuration. */
+  readonly receiver?: Receiver | undefined;
   /** Whether others need the processor more. */
   readonly isLoadHigh: () => boolean;
 }
@@ -20,7 +23,8 @@ interface RelayParts {
 export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
   const { config, log, stores, registry, isLoadHigh } = parts;
   const { db, backend, locks } = stores;
-  const receiver = webhookOf(config);
+  const webhook = webhookOf(config);
+  const receiver = parts.receiver ?? webhook;
   const stream = backend.events && { events: backend.events, maxEvents: config.eventsStreamMax };
   const relay = new EventRelay({
     db,
@@ -33,7 +37,7 @@ export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
   relay.start();
   teardown.add(async () => {
     await relay.stop();
-    await receiver?.close();
+    await webhook?.close();
   });
 }
 

@@ -1,45 +1,36 @@
 /**
- * A whole node: stores, sync, directory and board in the main thread; workers with the buyers' port; the operators' port.
+ * A whole node: a shop (shop.ts) in the main thread; workers with the buyers' port; the operators' port.
  *
- *   stores -> migrate -> worker numbers -> sync (every sale is in the backend) -> directory -> workers -> ops port
+ *   shop (every sale is in the backend) -> worker numbers -> workers -> ops port
  *
  * It ends the other way round, both ports at once: what they have accepted is answered before sync, the directory and the
  * stores go.
  */
+import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { httpUrl, isUnprotected, paysInPublic } from '../config/values/hosts.ts';
-import { Board } from '../engine/board/board.ts';
+import type { Board } from '../engine/board/board.ts';
 import { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { SaleOperations } from '../operations/sale-operations.ts';
-import { Expiry } from '../orders/expiry.ts';
 import type { LeaseEnd } from '../postgres/lease-end.ts';
 import { orderIdKey } from '../postgres/shared-keys.ts';
 import { WorkerLeases } from '../postgres/worker-leases.ts';
-import { readSale } from '../sales/sale-rows.ts';
-import { Sync } from '../sync/sync.ts';
-import { startEventRelay } from './event-relay.ts';
 import { lostOrderNames } from './lost-order-names.ts';
-import { watchExpiry } from './observability/expiry-watch.ts';
 import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
-import { watchSync } from './observability/sync-watch.ts';
-import { boundedEvents } from './operations/bounded-events.ts';
-import { boundedOperations } from './operations/bounded-operations.ts';
-import { boundedOrders } from './operations/bounded-orders.ts';
+import { operationsOn } from './operations/operations.ts';
 import { openOpsPort } from './operations/ops-port.ts';
 import { openDataDir } from './process/data-dir.ts';
 import { workersPossible } from './process/http-server.ts';
 import { type Log, writesToStderr } from './process/log.ts';
 import { connectionsWithin, openFilesLimit } from './process/open-files.ts';
 import { claimPort } from './process/ports.ts';
-import { SaleDirectory } from './sale-directory.ts';
-import { ShopWatch } from './shop-watch.ts';
-import { keepFromEviction } from './stores/eviction-watch.ts';
-import { prepareDatabase } from './stores/prepare-database.ts';
-import { digestKey, settingDigests, settingsOfNode } from './stores/shared-settings.ts';
+import type { SaleDirectory } from './sale-directory.ts';
+import { carryOrders, openDirectory, openShop } from './shop.ts';
+import { settingsOfNode } from './stores/shared-settings.ts';
 import { StoreWatch } from './stores/store-watch.ts';
-import { openStores, redisOptions, type Stores } from './stores/stores.ts';
+import { redisOptions, type Stores } from './stores/stores.ts';
 import { type AdmissionSettings, admissionSettings } from './worker/admission.ts';
 import { watchLoad } from './worker/load.ts';
 import { startThread } from './worker/threads.ts';
@@ -65,7 +56,7 @@ export interface RunningNode {
   stop(): Promise<void>;
 }
 
-/** @throws the stores' errors, ConfigError if Redis may evict keys, or StockadeError `port_in_use`, `data_dir_in_use`, `no_worker_numbers` */
+/** @throws as `openShop`, and StockadeError `port_in_use`, `no_worker_numbers` */
 export async function startNode(config: Config, log: Log): Promise<RunningNode> {
   const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
@@ -81,46 +72,18 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   warnOfUnprotectedKeys(config, log);
   openDataDir(config, log);
   warnOfPublicPayment(config, log);
-  const stores = await openStores(config, teardown);
+  const parts = { config, log, registry: new Registry() };
+  const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
-  const board = new Board(BOARD_SALES);
-  const directory = new SaleDirectory(
-    stores.backend,
-    board,
-    async (saleId) => (await readSale(stores.db, saleId)) !== undefined,
-  );
-  const metrics = new NodeMetrics({
+  const ports: Port[] = [];
+  if (config.sync) await carryOrders({ ...parts, stores, load: watchLoad(workers) }, teardown);
+  const { board, directory } = await openDirectory(stores, BOARD_SALES, teardown);
+  const metrics = new NodeMetrics(parts.registry, {
     board,
     backend: stores.backend,
     views: directory.views,
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
-  await keepFromEviction({ config, log, registry: metrics.registry }, teardown);
-  await prepareDatabase(stores.db, log);
-  await stores.ownership.claim();
-  const settings = settingDigests(config, settingsOfNode(config), await digestKey(stores.db));
-  const shop = ShopWatch.begin({ stores, settings, log, registry: metrics.registry }, teardown);
-
-  const ports: Port[] = [];
-  if (config.sync) {
-    const { db, backend, locks } = stores;
-    const claim = () => stores.ownership.claim();
-    const events = watchSync(log, metrics.registry);
-    const load = watchLoad(workers);
-    const backpressure = { isLoadHigh: load.isHigh, maxMs: config.syncYieldMs };
-    const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
-    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, backpressure, claim });
-    await sync.start();
-    teardown.add(() => sync.stop());
-    await sync.ready;
-    const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics.registry) });
-    expiry.start();
-    teardown.add(() => expiry.stop());
-    const isLoadHigh = () => sync.isBehind || load.isElevated();
-    startEventRelay({ config, log, stores, registry: metrics.registry, isLoadHigh }, teardown);
-  }
-  await directory.start();
-  teardown.add(() => directory.stop());
 
   const outlived = lostOrderNames(stores.db, log);
   const failures = [
@@ -131,11 +94,9 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
   let stopping = false;
-  const operations = boundedOperations(stores);
+  const services = operationsOn(stores, (purchase) => workers[0]!.buy(purchase));
   const ops = await openOpsPort(config, log, {
-    operations,
-    orders: boundedOrders(stores, (purchase) => workers[0]!.buy(purchase)),
-    events: boundedEvents(stores),
+    ...services,
     metrics: () => metrics.text(),
     settingsDiffer: () => shop.differences,
     notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
@@ -147,7 +108,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     opsToken: ops.token,
     backendName: stores.backendName,
     databaseName: stores.databaseName,
-    operations,
+    operations: services.operations,
     failed: Promise.race(failures),
     async underWay() {
       const counts = Promise.all(workers.map((worker) => worker.metrics()));

@@ -1,24 +1,16 @@
 /** Stores with what works on them, for commands that need no buyers' port. */
 import type { Config } from '../config/config.ts';
 import { Teardown } from '../lib/teardown.ts';
-import type { EventOperations } from '../operations/event-operations.ts';
-import type { OrderOperations } from '../operations/order-operations.ts';
-import type { SaleOperations } from '../operations/sale-operations.ts';
 import { type MigrateOptions, migrate } from '../postgres/migrate.ts';
 import type { Adoption } from '../shop/ownership.ts';
-import { engineOnDemand } from './engine-on-demand.ts';
-import { boundedEvents } from './operations/bounded-events.ts';
-import { boundedOperations } from './operations/bounded-operations.ts';
-import { boundedOrders } from './operations/bounded-orders.ts';
+import { type Operations, operationsOn } from './operations/operations.ts';
+import { engineOnDemand } from './own-engine.ts';
 import { openDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { openDatabasePart, openStores } from './stores/stores.ts';
 
-export interface Services {
-  readonly operations: SaleOperations;
-  readonly orders: OrderOperations;
-  readonly events: EventOperations;
+export interface Services extends Operations {
   close(): Promise<void>;
 }
 
@@ -29,9 +21,7 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
     const stores = await openStores(config, teardown);
     await stores.ownership.check();
     return {
-      operations: boundedOperations(stores),
-      orders: boundedOrders(stores, engineOnDemand(stores, config, teardown)),
-      events: boundedEvents(stores),
+      ...operationsOn(stores, engineOnDemand(stores, config, teardown)),
       close: () => teardown.release(),
     };
   } catch (error) {

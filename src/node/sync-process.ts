@@ -2,22 +2,14 @@
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { Teardown } from '../lib/teardown.ts';
-import { Expiry } from '../orders/expiry.ts';
-import { Sync } from '../sync/sync.ts';
-import { startEventRelay } from './event-relay.ts';
-import { watchExpiry } from './observability/expiry-watch.ts';
 import { whyNotSyncing } from './observability/readiness.ts';
-import { watchSync } from './observability/sync-watch.ts';
 import { openOpsPort } from './operations/ops-port.ts';
 import { openDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
 import { watchProcess } from './process/process-metrics.ts';
-import { ShopWatch } from './shop-watch.ts';
-import { keepFromEviction } from './stores/eviction-watch.ts';
-import { prepareDatabase } from './stores/prepare-database.ts';
-import { digestKey, settingDigests, settingsOfSync } from './stores/shared-settings.ts';
+import { carryOrders, openShop } from './shop.ts';
+import { settingsOfSync } from './stores/shared-settings.ts';
 import { StoreWatch } from './stores/store-watch.ts';
-import { openStores } from './stores/stores.ts';
 
 export interface RunningSyncProcess {
   readonly opsUrl: string;
@@ -26,34 +18,20 @@ export interface RunningSyncProcess {
   stop(): Promise<void>;
 }
 
-/** @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, or StockadeError `port_in_use` */
+/** @throws as `openShop`, and StockadeError `port_in_use` */
 export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
   const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
   try {
     openDataDir(config, log);
-    const stores = await openStores(config, teardown);
-    const metrics = new Registry();
-    watchProcess(metrics);
-    await keepFromEviction({ config, log, registry: metrics }, teardown);
-    await prepareDatabase(stores.db, log);
-    await stores.ownership.claim();
-    const settings = settingDigests(config, settingsOfSync(), await digestKey(stores.db));
-    const shop = ShopWatch.begin({ stores, settings, log, registry: metrics }, teardown);
-    const { db, backend, locks } = stores;
-    const events = watchSync(log, metrics);
-    const claim = () => stores.ownership.claim();
-    const { syncBatchRows: batchRows, rebalanceEveryMs } = config;
-    const sync = new Sync({ db, backend, locks, events, batchRows, rebalanceEveryMs, claim });
-    await sync.start();
-    teardown.add(() => sync.stop());
-    const expiry = new Expiry({ db, backend, events: watchExpiry(log, metrics) });
-    expiry.start();
-    teardown.add(() => expiry.stop());
-    startEventRelay({ config, log, stores, registry: metrics, isLoadHigh: () => sync.isBehind }, teardown);
+    const registry = new Registry();
+    watchProcess(registry);
+    const parts = { config, log, registry };
+    const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
+    await carryOrders({ ...parts, stores }, teardown);
     const watch = new StoreWatch(stores);
     let stopping = false;
     const ops = await openOpsPort(config, log, {
-      metrics: () => metrics.metrics(),
+      metrics: () => registry.metrics(),
       settingsDiffer: () => shop.differences,
       notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
     });

@@ -38,7 +38,7 @@ export interface SyncOptions extends SyncStores {
   /** Pause between two rounds of the rebalancer, in milliseconds; 0 or missing: it never runs. */
   readonly rebalanceEveryMs?: number;
   /** Missing: sync never yields to buyers. */
-  readonly backpressure?: BackpressureOptions;
+  readonly backpressure?: BackpressureOptions | undefined;
 }
 
 export class Sync {

@@ -14,11 +14,11 @@ const MAX_REASON_CHARACTERS = 500;
 /** The member `reason` of a change's JSON. */
 export const reason = text(MAX_REASON_CHARACTERS).default('');
 
-/** @throws InvalidInput */
-export function parseActor(name: string): string {
+/** @param field where it was given, for the error. @throws InvalidInput */
+export function parseActor(name: string, field = 'X-Operator'): string {
   if (name.length > 0 && name.length <= MAX_ACTOR_CHARACTERS && /^[\x20-\x7e]+$/.test(name)) return name;
   throw new InvalidInput('the operator is not valid', [
-    { field: 'X-Operator', problem: `must be 1 to ${MAX_ACTOR_CHARACTERS} printable ASCII characters` },
+    { field, problem: `must be 1 to ${MAX_ACTOR_CHARACTERS} printable ASCII characters` },
   ]);
 }
 

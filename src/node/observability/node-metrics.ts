@@ -1,5 +1,5 @@
 /** `/metrics`: what the workers have counted, added up, with what only the main thread knows. */
-import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
+import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Board } from '../../engine/board/board.ts';
 import type { SaleView } from '../../engine/board/directory.ts';
 import type { Backend } from '../../engine/contract.ts';
@@ -22,13 +22,15 @@ export interface MetricSources {
 }
 
 export class NodeMetrics {
-  readonly registry = new Registry();
+  readonly #registry: Registry;
   readonly #sources: MetricSources;
 
-  constructor(sources: MetricSources) {
+  /** @param registry where the other parts of the node register theirs */
+  constructor(registry: Registry, sources: MetricSources) {
+    this.#registry = registry;
     this.#sources = sources;
-    watchProcess(this.registry);
-    const registers = [this.registry];
+    watchProcess(registry);
+    const registers = [registry];
     const labelNames = ['sale'];
     const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
     const soldOut = gauge('stockade_board_sold_out', '1 while this node answers "sold out" from its board');
@@ -63,7 +65,7 @@ export class NodeMetrics {
   async text(): Promise<string> {
     const [workers] = await Promise.all([this.#sources.workers(), this.#collect()]);
     const counted = AggregatorRegistry.aggregate(workers.map(workerJson));
-    return `${await this.registry.metrics()}\n${await counted.metrics()}`;
+    return `${await this.#registry.metrics()}\n${await counted.metrics()}`;
   }
 }
 

@@ -1,7 +1,10 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { closeFolder } from '../../config/private-folder.ts';
 import { StockadeError } from '../../engine/errors.ts';
+
+/** Those of this process, which may hold several shops. A lock file with its number may be from a process before it. */
+const held = new Set<string>();
 
 /**
  * Makes a data directory this process's own: PGlite would corrupt a directory that two processes have open.
@@ -11,7 +14,10 @@ import { StockadeError } from '../../engine/errors.ts';
  */
 export function lockDataDir(directory: string): () => void {
   closeFolder(directory);
-  const file = join(directory, 'lock');
+  const folder = realpathSync(directory);
+  if (held.has(folder))
+    throw new StockadeError('data_dir_in_use', `${directory} is in use by another shop of this process`);
+  const file = join(folder, 'lock');
   if (!claim(file)) {
     const holder = Number(readFileSync(file, 'utf8'));
     if (isAlive(holder)) {
@@ -24,7 +30,11 @@ export function lockDataDir(directory: string): () => void {
     if (!claim(file))
       throw new StockadeError('data_dir_in_use', `${directory} was just taken by another process`);
   }
-  return () => rmSync(file, { force: true });
+  held.add(folder);
+  return () => {
+    held.delete(folder);
+    rmSync(file, { force: true });
+  };
 }
 
 /** Of two who take over at once, the second must not remove the first one's new lock: it looks at what it has moved. */

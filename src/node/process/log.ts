@@ -1,7 +1,15 @@
 import { pino } from 'pino';
 import type { Config } from '../../config/config.ts';
 
-export type Log = pino.Logger;
+type Write = (first: object | string, message?: string) => void;
+
+/** What the parts of a process write to: pino's Logger, or one of the program that Stockade runs in. */
+export interface Log {
+  readonly debug: Write;
+  readonly info: Write;
+  readonly warn: Write;
+  readonly error: Write;
+}
 
 /** Wherever they turn up in what is logged: a configuration, a request's headers, an error's context. */
 const REDACTED = [
@@ -29,7 +37,7 @@ export function writesToStderr(log: Log): boolean {
 }
 
 /** JSON lines. Commands other than `serve` keep stdout for their result and log to stderr. */
-export function createLog(config: Pick<Config, 'logLevel'>, options: { stderr?: boolean } = {}): Log {
+export function createLog(config: Pick<Config, 'logLevel'>, options: { stderr?: boolean } = {}): pino.Logger {
   const log = pino(
     {
       level: config.logLevel,

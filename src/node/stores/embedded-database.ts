@@ -47,7 +47,12 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
     });
   });
   try {
-    const url = await calls.call<string>('start');
+    // What has ended the thread says more than that it has ended.
+    const started = Promise.race([
+      failed.then((error) => Promise.reject(error)),
+      calls.call<string>('start'),
+    ]);
+    const url = await started;
     return {
       url,
       failed,

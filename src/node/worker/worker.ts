@@ -8,9 +8,8 @@ import type { Board } from '../../engine/board/board.ts';
 import type { Directory } from '../../engine/board/directory.ts';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
 import { QUEUE_SHARE } from '../../engine/limits.ts';
-import { OrderIds } from '../../engine/order-id.ts';
 import { countRefills } from '../../engine/purchase/counted-refills.ts';
-import { Engine } from '../../engine/purchase/engine.ts';
+import type { Engine } from '../../engine/purchase/engine.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import { unitsLeft } from '../../engine/sale/units-left.ts';
 import {
@@ -31,12 +30,13 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import { readOrder } from '../../orders/order-reader.ts';
 import { OrderService } from '../../orders/order-service.ts';
 import type { Database } from '../../postgres/database.ts';
-import { assertLeased, isLeased, type LeaseEnd, namingTimeMs } from '../../postgres/lease-end.ts';
+import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './load.ts';
+import { startEngine } from './start-engine.ts';
 
 /** What a worker is told at its start; crosses a thread boundary, so plain values only. */
 export interface WorkerSettings {
@@ -129,18 +129,14 @@ export async function startWorker({
     log.error({ err: error }, 'buyers get no purchase tokens'),
   );
   let { leaseEnd } = settings;
-  const { orderIdKey: key, worker } = settings;
-  const ids = new OrderIds({ key, worker, now: () => namingTimeMs(leaseEnd) });
   const counted = countRefills(backend);
-  const engine = await Engine.start({
+  const engine = await startEngine({
     backend: counted.backend,
     directory,
     board,
     worker: settings.worker,
-    nextOrderId: () => {
-      assertLeased(leaseEnd);
-      return ids.next();
-    },
+    orderIdKey: settings.orderIdKey,
+    leaseEnd: () => leaseEnd,
     requestDeadlineMs: settings.requestDeadlineMs,
     laneCapacity: settings.laneCapacity,
     checkToken: (purchase, generation) => {

@@ -1,0 +1,128 @@
+import type { Outcome, Purchase } from '../engine/contract.ts';
+import { StockadeError } from '../engine/errors.ts';
+import { parseChange } from '../engine/sale/sale-change.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
+import type { Operations } from '../node/operations/operations.ts';
+import type { OrderChange } from '../operations/order-operations.ts';
+import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
+import type {
+  ChangeAuthor,
+  NewPurchase,
+  PurchaseOutcome,
+  Shop,
+  ShopEvents,
+  ShopOrders,
+  ShopSales,
+} from './shop.ts';
+
+export interface EmbeddedParts extends Operations {
+  buy(purchase: Purchase): Promise<Outcome>;
+  metrics(): Promise<string>;
+  /** Each resolves with the reason if a part ends that the shop can't do without. */
+  readonly failures: readonly Promise<Error>[];
+  /** For operations under way, when it is closed. */
+  readonly graceMs: number;
+  /** Answers the purchases under way, and lets go of everything. */
+  release(): Promise<void>;
+}
+
+type Work = <T>(work: () => Promise<T>) => Promise<T>;
+
+export class EmbeddedShop implements Shop {
+  readonly sales: ShopSales;
+  readonly orders: ShopOrders;
+  readonly events: ShopEvents;
+  readonly failed: Promise<Error>;
+  readonly #parts: EmbeddedParts;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: EmbeddedParts) {
+    this.#parts = parts;
+    const work: Work = (operation) => this.#run(operation);
+    this.sales = salesOf(parts.operations, work);
+    this.orders = ordersOf(parts.orders, work);
+    this.events = eventsOf(parts.events, work);
+    this.failed = Promise.race(parts.failures).then((error) => {
+      void this.close();
+      return error;
+    });
+  }
+
+  async purchase(input: NewPurchase): Promise<PurchaseOutcome> {
+    const purchase = checkedPurchase(input);
+    if (this.#closing) return { code: 'unavailable' };
+    // Nothing asks for a token here.
+    return refusedPurchase(purchase) ?? ((await this.#parts.buy(purchase)) as PurchaseOutcome);
+  }
+
+  metrics(): Promise<string> {
+    return this.#parts.metrics();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const ended = Promise.allSettled(this.#underWay);
+    await withTimeout(this.#parts.graceMs, ended).catch(() => {});
+    await this.#parts.release();
+  }
+
+  async #run<T>(operation: () => Promise<T>): Promise<T> {
+    if (this.#closing) throw new StockadeError('closed', 'the shop was closed: open another one');
+    const work = operation();
+    this.#underWay.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#underWay.delete(work);
+    }
+  }
+}
+
+function salesOf(sales: Operations['operations'], run: Work): ShopSales {
+  return {
+    create: (sale, by) =>
+      run(async () => {
+        const { actor, reason } = checkedAuthor(by);
+        return sales.create({ ...sale, reason }, actor);
+      }),
+    list: () => run(() => sales.list()),
+    show: (saleId) => run(() => sales.show(saleId)),
+    change: (saleId, input, by) =>
+      run(async () => {
+        const author = checkedAuthor(by);
+        return sales.change(saleId, parseChange(input).change, author);
+      }),
+    ledger: (saleId) => run(() => sales.ledger(saleId)),
+    verify: (saleId, options) => run(() => sales.verify(saleId, options)),
+    rebalance: (saleId, { dryRun = false } = {}) => run(() => sales.rebalance(saleId, { dryRun })),
+    recover: (saleId) => run(() => sales.recover(saleId)),
+    recovery: (saleId) => run(() => sales.recovery(saleId)),
+  };
+}
+
+function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
+  const change = (orderId: string, what: () => OrderChange, by: ChangeAuthor | undefined) =>
+    run(async () => orders.changeOrder(orderId, what(), checkedAuthor(by)));
+  return {
+    show: (orderId) => run(() => orders.showOrder(orderId)),
+    pay: (orderId, payType, by) =>
+      change(orderId, () => ({ kind: 'pay', payType: checkedPayType(payType) }), by),
+    cancel: (orderId, by) => change(orderId, () => ({ kind: 'cancel' }), by),
+    redeem: (orderId, by) => change(orderId, () => ({ kind: 'redeem' }), by),
+    refund: (orderId, by) => change(orderId, () => ({ kind: 'refund' }), by),
+    refundsDue: (saleId) => run(() => orders.refundsDue(saleId)),
+  };
+}
+
+function eventsOf(events: Operations['events'], run: Work): ShopEvents {
+  return {
+    deadLetters: () => run(() => events.deadLetters()),
+    resendDeadLetter: (id) => run(() => events.resendDeadLetter(id)),
+    resendAllDeadLetters: () => run(() => events.resendAllDeadLetters()),
+  };
+}

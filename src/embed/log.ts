@@ -1,0 +1,25 @@
+import type { Log } from '../node/process/log.ts';
+import type { Logger, LogLine } from './options.ts';
+
+const nothing = () => {};
+
+/** @param logger missing: nothing is written */
+export function logTo(logger: Logger | undefined): Log {
+  if (!logger) return { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  return {
+    debug: nothing,
+    info: writer((details, message) => logger.info(details, message)),
+    warn: writer((details, message) => logger.warn(details, message)),
+    error: writer((details, message) => logger.error(details, message)),
+  };
+}
+
+function writer(line: LogLine): Log['info'] {
+  return (first, message = '') => {
+    if (typeof first === 'string') return line({}, first);
+    const { err } = first as { err?: { command?: { name?: string } } };
+    // Errors of Redis carry their command; the arguments of AUTH are the password.
+    if (err?.command) err.command = { name: String(err.command.name) };
+    line(first, message);
+  };
+}

@@ -1,0 +1,40 @@
+/** Stockade in the own process. `./locks` and `./client` are entries of their own, and load nothing of this one. */
+export { ConfigError, type ConfigFault } from './config/load-config.ts';
+export { open } from './embed/open.ts';
+export type { Logger, LogLine, OpenOptions, OrderEventHandler } from './embed/options.ts';
+export type {
+  ChangeAuthor,
+  NewPurchase,
+  NewSale,
+  NewSaleChange,
+  PurchaseOutcome,
+  Shop,
+  ShopEvents,
+  ShopOrders,
+  ShopSales,
+} from './embed/shop.ts';
+export { InvalidInput, StockadeError } from './engine/errors.ts';
+export type { OrderEvent } from './events/order-event.ts';
+export { type DeadLetter, type DeadLetters, UnknownDeadLetter } from './operations/event-operations.ts';
+export { MetRebuild, OperationTimedOut, StoresAway } from './operations/operation-faults.ts';
+export {
+  type NotedChange,
+  type Order,
+  type OrderOutcome,
+  type OrderStatus,
+  PAY_TYPES,
+  type PayType,
+} from './operations/order-operations.ts';
+export type { RebalanceReport } from './operations/rebalance-operations.ts';
+export type { Recovery, SegmentLosses } from './operations/recover-operations.ts';
+export {
+  InsufficientStock,
+  type LedgerEntry,
+  SaleExists,
+  type SaleStatus,
+  UnknownSale,
+  type VerifyOptions,
+  type VerifyReport,
+  WrongState,
+} from './operations/sale-operations.ts';
+export { ForeignStores } from './shop/ownership.ts';

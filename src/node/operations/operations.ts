@@ -1,0 +1,24 @@
+import type { EventOperations } from '../../operations/event-operations.ts';
+import type { OrderOperations } from '../../operations/order-operations.ts';
+import type { SaleOperations } from '../../operations/sale-operations.ts';
+import type { Buy } from '../../orders/late-payment.ts';
+import type { Stores } from '../stores/stores.ts';
+import { boundedEvents } from './bounded-events.ts';
+import { boundedOperations } from './bounded-operations.ts';
+import { boundedOrders } from './bounded-orders.ts';
+
+/** What operators do. Each throws StoresAway and OperationTimedOut, beside what it says itself. */
+export interface Operations {
+  readonly operations: SaleOperations;
+  readonly orders: OrderOperations;
+  readonly events: EventOperations;
+}
+
+/** @param buy takes the units of late payments */
+export function operationsOn(stores: Stores, buy: Buy): Operations {
+  return {
+    operations: boundedOperations(stores),
+    orders: boundedOrders(stores, buy),
+    events: boundedEvents(stores),
+  };
+}

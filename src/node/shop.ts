@@ -1,0 +1,116 @@
+/**
+ * The parts that make a process one of a shop, put together in one place.
+ *
+ *   stores -> no eviction -> migrate -> claim -> watch -> sync, expiry, events -> directory -> engines -> ports
+ *   └──────────────── openShop ─────────────────────┘    └─── carryOrders ───┘    └ openDirectory
+ *
+ * A node (node.ts) goes all the way, with an engine in each worker. A shop in a program of the user's own (../embed/) has
+ * one engine and no port, `stockade sync` (sync-process.ts) carries orders and sells nothing, and commands on the stores
+ * (services.ts) claim nothing: they work beside the processes that do.
+ */
+import type { Registry } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import type { SettingName } from '../config/settings.ts';
+import { Board } from '../engine/board/board.ts';
+import type { Receiver } from '../events/order-event.ts';
+import type { Teardown } from '../lib/teardown.ts';
+import { Expiry } from '../orders/expiry.ts';
+import { readSale } from '../sales/sale-rows.ts';
+import { Sync } from '../sync/sync.ts';
+import { startEventRelay } from './event-relay.ts';
+import { watchExpiry } from './observability/expiry-watch.ts';
+import { watchSync } from './observability/sync-watch.ts';
+import type { Log } from './process/log.ts';
+import { SaleDirectory } from './sale-directory.ts';
+import { ShopWatch } from './shop-watch.ts';
+import { keepFromEviction } from './stores/eviction-watch.ts';
+import { prepareDatabase } from './stores/prepare-database.ts';
+import { digestKey, settingDigests } from './stores/shared-settings.ts';
+import { openStores, type Stores } from './stores/stores.ts';
+import type { Load } from './worker/load.ts';
+
+export interface ShopParts {
+  readonly config: Config;
+  readonly log: Log;
+  /** Where each part registers its metrics. */
+  readonly registry: Registry;
+}
+
+export interface Shop {
+  readonly stores: Stores;
+  readonly watch: ShopWatch;
+}
+
+/**
+ * Stores that are ready to be worked on: migrated, claimed for this shop, and watched.
+ * @param settings that this process compares with those of the shop's other processes
+ * @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
+ * not belong together, StockadeError `migrations_pending`, `missing_rights`, `data_dir_in_use`
+ */
+export async function openShop(
+  { config, log, registry }: ShopParts,
+  settings: readonly SettingName[],
+  teardown: Teardown,
+): Promise<Shop> {
+  const stores = await openStores(config, teardown);
+  await keepFromEviction({ config, log, registry }, teardown);
+  await prepareDatabase(stores.db, log);
+  await stores.ownership.claim();
+  const digests = settingDigests(config, settings, await digestKey(stores.db));
+  const watch = ShopWatch.begin({ stores, settings: digests, log, registry }, teardown);
+  return { stores, watch };
+}
+
+export interface CarrierParts extends ShopParts {
+  readonly stores: Stores;
+  /** How busy its buyers keep this process; missing: it sells nothing. */
+  readonly load?: Load | undefined;
+  /** Who is told of order events, instead of the webhook of the configuration. */
+  readonly receiver?: Receiver | undefined;
+}
+
+/**
+ * Starts what follows the buyers: sync, the expiry of unpaid orders, and order events. Where buyers are served, it resolves
+ * when every sale is in the backend, and the processor goes to the buyers first.
+ */
+export async function carryOrders(parts: CarrierParts, teardown: Teardown): Promise<void> {
+  const { config, log, registry, stores, load } = parts;
+  const { db, backend, locks, ownership } = stores;
+  const sync = new Sync({
+    db,
+    backend,
+    locks,
+    events: watchSync(log, registry),
+    batchRows: config.syncBatchRows,
+    rebalanceEveryMs: config.rebalanceEveryMs,
+    backpressure: load && { isLoadHigh: load.isHigh, maxMs: config.syncYieldMs },
+    claim: () => ownership.claim(),
+  });
+  await sync.start();
+  teardown.add(() => sync.stop());
+  if (load) await sync.ready;
+  const expiry = new Expiry({ db, backend, events: watchExpiry(log, registry) });
+  expiry.start();
+  teardown.add(() => expiry.stop());
+  const isLoadHigh = () => sync.isBehind || (load?.isElevated() ?? false);
+  startEventRelay({ ...parts, isLoadHigh }, teardown);
+}
+
+export interface KnownSales {
+  readonly board: Board;
+  readonly directory: SaleDirectory;
+}
+
+/** The sales that this process sells, and the board with those that are sold out. @param maxSales that the board has room for */
+export async function openDirectory(
+  { backend, db }: Stores,
+  maxSales: number,
+  teardown: Teardown,
+): Promise<KnownSales> {
+  const board = new Board(maxSales);
+  const isSale = async (saleId: string) => (await readSale(db, saleId)) !== undefined;
+  const directory = new SaleDirectory(backend, board, isSale);
+  await directory.start();
+  teardown.add(() => directory.stop());
+  return { board, directory };
+}

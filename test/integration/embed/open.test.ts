@@ -1,0 +1,268 @@
+/** A shop in the own process, on Redis and Postgres: what a node's buyers and operators get, by calls. */
+import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { Keys } from '../../../src/engine/redis/keys.ts';
+import { type Logger, type OpenOptions, type OrderEvent, open, type Shop } from '../../../src/index.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { emptyDatabase, freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
+import { PATIENCE } from '../../support/patience.ts';
+
+const shops: Shop[] = [];
+
+afterEach(async () => {
+  await Promise.all(shops.splice(0).map((shop) => shop.close()));
+});
+
+async function aPlace() {
+  return { redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+}
+
+async function opened(options: OpenOptions): Promise<Shop> {
+  const shop = await open({ ...PATIENCE, ...options });
+  shops.push(shop);
+  return shop;
+}
+
+/** What a shop has logged. */
+function aLogger() {
+  const lines: { readonly details: object; readonly message: string }[] = [];
+  const line = (details: object, message: string) => void lines.push({ details, message });
+  return { lines, info: line, warn: line, error: line } satisfies Logger & { lines: unknown };
+}
+
+describe('purchases', () => {
+  test('end as a node’s do, at all programs that have the same stores', async () => {
+    const place = await aPlace();
+    const [one, other] = [await opened(place), await opened(place)];
+    await one.sales.create({ id: 'front-row', stock: 3, perBuyerLimit: 2 });
+    const bought = await one.purchase({ saleId: 'front-row', buyerId: 'ann', quantity: 2, key: 'k' });
+    expect(bought).toMatchObject({ code: 'committed', quantity: 2 });
+    const again = { saleId: 'front-row', buyerId: 'ann', quantity: 2, key: 'k' };
+    expect(await other.purchase(again)).toEqual(bought);
+    expect(await other.purchase({ ...again, quantity: 1 })).toMatchObject({ code: 'idempotency_mismatch' });
+    expect(await other.purchase({ saleId: 'front-row', buyerId: 'ann' })).toMatchObject({
+      code: 'limit_reached',
+    });
+    expect(await other.purchase({ saleId: 'front-row', buyerId: 'bob' })).toMatchObject({ quantity: 1 });
+    expect(await one.purchase({ saleId: 'front-row', buyerId: 'cy' })).toEqual({ code: 'sold_out' });
+    expect(await one.purchase({ saleId: 'none', buyerId: 'cy' })).toEqual({ code: 'unknown_sale' });
+    expect(await one.sales.verify('front-row')).toMatchObject({ ok: true, committedOrders: 2 });
+  });
+
+  test('of a sale that asks buyers at a port for a token need none here', async () => {
+    const shop = await opened(await aPlace());
+    await shop.sales.create({ id: 'guarded', stock: 1, requireToken: true });
+    expect(await shop.purchase({ saleId: 'guarded', buyerId: 'ann' })).toMatchObject({ code: 'committed' });
+  });
+
+  test('under way are answered when the shop is closed, and none is taken after that', async () => {
+    const place = await aPlace();
+    const shop = await opened(place);
+    await shop.sales.create({ id: 'web', stock: 50 });
+    const buyers = Array.from({ length: 40 }, (_, i) => `buyer-${i}`);
+    const underWay = buyers.map((buyerId) => shop.purchase({ saleId: 'web', buyerId }));
+    const operation = shop.sales.show('web');
+    await shop.close();
+    expect(new Set((await Promise.all(underWay)).map(({ code }) => code))).toEqual(new Set(['committed']));
+    expect(await operation).toMatchObject({ id: 'web' });
+    expect(await shop.purchase({ saleId: 'web', buyerId: 'late' })).toEqual({ code: 'unavailable' });
+    await expect(shop.sales.list()).rejects.toMatchObject({ code: 'closed' });
+    const next = await opened(place);
+    expect(await next.sales.show('web')).toMatchObject({ remaining: 10, committedOrders: 40 });
+  });
+
+  test.each([
+    [{ buyerId: 'a nn' }, 'buyerId must be 1 to 128 visible ASCII characters without spaces'],
+    [{ buyerId: '' }, 'buyerId must be'],
+    [{ key: 'ключ' }, 'key must be 1 to 128 visible ASCII characters without spaces'],
+    [{ key: 'retake:1' }, 'key must not begin with "retake:"'],
+    [{ quantity: 0 }, 'quantity must be a whole number from 1 to 1'],
+    [{ quantity: 1.5 }, 'quantity must be'],
+    [{ quantity: Number.NaN }, 'quantity must be'],
+  ])('with %j are refused as a buyer’s fault', async (fault, detail) => {
+    const shop = await theShop();
+    const purchase = { saleId: 'bad-input', buyerId: 'ann', ...fault };
+    expect(await shop.purchase(purchase)).toEqual({
+      code: 'invalid_request',
+      detail: expect.stringContaining(detail),
+    });
+  });
+
+  test.each([
+    [undefined, 'saleId must be a string; buyerId must be a string'],
+    [null, 'saleId must be a string; buyerId must be a string'],
+    ['front-row', 'saleId must be a string'],
+    [
+      { saleId: 'web', buyerId: 7, quantity: '1', key: 1, awaitCommit: 'no' },
+      'buyerId must be a string; quantity must be a number; key must be a string; awaitCommit must be a boolean',
+    ],
+    [{ saleID: 'web', buyerId: 'ann' }, 'saleID is not a member of a purchase; saleId must be a string'],
+  ])('%j is the program’s own fault', async (purchase, message) => {
+    const shop = await theShop();
+    await expect(shop.purchase(purchase as never)).rejects.toMatchObject({
+      name: 'InvalidInput',
+      code: 'invalid_request',
+      message: expect.stringContaining(message),
+    });
+  });
+});
+
+/** One for tests of bad input, which change nothing. */
+let shared: Promise<Shop> | undefined;
+function theShop(): Promise<Shop> {
+  shared ??= aPlace().then(async (place) => {
+    const shop = await open({ ...PATIENCE, ...place });
+    await shop.sales.create({ id: 'bad-input', stock: 1 });
+    return shop;
+  });
+  return shared;
+}
+afterAll(async () => (await shared)?.close());
+
+describe('operators’ work', () => {
+  test('changes sales and orders, and notes who did it and why', async () => {
+    const shop = await opened(await aPlace());
+    await shop.sales.create({ id: 'web', stock: 2, title: 'Front row' }, { actor: 'ann', reason: 'tour' });
+    const bought = await shop.purchase({ saleId: 'web', buyerId: 'bob' });
+    if (bought.code !== 'committed') throw new Error(`bought nothing: ${bought.code}`);
+    const { orderId } = bought;
+    expect(await shop.orders.pay(orderId, 'card')).toMatchObject({ code: 'done', order: { status: 'paid' } });
+    expect(await shop.orders.cancel(orderId)).toEqual({ code: 'wrong_status', orderStatus: 'paid' });
+    expect(await shop.orders.refund(orderId, { reason: 'moved' })).toMatchObject({ code: 'done' });
+    expect(await shop.orders.show(orderId)).toMatchObject({
+      order: {
+        status: 'refunded',
+        changes: [
+          { change: 'pay', actor: 'shop', reason: '' },
+          { change: 'refund', actor: 'shop', reason: 'moved' },
+        ],
+      },
+    });
+    expect(await shop.orders.refundsDue()).toEqual([]);
+    await shop.sales.change('web', { action: 'top-up', units: 5 }, { actor: 'cy' });
+    await shop.sales.change('web', { action: 'window', endsAt: '2999-01-01T00:00:00Z' });
+    expect(await shop.sales.ledger('web')).toMatchObject([
+      { action: 'create', actor: 'ann', reason: 'tour' },
+      { action: 'top-up', units: 5, actor: 'cy' },
+      { action: 'window', actor: 'shop' },
+    ]);
+    expect(await shop.sales.rebalance('web')).toMatchObject({ saleId: 'web', dryRun: false });
+    expect(await shop.sales.recovery('web')).toMatchObject({ state: 'none' });
+    expect(await shop.events.deadLetters()).toEqual({ total: 0, listed: [] });
+    expect(await shop.metrics()).toContain('stockade_');
+  });
+
+  test.each([
+    ['a sale', (shop: Shop) => shop.sales.create({} as never), 'id is required'],
+    ['a sale', (shop: Shop) => shop.sales.create({ id: 'x', stock: 0 }), 'stock must be at least 1'],
+    ['no sale', (shop: Shop) => shop.sales.create(undefined as never), 'id is required'],
+    ['a change', (shop: Shop) => shop.sales.change('bad-input', {} as never), 'action must be one of'],
+    [
+      'an actor',
+      (shop: Shop) => shop.sales.change('bad-input', { action: 'pause' }, { actor: 'ä' }),
+      'actor must be 1 to 200',
+    ],
+    ['a reason', (shop: Shop) => shop.orders.cancel('1', { reason: 'a\nb' }), 'reason must be one line'],
+    ['a payment', (shop: Shop) => shop.orders.pay('1', 'gold' as never), 'payType must be one of balance'],
+  ])('with %s that is wrong is refused: %#', async (_, work, message) => {
+    await expect(work(await theShop())).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: expect.stringContaining(message),
+    });
+    expect(await (await theShop()).sales.show('bad-input')).toMatchObject({ state: 'open', remaining: 1 });
+  });
+
+  test('on what is not there says so', async () => {
+    const shop = await theShop();
+    await expect(shop.sales.show('none')).rejects.toMatchObject({
+      name: 'UnknownSale',
+      code: 'unknown_sale',
+    });
+    expect(await shop.orders.show('none')).toEqual({ code: 'unknown_order' });
+    await expect(shop.events.resendDeadLetter('1')).rejects.toMatchObject({ code: 'unknown_dead_letter' });
+  });
+});
+
+test('order events come in order, and again after a handler that failed', async () => {
+  const logger = aLogger();
+  const seen: OrderEvent[] = [];
+  let calls = 0;
+  const shop = await opened({
+    ...(await aPlace()),
+    logger,
+    eventsYieldMs: 0,
+    onOrderEvents: async (events) => {
+      if (++calls === 1) throw new Error('not now');
+      seen.push(...events);
+    },
+  });
+  await shop.sales.create({ id: 'web', stock: 2 });
+  const bought = await shop.purchase({ saleId: 'web', buyerId: 'ann' });
+  if (bought.code !== 'committed') throw new Error(`bought nothing: ${bought.code}`);
+  await shop.orders.pay(bought.orderId, 'card');
+  await until(() => seen.length >= 2, { what: 'both events' });
+  expect(seen.map(({ kind, buyerId }) => [kind, buyerId])).toEqual([
+    ['order.committed', 'ann'],
+    ['order.paid', 'ann'],
+  ]);
+  expect(JSON.stringify(logger.lines.map(({ message }) => message))).toMatch(/event|webhook/i);
+});
+
+describe('stores that are another shop’s', () => {
+  test('are refused at the start', async () => {
+    const place = { redisUrl: redisUrl(), databaseUrl: await emptyDatabase(), keyPrefix: freshPrefix() };
+    await opened(place);
+    const elsewhere = { ...place, databaseUrl: await emptyDatabase() };
+    await expect(open(elsewhere)).rejects.toMatchObject({ name: 'ForeignStores', code: 'foreign_stores' });
+  });
+
+  test('end a shop that runs', async () => {
+    const place = await aPlace();
+    const shop = await opened(place);
+    await shop.sales.create({ id: 'web', stock: 1 });
+    await using keys = new RedisKeys(place);
+    await keys.redis.set(new Keys(place.keyPrefix).owner, `${crypto.randomUUID()} another shop`);
+    expect(await shop.failed).toMatchObject({ code: 'foreign_stores' });
+    expect(await shop.purchase({ saleId: 'web', buyerId: 'ann' })).toEqual({ code: 'unavailable' });
+    await shop.close();
+  });
+});
+
+describe('options', () => {
+  const secret = 'redis://:pass-word@localhost:1';
+  test.each<[OpenOptions, string]>([
+    [{ laneCapacity: 0 }, 'laneCapacity is "0": must be a whole number from 1 to 1000000'],
+    [
+      { redisUrl: 'localhost', databaseUrl: 'x' },
+      'redisUrl is (not a URL): must be a URL that begins with redis:// or rediss://; databaseUrl is',
+    ],
+    [
+      { redisUrl: secret },
+      'redisUrl needs a database that stays as long as Redis does: give databaseUrl, or dataDir for PGlite',
+    ],
+    [{ sync: false }, 'sync is off, but without redisUrl nobody else can carry the orders'],
+    [{ takeTimeoutMs: 2_000 }, 'takeTimeoutMs is 2000: must be below requestDeadlineMs, which is 2000'],
+    [{ strategy: 'lock' }, 'strategy is lock, but the locks are kept in Redis: set redisUrl'],
+    [
+      { webhookUrl: 'http://localhost' },
+      'webhookUrl is set, but there is no key to sign what is sent there: set webhookSecret',
+    ],
+    [
+      { webhookUrl: 'http://localhost', onOrderEvents: () => {} },
+      'onOrderEvents takes the place of webhookUrl',
+    ],
+    [{ onOrderEvents: 'x' as never }, 'onOrderEvents must be a function'],
+    [{ logger: {} as never }, 'logger must have the methods info, warn and error'],
+    [{ redisURL: secret } as never, 'redisURL is no option: there are redisUrl, databaseUrl,'],
+  ])('%j are refused in the words of who gave them', async (options, message) => {
+    const error = await open(options).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringContaining(message) });
+    expect(String(error)).not.toContain('pass-word');
+  });
+
+  test('of the environment are not looked at', async () => {
+    process.env.LANE_CAPACITY = 'many';
+    onTestFinished(() => void delete process.env.LANE_CAPACITY);
+    const shop = await opened(await aPlace());
+    expect(await shop.sales.list()).toEqual([]);
+  });
+});
