@@ -29,7 +29,9 @@
  * | Redis restarts without its data, or a replica without the lock takes over | a free lock, and a holder | the next renewal is refused; tokens follow the clock and keep rising; writes with the old token are refused |
  */
 import { randomBytes } from 'node:crypto';
-import { connect, subscriberClient, takeClient } from '../redis/clients.ts';
+import type { Redis } from 'ioredis';
+import { InvalidInput } from '../engine/errors.ts';
+import { clientsLike, connect, type IoredisClient, subscriberClient, takeClient } from '../redis/clients.ts';
 import { LockConnection } from './lock-connection.ts';
 import { LockNotAcquired } from './lock-errors.ts';
 import type { LockHandle } from './lock-handle.ts';
@@ -39,9 +41,15 @@ import { LockQueue } from './lock-queue.ts';
 import type { WaitOptions } from './waiters.ts';
 import { Wakeups } from './wakeups.ts';
 
+/** Where the locks are kept, which is the Redis that holds what they protect: `url` or `redis`, one of them. */
 export interface LocksOptions {
-  /** The Redis that holds the locks: the one that holds what they protect. */
-  readonly url: string;
+  /** `redis://[user:password@]host[:port]`, or `rediss://` for TLS. */
+  readonly url?: string | undefined;
+  /**
+   * A client of ioredis, of a single Redis: the locks make two connections like it, and leave it alone. Its `keyPrefix` is
+   * before the keys of the locks too.
+   */
+  readonly redis?: IoredisClient | undefined;
   /** Milliseconds after which the lock of a dead holder is free: 100 to 600,000, default 10,000. */
   readonly ttlMs?: number | undefined;
 }
@@ -73,10 +81,10 @@ export class Locks {
     this.#times = times;
   }
 
-  /** @throws RangeError for a ttl out of range, NotExecuted if Redis can't be reached now */
-  static async open({ url, ttlMs = DEFAULT_TTL_MS }: LocksOptions): Promise<Locks> {
+  /** @throws InvalidInput, RangeError for a ttl out of range, NotExecuted if Redis can't be reached now */
+  static async open({ ttlMs = DEFAULT_TTL_MS, ...place }: LocksOptions): Promise<Locks> {
     const times = lockTimes(ttlMs);
-    const clients = [takeClient(url), subscriberClient(url)] as const;
+    const clients = clientsOf(place);
     try {
       await Promise.all(clients.map(connect));
     } catch (error) {
@@ -157,4 +165,23 @@ export class Locks {
     }
     return queue.wait(options);
   }
+}
+
+/** @throws InvalidInput */
+function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, forMessages: Redis] {
+  if ((url === undefined) === (redis === undefined))
+    throw misplaced('url', 'or redis must be given, one of them');
+  if (redis !== undefined) {
+    if (typeof redis?.duplicate !== 'function') throw misplaced('redis', 'must be a client of ioredis');
+    if (redis.isCluster) throw misplaced('redis', 'is a client of a cluster: locks need a single Redis');
+    return clientsLike(redis);
+  }
+  // The text may hold a password, and is not told.
+  if (!/^rediss?:\/\//.test(String(url)) || !URL.canParse(url!))
+    throw misplaced('url', 'must be a URL that begins with redis:// or rediss://');
+  return [takeClient(url!), subscriberClient(url!)];
+}
+
+function misplaced(field: string, problem: string): InvalidInput {
+  return new InvalidInput('the locks can’t be opened', [{ field, problem }]);
 }

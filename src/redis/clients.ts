@@ -34,18 +34,46 @@ const common = {
   retryStrategy: (attempt: number) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_MAX_MS),
 };
 
+/** For takes and locks: a command is sent at most once. An abandoned connection is dropped at once, without QUIT. */
+const ONCE = { maxRetriesPerRequest: 0, enableOfflineQueue: false, disconnectTimeout: 0 };
+/** For subscriptions: waits for the connection without limit. */
+const PATIENT = { maxRetriesPerRequest: null };
+
+/** A client of ioredis, of any copy of that package from version 5 on. */
+export interface IoredisClient {
+  readonly isCluster: boolean;
+  duplicate(options?: object): unknown;
+}
+
+/** What its owner may want otherwise, and the locks can't do with. */
+const OWN_WAYS = {
+  autoResubscribe: true,
+  autoResendUnfulfilledCommands: true,
+  commandTimeout: undefined,
+  enableAutoPipelining: false,
+  enableReadyCheck: true,
+  monitor: false,
+  readOnly: false,
+  reconnectOnError: null,
+  stringNumbers: false,
+};
+
+/** Connections like that one, as `takeClient` and `subscriberClient` make them. Channels are named in full: without its key prefix. */
+export function clientsLike(client: IoredisClient): readonly [forCommands: Redis, forMessages: Redis] {
+  const ways = { ...common, ...OWN_WAYS };
+  return [
+    client.duplicate({ ...ways, ...ONCE }) as Redis,
+    client.duplicate({ ...ways, ...PATIENT, keyPrefix: '' }) as Redis,
+  ];
+}
+
 function clientOf(text: string, options: Omit<RedisOptions, 'replyMapping'>): Redis {
   const { url, tls } = redisAddress(text);
   return new Redis(url, { ...common, ...options, ...(tls && { tls }) });
 }
 
-/** For takes: a command is sent at most once. An abandoned connection is dropped at once, without QUIT. */
 export function takeClient(url: string): Redis {
-  return clientOf(url, {
-    maxRetriesPerRequest: 0,
-    enableOfflineQueue: false,
-    disconnectTimeout: 0,
-  });
+  return clientOf(url, ONCE);
 }
 
 /** For work that is idempotent and may wait: logs, cursors, sale records. A failed command is retried a few times. */
@@ -91,9 +119,8 @@ export function singleUseClient(url: string): Redis {
   return clientOf(url, { retryStrategy: () => null });
 }
 
-/** For subscriptions: waits for the connection without limit. */
 export function subscriberClient(url: string): Redis {
-  return clientOf(url, { maxRetriesPerRequest: null });
+  return clientOf(url, PATIENT);
 }
 
 /**
@@ -106,11 +133,11 @@ export async function connect<Client extends RedisClient>(client: Client): Promi
     first ??= error;
   });
   try {
-    await (client instanceof Redis ? client.connect() : connectCluster(client));
+    await (client instanceof Cluster ? connectCluster(client) : client.connect());
     return client;
   } catch (error) {
     const where =
-      client instanceof Redis ? `${client.options.host}:${client.options.port}` : 'of the cluster';
+      client instanceof Cluster ? 'of the cluster' : `${client.options.host}:${client.options.port}`;
     const cause = first ?? error;
     const why =
       cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause);

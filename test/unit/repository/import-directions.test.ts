@@ -196,6 +196,20 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/order',
     'cli/sale',
   ],
+  embed: [
+    'engine',
+    'lib',
+    'engine/sale',
+    'operations',
+    'events',
+    'config',
+    'node/process',
+    'node/worker',
+    'node/operations',
+    'node',
+  ],
+  // The entries of the package.
+  '.': ['engine', 'redis', 'operations', 'shop', 'locks', 'events', 'config', 'embed'],
 };
 
 /** Packages that reach the world outside, and the rooms that may use them: what only looks is cli/doctor. */

@@ -1,0 +1,81 @@
+/** Locks on the connections of a client that their user has made, with options of his own. */
+import { Cluster, Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fenced, fenceKey } from '../../../src/locks/fenced.ts';
+import { Locks } from '../../../src/locks/locks.ts';
+import { RedisServer } from '../../support/servers/redis-server.ts';
+import { until } from '../../support/until.ts';
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** Each of these would break a lock that went by it. */
+function stubbornClient(): Redis {
+  return new Redis(server.url, {
+    keyPrefix: 'shop:',
+    db: 3,
+    stringNumbers: true,
+    enableAutoPipelining: true,
+    maxRetriesPerRequest: null,
+    commandTimeout: 1,
+    lazyConnect: true,
+  });
+}
+
+test('they keep others out, wake who waits, and fence the writes of the client', async () => {
+  const redis = stubbornClient();
+  const [one, other] = await Promise.all([Locks.open({ redis }), Locks.open({ redis })]);
+  const name = '{concert:3}:count';
+  const held = await one.lock(name);
+  expect(await other.tryLock(name)).toBeUndefined();
+  const waiting = other.lock(name);
+  const admin = new Redis(server.url, { db: 3 });
+  await until(async () => (await admin.pubsub('NUMSUB', `${name}:released`))[1] === 1, {
+    what: 'the other listens for the release',
+  });
+  await held.release();
+  const next = await waiting;
+  expect(next.token).toBeGreaterThan(held.token);
+  expect((await admin.keys('*')).sort()).toEqual([`shop:${name}`, `shop:${name}:fence`]);
+
+  const user = new Redis(server.url, { db: 3, keyPrefix: 'shop:' });
+  const script = fenced("return redis.call('SET', KEYS[1], ARGV[1])");
+  const write = (token: number) => user.eval(script, 2, fenceKey(name), `${name}:value`, token, 'written');
+  await expect(write(held.token)).rejects.toThrow('FENCED');
+  expect(await write(next.token)).toBe('OK');
+
+  await next.release();
+  await Promise.all([one.close(), other.close()]);
+  expect(redis.status).toBe('wait');
+  for (const client of [redis, admin, user]) client.disconnect();
+});
+
+test('the client goes on when the locks are closed', async () => {
+  const redis = new Redis(server.url);
+  const locks = await Locks.open({ redis });
+  await locks.withLock('a', async () => {});
+  await locks.close();
+  expect(await redis.ping()).toBe('PONG');
+  redis.disconnect();
+});
+
+test.each([
+  [{}, 'url or redis must be given, one of them'],
+  [{ url: 'redis://localhost', redis: new Redis({ lazyConnect: true }) }, 'url or redis must be given'],
+  [{ url: 'localhost:6379' }, 'url must be a URL that begins with redis:// or rediss://'],
+  [{ url: 'redis://:secret@:x' }, 'url must be a URL'],
+  [{ redis: {} as Redis }, 'redis must be a client of ioredis'],
+  [{ redis: null as unknown as Redis }, 'redis must be a client of ioredis'],
+  [
+    { redis: new Cluster([], { lazyConnect: true }) },
+    'redis is a client of a cluster: locks need a single Redis',
+  ],
+])('%# are refused with a sentence', async (options, message) => {
+  const error = await Locks.open(options).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ name: 'InvalidInput', message: expect.stringContaining(message) });
+  expect(String(error)).not.toContain('secret');
+});
