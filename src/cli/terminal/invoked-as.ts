@@ -1,9 +1,12 @@
 /** How this program was started, for the commands that it tells others to run: from a clone it is on nobody's PATH. */
-import { basename, delimiter, dirname, relative, resolve } from 'node:path';
+import { basename, delimiter, dirname, relative, resolve, sep } from 'node:path';
 
 const NAME = 'stockade';
 
-/** `stockade`, `npx stockade`, or `node dist/cli/main.js` from where the caller stands. */
+/** The package that this is: `stockade` alone is another one, which npx would fetch. */
+const PACKAGE = '@stockade-engine/stockade';
+
+/** `stockade`, what npx finds without fetching, or `node dist/cli/main.js` from where the caller stands. */
 export function invokedAs(
   script = process.argv[1] ?? NAME,
   env: NodeJS.ProcessEnv = process.env,
@@ -11,7 +14,8 @@ export function invokedAs(
 ): string {
   const isCommand = basename(script) === NAME;
   // npx puts the program on the PATH of this process, not on that of the next shell.
-  if (isCommand && env.npm_command === 'exec') return `npx ${NAME}`;
+  if (isCommand && env.npm_command === 'exec')
+    return script.includes(`${sep}_npx${sep}`) ? `npx ${PACKAGE}` : `npx --no ${NAME}`;
   const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
   if (isCommand && folders.some((folder) => resolve(folder) === dirname(script))) return NAME;
   const fromHere = relative(cwd, script);

@@ -245,7 +245,11 @@ test('commands for others are written as this program was started', () => {
   const at = (script: string, env = {}, cwd = '/srv/shop') => invokedAs(script, env, cwd);
   expect(at('/usr/bin/stockade', { PATH: '/bin:/usr/bin' })).toBe('stockade');
   const npx = { PATH: '/srv/shop/node_modules/.bin', npm_command: 'exec' };
-  expect(at('/srv/shop/node_modules/.bin/stockade', npx)).toBe('npx stockade');
+  expect(at('/srv/shop/node_modules/.bin/stockade', npx)).toBe('npx --no stockade');
+  // Fetched by npx, and in no project.
+  expect(at('/home/ann/.npm/_npx/5f3bd9e/node_modules/.bin/stockade', npx)).toBe(
+    'npx @stockade-engine/stockade',
+  );
   expect(at('/srv/shop/dist/cli/main.js', { PATH: '/usr/bin' })).toBe('node dist/cli/main.js');
   expect(at('/opt/my clone/dist/cli/main.js')).toBe("node '/opt/my clone/dist/cli/main.js'");
 });
