@@ -54,7 +54,7 @@ export const MUTATIONS: readonly Mutation[] = [
     [6],
     edit(
       'redis/clients.ts',
-      'maxRetriesPerRequest: 0,\n    enableOfflineQueue: false,',
+      'maxRetriesPerRequest: 0, enableOfflineQueue: false,',
       'maxRetriesPerRequest: 3,',
     ),
     edit(`${LUA}/purchase/take.lua`, "if remembered >= tonumber(ticket) then return 'superseded' end", ''),
@@ -253,7 +253,7 @@ export const MUTATIONS: readonly Mutation[] = [
     [43],
     edit(
       'redis/clients.ts',
-      '(client instanceof Redis ? client.connect() : connectCluster(client))',
+      '(client instanceof Cluster ? connectCluster(client) : client.connect())',
       'client.connect()',
     ),
   ),
