@@ -8,9 +8,14 @@ import { defineConfig } from 'vitest/config';
 /** In both tiers, with more runs, seeds or buyers before a release (test/support/tier.ts). */
 const GROWING = [
   'test/property/**/*.test.ts',
-  ...['http/fuzz', 'node/scenarios', 'rebuild/resize', 'rebuild/rebuild', 'verify/verify'].map(
-    (name) => `test/integration/${name}.test.ts`,
-  ),
+  ...[
+    'http/fuzz',
+    'node/faults',
+    'node/node-faults',
+    'node/scenarios',
+    'rebuild/resize',
+    'verify/verify',
+  ].map((name) => `test/integration/${name}.test.ts`),
 ];
 
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */

@@ -22,7 +22,7 @@ import { inTier } from '../support/tier.ts';
 import { ordersOf } from '../support/truth.ts';
 import { LifeTrial } from './life-trial.ts';
 
-const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 4, release: 40 })) * 2;
+const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 4, release: 20 })) * 2;
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
 /** What waits for the first is left alone after this time, and ends behind it. */
 const STANDS_STILL_MS = 100;

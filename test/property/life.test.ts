@@ -10,7 +10,7 @@ import { inTier } from '../support/tier.ts';
 import { lifeCommands } from './life-commands.ts';
 import { LifeTrial } from './life-trial.ts';
 
-const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 5, release: 40 }));
+const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 5, release: 30 }));
 /** To find a smaller example takes many runs, of which some wait in vain for what does not come. */
 const SHRINKS = process.env.LIFE_SHRINK === '1';
 const COMMANDS = 60;

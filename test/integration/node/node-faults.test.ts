@@ -18,11 +18,13 @@ import { startTestNode, type TestNode } from '../../support/node.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { inTier } from '../../support/tier.ts';
 import { expectKept, expectWithinLimit, ordersOf, query, unitsSold } from '../../support/truth.ts';
 
 const SALE = 'tickets';
 const PLENTY = 1_000_000;
-const OUTAGE_MS = 10_000;
+/** Longer than the deadlines of `IMPATIENT`. */
+const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
 /** Whatever else the machine does: without a deadline there would be no answer at all. */
 const ANSWER_LIMIT_MS = 10_000;
 /** Buyers do not wait long for Postgres before they are told "accepted"; Redis may stumble for a while all the same. */
@@ -122,7 +124,7 @@ describe('Postgres', () => {
 
   afterAll(() => postgres[Symbol.asyncDispose]());
 
-  test('stands still for ten seconds: buyers are accepted, and all of them are there afterwards', async () => {
+  test('stands still: buyers are accepted, and all of them are there afterwards', async () => {
     await using market = await Market.open({ database: await postgres.createDatabase(), env: IMPATIENT });
     await using running = market.load(100);
     const { answers } = running.result;

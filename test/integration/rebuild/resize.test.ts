@@ -20,6 +20,8 @@ const WHO = { actor: 'otto', reason: 'more came' };
 /** Far below a purchase's deadline. How long buyers wait is what `npm run bench:resize` measures. */
 const LONGEST_WAIT_MS = 9_000;
 const HOLDERS = inTier({ test: 5_000, release: 100_000 });
+/** Before the resize, and after it. */
+const PURCHASES = inTier({ test: 400, release: 2_000 });
 const HELD_FROM = '1000000000000000000';
 
 let shop: Shop;
@@ -124,11 +126,11 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
       await sync.ready;
       const till = await shop.startEngine();
       const crowd = new BusyCrowd(till, id, 64, HOLDERS);
-      await until(() => crowd.waitsMs.length > 2_000, { what: 'the crowd buys' });
+      await until(() => crowd.waitsMs.length > PURCHASES, { what: 'the crowd buys' });
       const status = await resize(id, to);
       expect(status.segments).toBe(to);
       const soFar = crowd.waitsMs.length;
-      await until(() => crowd.waitsMs.length > soFar + 2_000, { what: 'the crowd goes on' });
+      await until(() => crowd.waitsMs.length > soFar + PURCHASES, { what: 'the crowd goes on' });
       await crowd.stop();
 
       expect([...new Set(crowd.outcomes.map(({ code }) => code))]).toEqual(['committed']);
