@@ -1,6 +1,13 @@
 /** A configuration, and the settings that it is made of, in words. */
 import type { Config } from './config.ts';
-import { type Setting, settingNames, settings } from './settings.ts';
+import {
+  groupOf,
+  type Setting,
+  type SettingGroup,
+  type SettingName,
+  settingNames,
+  settings,
+} from './settings.ts';
 import { Secret } from './values/secret.ts';
 
 /** What a process runs with, by environment variable, fit for logs: no secret, no password, nothing that is not set. */
@@ -14,14 +21,33 @@ export function describeConfig(config: Config): Record<string, string | number |
   return described;
 }
 
-/** All settings as a Markdown table, for docs/configuration.md. */
-export function configTable(): string {
-  const rows = settingNames.map((name) => {
+/** All settings as Markdown, a table for each group, for docs/configuration.md. */
+export function configTables(): string {
+  const groups = [...new Set(settingNames.map(groupOf))];
+  return groups
+    .map((group) =>
+      tableOf(
+        group,
+        settingNames.filter((name) => groupOf(name) === group),
+      ),
+    )
+    .join('\n');
+}
+
+function tableOf(group: SettingGroup, names: readonly SettingName[]): string {
+  const rows = names.map((name) => {
     const setting: Setting<unknown> = settings[name];
     const flag = setting.flag === undefined ? '' : `\`${setting.flag.split(' ')[0]}\``;
     return `| \`${setting.env}\` | ${flag} | ${defaultText(setting, '`')} | ${setting.description.replaceAll('|', '\\|')} |`;
   });
-  return ['| variable | flag | default | what it is |', '|---|---|---|---|', ...rows, ''].join('\n');
+  return [
+    `### ${group}`,
+    '',
+    '| variable | flag | default | meaning |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
 }
 
 /** The default in words; `quote` surrounds a plain value. */

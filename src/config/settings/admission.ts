@@ -32,7 +32,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'Requests of one buyer, as `requests/seconds` or `requests/seconds/burst`: `10/60`, `5/1/20`. More are answered `rate_limited`. Each node counts by itself.',
+      'Requests that one buyer may make, as `requests/seconds` or `requests/seconds/burst`: `10/60`, `5/1/20`. More are answered `rate_limited`. Each node counts by itself.',
     shared: 'value',
   },
   rateLimitAddress: {
@@ -42,7 +42,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'The same for one address (IPv6: one network of 64 bits, and 64 times as much for one of 48), looked at before anything else. Behind a gateway it needs `TRUSTED_PROXIES`, or all buyers share the gateway’s.',
+      'The same for one address, checked before anything else. IPv6 addresses are counted by networks of 64 bits; a network of 48 bits may make 64 times as many. Behind a gateway also set `TRUSTED_PROXIES`, or all buyers share the gateway’s address.',
     shared: 'value',
   },
   rateLimitConnections: {
@@ -52,7 +52,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'no limit',
     description:
-      'Connections that one address may open, such as `20/10/100`; more are refused as those beyond `MAX_CONNECTIONS` are. Not those of the loopback and of `TRUSTED_PROXIES`, which must be networks then.',
+      'Connections that one address may open, such as `20/10/100`. More are refused in the same way as those above `MAX_CONNECTIONS`. The loopback and `TRUSTED_PROXIES` have no limit; with this setting, `TRUSTED_PROXIES` must be networks.',
     shared: 'value',
   },
   rateLimitKeys: {
@@ -61,7 +61,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     schema: whole(1_024, 67_108_864),
     fallback: 1_048_576,
     description:
-      'Buyers, and as many addresses of each limit, that a node remembers at a time, 8 bytes each, rounded up to a power of two; those who have waited longest are forgotten first.',
+      'How many entries each table of a rate limit has: one table for buyers, one for each limit of addresses. Rounded up to a power of two; an entry takes 8 bytes. In a full table, a new entry replaces one whose next request is due soon.',
   },
   trustedProxies: {
     env: 'TRUSTED_PROXIES',
@@ -70,21 +70,22 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'none',
     description:
-      'Proxies in front of this node whose `FORWARDED_HEADER` is believed: their number, or their addresses and networks (`10.0.0.0/8,192.0.2.1`).',
+      'Proxies in front of this node whose `FORWARDED_HEADER` is believed: how many, or their addresses and networks (`10.0.0.0/8,192.0.2.1`).',
   },
   forwardedHeader: {
     env: 'FORWARDED_HEADER',
     flag: '--forwarded-header <name>',
     schema: oneOf('x-forwarded-for', 'forwarded'),
     fallback: 'x-forwarded-for',
-    description: 'Where they write who has asked them. The other header is not looked at.',
+    description:
+      'Header in which the trusted proxies name the client’s address. The other header is ignored.',
   },
   purchaseTokenTtlSeconds: {
     env: 'PURCHASE_TOKEN_TTL_SECONDS',
     flag: '--purchase-token-ttl-seconds <n>',
     schema: whole(1, 86_400),
     fallback: 300,
-    description: 'How long a purchase token is good for.',
+    description: 'How long a purchase token is valid.',
     shared: 'value',
   },
   purchaseTokenSecret: {
@@ -92,7 +93,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     schema: secret(32),
     fallback: undefined,
     fallbackText: 'a random one, kept in Postgres',
-    description: 'Key of the purchase tokens, the same at all nodes, 32 characters or more.',
+    description: 'Key of the purchase tokens, at least 32 characters. The same in all nodes.',
     shared: 'value',
   },
   purchaseTokenOtherSecret: {
@@ -100,7 +101,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     schema: secret(32),
     fallback: undefined,
     description:
-      'A second key whose tokens are accepted too: the next one, then the last one, while keys are changed.',
+      'A second key whose tokens are accepted too. While keys are changed: first the next key, then the previous one.',
     shared: 'value',
   },
   challenge: {
@@ -110,7 +111,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     fallback: undefined,
     fallbackText: 'none',
     description:
-      'What a buyer has to do for a purchase token: `pow`, a piece of work for his processor, or a JavaScript module whose exports `issue` and `verify` ask for something else, such as a captcha.',
+      'What a buyer has to solve to get a purchase token: `pow`, a proof of work; or a JavaScript module with the exports `issue` and `verify`, for example for a captcha.',
     shared: 'file',
   },
   challengeBits: {
@@ -118,7 +119,7 @@ export const admissionSettings: SettingTable<AdmissionSettings> = {
     flag: '--challenge-bits <n>',
     schema: whole(1, MAX_WORK_BITS),
     fallback: 18,
-    description: 'Difficulty of `CHALLENGE=pow`: 2 to this power hashes on average.',
+    description: 'Difficulty of `CHALLENGE=pow`: 2 to the power of this number of hashes, on average.',
     shared: 'value',
   },
 };

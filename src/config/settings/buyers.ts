@@ -19,7 +19,8 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     flag: '--buyer-auth <how>',
     schema: oneOf('header', 'jwt'),
     fallback: 'header',
-    description: 'How a buyer is known: `header` (`X-Buyer-Id`, set by a gateway) or `jwt` (claim `sub`).',
+    description:
+      'How buyers are identified: `header` (`X-Buyer-Id`, set by a gateway) or `jwt` (claim `sub`).',
     shared: 'value',
   },
   trustBuyerHeader: {
@@ -29,13 +30,13 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     fallback: false,
     fallbackText: '0',
     description:
-      '1: only a gateway that sets `X-Buyer-Id` itself can reach `HOST`, so that it need not be loopback. Needed for a gateway on the same machine too, if it passes on the shop’s `Host`: without it only names of the loopback are answered.',
+      '1: only a gateway that sets `X-Buyer-Id` can reach `HOST`. Then `HOST` need not be the loopback. Also needed for a gateway on the same machine that passes on the shop’s `Host`: without it, requests to other names than those of the loopback are refused.',
   },
   jwtSecret: {
     env: 'JWT_SECRET',
     schema: secret(32),
     fallback: undefined,
-    description: "HS256 key of the buyers' tokens, 32 characters or more.",
+    description: "HS256 key of the buyers' tokens, at least 32 characters.",
     shared: 'value',
   },
   jwtJwksUrl: {
@@ -43,7 +44,7 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     flag: '--jwt-jwks-url <url>',
     schema: plainUrl(),
     fallback: undefined,
-    description: "Where the keys of the buyers' tokens are published, instead of `JWT_SECRET`.",
+    description: "URL of the key set (JWKS) of the buyers' tokens, instead of `JWT_SECRET`.",
     shared: 'value',
   },
   jwtAudience: {
@@ -51,7 +52,7 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     flag: '--jwt-audience <text>',
     schema: text,
     fallback: undefined,
-    description: 'Claim `aud` that a token must carry.',
+    description: 'Claim `aud` that a token must have.',
     shared: 'value',
   },
   jwtIssuer: {
@@ -59,7 +60,7 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     flag: '--jwt-issuer <text>',
     schema: text,
     fallback: undefined,
-    description: 'Claim `iss` that a token must carry.',
+    description: 'Claim `iss` that a token must have.',
     shared: 'value',
   },
   publicPayment: {
@@ -69,7 +70,7 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     fallback: false,
     fallbackText: '0',
     description:
-      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: any buyer can make an order paid without paying.',
+      '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: any buyer can then mark an order paid without paying.',
     shared: 'value',
   },
 };

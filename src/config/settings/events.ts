@@ -19,7 +19,7 @@ export const eventsSettings: SettingTable<EventsSettings> = {
     schema: whole(0, 1_000_000_000),
     fallback: 100_000,
     description:
-      'Order events that the stream in Redis keeps, roughly: the oldest make room for new ones. 0: no stream.',
+      'About how many order events the stream in Redis keeps. The oldest are removed for new ones. 0: no stream.',
     shared: 'value',
   },
   eventsYieldMs: {
@@ -28,21 +28,21 @@ export const eventsSettings: SettingTable<EventsSettings> = {
     schema: whole(0, 600_000),
     fallback: 15_000,
     description:
-      'How long order events may wait while this node is busy with buyers, or behind with their orders; 0: not at all.',
+      'How long order events may wait while this node is busy with buyers, or late with their orders. 0: not at all.',
   },
   webhookUrl: {
     env: 'WEBHOOK_URL',
     flag: '--webhook-url <url>',
     schema: plainUrl(originOnly),
     fallback: undefined,
-    description: 'Where order events are sent by HTTP POST.',
+    description: 'URL to which order events are sent by HTTP POST.',
     shared: 'value',
   },
   webhookSecret: {
     env: 'WEBHOOK_SECRET',
     schema: secret(16),
     fallback: undefined,
-    description: 'Key of the signature that each request to `WEBHOOK_URL` carries, 16 characters or more.',
+    description: 'Key of the signature in each request to `WEBHOOK_URL`, at least 16 characters.',
     shared: 'value',
   },
   webhookTimeoutMs: {
@@ -58,7 +58,7 @@ export const eventsSettings: SettingTable<EventsSettings> = {
     schema: whole(1, 1_000),
     fallback: 12,
     description:
-      'Attempts before events become dead letters and the next ones are sent; with pauses that grow to a minute, 12 take some 4 minutes.',
+      'After so many attempts, events become dead letters and the next ones are sent. The pauses grow to a minute; 12 attempts take some 4 minutes.',
     shared: 'value',
   },
 };

@@ -20,21 +20,22 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(100, 30_000),
     fallback: 2_000,
     description:
-      'A purchase is answered within this time, if need be with `unknown`; what buyers read, if need be with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take as long once more.',
+      'A purchase is answered within this time, if necessary with `unknown`. A buyer’s `GET` is too, if necessary with `unavailable`. Fetching keys from `JWT_JWKS_URL` may take the same time again.',
   },
   takeTimeoutMs: {
     env: 'TAKE_TIMEOUT_MS',
     flag: '--take-timeout-ms <n>',
     schema: whole(10, 29_999),
     fallback: 500,
-    description: 'How long one call to Redis may take before it is asked again; below `REQUEST_DEADLINE_MS`.',
+    description:
+      'How long one call to Redis may take before it is repeated. Less than `REQUEST_DEADLINE_MS`.',
   },
   laneCapacity: {
     env: 'LANE_CAPACITY',
     flag: '--lane-capacity <n>',
     schema: whole(1, 1_000_000),
     fallback: 4_096,
-    description: 'Requests that may wait in front of one segment; more are answered `busy`.',
+    description: 'Purchases that may wait in front of one segment, in each worker. More are answered `busy`.',
   },
   maxConnections: {
     env: 'MAX_CONNECTIONS',
@@ -42,7 +43,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(1, 1_000_000),
     fallback: 16_000,
     description:
-      'Connections of buyers that a node serves, shared out among its workers. Above it requests are answered `busy` and their connections closed; above nine eighths of it new connections are closed at once.',
+      'Buyers’ connections that a node serves; its workers share them. Above this number, requests are answered `busy` and their connections closed. Above nine eighths of it, new connections are closed at once.',
   },
   logBacklogMax: {
     env: 'LOG_BACKLOG_MAX',
@@ -51,7 +52,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(MAX_BATCH_ORDERS, 100_000_000),
     fallback: 1_000_000,
     description:
-      "Orders in one segment's log that Postgres does not have yet; at this bound takes are answered `busy`.",
+      "How many orders may lie in one segment's log that are not in Postgres yet. Above that, purchases are answered `busy`.",
     shared: 'value',
   },
   strategy: {
@@ -60,7 +61,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: oneOf('script', 'lock'),
     fallback: 'script',
     description:
-      "How units are taken: `script`, or `lock` for the same under the segment's lock. `lock` needs `REDIS_URL`.",
+      "How units are taken: `script`, or `lock` to do so under the segment's lock. `lock` needs `REDIS_URL`, and no cluster.",
     shared: 'value',
   },
   lockWork: {
@@ -69,7 +70,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: text,
     fallback: undefined,
     description:
-      "A JavaScript module whose export `inside` does the shop's own work under the lock, and may refuse orders. Needs `STRATEGY=lock`.",
+      "A JavaScript module whose export `inside` does the shop's own work under the lock and may refuse orders. Needs `STRATEGY=lock`.",
     shared: 'file',
   },
 };

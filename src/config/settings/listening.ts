@@ -22,21 +22,21 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     flag: '--host <address>',
     schema: host,
     fallback: '127.0.0.1',
-    description: 'Address of the public port; `0.0.0.0` for all.',
+    description: 'Address of the public port. `0.0.0.0`: all addresses.',
   },
   port: {
     env: 'PORT',
     flag: '--port <n>',
     schema: whole(0, 65_535),
     fallback: 8_080,
-    description: 'Public port, for buyers. 0: any free one.',
+    description: 'Public port, for buyers. 0: any free port.',
   },
   workers: {
     env: 'WORKERS',
     flag: '--workers <n>',
     schema: whole(1, 64),
     fallback: workersByDefault,
-    fallbackText: `1 without \`REDIS_URL\`, else the number of cores, at most ${MOST_WORKERS_BY_DEFAULT}`,
+    fallbackText: `1 without \`REDIS_URL\`, otherwise the number of cores, at most ${MOST_WORKERS_BY_DEFAULT}`,
     description: 'Threads that serve buyers. More than 1 needs `REDIS_URL`.',
   },
   httpServer: {
@@ -45,6 +45,6 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     schema: oneOf('auto', 'uws', 'node'),
     fallback: 'auto',
     description:
-      'What speaks HTTP at both ports: `uws` is uWebSockets.js, `node` is `node:http`, and `auto` is uWebSockets.js where a binary of it loads.',
+      'Server of HTTP on both ports. `uws`: uWebSockets.js. `node`: `node:http`. `auto`: uWebSockets.js if one of its binaries loads, otherwise `node:http`.',
   },
 };

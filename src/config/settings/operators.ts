@@ -23,14 +23,14 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     flag: '--ops-port <n>',
     schema: whole(0, 65_535),
     fallback: 9_090,
-    description: 'Port for operators, metrics and health. 0: any free one.',
+    description: 'Port for operators, metrics and health. 0: any free port.',
   },
   opsToken: {
     env: 'OPS_TOKEN',
     schema: secret(16),
     fallback: undefined,
     fallbackText: 'a random one, kept in `DATA_DIR`/ops-token',
-    description: 'Bearer token of the ops port, 16 characters or more.',
+    description: 'Bearer token of the ops port, at least 16 characters.',
   },
   opsUrl: {
     env: 'OPS_URL',
@@ -38,6 +38,6 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     schema: url('http:', 'https:'),
     fallback: undefined,
     fallbackText: '`OPS_HOST` and `OPS_PORT`',
-    description: 'Ops port of the running node that commands such as `sale` and `verify` talk to.',
+    description: 'Ops port of the running node to which commands such as `sale` and `verify` connect.',
   },
 };

@@ -23,6 +23,6 @@ export const processSettings: SettingTable<ProcessSettings> = {
     schema: whole(0, 600_000),
     fallback: 10_000,
     description:
-      'How long requests under way are answered after a signal to stop, at both ports together; 5 s later at most the process has ended.',
+      'After a signal to stop, how long requests under way on both ports are still answered. At most 5 s later the process has ended.',
   },
 };

@@ -19,9 +19,9 @@ export const storesSettings: SettingTable<StoresSettings> = {
     flag: '--redis-url <url>',
     schema: redisUrl,
     fallback: undefined,
-    fallbackText: 'the in-process backend',
+    fallbackText: 'stock in the memory of the node',
     description:
-      'Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`); `rediss://` for TLS. Needed for more than one worker or node.',
+      'Redis that holds the stock and the order logs, or some servers of a Redis Cluster (`redis://a:6379,b:6379`). `rediss://` for TLS. Needed for more than one worker or node.',
   },
   databaseUrl: {
     env: 'DATABASE_URL',
@@ -29,14 +29,14 @@ export const storesSettings: SettingTable<StoresSettings> = {
     schema: postgresUrl,
     fallback: undefined,
     fallbackText: 'PGlite in `DATA_DIR`',
-    description: 'Postgres that holds sales and orders: the truth. With `?sslmode=verify-full` for TLS.',
+    description: 'Postgres that holds sales and orders. `?sslmode=verify-full` for TLS.',
   },
   keyPrefix: {
     env: 'KEY_PREFIX',
     flag: '--key-prefix <text>',
     schema: matching(/^[\x21-\x7a|~]{1,64}$/, 'must be 1 to 64 visible ASCII characters without braces'),
     fallback: 'stockade:',
-    description: 'Beginning of every Redis key and channel. All nodes of one shop share it.',
+    description: 'Prefix of every Redis key and channel. The same in all nodes of one shop.',
   },
   dataDir: {
     env: 'DATA_DIR',
@@ -44,7 +44,7 @@ export const storesSettings: SettingTable<StoresSettings> = {
     schema: text,
     fallback: '.stockade',
     description:
-      "Folder of PGlite's data and of the operators' token, for nothing else: other users of the machine are kept out.",
+      "Folder of PGlite's data and of the operators' token. Use it for nothing else: it is closed to other users of the machine.",
   },
   pgPoolMax: {
     env: 'PG_POOL_MAX',
@@ -52,6 +52,6 @@ export const storesSettings: SettingTable<StoresSettings> = {
     schema: whole(1, 100),
     fallback: 5,
     description:
-      'Postgres connections of the main thread, at most; beside them are 2 per worker and 1 for locks. PGlite has 1.',
+      'Most Postgres connections of the main thread. Each worker has 2 more, and the locks have 1. With PGlite there is only 1.',
   },
 };

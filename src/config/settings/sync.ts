@@ -17,14 +17,14 @@ export const syncSettings: SettingTable<SyncSettings> = {
     fallback: true,
     fallbackText: 'on',
     description:
-      'Whether this node carries the order logs to Postgres. Off: `stockade sync` must run elsewhere.',
+      'Whether this node writes orders from the logs to Postgres. `off`: `stockade sync` must run elsewhere.',
   },
   syncBatchRows: {
     env: 'SYNC_BATCH_ROWS',
     flag: '--sync-batch-rows <n>',
     schema: whole(1, 50_000),
     fallback: 4_000,
-    description: 'Orders in one Postgres transaction, at most.',
+    description: 'Most orders in one Postgres transaction.',
   },
   syncYieldMs: {
     env: 'SYNC_YIELD_MS',
@@ -32,7 +32,7 @@ export const syncSettings: SettingTable<SyncSettings> = {
     schema: whole(0, 600_000),
     fallback: 15_000,
     description:
-      'How long orders may lie in the logs while this node is busy with buyers and none of them waits for a commit; 0: never.',
+      'How long sync may leave orders in the logs while this node is busy with buyers and none of them waits for a commit. 0: not at all.',
   },
   rebalanceEveryMs: {
     env: 'REBALANCE_EVERY_MS',
@@ -40,6 +40,6 @@ export const syncSettings: SettingTable<SyncSettings> = {
     schema: whole(0, 3_600_000),
     fallback: 1_000,
     description:
-      'How often sales are looked at whose segments may have become uneven, to even them out before buyers wait for it; 0: never.',
+      'How often sync evens out segments that have become uneven, before a buyer has to wait for it. 0: never.',
   },
 };

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { configTable } from '../../../src/config/describe.ts';
+import { configTables } from '../../../src/config/describe.ts';
 import { isProblemCode, problem } from '../../../src/http/server/problem.ts';
 import { SCHEDULES } from '../../chaos/schedules.ts';
 import { MUTATIONS } from '../../sim/mutations.ts';
@@ -62,9 +62,9 @@ function sorted(names: Iterable<string>): string[] {
   return [...new Set(names)].sort();
 }
 
-test('the table of settings in docs/configuration.md is the one that the program has', () => {
-  const [, table] = /<!-- config -->\n(.*?)<!-- \/config -->/s.exec(read('docs/configuration.md')) ?? [];
-  expect(table, 'CONTRIBUTING.md says how to print it').toBe(configTable());
+test('the settings in docs/configuration.md are those of the program', () => {
+  const [, tables] = /<!-- config -->\n(.*?)<!-- \/config -->/s.exec(read('docs/configuration.md')) ?? [];
+  expect(tables, 'docs/contributing/recipes.md says how to print them').toBe(configTables());
 });
 
 describe.each(pages)('%s', (page) => {
