@@ -5,7 +5,7 @@ import { kinds } from '../support/sales.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
-  it('tells apart what was returned, credited and withdrawn', async () => {
+  it('distinguishes returned, credited and withdrawn units', async () => {
     const sale = await stage.load({ stock: 10 });
     const [order] = await sale.sellEach(3);
     await sale.compensate(order!);
@@ -26,14 +26,14 @@ onEachBackend((stage) => {
     ]);
   });
 
-  it('finds nothing where there is no segment, or another generation', async () => {
+  it('finds nothing if the segment is missing or of another generation', async () => {
     const { sale } = await stage.load();
     const nothing = { found: 'nothing' };
     expect(await stage.backend.audits.audit(sale.id, 2, 1)).toMatchObject([{ found: 'sound' }, nothing]);
     expect(await stage.backend.audits.audit(sale.id, 1, 2)).toEqual([nothing]);
   });
 
-  it('says that a segment is frozen', async () => {
+  it('reports a frozen segment', async () => {
     const sale = await stage.load();
     await sale.freeze();
     expect(await stage.backend.audits.audit(sale.sale.id, 1, 1)).toMatchObject([{ state: 'frozen' }]);
@@ -71,7 +71,7 @@ onEachBackend((stage) => {
     expect((await sale.counters())[0]).toMatchObject({ left: 8, supplied: 10 });
   });
 
-  it('adds to a record what it does not hold, once', async () => {
+  it('adds missing orders to a record, once', async () => {
     const sale = await stage.load({ stock: 10, perBuyerLimit: 2 });
     const order = sale.order('anna', { key: 'k' });
     await sale.take([order]);

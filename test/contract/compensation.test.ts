@@ -5,7 +5,7 @@ import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
   describe('a compensation', () => {
-    it('gives the units back, raises the epoch, and the buyer can buy again', async () => {
+    it('returns the units, raises the epoch, and lets the buyer buy again', async () => {
       const sale = await stage.load({ stock: 2, perBuyerLimit: 2 });
       const anna = sale.order('anna', { quantity: 2 });
       await sale.take([anna]);
@@ -24,7 +24,7 @@ onEachBackend((stage) => {
       expect(await sale.left()).toEqual([2]);
     });
 
-    it('leaves the other orders of the buyer, and their keys, as they were', async () => {
+    it('leaves the buyer’s other orders and their keys unchanged', async () => {
       const sale = await stage.load({ perBuyerLimit: 3 });
       const orders = ['a', 'b', 'c'].map((key) => sale.order('anna', { key }));
       await sale.take(orders);
@@ -34,14 +34,14 @@ onEachBackend((stage) => {
       expect(again.results.map((result) => result.kind)).toEqual(['replay', 'replay', 'taken']);
     });
 
-    it('goes by the whole order id, not by a part of it', async () => {
+    it('compares the whole order id, not a part of it', async () => {
       const sale = await stage.load({ perBuyerLimit: 3 });
       await sale.take([sale.order('anna'), sale.order('anna', { key: '100:1' })]);
       await sale.compensate({ orderId: '100', buyerId: 'anna', quantity: 1, key: '' });
       expect(await sale.held('anna')).toHaveLength(2);
     });
 
-    it('changes nothing for another buyer, or for an order that nobody has', async () => {
+    it('changes nothing for another buyer or an unknown order', async () => {
       const sale = await stage.load();
       const anna = sale.order('anna');
       await sale.take([anna]);
@@ -51,7 +51,7 @@ onEachBackend((stage) => {
       expect(await sale.held('anna')).toHaveLength(1);
     });
 
-    it('of no units clears the record only: a rejected order was never in the stock of Postgres', async () => {
+    it('of no units clears only the record: a rejected order was never in Postgres’ stock', async () => {
       const sale = await stage.load();
       const anna = sale.order('anna');
       await sale.take([anna]);
@@ -62,7 +62,7 @@ onEachBackend((stage) => {
       expect(await sale.epoch()).toBe(epoch);
     });
 
-    it('leaves the log alone', async () => {
+    it('does not change the log', async () => {
       const sale = await stage.load();
       const [anna] = await sale.sellEach(2);
       const before = await stage.backend.log.readLog([sale.position()], 10);
@@ -70,7 +70,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.log.readLog([sale.position()], 10)).toEqual(before);
     });
 
-    it('gives back an order that was loaded with the sale', async () => {
+    it('returns an order that was loaded with the sale', async () => {
       const orders = [{ orderId: '77', quantity: 1, key: '', seq: 0 }];
       const sale = await stage.load({ stock: 1 }, { split: [0], holdings: [[{ buyerId: 'anna', orders }]] });
       // The stock of the sale was 1, and the one unit is in an order of an earlier generation.
@@ -87,7 +87,7 @@ onEachBackend((stage) => {
       expect(await sale.left()).toEqual([9]);
     });
 
-    it('is refused by a segment that is not published yet: what is loaded into it counts the units already', async () => {
+    it('is refused by a segment that is not published yet, because its load counts the units already', async () => {
       const { sales, log } = stage.backend;
       const ref = { saleId: 'in-loading', segment: 0, generation: 1 };
       await sales.loadSegment({ ...ref, left: 9, perBuyerLimit: 1 });

@@ -18,7 +18,7 @@ onEachBackend((stage) => {
   }
 
   describe('a draft of the next generation’s buyers', () => {
-    it('is loaded with the segment, as it was written last', async () => {
+    it('is loaded with the segment, in its latest state', async () => {
       const sale = await stage.load({ segments: 1, stock: 5 });
       const draft = next(sale);
       const { sales } = stage.backend;
@@ -40,7 +40,7 @@ onEachBackend((stage) => {
       expect(await heldAfter(sale, 'mine', 'anna')).toEqual([holds('anna')]);
     });
 
-    it('does not touch the segment that sells', async () => {
+    it('does not change the segment that sells', async () => {
       const sale = await stage.load({ segments: 1, stock: 5 });
       const [sold] = await sale.sellEach(1);
       await stage.backend.sales.beginDraft(next(sale));
@@ -50,7 +50,7 @@ onEachBackend((stage) => {
       await sale.sellEach(1);
     });
 
-    it('is gone when another is begun: its writer is told, and it can’t be loaded', async () => {
+    it('is removed when another is begun: writing to it fails, and it can’t be loaded', async () => {
       const sale = await stage.load({ segments: 1, stock: 5 });
       const { sales } = stage.backend;
       const [first, second] = [next(sale, 'first'), next(sale, 'second')];
@@ -64,7 +64,7 @@ onEachBackend((stage) => {
       expect(await heldAfter(sale, 'second', 'anna', 'ben')).toEqual([holds('anna'), holds('ben')]);
     });
 
-    it('is gone when the segment is loaded without it', async () => {
+    it('is removed when the segment is loaded without it', async () => {
       const sale = await stage.load({ segments: 1, stock: 5 });
       const { sales } = stage.backend;
       await sales.beginDraft(next(sale));
@@ -74,7 +74,7 @@ onEachBackend((stage) => {
       await stage.reload(sale, { generation: 3 });
     });
 
-    it('leaves nobody to be loaded', async () => {
+    it('leaves no buyers to load', async () => {
       const sale = await stage.load({ segments: 1, stock: 5 });
       const { sales } = stage.backend;
       await sales.beginDraft(next(sale));

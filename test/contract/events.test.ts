@@ -61,7 +61,7 @@ onEachBackend((stage) => {
       expect(heard.advanced).toEqual([watermark]);
     });
 
-    it('hears a watermark that the segment knew already: whoever waits for it may have missed it', async () => {
+    it('hears a watermark that the segment knew already, because it may have missed the first message', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       await sale.sellEach(1);
@@ -70,7 +70,7 @@ onEachBackend((stage) => {
       await until(() => heard.advanced.length === 2, { what: 'both watermarks' });
     });
 
-    it('hears nothing of an advance of nothing', async () => {
+    it('hears nothing of an advance without watermarks', async () => {
       const heard: number[] = [];
       await stage.backend.subscribe({ watermarks: (watermarks) => heard.push(watermarks.length) });
       await stage.backend.log.advance([]);
@@ -80,7 +80,7 @@ onEachBackend((stage) => {
       expect(heard).toEqual([1]);
     });
 
-    it('hears of a sale that is published, changed, or got units back', async () => {
+    it('hears of a sale that is published, changed, or gets units back', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       const { id } = sale.sale;
@@ -114,7 +114,7 @@ onEachBackend((stage) => {
       expect([heard.changed, heard.advanced]).toEqual([[], []]);
     });
 
-    it('hears nothing any more once it has ended its subscription', async () => {
+    it('hears nothing after the end of its subscription', async () => {
       const [gone, stays] = [await listen(), await listen()];
       await gone.stop();
       await settled(stays.heard);

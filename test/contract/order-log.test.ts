@@ -32,7 +32,7 @@ onEachBackend((stage) => {
       });
     });
 
-    it('is chained to the one before it, and numbers and orders count on without a gap', async () => {
+    it('names the entry before it, and numbers and orders have no gaps', async () => {
       const sale = await stage.load({ stock: 20 });
       const batches = [3, 1, 2].map((count) => sale.crowd(count));
       for (const batch of batches) await sale.take(batch);
@@ -45,7 +45,7 @@ onEachBackend((stage) => {
       expect(head).toEqual({ seq: 3, tail: tails[2], orders: 6, state: 'open', rules: expect.any(String) });
     });
 
-    it('is not written by a batch that took nothing', async () => {
+    it('is not written for a batch that took nothing', async () => {
       const sale = await stage.load({ stock: 2 });
       const [anna] = await sale.sellEach(1);
       await sale.take([anna!]);
@@ -54,7 +54,7 @@ onEachBackend((stage) => {
       expect(await seqs(sale.position())).toEqual([1, 2]);
     });
 
-    it("stays as it was written, whatever becomes of the caller's order", async () => {
+    it('does not change when the caller changes its order object', async () => {
       const sale = await stage.load();
       const order = { ...sale.order('anna'), settled: false };
       await sale.take([order]);
@@ -63,7 +63,7 @@ onEachBackend((stage) => {
       expect((await read(sale.position())).entries[0]!.orders).toEqual([written]);
     });
 
-    it('has the number that the take was told', async () => {
+    it('has the number that the take returned', async () => {
       const sale = await stage.load();
       await sale.sellEach(3);
       const order = sale.order('anna');
@@ -74,7 +74,7 @@ onEachBackend((stage) => {
   });
 
   describe('reading a log', () => {
-    it('goes on behind the position, and gives at most so many entries', async () => {
+    it('starts after the position, and returns at most the given number of entries', async () => {
       const sale = await stage.load();
       await sale.sellEach(5);
       expect(await seqs(sale.position(2))).toEqual([3, 4, 5]);
@@ -83,7 +83,7 @@ onEachBackend((stage) => {
       expect(await seqs(sale.position(9))).toEqual([]);
     });
 
-    it('tells the head beside fewer entries', async () => {
+    it('returns the head with fewer entries', async () => {
       const sale = await stage.load();
       const orders = await sale.sellEach(3);
       const found = await read(sale.position(), 1);
@@ -97,7 +97,7 @@ onEachBackend((stage) => {
       });
     });
 
-    it('of no entries tells the heads alone', async () => {
+    it('of no entries returns only the heads', async () => {
       const sale = await stage.load();
       await sale.sellEach(2);
       expect(await read(sale.position(), 0)).toMatchObject({ head: { seq: 2, orders: 2 }, entries: [] });
@@ -122,7 +122,7 @@ onEachBackend((stage) => {
       }
     });
 
-    it('reads many logs in one call, in the order asked for', async () => {
+    it('reads many logs in one call, in the given order', async () => {
       const [one, two] = [await stage.load({ segments: 2 }), await stage.load()];
       await one.sellEach(2, 1);
       await two.sellEach(1);
@@ -144,7 +144,7 @@ onEachBackend((stage) => {
   describe('advancing the cursor', () => {
     const committed = async (sale: LoadedSale) => (await sale.counters())[0]!.committed;
 
-    it('is noted in the segment, and trims what lies below', async () => {
+    it('is stored in the segment, and trims the entries below', async () => {
       const sale = await stage.load();
       await sale.sellEach(4);
       await stage.backend.log.advance([sale.watermark(3, 3)]);
@@ -153,7 +153,7 @@ onEachBackend((stage) => {
       expect(await seqs(sale.position(3))).toEqual([4]);
     });
 
-    it('to the end leaves an empty log that goes on where it was', async () => {
+    it('to the end leaves an empty log that continues with the next number', async () => {
       const sale = await stage.load();
       const orders = await sale.sellEach(2);
       await stage.backend.log.advance([sale.watermark(2, 2)]);

@@ -128,7 +128,7 @@ describe('a lost reply', () => {
     return { proxy, backend, sale: await load(backend, spec, options) };
   };
 
-  it('makes the outcome unknown, the take happened once, and asking again settles it', async () => {
+  it('makes the outcome unknown; the take happened once, and a repeat returns its result', async () => {
     const { proxy, backend, sale } = await setUp();
     const orders = [sale.order('anna'), sale.order('ben', { key: 'click-1' })];
     const loss = proxy.loseReplies(requestsWith('anna'));
@@ -152,7 +152,7 @@ describe('a lost reply', () => {
     expect(kinds(refilled(await sale.refillAndTake([anna])).take)).toEqual(['replay']);
   });
 
-  it('is the same to the caller as a lost request, which asking again takes', async () => {
+  it('looks like a lost request, which a repeat takes', async () => {
     const { proxy, backend, sale } = await setUp();
     const anna = sale.order('anna');
     const loss = proxy.loseRequests(requestsWith('anna'));
@@ -162,7 +162,7 @@ describe('a lost reply', () => {
     expect(kinds(await sale.take([anna]))).toEqual(['taken']);
   });
 
-  it('loses none of the work that is tried again by itself', async () => {
+  it('does not lose work that is retried automatically', async () => {
     const { proxy, sale } = await setUp();
     const [anna] = await sale.sellEach(1);
     const loss = proxy.loseReplies(requestsWith(anna!.buyerId));
@@ -174,7 +174,7 @@ describe('a lost reply', () => {
 });
 
 describe('a batch that arrives late', () => {
-  it('is superseded by the newer ticket with which it was asked for again', async () => {
+  it('is superseded by the newer ticket of its repeat', async () => {
     const proxy = await startProxy();
     const backend = await open(proxy.through(redisUrl()), { takeTimeoutMs: SHORT_MS });
     const sale = await load(backend);
@@ -194,7 +194,7 @@ describe('a batch that arrives late', () => {
 });
 
 describe('a connection that is made and never answers', () => {
-  it('is given up after a while for another one', async () => {
+  it('is replaced by another after a while', async () => {
     const proxy = await startProxy();
     const backend = await open(proxy.through(redisUrl()), { takeTimeoutMs: SHORT_MS });
     const sale = await load(backend);
@@ -231,7 +231,7 @@ describe('a Redis that hangs', () => {
     expect(await sale.counters()).toMatchObject([{ left: 7, orders: 3 }]);
   });
 
-  it('is waited for no longer than the caller wants', async () => {
+  it('is waited for no longer than the caller’s limit', async () => {
     const server = await startServer();
     const backend = await open(server.url);
     await server.kill();
@@ -291,7 +291,7 @@ describe('a Redis that is full', () => {
   });
 });
 
-describe('keys that somebody else has spoilt', () => {
+describe('keys that another program has overwritten', () => {
   const setUp = async () => {
     const prefix = freshPrefix();
     const backend = await open(redisUrl(), { keyPrefix: prefix });
@@ -394,7 +394,7 @@ describe('keys that somebody else has spoilt', () => {
     await expect(sale.held('anna')).rejects.toThrow(/CORRUPT/);
   });
 
-  it('are told from a log that is newer than its segment: the take is refused and nothing is written', async () => {
+  it('include a log that is newer than its segment: the take is refused and nothing is written', async () => {
     const { sale, prefix, admin, key } = await setUp();
     await admin.xadd(key('log'), '1-7', 'p', '', 'n', '1', 'o', '5 ben 1 ');
     const before = await contentOf(admin, prefix);
@@ -436,7 +436,7 @@ describe('the keys', () => {
     );
   });
 
-  it('of a draft goes away by itself, and stays once it is loaded', async () => {
+  it('of a draft expires, and stays once it is loaded', async () => {
     const keyPrefix = freshPrefix();
     const backend = await open(redisUrl(), { keyPrefix });
     const sale = await loadSale(backend, aSale({ segments: 1 }));
@@ -453,7 +453,7 @@ describe('the keys', () => {
     expect(await redis.pttl(buyers)).toBe(FOR_EVER);
   });
 
-  it("of two installations on one Redis don't meet, nor do their messages", async () => {
+  it('of two installations on one Redis are separate, and so are their messages', async () => {
     const [one, two] = [await open(redisUrl()), await open(redisUrl())];
     const spec = { id: 'the-same' };
     const first = await load(one, { ...spec, stock: 1 });
@@ -480,7 +480,7 @@ async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unk
   return content;
 }
 
-describe('a segment that knows less than a lane was told', () => {
+describe('a segment that lacks an entry of which a lane was told', () => {
   async function soldOne() {
     const backend = await open(redisUrl());
     const sale = await loadSale(backend, aSale({ stock: 10, segments: 1 }));
@@ -491,7 +491,7 @@ describe('a segment that knows less than a lane was told', () => {
   it.each([
     ['has fewer entries', { seq: 3, tail: '998', orders: 4 }],
     ['has another entry under the number', { seq: 1, tail: '999', orders: 1 }],
-  ])('%s: it is marked as lost, and sells to nobody any more', async (_, newest) => {
+  ])('%s: it is marked as lost, and sells nothing more', async (_, newest) => {
     const { sale, anna } = await soldOne();
     const position = { ...sale.ref(), seq: 0, tail: '' };
     const head = { seq: 1, tail: anna.orderId, orders: 1, state: 'open', rules: expect.any(String) };
@@ -517,7 +517,7 @@ describe('a segment that knows less than a lane was told', () => {
     expect(read!.head).toMatchObject({ state: 'lost', lost: newest });
   });
 
-  it('is found out by its lane, whatever others have written since', async () => {
+  it('is noticed by its lane, whatever was written since', async () => {
     const { sale } = await soldOne();
     await sale.take([sale.order('ben')], 0, { lane: 5, ticket: 1_000_000 });
     await sale.take([sale.order('cleo')], 0, { lane: 6, ticket: 1_000_001 });
@@ -527,7 +527,7 @@ describe('a segment that knows less than a lane was told', () => {
     expect(await sale.take([sale.order('emil')], 0, unknown)).toEqual({ status: 'stale' });
   });
 
-  it('sells on if it knows as much, or more', async () => {
+  it('keeps selling if it has that entry, or later ones', async () => {
     const { sale, anna } = await soldOne();
     const newest = { seq: 1, tail: anna.orderId, orders: 1 };
     expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);

@@ -4,7 +4,7 @@ import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
   describe('a refill', () => {
-    it('brings the one unit that is left in the far one of 64 segments', async () => {
+    it('brings the last unit from the farthest of 64 segments', async () => {
       const split = Array.from({ length: 64 }, (_, segment) => (segment === 63 ? 1 : 0));
       const sale = await stage.load({}, { split });
       expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['short']);
@@ -33,13 +33,13 @@ onEachBackend((stage) => {
       expect(reply.total).toBe(0);
     });
 
-    it('takes half of the richest donor when that is more than is asked for', async () => {
+    it('takes half of the richest donor when that is more than requested', async () => {
       const sale = await stage.load({}, { split: [0, 7, 20, 20] });
       refilled(await sale.refillAndTake([sale.order('anna')]));
       expect(await sale.left()).toEqual([9, 7, 10, 20]);
     });
 
-    it('takes what is asked for when that is more than half, and then from the next richest', async () => {
+    it('takes the requested number when that is more than half, and then from the next richest', async () => {
       const sale = await stage.load({ perBuyerLimit: 9 }, { split: [1, 6, 5] });
       refilled(await sale.refillAndTake([sale.order('anna', { quantity: 9 })]));
       // 6 of 6, then 3 of 5: half, because that is more than the two that are missing.
@@ -60,7 +60,7 @@ onEachBackend((stage) => {
       expect(reply.total).toBe(0);
     });
 
-    it('tells the total and the epoch of one instant', async () => {
+    it('returns total and epoch of one instant', async () => {
       const sale = await stage.load({}, { split: [0, 3, 0] });
       const epoch = await sale.epoch();
       const reply = refilled(await sale.refillAndTake([sale.order('anna')]));
@@ -131,7 +131,7 @@ onEachBackend((stage) => {
     });
   });
 
-  it('sells every unit to buyers who ask at one segment only, one after another', async () => {
+  it('sells every unit to buyers at a single segment, one after another', async () => {
     const sale = await stage.load({ stock: 23, segments: 8 });
     for (const order of sale.crowd(23)) {
       const first = await sale.take([order], 5);

@@ -9,7 +9,7 @@ onEachBackend((stage) => {
   const publish = ({ sale, generation }: LoadedSale) =>
     stage.backend.sales.publish({ sale, state: 'open', generation });
 
-  describe('what is expected of a sale', () => {
+  describe('the expected state of a sale', () => {
     async function aSoldSale() {
       const sale = await stage.load({ segments: 2, stock: 20 });
       await sale.sellEach(2);
@@ -27,7 +27,7 @@ onEachBackend((stage) => {
       };
     }
 
-    it('is told from what is different, and from a sale that is not there', async () => {
+    it('matches only an equal sale, not a different or missing one', async () => {
       const { expected } = await aSoldSale();
       const [first, second] = expected.newest;
       expect(first!.seq).toBeGreaterThan(0);
@@ -53,7 +53,7 @@ onEachBackend((stage) => {
         ({ sale }: LoadedSale) => stage.backend.sales.setState({ sale, state: 'paused', generation: 1 }),
       ],
       ['is frozen', ({ sale }: LoadedSale) => stage.backend.sales.freeze(sale.id, sale.segments, 1)],
-    ])('is no longer so when it %s', async (_, change) => {
+    ])('no longer matches when the sale %s', async (_, change) => {
       const { sale, expected } = await aSoldSale();
       expect(await stage.backend.sales.matches([expected])).toEqual([true]);
       await change(sale);
@@ -61,8 +61,8 @@ onEachBackend((stage) => {
     });
   });
 
-  describe('the mark of changes', () => {
-    it('is another one after each publish, change of state and return of units, and else the same', async () => {
+  describe('the change counter', () => {
+    it('changes with each publication, change of state and return of units, and not otherwise', async () => {
       const marks = [await stage.backend.sales.changeCounter()];
       const mark = async () => marks.push(await stage.backend.sales.changeCounter());
       const sale = await stage.load();
@@ -78,7 +78,7 @@ onEachBackend((stage) => {
   });
 
   describe('a published sale', () => {
-    it('can be read with everything that it was defined with', async () => {
+    it('can be read with its whole definition', async () => {
       const spec = {
         ...{
           title: 'Zoë & friends “live”',
@@ -99,7 +99,7 @@ onEachBackend((stage) => {
       expect(record).toEqual({ sale, state: 'paused', generation: 3, epoch: 1, rules: rulesOf(sale) });
     });
 
-    it('is nowhere before it is published', async () => {
+    it('can’t be read before it is published', async () => {
       const { id } = aSale();
       await stage.backend.sales.loadSegment({
         saleId: id,
@@ -112,7 +112,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.versions([id])).toEqual([undefined]);
     });
 
-    it('raises its epoch each time that it is published, over generations', async () => {
+    it('raises its epoch with each publication, over generations', async () => {
       let sale = await stage.load();
       const epochs = [await sale.epoch()];
       for (let i = 0; i < 2; i++) {
@@ -122,7 +122,7 @@ onEachBackend((stage) => {
       expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b));
     });
 
-    it('is published once: another who has loaded the same generation is too late', async () => {
+    it('is published once: a second load of the same generation is too late', async () => {
       const sale = await stage.load({ segments: 2 }, { state: 'paused' });
       await expect(publish(sale)).rejects.toThrow(StaleGeneration);
       expect(await sale.take([sale.order('anna')])).toEqual({ status: 'paused' });
@@ -224,7 +224,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'open' });
     });
 
-    it('can not be undone: what somebody publishes late has been drained, and is loaded again', async () => {
+    it('can’t be undone: a late publication is refused, because the log was drained and is loaded again', async () => {
       const sale = await stage.load({ segments: 2 });
       await sale.freeze();
       await expect(publish(sale)).rejects.toThrow(StaleGeneration);
@@ -250,7 +250,7 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
     });
 
-    it('shuts out a load of the same generation that is still on its way', async () => {
+    it('refuses a late load of the same generation', async () => {
       const sale = await stage.load({ segments: 2 });
       await stage.backend.sales.freeze(sale.sale.id, 2, 2);
       expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
@@ -259,7 +259,7 @@ onEachBackend((stage) => {
       await stage.reload(sale, { generation: 3 });
     });
 
-    it('shuts out a load where there was no segment yet', async () => {
+    it('refuses a late load even if there was no segment yet', async () => {
       await stage.backend.sales.freeze('nowhere', 2, 1);
       const late = { saleId: 'nowhere', segment: 1, generation: 1, left: 5, perBuyerLimit: 1 };
       await expect(stage.backend.sales.loadSegment(late)).rejects.toThrow(StaleGeneration);
@@ -305,7 +305,7 @@ onEachBackend((stage) => {
       return { sale, upTo: () => stage.backend.sales.loadedUpTo(sale.ref(), segments) };
     };
 
-    it('is the least that a segment says, in the order of bytes', async () => {
+    it('is the smallest id of all segments, in byte order', async () => {
       const { sale, upTo } = await loading(2);
       expect(await upTo()).toBe('');
       await stage.backend.sales.loadHoldings(sale.ref(0), [], 'anna');
@@ -318,7 +318,7 @@ onEachBackend((stage) => {
       expect(await upTo()).toBe('anna');
     });
 
-    it('is nothing where a segment is missing, frozen, published or of another generation', async () => {
+    it('is undefined if a segment is missing, frozen, published or of another generation', async () => {
       const { sale, upTo } = await loading(2);
       const { id } = sale.sale;
       expect(await stage.backend.sales.loadedUpTo(sale.ref(), 3)).toBeUndefined();
@@ -332,7 +332,7 @@ onEachBackend((stage) => {
   });
 
   describe('removing segments', () => {
-    it('takes those of older generations from a number on, with buyers and logs', async () => {
+    it('removes those of older generations from a number on, with buyers and logs', async () => {
       const old = await loadSale(stage.backend, aSale({ segments: 3, stock: 9 }));
       for (const segment of [0, 1, 2]) await old.take([old.order('anna')], segment);
       await stage.backend.sales.removeSegments({ saleId: old.sale.id, generation: 2 }, 1);
@@ -343,7 +343,7 @@ onEachBackend((stage) => {
       expect(logs.map(({ entries }) => entries.length)).toEqual([1, 0]);
     });
 
-    it('leaves those alone that a later rebuild has loaded', async () => {
+    it('does not remove those that a later rebuild has loaded', async () => {
       const sale = await stage.load({ segments: 2, stock: 4 }, { generation: 2 });
       await stage.backend.sales.removeSegments({ saleId: sale.sale.id, generation: 2 }, 0);
       expect(await sale.left()).toEqual([2, 2]);
@@ -392,7 +392,7 @@ onEachBackend((stage) => {
       await expect(load).rejects.toThrow(StaleGeneration);
     });
 
-    it('of nobody are refused all the same', async () => {
+    it('without buyers are refused all the same', async () => {
       const sale = await stage.load();
       await expect(stage.backend.sales.loadHoldings(sale.ref(), [])).rejects.toThrow(StaleGeneration);
       await stage.backend.sales.loadSegment({ ...sale.ref(1), left: 0, perBuyerLimit: 1 });
@@ -429,7 +429,7 @@ onEachBackend((stage) => {
   });
 
   describe('a recall', () => {
-    it('tells what buyers hold and what is committed, also when the sale is closed', async () => {
+    it('returns buyers’ holdings and the cursor, also when the sale is closed', async () => {
       const sale = await stage.load({ perBuyerLimit: 5 });
       const [one, two] = [sale.order('anna', { quantity: 2, key: 'k' }), sale.order('anna')];
       await sale.take([one]);
@@ -451,7 +451,7 @@ onEachBackend((stage) => {
       });
     });
 
-    it('of nobody tells what is committed', async () => {
+    it('without buyers returns the cursor', async () => {
       const sale = await stage.load();
       await sale.sellEach(1);
       await stage.backend.log.advance([sale.watermark(1, 1)]);

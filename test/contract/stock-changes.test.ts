@@ -18,7 +18,7 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('ben'), sale.order('cleo')]))).toEqual(['taken', 'taken']);
     });
 
-    it('of an older movement than the last is known', async () => {
+    it('of an older movement than the last changes nothing', async () => {
       const sale = await stage.load({ stock: 1 });
       await stage.backend.sales.credit({ ...sale.ref(), movement: '10', units: 2 });
       await stage.backend.sales.credit({ ...sale.ref(), movement: '9', units: 2 });
@@ -34,7 +34,7 @@ onEachBackend((stage) => {
   });
 
   describe('a withdrawal', () => {
-    it('takes what there is up to so many in all, and asking again takes nothing twice', async () => {
+    it('takes at most the given number in all, and a repeat takes nothing twice', async () => {
       const sale = await stage.load({ stock: 5 });
       const share = { ...sale.ref(), movement: '7' };
       expect(await stage.backend.sales.withdraw({ ...share, units: 3 })).toBe(3);
@@ -48,7 +48,7 @@ onEachBackend((stage) => {
       });
     });
 
-    it('that is given back leaves the units for sale, and one that comes late takes nothing', async () => {
+    it('that is undone leaves the units for sale, and a late repeat takes nothing', async () => {
       const sale = await stage.load({ stock: 5 });
       const share = { ...sale.ref(), movement: '7' };
       await stage.backend.sales.withdraw({ ...share, units: 3 });
@@ -59,7 +59,7 @@ onEachBackend((stage) => {
       sale.returned -= 1;
     });
 
-    it('is shut out also where it had taken nothing yet', async () => {
+    it('is refused after the undo even if it had taken nothing yet', async () => {
       const sale = await stage.load({ stock: 5 });
       const share = { ...sale.ref(), movement: '7' };
       await stage.backend.sales.giveBack(share);
@@ -67,7 +67,7 @@ onEachBackend((stage) => {
       expect(await counters(sale)).toMatchObject({ left: 5 });
     });
 
-    it('leaves a later one alone', async () => {
+    it('does not change a later one', async () => {
       const sale = await stage.load({ stock: 5 });
       const share = { ...sale.ref(), movement: '8' };
       await stage.backend.sales.withdraw({ ...share, units: 2 });

@@ -19,7 +19,7 @@ onEachBackend((stage) => {
       });
     });
 
-    it('says when it is sent, once, alone or behind a refill', async () => {
+    it('reports that it is sent, once, alone or after a refill', async () => {
       const sale = await stage.load({ stock: 2 });
       const { takes } = stage.backend;
       let sent = 0;
@@ -31,7 +31,7 @@ onEachBackend((stage) => {
       expect(sent).toBe(2);
     });
 
-    it('numbers the batches that took something, and says what is committed', async () => {
+    it('numbers the batches that took something, and returns the cursor', async () => {
       const sale = await stage.load({ stock: 1 });
       const [anna] = await sale.sellEach(1);
       expect(served(await sale.take([sale.order('ben')]))).toMatchObject({ seq: 2, committed: 0 });
@@ -49,7 +49,7 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
     });
 
-    it('of orders that were let in by other rules than the segment’s does nothing; those that name none are served', async () => {
+    it('of orders that were admitted by other rules than the segment’s does nothing; without rules they are served', async () => {
       const sale = await stage.load({ stock: 4 });
       const { rules } = (await stage.backend.sales.read(sale.sale.id))!;
       expect(rules).toBe(rulesOf(sale.sale));
@@ -74,13 +74,13 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('ben')], 1))).toEqual(['taken']);
     });
 
-    it('sells the last unit to the first who asks, and is short for all behind', async () => {
+    it('sells the last unit to the first order, and is short for all later ones', async () => {
       const sale = await stage.load({ stock: 2 });
       expect(kinds(await sale.take(sale.crowd(4)))).toEqual(['taken', 'taken', 'short', 'short']);
       expect(await sale.left()).toEqual([0]);
     });
 
-    it('gives all of an order or nothing, and serves a smaller order behind it', async () => {
+    it('takes all of an order or nothing, and serves a smaller order after it', async () => {
       const sale = await stage.load({ stock: 4, perBuyerLimit: 3 });
       const orders = [3, 2, 1].map((quantity, i) => sale.order(`buyer-${i}`, { quantity }));
       expect(kinds(await sale.take(orders))).toEqual(['taken', 'short', 'taken']);
@@ -96,7 +96,7 @@ onEachBackend((stage) => {
   });
 
   describe('the same order again', () => {
-    it('is a replay that names the log entry which carries it', async () => {
+    it('is a replay that names its log entry', async () => {
       const sale = await stage.load({ perBuyerLimit: 2 });
       await sale.sellEach(1);
       const anna = sale.order('anna', { quantity: 2 });
@@ -197,13 +197,13 @@ onEachBackend((stage) => {
       expect(reply.results).toEqual([{ kind: 'limit', orderIds: [] }]);
     });
 
-    it('is said before shortage is', async () => {
+    it('is reported rather than a shortage', async () => {
       const sale = await stage.load({ stock: 1 });
       await sale.take([sale.order('anna')]);
       expect(kinds(await sale.take([sale.order('anna'), sale.order('ben')]))).toEqual(['limit', 'short']);
     });
 
-    it('is not used up by an order that was short', async () => {
+    it('is not reduced by an order that was short', async () => {
       const sale = await stage.load({ stock: 1, perBuyerLimit: 2 });
       const reply = await sale.take([sale.order('anna', { quantity: 2 }), sale.order('anna')]);
       expect(kinds(reply)).toEqual(['short', 'taken']);
@@ -307,7 +307,7 @@ onEachBackend((stage) => {
       expect(kinds(await stage.backend.takes.take(late))).toEqual(['taken', 'taken']);
     });
 
-    it('may be filled exactly', async () => {
+    it('can be filled exactly', async () => {
       const sale = await stage.load({ stock: 300 });
       expect(served(await sale.take(sale.crowd(MAX_LOG_ORDERS))).left).toBe(300 - MAX_LOG_ORDERS);
       expect(await sale.take(sale.crowd(1))).toEqual({ status: 'busy' });

@@ -9,7 +9,7 @@ onEachBackend((stage) => {
     stage.backend.transfers.transfer({ saleId, generation }, { from, to, units });
 
   describe('a transfer', () => {
-    it('moves what is asked for', async () => {
+    it('moves the requested units', async () => {
       const loaded = await stage.load({}, { split: [7, 1, 4] });
       expect(await transfer(loaded.sale.id, 0, 2, 3)).toBe(3);
       expect(await loaded.left()).toEqual([4, 1, 7]);
@@ -24,7 +24,7 @@ onEachBackend((stage) => {
       expect(kinds(await loaded.take(loaded.crowd(2), 1))).toEqual(['taken', 'taken']);
     });
 
-    it('keeps supplied beside left, so that a foreign write can be told from it', async () => {
+    it('keeps `supplied` in step with `left`, which reveals foreign writes', async () => {
       const loaded = await stage.load({}, { split: [4, 2] });
       await loaded.take(loaded.crowd(1), 0);
       await transfer(loaded.sale.id, 0, 1, 2);
@@ -46,7 +46,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.transfers.finish(loaded.ref(), 2)).toEqual([]);
     });
 
-    it('evens out a sale by the moves that are planned for it, while others buy', async () => {
+    it('evens out a sale by the planned moves, while buyers purchase', async () => {
       const loaded = await stage.load({}, { split: [40, 0, 3, 0, 11] });
       const moves = planMoves(await loaded.left());
       await Promise.all([

@@ -68,7 +68,7 @@ const inTransit = async (sale: LoadedSale) =>
 describe.each(STEPS)('a process that dies before its step %s', (step) => {
   const arrived = step !== 'credit';
 
-  test('loses no unit and makes none, and others finish what it has begun', async () => {
+  test('loses no unit and makes none, and other processes finish its transfer', async () => {
     const sale = await loadSale(backend, aSale({ stock: 12, segments: 3 }));
     const { transfers: dying, death, revive } = dyingBefore(step);
     const its = dying.transfer(sale.ref(), { from: 0, to: 2, units: 3 });
@@ -90,7 +90,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
     await sale.expectConserved();
   });
 
-  test('keeps nobody from the last unit, which it was moving', async () => {
+  test('keeps no buyer from the last unit, which it was moving', async () => {
     const sale = await loadSale(backend, aSale({ stock: 1, segments: 3 }), { split: [1, 0, 0] });
     const { transfers: dying, death, revive } = dyingBefore(step);
     const its = dying.transfer(sale.ref(), { from: 0, to: 1, units: 1 });
@@ -104,7 +104,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
     await sale.expectConserved();
   });
 
-  test('keeps no other transfer out of its donor waiting', async () => {
+  test('does not delay other transfers out of its donor', async () => {
     const sale = await loadSale(backend, aSale({ stock: 12, segments: 3 }));
     const { transfers: dying, death, revive } = dyingBefore(step);
     const its = dying.transfer(sale.ref(), { from: 0, to: 2, units: 3 });
@@ -117,7 +117,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
     await sale.expectConserved();
   });
 
-  test('leaves its record to a rebuild, which counts the units anew', async () => {
+  test('leaves its record to a rebuild, which counts the units again', async () => {
     const sale = await loadSale(backend, aSale({ stock: 12, segments: 3 }));
     const { transfers: dying, death, revive } = dyingBefore(step);
     const its = dying.transfer(sale.ref(), { from: 0, to: 2, units: 3 });
@@ -150,7 +150,7 @@ test('a last step that comes much too late leaves the record of the next transfe
   await sale.expectConserved();
 });
 
-test('a number is not given again by a donor that has lost its last transfer', async () => {
+test('a donor that has lost its last transfer does not reuse its number', async () => {
   const sale = await loadSale(backend, aSale({ stock: 8, segments: 2 }));
   const donor = keys.segment(sale.ref(0)).segment;
   const before = await client.hgetall(donor);
@@ -162,7 +162,7 @@ test('a number is not given again by a donor that has lost its last transfer', a
   expect(await sale.left()).toEqual([2, 7]);
 });
 
-test('many at once, in all directions, while others buy: each unit is sold once', async () => {
+test('many at once, in all directions, while buyers purchase: each unit is sold once', async () => {
   const sale = await loadSale(backend, aSale({ stock: 60, segments: 6 }));
   const segments = Array.from({ length: 6 }, (_, segment) => segment);
   const moves = segments.flatMap((from) =>

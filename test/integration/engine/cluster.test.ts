@@ -61,7 +61,7 @@ describe('behind proxies, without replicas', () => {
 
   const isTake = (orderId: string) => (request: Buffer) => request.includes(`${orderId} buyer`);
 
-  test('a take whose reply is lost was executed once, and is not sent again by anybody but its lane', async () => {
+  test('a take whose reply is lost was executed once, and only its lane sends it again', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       for (const [server, segment] of segmentOn.entries()) {
         // The script is there from here on.
@@ -97,7 +97,7 @@ describe('behind proxies, without replicas', () => {
     });
   });
 
-  test('a server that is frozen makes its takes unknown, stops no other segment, and nobody says sold out', async () => {
+  test('a frozen server makes its takes unknown, stops no other segment, and nothing is reported as sold out', async () => {
     await selling(
       servers,
       async ({ sale, segmentOn }) => {
@@ -124,7 +124,7 @@ describe('behind proxies, without replicas', () => {
 });
 
 describe('messages', () => {
-  test('come by way of another server when the one that passed them on is cut off', async () => {
+  test('arrive through another server when the forwarding one is cut off', async () => {
     await using servers = await RedisCluster.start({ proxied: true });
     await selling(servers, async ({ backend, sale }) => {
       const heard: string[] = [];
@@ -157,7 +157,7 @@ describe('servers that fail', () => {
     }
   });
 
-  test('a segment that an operator has moved to another server is found there by its first take', async () => {
+  test('the first take finds a segment that an operator has moved to another server', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       const here = segmentOn[0]!;
       const anna = sale.order('anna');
@@ -168,7 +168,7 @@ describe('servers that fail', () => {
     });
   });
 
-  test('one that dies is followed to its replica', async () => {
+  test('takes follow a dead server to its replica', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       const here = segmentOn[2]!;
       const [anna, ben] = [sale.order('anna'), sale.order('ben')];
@@ -200,7 +200,7 @@ describe('a whole shop', () => {
   });
   afterAll(() => servers[Symbol.asyncDispose]());
 
-  test('sells every unit to a crowd that is larger, into Postgres, while the timer evens it out', async () => {
+  test('sells every unit to a larger crowd, into Postgres, while the timer rebalances', async () => {
     await using shop = await Shop.open({ redis: servers.url });
     const { seen } = await shop.startSync({ rebalanceEveryMs: 10 });
     const { id } = await shop.sell({ stock: 100, segments: 8 });
@@ -215,7 +215,7 @@ describe('a whole shop', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
   });
 
-  test('is in order for verify while units wander from server to server', async () => {
+  test('passes verify while units move from server to server', async () => {
     await using shop = await Shop.open({ redis: servers.url });
     await shop.startSync({ rebalanceEveryMs: 1 });
     const { id } = await shop.sell({ stock: 20_000, segments: 8 });
@@ -230,7 +230,7 @@ describe('a whole shop', () => {
     }
   });
 
-  test('is mended by a repair, which finishes a transfer that hangs halfway', async () => {
+  test('is repaired by finishing a transfer that hangs halfway', async () => {
     await using shop = await Shop.open({ redis: servers.url });
     const { id } = await shop.sell({ stock: 12, segments: 3 });
     const client = await connect(clusterClient(servers.urls));
@@ -253,7 +253,7 @@ describe('a whole shop', () => {
     }
   });
 
-  test('is in order for verify while a transfer hangs halfway, and sync finishes it', async () => {
+  test('passes verify while a transfer hangs halfway, and sync finishes it', async () => {
     await using shop = await Shop.open({ redis: servers.url });
     const { id } = await shop.sell({ stock: 12, segments: 3 });
     const client = await connect(clusterClient(servers.urls));
@@ -277,7 +277,7 @@ describe('a whole shop', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true });
   });
 
-  test('is a node that is given the servers, with pause, rebalance, verify and doctor', async () => {
+  test('runs as a node with these servers, with pause, rebalance, verify and doctor', async () => {
     const stores = { redisUrl: servers.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
     await using node = await startTestNode(stores);
     const { id } = await node.ops.create({ id: 'tickets', stock: 40, segments: 4 }, BY.actor);
@@ -295,7 +295,7 @@ describe('a whole shop', () => {
     expect((await node.opsRequest('/metrics')).body).toContain('stockade_refills_total');
   });
 
-  test('has no locks, and says so before it sells', async () => {
+  test('has no locks, and the start reports that', async () => {
     const env = { REDIS_URL: servers.url, DATABASE_URL: await freshDatabase(), STRATEGY: 'lock' };
     const { exitCode, stderr } = await callCli(['sale', 'list'], { env });
     expect(exitCode).not.toBe(0);

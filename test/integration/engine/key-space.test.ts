@@ -169,7 +169,7 @@ describe('an id that would lead out of its sale', () => {
   });
 });
 
-describe('names that are fine, and mean something to a program', () => {
+describe('valid ids that mean something to a program', () => {
   test.each([
     'constructor',
     'hasOwnProperty',
@@ -203,7 +203,7 @@ describe('KEY_PREFIX', () => {
     expect(() => loadConfig({}, { keyPrefix })).toThrow(/must be 1 to 64 visible ASCII characters without/);
   });
 
-  test('outside of what the user of Redis may touch is refused at the start', async () => {
+  test('outside of the Redis user’s rights is refused at the start', async () => {
     const env = { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl, KEY_PREFIX: 'elsewhere:' };
     const { exitCode, stdout, stderr } = await runCli(['serve', '--port', '0', '--ops-port', '0'], { env });
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: expect.not.stringContaining('"ready"') });

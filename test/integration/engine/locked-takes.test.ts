@@ -116,7 +116,7 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlin
 }
 
 describe('a take under the lock', () => {
-  test('of no orders asks the segment all the same, and takes nothing', async () => {
+  test('without orders asks the segment all the same, and takes nothing', async () => {
     let worked = 0;
     const backend = await open({
       inside: async () => {
@@ -146,7 +146,7 @@ describe('a take under the lock', () => {
     expect(kinds(await takes.take({ ...late, fencingToken: newest }))).toEqual(['taken']);
   });
 
-  test('is held up by who holds the lock elsewhere, refused in time, and nothing was taken', async () => {
+  test('waits for a holder elsewhere, is refused in time, and takes nothing', async () => {
     const work = gate();
     const patience = { takeTimeoutMs: 20_000, insideMaxMs: 20_000 };
     const [one, other] = [await open({ ...work, ...patience }), await open({ beside: true })];
@@ -169,7 +169,7 @@ describe('a take under the lock', () => {
     await until(async () => (await redis.get(lockOf(sale))) === null, { what: 'the lock is free' });
   });
 
-  test('leaves out whose buyer was answered while it waited for the lock', async () => {
+  test('leaves out orders whose buyers were answered while it waited for the lock', async () => {
     const seen: string[] = [];
     const inside: Inside = async (orders) => {
       seen.push(...orders.map(({ buyerId }) => buyerId));
@@ -195,7 +195,7 @@ describe('a take under the lock', () => {
     expect(await sale.held('cleo')).toEqual([]);
   });
 
-  test('leaves the other segments alone', async () => {
+  test('does not lock other segments', async () => {
     const work = gate();
     const backend = await open(work);
     const sale = await load(backend, 4, 2);
@@ -208,7 +208,7 @@ describe('a take under the lock', () => {
 });
 
 describe('inside', () => {
-  test('is alone on the segment, in whatever worker', async () => {
+  test('runs alone on the segment, in whichever worker', async () => {
     let [now, most] = [0, 0];
     const inside: Inside = async () => {
       most = Math.max(most, ++now);
@@ -229,7 +229,7 @@ describe('inside', () => {
     expect(most).toBe(1);
   });
 
-  test('may refuse single orders; the others are taken, and each hears his own', async () => {
+  test('may refuse single orders; the others are taken, and each buyer gets the right answer', async () => {
     const backend = await open({
       inside: async (orders) =>
         orders
@@ -249,7 +249,7 @@ describe('inside', () => {
     expect(await sale.left()).toEqual([8]);
   });
 
-  test('sees an order once: not when it is short and asked for behind a refill', async () => {
+  test('sees an order once: not again after a refill when it was short', async () => {
     const seen: string[] = [];
     const backend = await open({
       inside: async (orders) => {
@@ -264,7 +264,7 @@ describe('inside', () => {
     expect(seen).toEqual(['anna']);
   });
 
-  test('sees an order once: not when the reply to its take was lost, whatever it would say now', async () => {
+  test('sees an order once: not again when the reply to its take was lost', async () => {
     let says: 'yes' | 'no' = 'yes';
     const backend = await open({
       proxied: true,
@@ -289,7 +289,7 @@ describe('inside', () => {
       /no answer from the bank/,
     ],
     ['is late', { inside: () => new Promise<never>(() => {}), insideMaxMs: 30 }, /within 30 ms/],
-  ])('%s: nothing is taken, and the lock is given back', async (_, spec, message) => {
+  ])('%s: nothing is taken, and the lock is released', async (_, spec, message) => {
     const backend = await open(spec);
     const sale = await load(backend);
     const take = sale.take([sale.order('anna')]);
@@ -299,7 +299,7 @@ describe('inside', () => {
     expect(await sale.left()).toEqual([10]);
   });
 
-  test('loses the lock meanwhile: it is told, and nothing is taken', async () => {
+  test('loses the lock meanwhile: its signal aborts, and nothing is taken', async () => {
     let told: unknown;
     const backend = await open({
       ttlMs: 100,
@@ -318,7 +318,7 @@ describe('inside', () => {
     expect(await sale.left()).toEqual([10]);
   });
 
-  test('has it taken by another holder just before the take: the token tells, and the next batch has a new lock', async () => {
+  test('loses the lock just before the take: the token is refused, and the next batch has a new lock', async () => {
     let steal = true;
     const backend = await open({
       inside: async () => {
@@ -334,7 +334,7 @@ describe('inside', () => {
 });
 
 describe('combining', () => {
-  test('one acquisition serves all who wait, and the batches behind them', async () => {
+  test('one acquisition serves all waiting batches, and later ones', async () => {
     const work = gate();
     const backend = await open(work);
     const sale = await load(backend, 1_000);
@@ -355,7 +355,7 @@ describe('combining', () => {
     expect(tokens.size).toBe(1);
   });
 
-  test('ends after a while, so that others get their turn', async () => {
+  test('ends after a while, so that others get the lock', async () => {
     const work = gate();
     const [one, other] = [await open({ ...work, takeTimeoutMs: 4_000 }), await open({ beside: true })];
     const sale = await load(one, 1_000);
@@ -378,7 +378,7 @@ describe('combining', () => {
 });
 
 describe('an engine under locks', () => {
-  test('tells a buyer that the shop has refused him, unless his key names an order', async () => {
+  test('reports the shop’s refusal to a buyer, unless the key names an order', async () => {
     let open_ = true;
     const backend = await open({
       inside: async (orders) =>
@@ -394,7 +394,7 @@ describe('an engine under locks', () => {
     expect(await buy('anna', { key: 'click-1' })).toEqual(bought);
   });
 
-  describe('tells a buyer busy, and takes nothing for him, if his deadline passes', () => {
+  describe('answers busy, and takes nothing, if the deadline passes', () => {
     async function shop() {
       const work = gate();
       const backend = await open({ ...work, takeTimeoutMs: 20_000, insideMaxMs: 20_000 });
@@ -412,7 +412,7 @@ describe('an engine under locks', () => {
       return { sale, work, seenWith, buy: () => hasty.buy('anna', { key: 'click-1' }) };
     }
 
-    test('while somebody else has the lock', async () => {
+    test('while another process has the lock', async () => {
       const { sale, buy, seenWith } = await shop();
       await redis.set(lockOf(sale), 'somebody else', 'PX', 60_000);
       expect(await buy()).toEqual({ code: 'busy' });
@@ -421,7 +421,7 @@ describe('an engine under locks', () => {
       expect(await sale.held('anna')).toEqual([]);
     });
 
-    test('while the work is inside', async () => {
+    test('while the shop’s work runs', async () => {
       const { sale, work, buy, seenWith } = await shop();
       const bought = buy();
       await until(work.isIn, { what: 'the order is inside' });
@@ -447,7 +447,7 @@ describe('an engine under locks', () => {
   });
 });
 
-test('a node with STRATEGY=lock and two workers sells what there is, and verify agrees', async () => {
+test('a node with STRATEGY=lock and two workers sells the whole stock, and verify agrees', async () => {
   const stores = {
     redisUrl: server.productUrl,
     databaseUrl: await freshDatabase(),

@@ -73,7 +73,7 @@ describe.each([
   });
 });
 
-test('a sync of its own tells of the orders of a node without', async () => {
+test('a separate sync sends the events of a node without sync', async () => {
   const stores = { REDIS_URL: redisUrl(), DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
   await using receiver = await WebhookReceiver.start();
   await using node = await startTestNode({ env: { ...stores, SYNC: 'off' } });

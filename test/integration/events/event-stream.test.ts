@@ -24,7 +24,7 @@ import { asUser, REDIS_USER } from '../../support/postgres/least-rights.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { buyers } from '../../support/shop.ts';
 
-test('an order that is committed is told of, with all that there is to know', async () => {
+test('a committed order has an event with all its members', async () => {
   await using desk = await Desk.open();
   await desk.shop.startSync();
   const { seen } = desk.startRelay();
@@ -46,7 +46,7 @@ test('an order that is committed is told of, with all that there is to know', as
   await desk.emptied();
 });
 
-test('what becomes of an order is told as it happened, whoever did it', async () => {
+test('each change of an order has an event, in order, whoever made it', async () => {
   await using desk = await Desk.open();
   await desk.shop.startSync();
   desk.startRelay();
@@ -91,7 +91,7 @@ test('events of one order come in order, of many in rows that are longer than a 
   expectStories(events, orderIds, ['committed', 'paid', 'refunded']);
 });
 
-test('every kind of event has its name', async () => {
+test('each kind of event has its name', async () => {
   await using desk = await Desk.open();
   const orderIds = await desk.orders(1);
   const kinds = ['committed', 'paid', 'cancelled', 'expired', 'redeemed', 'refunded', 'rejected'];
@@ -101,7 +101,7 @@ test('every kind of event has its name', async () => {
   expect((await desk.stream()).map(({ kind }) => kind)).toEqual(kinds.map((kind) => `order.${kind}`));
 });
 
-test('a row whose orders are gone from Postgres tells nothing and stops nothing', async () => {
+test('a row whose orders were deleted from Postgres has no events and blocks nothing', async () => {
   await using desk = await Desk.open();
   const orderIds = await desk.orders(1);
   await desk.event('committed', ['999999999']);
@@ -137,36 +137,33 @@ const STEPS = [
   { dies: 'after it has removed it', call: 'outbox.read', nth: 2, repeated: 0 },
 ];
 
-test.each(STEPS)(
-  'a relay that dies $dies: the next one leaves nothing out',
-  async ({ call, nth, repeated }) => {
-    await using desk = await Desk.open();
-    const orderIds = await desk.orders(300);
-    await desk.event('committed', orderIds);
-    await desk.event('paid', orderIds);
-    let calls = 0;
-    const { death, before } = deathAt((name) => name === call && ++calls === nth);
-    const doomed = {
-      outbox: part(new Outbox(desk.db), 'outbox', before),
-      stream: { events: part(desk.shop.backend.events!, 'events', before), maxEvents: MAX_EVENTS },
-      forWebhook: false,
-      events: new SeenRelayEvents(),
-    };
-    const steps = (async () => {
-      while ((await emptyOutbox(doomed)) === 0);
-    })();
-    await Promise.race([death, steps]);
-    const left = await desk.stream();
-    desk.startRelay();
-    await desk.emptied();
-    const events = await desk.stream();
-    expect(events.slice(0, left.length)).toEqual(left);
-    expect(events.length - firstDeliveries(events).length).toBe(repeated);
-    expectStories(events, orderIds, ['committed', 'paid']);
-  },
-);
+test.each(STEPS)('a relay that dies $dies: the next one misses no event', async ({ call, nth, repeated }) => {
+  await using desk = await Desk.open();
+  const orderIds = await desk.orders(300);
+  await desk.event('committed', orderIds);
+  await desk.event('paid', orderIds);
+  let calls = 0;
+  const { death, before } = deathAt((name) => name === call && ++calls === nth);
+  const doomed = {
+    outbox: part(new Outbox(desk.db), 'outbox', before),
+    stream: { events: part(desk.shop.backend.events!, 'events', before), maxEvents: MAX_EVENTS },
+    forWebhook: false,
+    events: new SeenRelayEvents(),
+  };
+  const steps = (async () => {
+    while ((await emptyOutbox(doomed)) === 0);
+  })();
+  await Promise.race([death, steps]);
+  const left = await desk.stream();
+  desk.startRelay();
+  await desk.emptied();
+  const events = await desk.stream();
+  expect(events.slice(0, left.length)).toEqual(left);
+  expect(events.length - firstDeliveries(events).length).toBe(repeated);
+  expectStories(events, orderIds, ['committed', 'paid']);
+});
 
-test('another relay takes over when the connection of the first is gone', async () => {
+test('another relay takes over when the first one’s connection ends', async () => {
   await using desk = await Desk.open();
   const [first, second] = [
     new PostgresLocks(desk.shop.databaseUrl),
@@ -185,7 +182,7 @@ test('another relay takes over when the connection of the first is gone', async 
   await second.close();
 });
 
-test('two relays at once, because neither lock holds the other off: repeated, never wrong', async () => {
+test('two relays at once, without locks: events repeat, but are never wrong', async () => {
   await using desk = await Desk.open();
   const relays = [desk.startRelay({ locks: new LocalLocks() }), desk.startRelay({ locks: new LocalLocks() })];
   const kinds = ['committed', 'paid', 'redeemed'];
@@ -225,7 +222,7 @@ test('the stream is a ring', async () => {
   expect(events.at(-1)!.orderId).toBe(orderIds.at(-1));
 });
 
-test('what makes room before a group was given it is counted, and its reader sees the gap', async () => {
+test('events removed before a group received them are counted, and the reader sees the gap', async () => {
   await using desk = await Desk.open();
   using reader = new Reader(desk);
   const { seen } = desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });
@@ -286,7 +283,7 @@ test('a stream that begins anew counts from one', async () => {
   expect(await reader.read('mailer', 10)).toEqual([1, 2]);
 });
 
-test('with the rights of the version before, events go their way, and it is told what can’t be seen', async () => {
+test('with the rights of the version before, events are sent, and the reader learns what can’t be determined', async () => {
   await using redis = await RedisServer.start();
   await using desk = await Desk.open({ redis: redis.productUrl });
   using reader = new Reader(desk);
@@ -358,7 +355,7 @@ test('the in-process backend keeps no stream, and its outbox does not grow eithe
   await desk.emptied();
 });
 
-test('while Redis is away events wait; then they are told in order', async () => {
+test('while Redis can’t be reached events wait; then they are sent in order', async () => {
   await using redis = await RedisServer.start({ appendonly: true });
   await using desk = await Desk.open({ redis: redis.productUrl });
   const { seen } = desk.startRelay();
@@ -375,7 +372,7 @@ test('while Redis is away events wait; then they are told in order', async () =>
   expectStories(await desk.stream(), orderIds, ['committed', 'paid', 'redeemed']);
 });
 
-test('a crowd goes first, for as long as it may', async () => {
+test('under load events wait, up to their limit', async () => {
   await using desk = await Desk.open();
   let asked = 0;
   const isLoadHigh = () => ++asked > 0;

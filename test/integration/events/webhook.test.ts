@@ -58,7 +58,7 @@ class Line implements AsyncDisposable {
   }
 }
 
-test('a request says what happened, and the check that the docs give believes it', async () => {
+test('a request describes the event, and passes the check in the docs', async () => {
   await using line = await Line.open();
   const orderIds = await line.desk.orders(2);
   await line.desk.event('paid', orderIds);
@@ -119,7 +119,7 @@ test('a long row goes out in pages, short ones go together', async () => {
   );
 });
 
-test('a receiver that fails in every way gets everything in the end, and nothing overtakes what it refused', async () => {
+test('a receiver that fails in every way gets everything in the end, and nothing overtakes a refused event', async () => {
   await using line = await Line.open(SHORT_MS);
   const kinds = ['committed', 'paid', 'redeemed'];
   const orderIds = await line.desk.orders(250);
@@ -155,7 +155,7 @@ test('a receiver that can’t be reached', async () => {
   expect(seen.failures.slice(0, 2).map(({ attempts }) => attempts)).toEqual([1, 2]);
 });
 
-test('a slow webhook holds up nothing but itself', async () => {
+test('a slow webhook delays only itself', async () => {
   await using line = await Line.open();
   line.receiver.behave = () => 'silent';
   line.startRelay();
@@ -167,7 +167,7 @@ test('a slow webhook holds up nothing but itself', async () => {
   expectStories(await line.desk.stream(), orderIds, ['committed', 'paid']);
 });
 
-test('what is refused too often becomes dead letters; the rest goes on; they are listed and sent again', async () => {
+test('pages refused too often become dead letters; the rest continues; they are listed and sent again', async () => {
   await using line = await Line.open();
   const [bad, good] = [await line.desk.orders(2), await line.desk.orders(2)];
   line.receiver.behave = (events) => (events.some(({ orderId }) => bad.includes(orderId)) ? 500 : 200);
@@ -203,7 +203,7 @@ test('what is refused too often becomes dead letters; the rest goes on; they are
   }
 });
 
-test('what goes along with a page that is never taken is delivered all the same', async () => {
+test('pages sent along with one that is never accepted are delivered all the same', async () => {
   await using line = await Line.open();
   const [bad, good] = [await line.desk.orders(2), await line.desk.orders(2)];
   line.receiver.behave = (events) => (events.some(({ orderId }) => bad.includes(orderId)) ? 500 : 200);
@@ -216,7 +216,7 @@ test('what goes along with a page that is never taken is delivered all the same'
   expect((await line.service.deadLetters()).listed.map(({ orderIds }) => orderIds)).toEqual([bad]);
 });
 
-test('a dead letter that is sent again goes before what is younger, with the ids that it had', async () => {
+test('a re-sent dead letter goes before younger pages, with the same ids', async () => {
   await using line = await Line.open();
   line.receiver.behave = () => 500;
   const relay = line.startRelay({ maxAttempts: 1 });
@@ -276,7 +276,7 @@ test('a process that dies while it moves rows to the webhook has moved them or n
   expectStories(line.receiver.taken, orderIds, ['committed']);
 });
 
-test('two processes at once: repeated, never wrong, and nothing is queued twice', async () => {
+test('two processes at once: events repeat, are never wrong, and nothing is queued twice', async () => {
   await using line = await Line.open();
   const relays = [line.startRelay({ locks: new LocalLocks() }), line.startRelay({ locks: new LocalLocks() })];
   const kinds = ['committed', 'paid', 'refunded'];
@@ -300,7 +300,7 @@ test('two processes at once: repeated, never wrong, and nothing is queued twice'
   expect(Number(pages!.pages)).toBe(least);
 });
 
-test('an orderly end breaks the request off and counts no attempt', async () => {
+test('a shutdown aborts the request and counts no attempt', async () => {
   await using line = await Line.open();
   line.receiver.behave = () => 'silent';
   const orderIds = await line.desk.orders(1);
@@ -316,7 +316,7 @@ test('an orderly end breaks the request off and counts no attempt', async () => 
   expectStories(line.receiver.taken, orderIds, ['committed']);
 });
 
-test('requests that are over leave nothing at the signal that ends the loop', async () => {
+test('finished requests leave no listener on the loop’s signal', async () => {
   await using receiver = await WebhookReceiver.start();
   const webhook = new Webhook({ url: receiver.url, secret: SECRET, timeoutMs: SHORT_MS });
   const end = new AbortController();
@@ -339,7 +339,7 @@ function dependantsOf(signal: AbortSignal): number {
   return symbol ? (((signal as never)[symbol] as Set<unknown> | null)?.size ?? 0) : 0;
 }
 
-test('what waits is counted: rows, pages, dead letters, and how old they are', async () => {
+test('waiting rows, pages and dead letters are counted, with their ages', async () => {
   await using line = await Line.open();
   line.receiver.behave = () => 500;
   const { seen } = line.startRelay({ maxAttempts: 2, retryMs: () => 600_000 });

@@ -40,7 +40,7 @@ function lossOf({ signal }: LockHandle): Promise<unknown> {
 }
 
 describe('the reply to an acquisition is lost', () => {
-  test('it is asked for again with the same owner, and adopted: one token was drawn', async () => {
+  test('a repeat with the same owner adopts the lock: one token was drawn', async () => {
     const locks = await stage.process({ proxied: true });
     const loss = stage.proxy.loseReplies(isAttempt);
     const acquired = locks.lock(name);
@@ -53,7 +53,7 @@ describe('the reply to an acquisition is lost', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('so is that of a tryLock', async () => {
+  test('the same holds for tryLock', async () => {
     const locks = await stage.process({ proxied: true });
     const loss = stage.proxy.loseReplies(isAttempt);
     const held = await locks.tryLock(name);
@@ -61,7 +61,7 @@ describe('the reply to an acquisition is lost', () => {
     expect(held?.token).toBe(await stage.newestToken(name));
   });
 
-  test('and nobody waits for it any more: it is given back', async () => {
+  test('and no caller waits any more: the lock is released', async () => {
     const locks = await stage.process({ proxied: true });
     const stop = new AbortController();
     const loss = stage.proxy.loseReplies(isAttempt);
@@ -73,7 +73,7 @@ describe('the reply to an acquisition is lost', () => {
     await until(async () => (await stage.owner(name)) === null, { what: 'the lock is given back' });
   });
 
-  test('and whoever is first by now gets it', async () => {
+  test('and the first waiter by then gets it', async () => {
     const locks = await stage.process({ proxied: true });
     const stop = new AbortController();
     const loss = stage.proxy.loseReplies(isAttempt);
@@ -87,8 +87,8 @@ describe('the reply to an acquisition is lost', () => {
   });
 });
 
-describe('an acquisition arrives late, after its waiter has given up', () => {
-  test('nobody holds it, and its ttl ends it', async () => {
+describe('an acquisition arrives late, after its waiter has left', () => {
+  test('no handle has it, and its ttl ends it', async () => {
     const late = await stage.process({ proxied: true, ttlMs: SHORT_TTL_MS });
     const other = await stage.process({ ttlMs: SHORT_TTL_MS });
     const hold = stage.proxy.hold(isAttempt);
@@ -104,7 +104,7 @@ describe('an acquisition arrives late, after its waiter has given up', () => {
 });
 
 describe('the reply to a release is lost', () => {
-  test('it is released once more, which takes nothing from the next holder', async () => {
+  test('a repeated release does not affect the next holder', async () => {
     const [one, other] = [await stage.process({ proxied: true }), await stage.process()];
     const held = await one.lock(name);
     const waiting = other.lock(name);
@@ -119,8 +119,8 @@ describe('the reply to a release is lost', () => {
   });
 });
 
-describe('the reply to a hand-over is lost', () => {
-  test('it is handed over once more: the next holder has the one token that was drawn', async () => {
+describe('the reply to a pass within the process is lost', () => {
+  test('it is repeated: the next holder has the one token that was drawn', async () => {
     const locks = await stage.process({ proxied: true });
     const held = await locks.lock(name);
     const next = locks.lock(name);
@@ -130,7 +130,7 @@ describe('the reply to a hand-over is lost', () => {
     expect((await next).token).toBe(await stage.newestToken(name));
   });
 
-  test('and Redis is away until the ttl is over: the holder is let go, the next one asks for himself', async () => {
+  test('and Redis can’t be reached until the ttl is over: the release returns, the next waiter seeks the lock', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS, proxied: true });
     freezeTime();
     const held = await locks.lock(name);
@@ -168,7 +168,7 @@ describe('the watchdog', () => {
     expect(await stage.scriptCalls()).toBe(calls);
   });
 
-  test('sends a renewal again whose reply is lost, and the holder keeps the lock', async () => {
+  test('repeats a renewal whose reply is lost, and the holder keeps the lock', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS, proxied: true });
     freezeTime();
     const held = await locks.lock(name);
@@ -184,7 +184,7 @@ describe('the watchdog', () => {
 });
 
 describe('the lock is lost', () => {
-  test('to another holder: the next renewal is refused, and the holder is told at once', async () => {
+  test('to another holder: the next renewal is refused, and the holder learns of it at once', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();
     const held = await locks.lock(name);
@@ -198,7 +198,7 @@ describe('the lock is lost', () => {
     expect(await stage.owner(name)).toBe('somebody else');
   });
 
-  test('with its fence: what nothing can check protects nothing', async () => {
+  test('with its fence: without a token to compare, a lock protects nothing', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();
     const held = await locks.lock(name);
@@ -208,7 +208,7 @@ describe('the lock is lost', () => {
     expect(await lost).toBeInstanceOf(LockLost);
   });
 
-  test('by the holder’s own clock if no renewal can be confirmed, before Redis lets go of it', async () => {
+  test('by the holder’s own clock if no renewal can be confirmed, before Redis frees it', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS, proxied: true });
     freezeTime();
     const held = await locks.lock(name);
@@ -241,7 +241,7 @@ describe('the lock is lost', () => {
     expect(held.signal.reason).toBeInstanceOf(LockLost);
   });
 
-  test('and so it is when Redis hangs: the holder is told, then the ttl ends', async () => {
+  test('when Redis hangs: the holder learns of it, then the ttl ends', async () => {
     const locks = await stage.process({ ttlMs: SHORT_TTL_MS });
     const held = await locks.lock(name);
     await stage.server.pause();
@@ -250,7 +250,7 @@ describe('the lock is lost', () => {
     await until(async () => (await stage.owner(name)) === null, { what: 'the ttl has ended it' });
   });
 
-  test('a process that was frozen knows it as soon as it runs, before any timer has fired', async () => {
+  test('a process that was frozen sees it as soon as it runs, before any timer has fired', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();
     const held = await locks.lock(name);
@@ -283,7 +283,7 @@ describe('the lock is lost', () => {
       expect(held.signal.reason).toBeInstanceOf(LockLost);
     });
 
-    test('a holder that has released it leaves nobody who goes on renewing it', async () => {
+    test('a holder that has released it stops renewing it', async () => {
       const { locks, held } = await overslept();
       await expect(held.release()).rejects.toThrow(LockLost);
       await stage.quiet();
@@ -296,7 +296,7 @@ describe('the lock is lost', () => {
     });
   });
 
-  test('those who wait in the same process go on', async () => {
+  test('the waiters of the same process continue', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();
     const held = await locks.lock(name);
@@ -310,7 +310,7 @@ describe('the lock is lost', () => {
 });
 
 describe('a message is lost', () => {
-  test('whoever waits asks again by himself, after the time that is set for it', async () => {
+  test('a waiter tries again by itself, after the poll interval', async () => {
     const [one, other] = [await stage.process({ ttlMs: TTL_MS }), await stage.process({ ttlMs: TTL_MS })];
     freezeTime();
     await one.lock(name);
@@ -325,7 +325,7 @@ describe('a message is lost', () => {
     expect((await waiting).held).toBe(true);
   });
 
-  test('the connection for messages is down: locks are got all the same', async () => {
+  test('the connection for messages is down: locks are acquired all the same', async () => {
     const [one, other] = [await stage.process(), await stage.process({ proxied: true })];
     const loss = stage.proxy.loseRequests((request) => isSubscription(request) && request.includes(name), {
       times: 1_000,
@@ -352,7 +352,7 @@ describe('Redis restarts without its data', () => {
     expect(await stage.write(name, next.token, 'right')).toBe('OK');
   });
 
-  test('a release that finds nothing says so, and the next one has the lock', async () => {
+  test('a release that finds nothing reports the loss, and the next one has the lock', async () => {
     const locks = await stage.process();
     const held = await locks.lock(name);
     const waiting = locks.lock(name);
@@ -361,7 +361,7 @@ describe('Redis restarts without its data', () => {
     expect((await waiting).held).toBe(true);
   });
 
-  test('or can’t be reached: a tryLock is refused at once, a lock at its limit, with the reason', async () => {
+  test('or can’t be reached: tryLock fails at once, lock at its wait limit, with the reason', async () => {
     const locks = await stage.process({ proxied: true });
     stage.proxy.refuse(true);
     stage.proxy.cutAll();
@@ -390,7 +390,7 @@ describe('a holder in another process', () => {
     expect((await waiting).token).toBeGreaterThan(holder.token);
   });
 
-  test('is frozen beyond its ttl: another one gets the lock, and what the first one writes is refused', async () => {
+  test('is frozen beyond its ttl: another one gets the lock, and the first one’s writes are refused', async () => {
     const locks = await stage.process({ ttlMs: SHORT_TTL_MS });
     await using holder = await LockHolder.start({ url: stage.server.url, name, ttlMs: SHORT_TTL_MS });
     await holder.freeze();

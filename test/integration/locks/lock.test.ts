@@ -57,7 +57,7 @@ describe('a lock', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('lies within the hash tag of its name, or is one', async () => {
+  test('is in the slot of its name’s hash tag, or is a hash tag itself', async () => {
     const locks = await stage.process();
     await locks.lock('shop:{concert:3}:lock');
     await locks.lock('stock-take');
@@ -116,7 +116,7 @@ describe('the fencing token', () => {
     expect(await locks.withLock(name, async ({ token }) => token)).toBe(ahead + 1);
   });
 
-  test('lets the newest holder write, and nobody else', async () => {
+  test('lets only the newest holder write', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const old = await locks.withLock(name, async ({ token }) => token);
@@ -141,7 +141,7 @@ test.each(['shop:{concert:4}:lock', 'no hash tag'])(
   },
 );
 
-describe('who waits', () => {
+describe('a waiter', () => {
   test('is woken by the message, without any time passing', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
@@ -154,7 +154,7 @@ describe('who waits', () => {
     expect((await waiting).token).toBeGreaterThan(held.token);
   });
 
-  test('asks Redis nothing while he waits, and neither do the forty behind him', async () => {
+  test('sends Redis nothing while it waits, and neither do the forty after it', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     freezeTime();
@@ -171,7 +171,7 @@ describe('who waits', () => {
     expect(await Promise.allSettled(waiting)).toHaveLength(41);
   });
 
-  test('gets it in the order in which he came, each holder with a greater token', async () => {
+  test('gets the lock in order of arrival, each with a greater token', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const held = await locks.lock(name);
@@ -189,7 +189,7 @@ describe('who waits', () => {
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   });
 
-  test('is handed the lock within one process: one command for each holder', async () => {
+  test('gets the lock within one process by one command', async () => {
     const locks = await stage.process();
     const name = stage.name();
     freezeTime();
@@ -202,7 +202,7 @@ describe('who waits', () => {
     expect((await stage.scriptCalls()) - before).toBe(11);
   });
 
-  test('elsewhere gets his turn when a process has kept the lock for long enough', async () => {
+  test('in another process gets the lock when a process has kept it for long enough', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     freezeTime();
@@ -223,7 +223,7 @@ describe('who waits', () => {
     await here[1];
   });
 
-  test('is refused at his wait limit, and takes no lock afterwards', async () => {
+  test('is rejected at its wait limit, and takes no lock afterwards', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     freezeTime();
@@ -241,7 +241,7 @@ describe('who waits', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('can give up by a signal, and those behind him move up', async () => {
+  test('can give up by a signal, and later ones move up', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const held = await locks.lock(name);
@@ -255,7 +255,7 @@ describe('who waits', () => {
     await expect(locks.lock(name, { signal: stop.signal })).rejects.toThrow('changed my mind');
   });
 
-  test('leaves nothing behind when he gives up, however long the holder and those before him stay', async () => {
+  test('leaves nothing behind when it gives up, however long the holder and earlier waiters stay', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const held = await locks.lock(name);
@@ -289,7 +289,7 @@ describe('who waits', () => {
 });
 
 describe('tryLock', () => {
-  test('does not wait, and does not overtake those who do', async () => {
+  test('does not wait, and does not overtake waiters', async () => {
     const locks = await stage.process();
     const name = stage.name();
     freezeTime();
@@ -314,7 +314,7 @@ describe('tryLock', () => {
 });
 
 describe('reentrance', () => {
-  test('is for who has the handle: Redis is not asked, and the last release gives the lock back', async () => {
+  test('needs the handle: Redis is not asked, and the last release frees the lock', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const holder = await locks.lock(name);
@@ -351,14 +351,14 @@ describe('reentrance', () => {
 });
 
 describe('withLock', () => {
-  test('gives what the work gives, and the lock back', async () => {
+  test('returns the work’s result, and releases the lock', async () => {
     const locks = await stage.process();
     const name = stage.name();
     expect(await locks.withLock(name, async () => 42)).toBe(42);
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('throws what the work throws, and gives the lock back', async () => {
+  test('throws the work’s error, and releases the lock', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const work = locks.withLock(name, async () => {
@@ -368,7 +368,7 @@ describe('withLock', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('throws LockLost if somebody else had the lock before the work ended', async () => {
+  test('throws LockLost if another process had the lock before the work ended', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const work = locks.withLock(name, () => stage.redis.set(name, 'somebody else', 'PX', 10_000));
@@ -378,7 +378,7 @@ describe('withLock', () => {
 });
 
 describe('the end of a process', () => {
-  test('refuses who waits, tells who holds, and gives back what is held', async () => {
+  test('rejects waiters, tells holders, and releases held locks', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     const held = await one.lock(name);
@@ -391,7 +391,7 @@ describe('the end of a process', () => {
     await expect(one.lock(name)).rejects.toThrow(LockNotAcquired);
   });
 
-  test('ends an attempt that is under way, and what it would have got', async () => {
+  test('ends an attempt under way, and releases what it acquires', async () => {
     const locks = await stage.process({ proxied: true });
     const name = stage.name();
     const hold = stage.proxy.hold((request) => request.includes(name));
@@ -404,7 +404,7 @@ describe('the end of a process', () => {
   });
 });
 
-test('a process without locks, waiters and work lets nothing tick', async () => {
+test('a process without locks, waiters and work has no timers', async () => {
   const locks = await stage.process();
   freezeTime();
   await locks.withLock(stage.name(), async () => {});

@@ -50,7 +50,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       ).map(({ status, n }) => [status, n]),
     );
 
-  test('an unpaid order expires when its time is over, and its unit is sold again', async () => {
+  test('an unpaid order expires at its deadline, and its unit is sold again', async () => {
     const sale = await shop.sell({ stock: 2, payWithinSeconds: 1 });
     const orders = shop.orders(till.take);
     const paid = await placed(till, sale.id, 'anna');
@@ -69,7 +69,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await balanced(sale.id, 2);
   });
 
-  test('a sale without a time to pay keeps its unpaid orders', async () => {
+  test('a sale without a payment deadline keeps its unpaid orders', async () => {
     const sale = await shop.sell({ stock: 1 });
     const kept = await placed(till, sale.id, 'anna');
     const { saleId } = await overdue(1);
@@ -81,7 +81,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     });
   });
 
-  test('several at once share the orders out: each expires once', async () => {
+  test('several processes at once: each order expires once', async () => {
     const sales = await Promise.all([overdue(300), overdue(200)]);
     const seen = [1, 2, 3].map(() => shop.startExpiry({ pageOrders: 20 }));
     const total = () => seen.reduce((sum, { orders }) => sum + orders, 0);
@@ -99,7 +99,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect([total(), ...seen.flatMap(({ failures }) => failures)]).toEqual([500]);
   });
 
-  test('one that dies between its commit and the return of the units leaves them to the next', async () => {
+  test('a process that dies between commit and return leaves the units to the next', async () => {
     const { saleId } = await overdue(40);
     let returned = 0;
     const { before, death } = deathAt((call) => call === 'log.compensate' && ++returned === 10);
@@ -109,7 +109,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await balanced(saleId, 0);
   });
 
-  test('one that dies within its page has changed nothing', async () => {
+  test('a process that dies within a page has changed nothing', async () => {
     const { saleId } = await overdue(40);
     await using row = await shop.lockRow(saleId);
     const first = shop.startExpiry();

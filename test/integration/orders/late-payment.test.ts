@@ -73,7 +73,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   };
 
   describe('while units are left', () => {
-    test('is for a new order, which is paid; every repetition is told of the same', async () => {
+    test('pays a new order; each repetition gets the same one', async () => {
       const { saleId, orderId } = await overdue();
       const first = await orders.changeOrder(orderId, PAY, 'anna');
       const retaken = expectRetaken(first, orderId);
@@ -86,7 +86,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect((await ordersOf(shop.databaseUrl, saleId)).get(retaken)?.key).toBe(`retake:${orderId}`);
     });
 
-    test('of an operator is noted at both orders, once; one of the buyer at none', async () => {
+    test('by an operator is recorded on both orders, once; by the buyer on none', async () => {
       const { orderId } = await overdue();
       const retaken = expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
       await orders.changeOrder(orderId, PAY, AUTHOR);
@@ -102,21 +102,21 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       ]);
     });
 
-    test('by other means is one payment too many', async () => {
+    test('by another payment type is refused', async () => {
       const { orderId } = await overdue();
       await orders.changeOrder(orderId, PAY, BY);
       const other = await orders.changeOrder(orderId, { kind: 'pay', payType: 'wechat' }, BY);
       expect(other).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
     });
 
-    test('gets its own units back in a sale that is sold out', async () => {
+    test('takes its own returned units in a sold-out sale', async () => {
       const { saleId, orderId } = await overdue({ stock: 1 });
       expect(await till.buy(saleId, 'bert')).toEqual({ code: 'sold_out' });
       expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
       await balanced(saleId, 1);
     });
 
-    test('is taken anew also when the sale is over', async () => {
+    test('takes units even after the end of the sale', async () => {
       const { saleId, orderId } = await overdue();
       const endsAt = Date.now() - 1_000;
       await shop.service.change(saleId, { action: 'window', startsAt: endsAt - 1_000, endsAt }, AUTHOR);
@@ -125,7 +125,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expectRetaken(await shop.orders(later.take).changeOrder(orderId, PAY, BY), orderId);
     });
 
-    test('of many at once there is one new order', async () => {
+    test('many at once make one new order', async () => {
       const { saleId, orderId } = await overdue();
       const outcomes = await Promise.all(
         Array.from({ length: 8 }, () => orders.changeOrder(orderId, PAY, BY)),
@@ -135,7 +135,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     });
   });
 
-  describe('when the units can’t be had', () => {
+  describe('when the units can’t be taken', () => {
     const refundIsDue = async (orderId: string) => {
       expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
       expect(await orders.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
@@ -168,7 +168,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(refund).toEqual({ code: 'wrong_status', orderStatus: 'expired' });
     });
 
-    test('because the buyer has used his limit otherwise, a refund is due', async () => {
+    test('because the buyer has reached the limit otherwise, a refund is due', async () => {
       const { saleId, orderId } = await overdue();
       const expiry = shop.startExpiry();
       await until(() => expiry.orders === 1, { what: 'the order expires' });
@@ -201,7 +201,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('because the sale is paused, says so and decides nothing; after the pause the units are taken anew', async () => {
+    test('because the sale is paused, is refused without a decision; after the pause it takes units anew', async () => {
       const { saleId, orderId } = await overdue();
       await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
       const paused: OrderOutcome = { code: 'wrong_state', state: 'paused' };
@@ -227,7 +227,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('because the sale is paused, is a refund that is due once the sale is closed', async () => {
+    test('because the sale is paused, becomes a refund once the sale is closed', async () => {
       const { saleId, orderId } = await overdue();
       await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
       expect(await orders.changeOrder(orderId, PAY, BY)).toMatchObject({ code: 'wrong_state' });
@@ -238,7 +238,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect((await orders.refundsDue(saleId)).map((order) => order.orderId)).toEqual([orderId]);
     });
 
-    test('because its units are not back yet, is not held against the buyer’s limit', async () => {
+    test('because its units are not back yet, does not count against the buyer’s limit', async () => {
       const { saleId, orderId } = await overdue();
       const failing = breaker('log.compensate');
       const cut = shop.orders(till.take, intercept(shop.backend, failing.before));
@@ -262,7 +262,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       return taken && 'orderId' in taken ? taken.orderId : '';
     };
 
-    test('finds the same new order when it is repeated', async () => {
+    test('finds the same new order when repeated', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
       expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
@@ -282,7 +282,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('is one payment too many if the buyer has paid the new order by itself', async () => {
+    test('is refused if the buyer has paid the new order directly', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
       await orders.changeOrder(taken, PAY, BY);
@@ -291,7 +291,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('takes nothing for good if another call has found that a refund is due', async () => {
+    test('keeps no units if another call has made a refund due', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
       const payment = { late: orderId, payType: 'card', by: BY } as const;

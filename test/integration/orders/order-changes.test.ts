@@ -36,7 +36,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect({ remaining, committedUnits }).toEqual({ remaining: stock - sold, committedUnits: sold });
   };
 
-  test('an order is paid, then redeemed, and says when and by what means', async () => {
+  test('an order is paid, then redeemed, and shows when and how', async () => {
     const sale = await shop.sell({ stock: 2, payWithinSeconds: 60 });
     const orderId = await placed(till, sale.id, 'anna');
     const unpaid = await orders.showOrder(orderId);
@@ -76,7 +76,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     },
   );
 
-  test('what was done before is answered as the first time, and done once', async () => {
+  test('a repeated change gets the first answer, and is made once', async () => {
     const sale = await shop.sell({ stock: 2 });
     for (const changes of [[PAY, REDEEM], [PAY, REFUND], [CANCEL]]) {
       const orderId = await placed(till, sale.id, `buyer-${changes.map(({ kind }) => kind)}`);
@@ -92,7 +92,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectSold(sale.id, 1);
   });
 
-  test('of many calls at once for the same change each gets the same answer, and one has done it', async () => {
+  test('many calls at once for one change all get the same answer, and one makes it', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
     const outcomes = await Promise.all(
@@ -103,7 +103,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectSold(sale.id, 0);
   });
 
-  test('a status allows its own changes, and no other', async () => {
+  test('each status allows only its own changes', async () => {
     const sale = await shop.sell({ stock: 20 });
     const ways: Record<string, OrderChange[]> = {
       unpaid: [],
@@ -143,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       return 'order' in shown ? shown.order.changes!.map(({ at: _, ...change }) => change) : shown.code;
     };
 
-    test('is noted with who made it and why; a repetition, and a refusal, is not', async () => {
+    test('is recorded with operator and reason; repetitions and refusals are not', async () => {
       const sale = await shop.sell({ stock: 2 });
       const orderId = await placed(till, sale.id, 'anna');
       expect(await noted(orderId)).toEqual([]);
@@ -164,7 +164,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(await noted('1')).toBe('unknown_order');
     });
 
-    test('is not what the buyer has done before', async () => {
+    test('is not recorded if the buyer has made it before', async () => {
       const sale = await shop.sell({ stock: 2 });
       const orderId = await placed(till, sale.id, 'anna');
       await orders.changeOrder(orderId, CANCEL, 'anna');
@@ -172,7 +172,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(await noted(orderId)).toEqual([]);
     });
 
-    test('of many at once is one operator’s', async () => {
+    test('is recorded once if many operators make it at once', async () => {
       const sale = await shop.sell({ stock: 1 });
       const orderId = await placed(till, sale.id, 'anna');
       const actors = Array.from({ length: 12 }, (_, i) => `operator-${i}`);
@@ -184,7 +184,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await expectSold(sale.id, 0);
     });
 
-    test('is made and noted both, or neither', async () => {
+    test('is made and recorded, or neither', async () => {
       const sale = await shop.sell({ stock: 1 });
       const orderId = await placed(till, sale.id, 'anna');
       await orders.changeOrder(orderId, PAY, BY);
@@ -196,7 +196,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await expectSold(sale.id, 1);
     });
 
-    test('of a node of the version before is made, and not noted', async () => {
+    test('by a node of the version before is made, and not recorded', async () => {
       const sale = await shop.sell({ stock: 1 });
       const orderId = await placed(till, sale.id, 'anna');
       await rows(shop.db, 'SELECT verdict FROM stockade_change_order(?, ?, NULL, NULL)', [orderId, 'cancel']);
@@ -204,7 +204,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     });
   });
 
-  test('a second payment by other means is refused', async () => {
+  test('a second payment by another type is refused', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
     await orders.changeOrder(orderId, PAY, BY);
@@ -213,7 +213,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await orders.showOrder(orderId)).toMatchObject({ order: { payType: 'card' } });
   });
 
-  test('nobody changes another buyer’s order, or one that is not there', async () => {
+  test('a buyer can’t change another buyer’s order, or a missing one', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
     for (const change of [PAY, CANCEL, REDEEM, REFUND]) {
@@ -225,7 +225,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await kindsOf(shop, orderId)).toEqual(['committed']);
   });
 
-  test('a cancellation holds although its units can’t be given back at once: sync does it later', async () => {
+  test('a cancellation holds even if its units can’t be returned at once: sync returns them later', async () => {
     const sale = await shop.sell({ stock: 1 });
     const orderId = await placed(till, sale.id, 'anna');
     const failing = breaker('log.compensate');
@@ -237,7 +237,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectSold(sale.id, 1);
   });
 
-  test('of pay, cancel and expiry at the same time exactly one wins', async () => {
+  test('payment, cancellation and expiry at once: exactly one wins', async () => {
     const many = 60;
     const sale = await shop.sell({ stock: many, segments: 2, payWithinSeconds: 3_600 });
     const ids = await Promise.all(buyers(many).map((buyerId) => placed(till, sale.id, buyerId)));

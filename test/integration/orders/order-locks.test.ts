@@ -78,7 +78,7 @@ describe('while one change of an order is not committed, another one waits', () 
     expect(await standing()).toEqual({ status: 'cancelled', stamps: 1, stock: 10 });
   });
 
-  test('of two refunds the second one is answered as done, and the units are given back once', async () => {
+  test('two refunds: the second is answered as done, and the units return once', async () => {
     await change('pay');
     expect(await oneInTheOther('refund', () => change('refund'))).toBe('done');
     expect(await standing()).toEqual({ status: 'refunded', stamps: 2, stock: 10 });
@@ -107,7 +107,7 @@ describe('while one change of an order is not committed, another one waits', () 
   });
 });
 
-test('of two settlements of a late payment at once the first one decides, and what was taken in vain is given back', async () => {
+test('two settlements of a late payment at once: the first decides, and surplus units are returned', async () => {
   await shop.db.raw('UPDATE orders SET expires_at = now() WHERE order_id = ?', [ORDER]);
   await expireOrders(shop.db, 10);
   await order('1002', 'anna');

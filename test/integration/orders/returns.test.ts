@@ -71,7 +71,7 @@ async function cancel(orderIds: readonly string[]): Promise<void> {
   );
 }
 
-describe('whoever applies a return dies', () => {
+describe('the process that applies a return dies', () => {
   const steps = {
     'before the compensation': async () => {},
     'before the epoch is raised': async (saleId: string, buyerId: string, orderId: string) => {
@@ -90,7 +90,7 @@ describe('whoever applies a return dies', () => {
   };
 
   test.each(Object.keys(steps) as (keyof typeof steps)[])(
-    '%s: the sweep goes on, and the unit is sold once',
+    '%s: the reconciler continues, and the unit is sold once',
     async (step) => {
       const { id, till, names, orderIds } = await soldOut();
       expect((await till.buy(id, 'late')).code).toBe('sold_out');
@@ -110,7 +110,7 @@ describe('whoever applies a return dies', () => {
     },
   );
 
-  test('in the middle of many: those that were applied are not applied twice', async () => {
+  test('in the middle of many: applied returns are not applied twice', async () => {
     const { id, orderIds } = await soldOut();
     await cancel(orderIds);
     let calls = 0;
@@ -124,7 +124,7 @@ describe('whoever applies a return dies', () => {
   });
 });
 
-test('two who apply the same returns at once give each unit back once', async () => {
+test('two processes that apply the same returns at once return each unit once', async () => {
   const { id, orderIds } = await soldOut();
   await cancel(orderIds);
   const another = await shop.anotherBackend();
@@ -136,7 +136,7 @@ test('two who apply the same returns at once give each unit back once', async ()
   expect(await keys.left(id, SEGMENTS)).toBe(STOCK);
 });
 
-test('a return that begins anew while it is marked as applied is applied once more', async () => {
+test('a return that is written again while it is marked as applied is applied once more', async () => {
   const { id, orderIds } = await soldOut();
   const [orderId] = orderIds;
   await cancel([orderId!]);
@@ -161,7 +161,7 @@ test('a return that begins anew while it is marked as applied is applied once mo
   expect(await salesWithReturns(shop.db)).toEqual([]);
 });
 
-test('a return of a closed sale is applied by the sweep, and sells nothing', async () => {
+test('the reconciler applies a return of a closed sale, and nothing is sold', async () => {
   const { id, till, orderIds } = await soldOut();
   await shop.service.change(id, { action: 'close' }, BY);
   const sync = await shop.startSync();
@@ -174,7 +174,7 @@ test('a return of a closed sale is applied by the sweep, and sells nothing', asy
   expect(await shop.service.verify(id)).toMatchObject({ ok: true });
 });
 
-test('a return that meets a rebuild comes back once, with what is loaded or behind it', async () => {
+test('a return during a rebuild comes back once, with the load or after it', async () => {
   const { id, orderIds } = await soldOut();
   await shop.backend.sales.freeze(id, SEGMENTS, 1);
   await cancel(orderIds.slice(0, 2));
@@ -193,7 +193,7 @@ describe('the board', () => {
     subscribe: (events) => backend.subscribe({ ...events, ...(events.saleChanged && { saleChanged() {} }) }),
   });
 
-  test('of every node reopens by its polls, also if every message is lost', async () => {
+  test('of every node reopens by polling, even if every message is lost', async () => {
     const { id, orderIds } = await soldOut();
     await shop.startSync();
     const tills = [];
@@ -216,7 +216,7 @@ describe('the board', () => {
   });
 });
 
-test('an order that was given back while a node was in doubt about it is taken again by that node, and given back again', async () => {
+test('an order returned while its outcome was unknown to a node is taken again by that node, and returned again', async () => {
   const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
   const sync = await shop.startSync();
   const till = await shop.startEngine();

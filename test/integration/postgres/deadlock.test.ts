@@ -48,7 +48,7 @@ async function commit(saleId: string, buyerIds: readonly string[]): Promise<stri
   return sold.map((outcome) => ('orderId' in outcome ? outcome.orderId : outcome.code));
 }
 
-test('a rebuild beside a sync that applies the same orders waits for it, and both are done', async () => {
+test('a rebuild waits for a sync that applies the same orders, and both complete', async () => {
   const [first, rebuilt] = [
     await shop.sell({ id: 'first', stock: 10, segments: 1 }),
     await shop.sell({ id: 'second', stock: 10, segments: 1 }),
@@ -68,7 +68,7 @@ test('a rebuild beside a sync that applies the same orders waits for it, and bot
   expect(await shop.service.verify(rebuilt.id)).toMatchObject({ ok: true, committedOrders: 5 });
 });
 
-describe('the victim of a deadlock is made once more', () => {
+describe('the victim of a deadlock is repeated', () => {
   test.each(['cancel', 'expire'] as const)('%s', async (kind) => {
     const sale = await shop.sell({ stock: 10, payWithinSeconds: 600 });
     const [orderId] = await commit(sale.id, ['anna']);
@@ -89,7 +89,7 @@ describe('the victim of a deadlock is made once more', () => {
     expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status }]);
   });
 
-  test('a batch that is gone through piece by piece', async () => {
+  test('a batch that is applied piece by piece', async () => {
     const sale = await shop.sell({ stock: 10, segments: 1 });
     const [bens] = await commit(sale.id, ['ben']);
     const order = (orderId: string, buyerId: string) => ({ orderId, buyerId, quantity: 1, key: '' });

@@ -23,7 +23,7 @@ test('an empty database gets every migration, in the order of their numbers, and
   expect(await migrate(db)).toEqual([]);
 });
 
-test('of several nodes that start at once, one migrates and the others find it done', async () => {
+test('several nodes start at once: one migrates, and the others find it done', async () => {
   const url = await emptyDatabase();
   const applied = await Promise.all(Array.from({ length: 4 }, () => migrate(connect(url))));
   const [most, ...others] = applied.sort((a, b) => b.length - a.length);

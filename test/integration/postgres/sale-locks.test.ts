@@ -49,7 +49,7 @@ function failing(client: pg.Client) {
 describe('calls at once', () => {
   const sales = Array.from({ length: 20 }, (_, i) => `sale-${i}`);
 
-  test('are asked one after the other, as the driver wants it', async () => {
+  test('are sent one after the other, as the driver requires', async () => {
     expect(await Promise.all(sales.map((sale) => locks.tryLock(sale)))).not.toContain(false);
     expect(await Promise.all(sales.map((sale) => elsewhere.tryLock(sale)))).not.toContain(true);
     await Promise.all(sales.map((sale) => locks.unlock(sale)));
@@ -58,7 +58,7 @@ describe('calls at once', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('of a lock that is let go of and wanted again leave it locked', async () => {
+  test('that release and lock a sale again leave it locked', async () => {
     await locks.tryLock('sale');
     const [, again] = await Promise.all([locks.unlock('sale'), locks.tryLock('sale')]);
     expect([again, await elsewhere.tryLock('sale')]).toEqual([true, false]);
@@ -68,7 +68,7 @@ describe('calls at once', () => {
 });
 
 describe('a connection that has failed', () => {
-  test('is dropped with its locks, and the next one has those that are taken from then on', async () => {
+  test('is dropped with its locks, and the next one has later locks', async () => {
     expect(await locks.tryLock('held')).toBe(true);
     const failures = failing(clients[0]!);
     const refused = expect(locks.tryLock('other')).rejects.toThrow('no answer');
@@ -80,7 +80,7 @@ describe('a connection that has failed', () => {
     await until(() => elsewhere.tryLock('held'), { what: 'the lock is free' });
   });
 
-  test('and is told so once more, long after it was dropped, takes nothing from the one in its place', async () => {
+  test('and reports an error again after it was dropped, does not affect its successor', async () => {
     await locks.tryLock('first');
     const [old] = clients;
     const failures = failing(old!);
@@ -95,7 +95,7 @@ describe('a connection that has failed', () => {
     expect(clients).toHaveLength(3);
   });
 
-  test('under two calls is dropped once: the one in its place keeps its locks', async () => {
+  test('under two calls is dropped once: its successor keeps its locks', async () => {
     await locks.tryLock('first');
     const failures = failing(clients[0]!);
     const refused = ['one', 'two'].map((name) => expect(locks.tryLock(name)).rejects.toThrow('no answer'));

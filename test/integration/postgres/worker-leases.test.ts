@@ -57,14 +57,14 @@ function stepClock(ms: number): void {
 }
 
 describe('numbers', () => {
-  test('belong to one holder each, also when many ask at once', async () => {
+  test('belong to one holder each, even when many nodes lease at once', async () => {
     const all = await Promise.all(Array.from({ length: 16 }, () => take(4)));
     const numbers = all.flatMap((leases) => leases.numbers);
     expect(new Set(numbers).size).toBe(64);
     for (const leases of all) expect(leases.numbers).toEqual([...leases.numbers].sort((a, b) => a - b));
   });
 
-  test('may be used for an hour by the clock of the one who asked', async () => {
+  test('may be used for an hour by the holder’s clock', async () => {
     const before = Date.now();
     const steadyBefore = monotonicMs();
     const { end } = await take(1);
@@ -74,7 +74,7 @@ describe('numbers', () => {
     expect(end.monotonicMs).toBeLessThanOrEqual(monotonicMs() + HOUR_MS);
   });
 
-  test('that were given back are free for others after the margin, not at once', async () => {
+  test('that were returned are free for others after the margin, not at once', async () => {
     await leaveNumbers(2);
     const first = await take(2);
     await first.release();
@@ -85,7 +85,7 @@ describe('numbers', () => {
     expect((await take(2)).numbers).toEqual(first.numbers);
   });
 
-  test('of a holder that died are free for others an hour and the margin later', async () => {
+  test('of a dead holder are free for others after an hour and the margin', async () => {
     await leaveNumbers(1);
     await take(1);
     await age(3_600 + 55);
@@ -94,7 +94,7 @@ describe('numbers', () => {
     expect((await take(1)).numbers).toEqual([0]);
   });
 
-  test('are not held back by one who asked for more than there are', async () => {
+  test('are not kept by a node that asked for too many', async () => {
     await leaveNumbers(3);
     await expect(take(4)).rejects.toMatchObject({
       code: 'no_worker_numbers',
@@ -103,7 +103,7 @@ describe('numbers', () => {
     expect((await take(3)).numbers).toEqual([0, 1, 2]);
   });
 
-  test('are given back by their holder alone', async () => {
+  test('are returned only by their holder', async () => {
     await leaveNumbers(2);
     const [one, other] = [await take(1), await take(1)];
     await one.release();
@@ -130,17 +130,17 @@ describe('a lease', () => {
     return { first, renewed: told[0]!, lost: leases.lost };
   }
 
-  test('is renewed by itself, and its end told', async () => {
+  test('is renewed automatically, and its new end reported', async () => {
     const { first, renewed } = await renewal(async () => {});
     expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
   });
 
-  test('that ran out is renewed, if its numbers were given to nobody else', async () => {
+  test('that ran out is renewed, if no other node has its numbers', async () => {
     const { first, renewed } = await renewal(() => age(2 * 3_600));
     expect(renewed.wallMs).toBeGreaterThanOrEqual(first.wallMs + RENEWAL_MS);
   });
 
-  test('is over at once when one of its numbers was given to somebody else', async () => {
+  test('is over at once when another node has one of its numbers', async () => {
     const { renewed, lost } = await renewal(([number]) =>
       db.raw("UPDATE worker_leases SET holder = 'another' WHERE worker = ?", [number!]),
     );
@@ -162,7 +162,7 @@ describe('a lease', () => {
     );
   });
 
-  test('that a clock set ahead has ended is renewed at once, as nobody else has the number', async () => {
+  test('that ended by a clock set ahead is renewed at once, as no other node has the number', async () => {
     const leases = await take(1);
     stepClock(2 * HOUR_MS);
     expect(isLeased(leases.end)).toBe(false);
@@ -170,7 +170,7 @@ describe('a lease', () => {
     expect(leases.end.wallMs).toBeGreaterThanOrEqual(Date.now() + HOUR_MS - 60_000);
   });
 
-  test('tells the time by which order ids are named: that of Postgres, however the clock here is set', async () => {
+  test('gives order ids Postgres’ time, however the local clock is set', async () => {
     const leases = await take(1);
     const ask = async () => {
       const [row] = await rows<{ ms: number }>(
@@ -210,7 +210,7 @@ describe('when Postgres’ clock is set', () => {
     vi.restoreAllMocks();
   }
 
-  test('back, a number that was given back is not given on before that clock is past what was named', async () => {
+  test('back, a returned number is not leased again before that clock has passed its ids’ times', async () => {
     const clock = await settablePostgresClock(url);
     await leaveNumbers(1);
     const first = await take(1);
@@ -225,7 +225,7 @@ describe('when Postgres’ clock is set', () => {
     expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(named);
   });
 
-  test('back, nor one whose holder has renewed it since, and died', async () => {
+  test('back, nor is one whose holder has renewed it since, and died', async () => {
     const clock = await settablePostgresClock(url);
     await leaveNumbers(1);
     const first = await take(1);
@@ -252,7 +252,7 @@ describe('when Postgres’ clock is set', () => {
     expect(namingTimeMs(leases.end)).toBeGreaterThanOrEqual(ahead);
   });
 
-  test('in any way, a holder names ids behind all that others have named under its number', async () => {
+  test('in any way, a holder’s ids come after all earlier ones of its number', async () => {
     const { chance, pick, whole } = random(seed());
     const clock = await settablePostgresClock(url);
     await leaveNumbers(2);
@@ -300,7 +300,7 @@ test('a node whose clock is a day ahead names its orders by the time of Postgres
   }
 });
 
-test('the key of the order ids is the same for all who ask, at once and later', async () => {
+test('the key of the order ids is the same for all callers, at once and later', async () => {
   const keys = await Promise.all(Array.from({ length: 8 }, () => orderIdKey(db)));
   keys.push(await orderIdKey(db));
   expect(keys[0]).toHaveLength(32);

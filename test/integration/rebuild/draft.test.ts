@@ -37,7 +37,7 @@ function whoseOldestBegan(at: () => string): Database {
   });
 }
 
-test('who buys behind the page that he would be on is in it: its beginning was read before its pages', async () => {
+test('a draft has a buyer who buys after the buyer’s page was read, because its start was noted before its pages', async () => {
   shop = await Shop.open({ backend: 'memory' });
   const { id } = await shop.sell({ stock: 10, segments: 1 });
   await committed(id, 1001, 'mia', LONG_AGO);

@@ -93,8 +93,8 @@ async function expectSoldOutOnce(id: string, till: Till, committed: readonly Pro
   for (const { buyerId } of committed) expect(buyersOfUnits.get(buyerId)).toBe(1);
 }
 
-describe('a segment that goes back by itself, as one server of a cluster does', () => {
-  test('behind its publication: it is built again', async () => {
+describe('a segment that loses writes alone, as one server of a cluster may', () => {
+  test('after its publication: it is rebuilt', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
     const names = Object.values(keys.of(id, 1));
     let copy = await keys.dump([]);
@@ -186,7 +186,7 @@ describe('a log', () => {
     await expectSoldOutOnce(id, till, committed);
   });
 
-  test('that is gone', async () => {
+  test('that is missing', async () => {
     const { id, till, committed } = await halfCommitted();
     const [log] = await keys.entries(id, SEGMENTS);
     await keys.redis.del(keys.of(id, log!.segment).log);
@@ -196,7 +196,7 @@ describe('a log', () => {
     await expectSoldOutOnce(id, till, committed);
   });
 
-  test('that holds something else is left for somebody to look at: the other sales go on', async () => {
+  test('that holds other data is left to an operator: the other sales continue', async () => {
     const { id, till, committed } = await halfCommitted();
     const other = await shop.sell({ stock: 5, segments: 2 });
     const [log] = await keys.entries(id, SEGMENTS);
@@ -236,7 +236,7 @@ describe('a watermark for an entry that the log does not hold', () => {
 });
 
 describe('a segment', () => {
-  test('that is gone is built again, and the orders that its log holds are kept', async () => {
+  test('that is missing is rebuilt, and the orders in its log are kept', async () => {
     const { id, till, committed, accepted } = await halfCommitted();
     await keys.redis.del(keys.of(id, 1).segment);
     const sync = await shop.startSync();
@@ -246,7 +246,7 @@ describe('a segment', () => {
     await expectSoldOutOnce(id, till, committed);
   });
 
-  test('whose buyers are gone sells none of them a second unit', async () => {
+  test('whose buyers are missing sells none of them a second unit', async () => {
     const { id, till, committed, accepted } = await halfCommitted();
     for (let segment = 0; segment < SEGMENTS; segment++) await keys.redis.del(keys.of(id, segment).buyers);
     await shop.startSync();
@@ -310,7 +310,7 @@ describe('a segment that comes back from an older copy', () => {
   test.each([
     { when: 'while no sync is running', running: false },
     { when: 'while sync is running', running: true },
-  ])('sells to nobody who was forgotten, $when', async ({ running }) => {
+  ])('sells nothing to forgotten buyers, $when', async ({ running }) => {
     const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
     const first = await shop.startSync();
     const till = await shop.startEngine();
@@ -337,7 +337,7 @@ describe('a segment that comes back from an older copy', () => {
     expect(await shop.service.verify(id)).toMatchObject({ rejectedOrders: 0 });
   });
 
-  test('sells to the forgotten through a node that knows nothing; Postgres refuses them, and that is counted', async () => {
+  test('sells to forgotten buyers through a node that knows nothing; Postgres refuses the orders, and they are counted', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
     const first = await shop.startSync();
     const { early, later, goBack } = await copied(id, await shop.startEngine());
@@ -356,7 +356,7 @@ describe('a segment that comes back from an older copy', () => {
     await expectSoldOutOnce(id, till, promisesOf([...early, ...later], buyers(12, 'early')));
   });
 
-  test('is noticed where its numbers fit again, by the names of its entries', async () => {
+  test('is noticed by the tails of its entries, even if their numbers fit again', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -375,7 +375,7 @@ describe('a segment that comes back from an older copy', () => {
     await expectSoldOutOnce(id, till, promisesOf(sold, buyers(12, 'early')));
   });
 
-  test('without entries that sync has not read: the lane that knows of them shuts it, and the orders are counted', async () => {
+  test('without entries that sync has not read: the lane that knows of them marks it as lost, and the orders are counted', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const till = await shop.startEngine();
     const names = Object.values(keys.of(id, 0));
@@ -409,7 +409,7 @@ describe('a segment that comes back from an older copy', () => {
     await expectSoldOutOnce(id, till, []);
   });
 
-  test('without entries whose numbers others have got through a node that knows nothing: nobody is told of a commit that is not his', async () => {
+  test('without entries whose numbers were reused through a node that knows nothing: no buyer gets another order’s commit', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const till = await shop.startEngine();
     const names = Object.values(keys.of(id, 0));
@@ -499,7 +499,7 @@ describe('a segment that comes back from an older copy', () => {
     },
   );
 
-  test('behind what sync has seen of its log, and beyond it again when sync reads on', async () => {
+  test('behind what sync has seen of its log, and ahead of it again when sync reads on', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const names = Object.values(keys.of(id, 0));
     const copy = await keys.dump(names);
@@ -539,7 +539,7 @@ describe('a segment that comes back from an older copy', () => {
     await expectSoldOutOnce(id, till, []);
   });
 
-  test('in an older generation: what it has sold since is salvaged', async () => {
+  test('in an older generation: orders taken since are salvaged', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
     const all = [keys.sale(id)];
     for (let n = 0; n < SEGMENTS; n++) all.push(...Object.values(keys.of(id, n)));
@@ -577,7 +577,7 @@ describe('all of Redis is lost', () => {
     await redis[Symbol.asyncDispose]();
   });
 
-  test('in the middle of the sale: it goes on from what Postgres has', async () => {
+  test('in the middle of the sale: it continues from Postgres’ state', async () => {
     const { id } = await own.sell({ stock: 3_000, segments: 8 });
     const sync = await own.startSync();
     const till = await own.startEngine();
@@ -600,7 +600,7 @@ describe('all of Redis is lost', () => {
     expect(await own.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
   });
 
-  test('while nothing was under way: who comes then waits until the sale is built, and none is refused for it', async () => {
+  test('while nothing was under way: later buyers wait until the sale is rebuilt, and none is refused', async () => {
     const { id } = await own.sell({ stock: 100, segments: 4 });
     const sync = await own.startSync();
     const till = await own.startEngine();
@@ -654,7 +654,7 @@ describe('all of Redis is lost', () => {
     expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 2 });
   });
 
-  test('a sale that is closed and drained is built again, and so is one after the other', async () => {
+  test('a closed and drained sale is rebuilt, and so are the next ones', async () => {
     const ids = [(await own.sell({ stock: 10, segments: 4 })).id, (await own.sell({ stock: 5 })).id];
     const till = await own.startEngine();
     const sync = await own.startSync();
@@ -672,7 +672,7 @@ describe('all of Redis is lost', () => {
     expect(codesOf([await till.buy(ids[0]!, 'buyer-0', { key: 'k' })])).toEqual(['committed']);
   });
 
-  test('a buyer who asks again with his key gets the unit that he has, or another if it was lost', async () => {
+  test('a buyer who repeats the key gets the same order, or a new one if it was lost', async () => {
     const { id } = await own.sell({ stock: 10, segments: 4 });
     const till = await own.startEngine();
     const sync = await own.startSync();

@@ -88,7 +88,7 @@ async function expectSoldOut(till: Till, saleId: string, kept: readonly Promised
 describe('a server that is emptied', () => {
   beforeEach(async () => begin(await RedisServer.start()));
 
-  test('in the middle of a sale: each accepted order is kept, or known to be lost', async () => {
+  test('in the middle of a sale: each accepted order is kept, or reported as lost', async () => {
     const { id } = await shop.sell({ stock: 3_000, segments: 8 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -116,7 +116,7 @@ describe('a server that is emptied', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
   });
 
-  test('while no sync is there: a recovery by hand names the orders, and says who has bought them', async () => {
+  test('without a sync: a manual recovery names the lost orders and their buyers', async () => {
     const till = await shop.startEngine();
     const { id, committed } = await begun(till, 4);
     const lost = await accept(till, id, buyers(6, 'lost'));
@@ -160,10 +160,10 @@ async function expectNamed(id: string, lost: Parameters<typeof idsOf>[0]): Promi
   expect(await namedLost(id)).toEqual(idsOf(lost));
 }
 
-describe('a server that comes back without the tail of its file', () => {
+describe('a server that restarts without the end of its file', () => {
   beforeEach(async () => begin(await RedisServer.start({ appendonly: true })));
 
-  test('and sells on', async () => {
+  test('and keeps selling', async () => {
     const till = await shop.startEngine();
     const { id, committed } = await begun(till, 1);
     const { kept, lost } = await tailLost(till, id);
@@ -176,7 +176,7 @@ describe('a server that comes back without the tail of its file', () => {
     await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
   });
 
-  test('and to which nobody comes any more: its lane asks by itself', async () => {
+  test('and gets no more purchases: its lane checks by itself', async () => {
     const till = await shop.startEngine();
     const { id, committed } = await begun(till, 1);
     const { kept, lost } = await tailLost(till, id);
@@ -187,7 +187,7 @@ describe('a server that comes back without the tail of its file', () => {
   });
 });
 
-test('a replica that takes over and had missed writes', async () => {
+test('a replica that takes over without the latest writes', async () => {
   const primary = await RedisServer.start();
   await using replica = await RedisServer.start();
   await using proxy = await TcpProxy.start(primary.port);

@@ -44,7 +44,7 @@ async function left(saleId: string): Promise<number[]> {
 }
 
 describe('a fresh backend gets from Postgres', () => {
-  test('what is left of a sale with a limit of one, and who has bought: with the same key, for the same order', async () => {
+  test('the stock and buyers of a sale with a limit of one: the same key gives the same order', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -67,7 +67,7 @@ describe('a fresh backend gets from Postgres', () => {
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(10);
   });
 
-  test('every order of a buyer in a sale with a limit of five, and lets him have the rest', async () => {
+  test('every order of a buyer in a sale with a limit of five, and sells the rest', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4, perBuyerLimit: 5 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -125,7 +125,7 @@ describe('a fresh backend gets from Postgres', () => {
   });
 });
 
-describe('an order that is given back while the sale is built', () => {
+describe('an order that is returned during a rebuild', () => {
   /** What the life of orders does in one transaction. */
   async function giveBack(saleId: string, buyerId: string): Promise<void> {
     await shop.db.transaction(async (trx) => {
@@ -171,7 +171,7 @@ describe('an order that is given back while the sale is built', () => {
     },
   );
 
-  test('one after the other, before and after each look at who has given back: all come back', async () => {
+  test('one after the other, before and after each read of returns: all units come back', async () => {
     const sale = await shop.sell({ stock: 6, segments: 2, perBuyerLimit: 3 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -196,7 +196,7 @@ describe('an order that is given back while the sale is built', () => {
     expect((await shop.service.verify(sale.id)).ok).toBe(true);
   });
 
-  test('comes back also if another loads the same generation, and writes the page of its buyer last', async () => {
+  test('comes back even if another process loads the same generation, and writes the buyer’s page last', async () => {
     const sale = await shop.sell({ stock: 6, segments: 2, perBuyerLimit: 3 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -222,8 +222,8 @@ describe('an order that is given back while the sale is built', () => {
   });
 });
 
-describe('what the logs still hold', () => {
-  test('is brought to Postgres before the sale is built again', async () => {
+describe('orders that the logs still hold', () => {
+  test('are written to Postgres before the sale is rebuilt', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     const till = await shop.startEngine();
     const answers = await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
@@ -235,7 +235,7 @@ describe('what the logs still hold', () => {
     expect(await left(sale.id)).toEqual([1, 1, 0, 0]);
   });
 
-  test('is brought there also if the segment itself is gone', async () => {
+  test('are written even if the segment itself is missing', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();
     await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
@@ -244,7 +244,7 @@ describe('what the logs still hold', () => {
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(8);
   });
 
-  test('beside a sync that applies what it has read before: nothing is counted as lost', async () => {
+  test('are not counted as lost while a sync applies what it has read before', async () => {
     const sale = await shop.sell({ stock: 20, segments: 1 });
     const till = await shop.startEngine();
     for (const buyer of buyers(6)) await till.buy(sale.id, buyer, { awaitCommit: false });
@@ -299,7 +299,7 @@ describe('two rebuilds at once', () => {
     ['sales.loadSegment', 'the other begins anew', 3],
     ['sales.loadHoldings', 'the other goes on in its place', 2],
     ['sales.publish', 'the other goes on in its place', 2],
-  ])('one that stood still before %s harms nothing when it goes on: %s', async (step, _, generation) => {
+  ])('one that stalled before %s does no harm when it continues: %s', async (step, _, generation) => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -378,7 +378,7 @@ describe('a rebuild that broke off', () => {
     },
   );
 
-  test('in the middle of its salvage: what it has saved is not counted as lost by the next one', async () => {
+  test('in the middle of its salvage: the next one does not count saved orders as lost', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();
     const accepted = await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
@@ -399,7 +399,7 @@ describe('a rebuild that broke off', () => {
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 8 });
   });
 
-  test('behind its salvage: what was refused there is reported all the same, and once', async () => {
+  test('after its salvage: orders refused there are reported all the same, and once', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();
     await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
@@ -434,7 +434,7 @@ describe('a rebuild that takes long', () => {
 
   const loseRecord = (saleId: string) => deleteKey(`{${saleId}}:sale`);
 
-  test('because somebody has locked its row: the others are sold and committed, and nobody else takes it up', async () => {
+  test('because its row is locked: other sales sell and commit, and no other process rebuilds it', async () => {
     const [lost, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const { arrived, before, open } = gateAt('sales.freeze');
     open();
@@ -460,7 +460,7 @@ describe('a rebuild that takes long', () => {
     expect(sync.seen.crashes).toEqual([]);
   });
 
-  test('leaves room for one more; others wait, and if sync stops before their turn the next one builds them', async () => {
+  test('leaves room for one more; others wait, and if sync stops before their turn the next one rebuilds them', async () => {
     const lost = [];
     for (let i = 0; i < 3; i++) lost.push((await shop.sell({ stock: 10 })).id);
     const other = await shop.sell({ stock: 10 });
@@ -488,7 +488,7 @@ describe('a rebuild that takes long', () => {
     for (const id of lost) expect(await shop.service.verify(id)).toMatchObject({ ok: true });
   });
 
-  test('holds up the start of a node, which is ready when its sales are there', async () => {
+  test('delays the start of a node, which is ready when its sales are', async () => {
     const sale = await shop.sell({ stock: 10 });
     await loseRecord(sale.id);
     const { arrived, before, open } = gateAt('sales.publish');

@@ -64,7 +64,7 @@ async function sellsAgain(till: Till, saleId: string, buyerId: string): Promise<
 }
 
 describe('a recovery', () => {
-  test('saves what the logs hold, builds the sale, and sync goes on with it', async () => {
+  test('saves the orders in the logs, rebuilds the sale, and sync continues', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const till = await shop.startEngine();
     const accepted = await till.buyAll(id, buyers(8), { awaitCommit: false });
@@ -83,7 +83,7 @@ describe('a recovery', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 9 });
   });
 
-  test('of a sale that a sync works on is done once: sync waits for it and goes on', async () => {
+  test('of a sale that a sync works on runs once: sync waits for it and continues', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -94,7 +94,7 @@ describe('a recovery', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 9 });
   });
 
-  test('is begun once by many who ask, and waits while another process rebuilds the sale', async () => {
+  test('runs once for many requests, and waits while another process rebuilds the sale', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const done = await ifFreeToRebuild(shop.locks, id, async () => {
       const begun = await Promise.all([shop.service.recover(id), shop.service.recover(id)]);
@@ -113,7 +113,7 @@ describe('a recovery', () => {
     expect(seen).not.toHaveProperty('loadedBuyers');
   });
 
-  test('beside a rebuild that loads already takes that for its own: buyers do not wait for a second one', async () => {
+  test('joins a rebuild that loads already: buyers do not wait for a second one', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     let goOn = () => {};
     const pause = new Promise<void>((resolve) => {
@@ -136,7 +136,7 @@ describe('a recovery', () => {
     expect(await shop.service.recovery(id)).toMatchObject({ generation: 2 });
   });
 
-  test('that fails says why, and can be asked for again', async () => {
+  test('that fails reports why, and can be requested again', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 1 });
     const till = await shop.startEngine();
     await till.buyAll(id, buyers(3), { awaitCommit: false });
@@ -173,7 +173,7 @@ describe('a rebuild whose process died while it loaded', () => {
     return { backend: counted, buyers: () => loaded };
   }
 
-  test('is continued where it stopped: nothing is loaded twice, nobody is forgotten', async () => {
+  test('is continued where it stopped: no buyer is loaded twice, none is forgotten', async () => {
     const { id } = await shop.sell({ stock: MAX_HELD + 10, segments: 4 });
     await sellInPostgres(id, MAX_HELD);
     await dieWhileLoading(id, 1);
@@ -198,7 +198,7 @@ describe('a rebuild whose process died while it loaded', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, findings: [] });
   });
 
-  test('is continued by the command that is run again: the lock of the one that was killed is free', async () => {
+  test('is continued when the command is run again: the lock of the killed one is free', async () => {
     const held = 25_000;
     const { id } = await shop.sell({ stock: held + 10, segments: 4 });
     await sellInPostgres(id, held);
@@ -225,7 +225,7 @@ describe('a rebuild whose process died while it loaded', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: held });
   });
 
-  test('is begun anew if a segment was lost since', async () => {
+  test('starts again if a segment was lost since', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     await sellInPostgres(id, 10);
     await dieWhileLoading(id, 0);
@@ -293,7 +293,7 @@ describe('a rebuild with another number of segments', () => {
   );
 });
 
-test('orders that a node names are lost if Postgres does not have them, and are named once', async () => {
+test('orders named by a node are lost if Postgres does not have them, and are recorded once', async () => {
   const { id } = await shop.sell({ stock: 20, segments: 2 });
   await sellInPostgres(id, 2);
   const accepted = [1, 2, 3, 4].map((n) => ({

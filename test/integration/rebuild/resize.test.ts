@@ -155,7 +155,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
   { backend: 'memory' },
   { backend: 'redis' },
 ])('between the draft and the next generation, on $backend', ({ backend }) => {
-  test('who gives back his unit may buy again, and who buys may not', async () => {
+  test('a buyer who has returned a unit may buy again, and one who has bought may not', async () => {
     shop = await Shop.open({ backend });
     const id = await sellWithHolders(100, 2, 20);
     const till = await shop.startEngine();
@@ -223,7 +223,7 @@ describe('a resize', () => {
     expectKept(promisesOf(early, buyers(5)), await ordersOf(shop.databaseUrl, id));
   });
 
-  test('is done without a sync, too', async () => {
+  test('works without a sync, too', async () => {
     shop = await Shop.open();
     const id = await sellWithHolders(100, 2, 20);
     expect(await resize(id, 7)).toMatchObject({ segments: 7, generation: 3 });
@@ -232,7 +232,7 @@ describe('a resize', () => {
     await expectSound(id, []);
   });
 
-  test('to as many segments as there are is none; another wish that comes meanwhile is the one that counts', async () => {
+  test('to the present number does nothing; of several requests the last one counts', async () => {
     shop = await Shop.open();
     const { id } = await shop.sell({ stock: 10, segments: 2 });
     await resize(id, 2);
@@ -253,7 +253,7 @@ describe('a resize', () => {
     await expect(resize(id, 4)).rejects.toMatchObject({ code: 'wrong_state', state: 'closed' });
   });
 
-  test('leaves whoever works under a segment’s lock to it: his order is taken in its new home, without the work again', async () => {
+  test('during the shop’s work under a segment’s lock: the order is taken in its new segment, without repeating the work', async () => {
     shop = await Shop.open();
     const { id } = await shop.sell({ stock: 100, segments: 1 });
     const seen: string[] = [];

@@ -24,7 +24,7 @@ const leftsIn = async (shop: Shop, saleId: string) =>
   (await shop.backend.sales.snapshot(saleId, SEGMENTS, 1)).map(({ counters }) => counters?.left);
 
 describe.each(['redis', 'memory'] as const)('%s', (kind) => {
-  test('an operator evens out what a crowd at one segment has left uneven', async () => {
+  test('an operator evens out what buyers at one segment have left uneven', async () => {
     await using shop = await Shop.open({ backend: kind });
     const unevenSale = await sold(shop, 20);
     const { id } = unevenSale;
@@ -52,7 +52,7 @@ describe.each(['redis', 'memory'] as const)('%s', (kind) => {
     expect(await shop.service.verify(unevenSale.id)).toMatchObject({ ok: true });
   });
 
-  test('the timer evens out a sale that sells, and leaves it alone when it is even', async () => {
+  test('the timer evens out a sale that sells, and does nothing when it is even', async () => {
     await using shop = await Shop.open({ backend: kind });
     const unevenSale = await sold(shop, 20);
     const { seen } = await shop.startSync({ rebalanceEveryMs: 5 });
@@ -66,7 +66,7 @@ describe.each(['redis', 'memory'] as const)('%s', (kind) => {
     expect(seen.failures).toEqual([]);
   });
 
-  test('a paused sale is left as it is', async () => {
+  test('a paused sale is not rebalanced', async () => {
     await using shop = await Shop.open({ backend: kind });
     const unevenSale = await sold(shop, 20);
     const { id } = unevenSale;

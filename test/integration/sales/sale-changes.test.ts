@@ -63,7 +63,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     ['begins the window later', { action: 'window', startsAt: Date.now() + HOUR_MS }, 'not_started'],
   ];
   test.each(stricter)(
-    'a node that has heard nothing of a change that %s does not sell by the old rules',
+    'a node that missed a change that %s does not sell by the old rules',
     async (_, change, code) => {
       const sale = await shop.sell({ stock: 30, segments: 2 });
       await shop.startSync();
@@ -124,7 +124,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified(sale.id);
   });
 
-  test('the ledger begins with who created the sale, with what and why', async () => {
+  test('the ledger begins with the creation: operator, settings and reason', async () => {
     const spec = { id: 'noted', stock: 7, segments: 3, startsAt: '2026-01-01T00:00:00Z', perBuyerLimit: 2 };
     await shop.service.create({ ...spec, title: 'Row 1', reason: 'opening night' }, 'ann');
     await shop.service.change('noted', topUp(5), BY);
@@ -143,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified('noted');
   });
 
-  test('a sale that is created again gets no second row', async () => {
+  test('creating a sale again adds no second row', async () => {
     const again = () => shop.service.create({ id: 'once', stock: 1, reason: 'again' }, 'bert');
     await shop.service.create({ id: 'once', stock: 1 }, 'ann');
     await expect(again()).rejects.toThrow(new SaleExists('once'));
@@ -156,14 +156,14 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(await shop.service.ledger('raced')).toMatchObject([{ action: 'create' }]);
   });
 
-  test('a sale and its row are created both, or neither', async () => {
+  test('a sale and its ledger row are created together, or neither', async () => {
     await query(asAdmin(shop.databaseUrl), "ALTER TABLE stock_movements ADD CHECK (actor <> 'nobody')");
     await expect(shop.service.create({ id: 'half', stock: 1 }, 'nobody')).rejects.toThrow(/check/);
     await expect(shop.service.show('half')).rejects.toThrow(new UnknownSale('half'));
     expect(await shop.service.create({ id: 'half', stock: 1 }, 'ann')).toMatchObject({ remaining: 1 });
   });
 
-  test('the creation of a sale from before it was noted is told from its row and its first changes', async () => {
+  test('the creation of a sale from an older version is derived from its row and its first changes', async () => {
     const spec = { id: 'older', stock: 9, segments: 4, startsAt: '2026-01-01T00:00:00Z' };
     await shop.service.create(spec, 'ann');
     await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
@@ -234,7 +234,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     ]);
   });
 
-  test('what changes nothing leaves no row', async () => {
+  test('a change without effect leaves no row', async () => {
     const sale = await shop.sell({ stock: 3 });
     await shop.service.change(sale.id, { action: 'pause' }, BY);
     await shop.service.change(sale.id, { action: 'pause' }, BY);
@@ -244,7 +244,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     ]);
   });
 
-  test('what can not be is refused and changes nothing', async () => {
+  test('an impossible change is refused and changes nothing', async () => {
     const sale = await shop.sell({ stock: 3, segments: 2 });
     const refused = async (change: Parameters<typeof shop.service.change>[1], error: unknown) => {
       await expect(shop.service.change(sale.id, change, BY)).rejects.toThrow(error as Error);
@@ -267,7 +267,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 });
 
-describe('a change whose maker dies', () => {
+describe('a change whose process dies', () => {
   beforeEach(async () => {
     shop = await Shop.open();
   });
@@ -320,7 +320,7 @@ describe('a change whose maker dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('a withdrawal that was only slow comes too late for its own end', async () => {
+  test('a withdrawal that was only slow comes too late to complete', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     let snapshots = 0;
     const backend = intercept(shop.backend, async (call) => {
@@ -383,7 +383,7 @@ describe('a change whose maker dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('a withdrawal is alone in its sale', async () => {
+  test('a sale has one withdrawal at a time', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     const { death, before } = deathAt((call) => call === 'sales.withdraw');
     void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
@@ -413,7 +413,7 @@ describe('a change whose maker dies', () => {
     },
   );
 
-  test('a rebuild has a top-up in it that nobody has followed up', async () => {
+  test('a rebuild includes a top-up that was not applied', async () => {
     const sale = await shop.sell({ stock: 4, segments: 4 });
     const broken = breaker('sales.credit');
     const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);
@@ -457,7 +457,7 @@ describe('a change whose maker dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('sync follows it up behind a rebuild that was broken off, without taking that for a failure', async () => {
+  test('sync applies it after a rebuild that broke off, and reports no failure', async () => {
     const sale = await shop.sell({ stock: 4, segments: 4 });
     const broken = breaker('sales.publish');
     const stopped = rebuildSale(shop.db, intercept(shop.backend, broken.before), sale.id);
@@ -469,7 +469,7 @@ describe('a change whose maker dies', () => {
     expect(sync.seen).toMatchObject({ failures: [], crashes: [] });
   });
 
-  test('sync follows it up', async () => {
+  test('sync applies it', async () => {
     const sale = await shop.sell({ stock: 4, segments: 4 });
     const broken = breaker('sales.credit');
     const service = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);

@@ -78,7 +78,7 @@ const stockOf = async (saleId: string) =>
   );
 
 describe('a batch', () => {
-  test('of several logs and sales takes the units, moves the cursors and brings the orders', async () => {
+  test('of several logs and sales takes the units, moves the cursors and inserts the orders', async () => {
     const [jazz, rock] = [
       await shop.sell({ stock: 10, segments: 2 }),
       await shop.sell({ stock: 10, segments: 1, perBuyerLimit: 5 }),
@@ -155,7 +155,7 @@ describe('a batch is refused as a whole', () => {
     });
   });
 
-  test('when one of its logs alone was applied by another', async () => {
+  test('when only one of its logs was applied by another', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const [here, there] = [log(sale, [[order('anna')]]), log(sale, [[order('ben')]], { segment: 1 })];
     await applyBatch(shop.db, batch(there));
@@ -183,7 +183,7 @@ describe('a batch is refused as a whole', () => {
     await expectRefused(batch(...wanted), { reason: 'stock' });
   });
 
-  test('when it holds an order id that is there already', async () => {
+  test('when it holds an order id that exists already', async () => {
     const sale = await shop.sell({ stock: 10 });
     const anna = order('anna');
     await applyBatch(shop.db, batch(log(sale, [[anna]])));
@@ -208,7 +208,7 @@ describe('the limit of one', () => {
     });
   });
 
-  test('does not count what was given back', async () => {
+  test('does not count returned units', async () => {
     const sale = await shop.sell({ stock: 10 });
     const first = order('anna');
     await applyBatch(shop.db, batch(log(sale, [[first]])));
@@ -243,7 +243,7 @@ describe('the limit of five', () => {
     await expectRefused(batch(log(sale, [second], { since: 1, tail: first.orderId })), { reason: 'limit' });
   });
 
-  test('does not count what was given back, nor what was bought in another sale', async () => {
+  test('does not count returned units, nor those of another sale', async () => {
     const [sale, other] = [await shop.sell(five), await shop.sell(five)];
     const first = order('anna', { quantity: 4 });
     await applyBatch(shop.db, batch(log(sale, [[first]])));
@@ -266,7 +266,7 @@ describe('the limit of five', () => {
 });
 
 describe('order by order', () => {
-  test('what fits is sold in log order, the rest is rejected with its reason, and the cursors move', async () => {
+  test('fitting orders are sold in log order, the rest is rejected with a reason, and the cursors move', async () => {
     const sale = await shop.sell({ stock: 3, segments: 1 });
     const [anna, again, ben, cleo, dora] = ['anna', 'anna', 'ben', 'cleo', 'dora'].map((b) => order(b));
     const refused = batch(log(sale, [[anna!, again!], [ben!, cleo!], [dora!]]));
@@ -305,7 +305,7 @@ describe('order by order', () => {
     expect(await state()).toEqual(before);
   });
 
-  test('an order that was rejected before and is taken again is taken back again', async () => {
+  test('an order that was rejected before and is taken again is removed again', async () => {
     const sale = await shop.sell({ stock: 10 });
     const [first, second] = [order('anna'), order('anna')];
     await applyEach(shop.db, batch(log(sale, [[first, second]])));
@@ -321,7 +321,7 @@ describe('order by order', () => {
     expect(await stockOf(sale.id)).toBe(9);
   });
 
-  test('an order that has ended and is taken again is taken back again', async () => {
+  test('an order that has ended and is taken again is removed again', async () => {
     const sale = await shop.sell({ stock: 10 });
     const first = order('anna');
     await applyBatch(shop.db, batch(log(sale, [[first]])));
@@ -339,7 +339,7 @@ describe('order by order', () => {
 describe('a refused batch, tried piece by piece', () => {
   const ROUNDS = 25;
 
-  test('ends as if each order had come by itself, in log order', async () => {
+  test('ends as if each order had been tried singly, in log order', async () => {
     const rng = random(seed());
     let refusals = 0;
     for (let round = 1; round <= ROUNDS; round++) {

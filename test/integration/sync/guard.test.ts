@@ -30,7 +30,7 @@ const recordOf = async (saleId: string, segment: number, buyerId: string) =>
   (await shop.backend.sales.recall({ saleId, segment, generation: 1 }, [buyerId])).holdings[0]!.orders;
 
 describe('stock that Postgres does not have', () => {
-  test('is not sold: those that fit are committed in log order, the others are told that it is sold out', async () => {
+  test('is not sold: fitting orders are committed in log order, the others get sold_out', async () => {
     const sale = await shop.sell({ stock: 50, segments: 1 });
     await shop.db.raw('UPDATE sales SET stock = 30');
     const till = await shop.startEngine();
@@ -56,7 +56,7 @@ describe('stock that Postgres does not have', () => {
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: false, rejectedOrders: 20 });
   });
 
-  test('a thousand refused orders are taken back, and each buyer is told', async () => {
+  test('a thousand refused orders are removed, and each buyer gets an answer', async () => {
     const names = buyers(1_200);
     const sale = await shop.sell({ stock: names.length, segments: 4 });
     await shop.db.raw('UPDATE sales SET stock = 100');
@@ -77,7 +77,7 @@ describe('stock that Postgres does not have', () => {
     expect(records.flat()).toEqual([]);
   });
 
-  test('of one sale does not hold up the orders of another in the same transaction', async () => {
+  test('of one sale does not delay the orders of another in the same transaction', async () => {
     const [tampered, sound] = [
       await shop.sell({ stock: 5, segments: 2 }),
       await shop.sell({ stock: 5, segments: 2 }),
@@ -109,7 +109,7 @@ async function expectOnlyForgotten(saleId: string, buyerId: string): Promise<voi
   expect(await shop.service.verify(saleId, { repair: true })).toMatchObject({ ok: true, rejectedOrders: 1 });
 }
 
-describe('a buyer whom the stock has forgotten', () => {
+describe('a buyer who is missing in the backend', () => {
   test.each([1, 5])(
     'gets nothing above the limit of %i, and the others of the batch get theirs',
     async (limit) => {
@@ -145,7 +145,7 @@ describe('a buyer whom the stock has forgotten', () => {
     },
   );
 
-  test('and who asks for it with his old key is told of no second order', async () => {
+  test('and repeats the old key gets no second order', async () => {
     const sale = await shop.sell({ stock: 10, perBuyerLimit: 5, segments: 1 });
     await shop.startSync();
     const till = await shop.startEngine();
@@ -155,7 +155,7 @@ describe('a buyer whom the stock has forgotten', () => {
     expect(unitsSold(await ordersOf(shop.databaseUrl, sale.id))).toBe(1);
   });
 
-  test('does not keep the last unit from those who were told that it is sold out', async () => {
+  test('does not keep the last unit from buyers who got sold_out', async () => {
     const sale = await shop.sell({ stock: 2, segments: 4 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -175,7 +175,7 @@ describe('a buyer whom the stock has forgotten', () => {
   });
 });
 
-describe('a refused order, and the batch behind its own', () => {
+describe('a refused order, and the next batch', () => {
   /**
    * The second order of anna is refused. When her batch holds its locks, the next one, with cleo's order, comes and waits
    * for them; so it is committed right behind, while anna's order is still in the stock's record.
@@ -219,7 +219,7 @@ describe('a refused order, and the batch behind its own', () => {
     for (const end of ends.splice(0)) await end();
   });
 
-  test('he is not told of a commit while the order is being taken back', async () => {
+  test('its buyer gets no commit while the order is being removed', async () => {
     let open = () => {};
     const gate = new Promise<void>((resolve) => {
       open = resolve;
@@ -236,7 +236,7 @@ describe('a refused order, and the batch behind its own', () => {
     await expectOnlyForgotten(sale.id, 'anna');
   });
 
-  test('nor if it can’t be taken back before the loop starts anew', async () => {
+  test('nor if it can’t be removed before the loop restarts', async () => {
     const { before, mend } = breaker('log.compensate');
     const { sale, sync, refused, behind } = await overtaken(before);
     await until(() => sync.seen.crashes.length >= 2, { what: 'sync has tried again' });

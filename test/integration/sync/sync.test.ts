@@ -40,8 +40,8 @@ const drained = (saleId: string) =>
     { what: 'the logs are drained' },
   );
 
-describe('what buyers are called', () => {
-  test('arrives in Postgres to the letter, with the keys of their orders', async () => {
+describe('buyers’ ids', () => {
+  test('arrive in Postgres unchanged, with the keys of their orders', async () => {
     const rng = random(seed());
     const sale = await shop.sell({ stock: 10_000, segments: 4 });
     await shop.startSync();
@@ -81,8 +81,8 @@ describe('what buyers are called', () => {
   });
 });
 
-describe('orders that nobody hinted at', () => {
-  test('are found by the sweep', async () => {
+describe('orders without a hint', () => {
+  test('are found by the reconciler', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     const deaf = { ...intercept(shop.backend, () => {}), subscribe: async () => async () => {} };
     const sync = await shop.startSync({ backend: deaf });
@@ -93,8 +93,8 @@ describe('orders that nobody hinted at', () => {
   });
 });
 
-describe('a sweep', () => {
-  test('keeps no order waiting, and what it finds counts when it ends', async () => {
+describe('a pass of the reconciler', () => {
+  test('delays no order, and its findings count when it ends', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     let [hold, letGo] = [Promise.resolve(), () => {}];
     let held = false;
@@ -119,7 +119,7 @@ describe('a sweep', () => {
     expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], lastBacklog: 0 });
   });
 
-  test('that overtakes a read of the loop makes no loss of what only the sweep has seen', async () => {
+  test('that overtakes a read of the loop does not report a loss', async () => {
     const sale = await shop.sell({ stock: 10, segments: 1 });
     const till = await shop.startEngine();
     const buyLater = () => till.buy(sale.id, 'later', { awaitCommit: false });
@@ -151,7 +151,7 @@ describe('a sweep', () => {
     expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], crashes: [] });
   });
 
-  test('reads no log of a sale that is as it was', async () => {
+  test('reads no log of an unchanged sale', async () => {
     const [sold, idle] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const read: string[] = [];
     const backend = intercept(shop.backend, (call, [positions]) => {
@@ -173,7 +173,7 @@ describe('a sweep', () => {
   });
 });
 
-describe('in a rush of buyers who do not wait for their commit', () => {
+describe('under load by buyers who do not wait for their commit', () => {
   async function aRush() {
     const load = { isHigh: true };
     const sale = await shop.sell({ stock: 100, segments: 4 });
@@ -188,7 +188,7 @@ describe('in a rush of buyers who do not wait for their commit', () => {
     return { load, sale, till };
   }
 
-  test('sync leaves the orders in the logs, until somebody waits', async () => {
+  test('sync leaves the orders in the logs, until a buyer waits', async () => {
     const { sale, till } = await aRush();
     expect(await till.buy(sale.id, 'zoe')).toMatchObject({ code: 'committed' });
     await drained(sale.id);
@@ -204,7 +204,7 @@ describe('in a rush of buyers who do not wait for their commit', () => {
 });
 
 describe('a sync that dies between its commit and its trim', () => {
-  test('leaves nothing to be done twice: the next tells the watermarks and trims the logs', async () => {
+  test('leaves no work to be done twice: the next announces the watermarks and trims the logs', async () => {
     const sale = await shop.sell({ stock: 100, segments: 4 });
     const { before, death } = deathAt(
       (call, [watermarks]) => call === 'log.advance' && (watermarks as Watermark[]).length > 0,
@@ -241,7 +241,7 @@ describe('a sync that dies between its commit and its trim', () => {
 });
 
 describe('watermarks that the backend did not take', () => {
-  test('are told again, before newer ones', async () => {
+  test('are announced again, before newer ones', async () => {
     const sale = await shop.sell({ stock: 100, segments: 1 });
     const told: Watermark[] = [];
     let failures = 2;
@@ -258,7 +258,7 @@ describe('watermarks that the backend did not take', () => {
     expect(told.at(-1)!.seq).toBe(5);
   });
 
-  test('keep their rejections: nobody is told of a commit by a newer watermark', async () => {
+  test('keep their rejections: no newer watermark confirms a rejected order', async () => {
     const sale = await shop.sell({ stock: 2, segments: 1 });
     await shop.db.raw('UPDATE sales SET stock = 1');
     const { before, hits, mend } = breaker('log.advance');
@@ -286,7 +286,7 @@ async function redisIncrement(saleId: string, units: number): Promise<void> {
 }
 
 describe('two syncs on the same sale, without a lock between them', () => {
-  test('carry every order once, under load', { timeout: 300_000 }, async () => {
+  test('apply every order once, under load', { timeout: 300_000 }, async () => {
     const sale = await shop.sell({ stock: 1_000_000, segments: 4, perBuyerLimit: 2 });
     const syncs = [
       await shop.startSync({ locks: new LocalLocks(), batchRows: 100 }),
@@ -320,7 +320,7 @@ describe('two syncs on the same sale, without a lock between them', () => {
 });
 
 describe('a sync whose loop fails', () => {
-  test('starts again after pauses that grow, which hints do not shorten', async () => {
+  test('restarts after growing pauses, which hints do not shorten', async () => {
     const sale = await shop.sell({ stock: 1_000, segments: 2 });
     const sync = await shop.startSync();
     await sync.ready;
@@ -340,7 +340,7 @@ describe('a sync whose loop fails', () => {
     expectKept(promised, await ordersOf(shop.databaseUrl, sale.id));
   });
 
-  test('waits for a Postgres that is away at its start', async () => {
+  test('waits for a Postgres that can’t be reached at its start', async () => {
     await using postgres = await PostgresServer.start();
     await using own = await Shop.open({ database: await postgres.createDatabase() });
     const sale = await own.sell({ stock: 10 });
@@ -367,7 +367,7 @@ describe('a sync whose loop fails', () => {
     expect((await bought).code).toBe('committed');
   });
 
-  test('stops at once when it is told to while it pauses', async () => {
+  test('can be stopped at once during its pause', async () => {
     await shop.sell({ stock: 10 });
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
     /** One that waits for the end of its pause never does; one that does not may be held up by a busy machine. */
@@ -382,8 +382,8 @@ describe('a sync whose loop fails', () => {
   });
 });
 
-describe('a change of state that comes between a sweep and its reading', () => {
-  test('is not undone by the sweep', async () => {
+describe('a change of state between a scan and its repair', () => {
+  test('is not undone by the reconciler', async () => {
     const sale = await shop.sell({ stock: 10 });
     let pauseNow = false;
     const states: unknown[] = [];
@@ -404,7 +404,7 @@ describe('a change of state that comes between a sweep and its reading', () => {
     expect(version!.state).toBe('paused');
   });
 
-  test('that the backend has missed is made up for', async () => {
+  test('that the backend has missed is applied', async () => {
     const sale = await shop.sell({ stock: 10 });
     const sync = await shop.startSync();
     await sync.ready;
@@ -426,7 +426,7 @@ describe('closed sales', () => {
     }
   }
 
-  test('that are drained cost neither locks nor looks at their logs, and their versions are checked', async () => {
+  test('that are drained cost no locks and no log reads, and their versions are checked', async () => {
     const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const till = await shop.startEngine();
     const locks = new WatchedLocks();
@@ -450,7 +450,7 @@ describe('closed sales', () => {
     expect(new Set(versionsAsked)).toEqual(new Set([closed.id]));
   });
 
-  test('whose logs hold orders when a sync comes are let go of only when those are in Postgres', async () => {
+  test('whose logs hold orders when a sync starts are released only when these are in Postgres', async () => {
     const { id } = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();
     const outcomes = await till.buyAll(id, buyers(6), { awaitCommit: false });
@@ -464,7 +464,7 @@ describe('closed sales', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 6 });
   });
 
-  test('that are to have another number of segments get it before they are let go of', async () => {
+  test('with a pending resize are resized before they are released', async () => {
     const { id } = await shop.sell({ stock: 10, segments: 2 });
     // Whoever has asked for it dies, and it is closed before any sync has begun with it.
     await makeChange(shop.db, id, { action: 'resize', segments: 3 }, BY);
@@ -482,7 +482,7 @@ describe('closed sales', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
   });
 
-  test('are all looked at, a page a sweep, also those behind the first page', {
+  test('are all checked, a page per pass, also those after the first page', {
     timeout: 300_000,
   }, async () => {
     const count = 520;

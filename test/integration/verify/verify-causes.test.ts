@@ -69,8 +69,8 @@ async function sellsOut(saleId: string, unsold: number): Promise<void> {
   expect(await shop.service.verify(saleId)).toMatchObject({ ok: true, differences: [], rejectedOrders: 0 });
 }
 
-describe('what is under way is no fault', () => {
-  test('orders that only the logs know are in flight', async () => {
+describe('work under way is no fault', () => {
+  test('orders that are only in the logs are in flight', async () => {
     const id = await soldSix();
     await acceptFour(id);
     const report = await repair(id);
@@ -121,7 +121,7 @@ describe('what is under way is no fault', () => {
     await sellsOut(id, 22);
   });
 
-  test('a withdrawal that died is left alone while its maker may live, and undone later', async () => {
+  test('a withdrawal that died is left alone while its process may live, and undone later', async () => {
     const id = await soldSix();
     let made = 0;
     const { before, death } = deathAt((call) => call === 'sales.withdraw' && made++ === 1);
@@ -140,7 +140,7 @@ describe('what is under way is no fault', () => {
     await sellsOut(id, 14);
   });
 
-  test('a pause that has not reached the segments is followed', async () => {
+  test('a pause that has not reached the segments is applied', async () => {
     const id = await soldSix();
     const { before } = breaker('sales.setState');
     const failing = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
@@ -155,7 +155,7 @@ describe('what is under way is no fault', () => {
     expect(await shop.backend.sales.read(id)).toMatchObject({ state: 'paused' });
   });
 
-  test('a rebuild that died is said to be none of the units’ fault, and finished', async () => {
+  test('a rebuild that died is reported without a fault of units, and finished', async () => {
     const id = await soldSix();
     await acceptFour(id);
     await shop.backend.sales.freeze(id, 2, 1);
@@ -181,7 +181,7 @@ describe('a foreign write in Redis', () => {
     { write: 'HSET left -4', by: (key: string) => keys.redis.hset(key, 'left', -4) },
     { write: 'HSET left many', by: (key: string) => keys.redis.hset(key, 'left', 'many') },
     { write: 'HDEL left', by: (key: string) => keys.redis.hdel(key, 'left') },
-  ])('$write: set back, as the other counters and Postgres say', async ({ by, off }) => {
+  ])('$write: corrected from the other counters and Postgres', async ({ by, off }) => {
     const id = await soldSix();
     await acceptFour(id);
     const { segment } = keys.of(id, 1);
@@ -201,7 +201,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 10);
   });
 
-  test('a repair that died before any board knew of the units is made up for by the next one', async () => {
+  test('a repair that died before any board learned of the units is completed by the next one', async () => {
     const { id } = await shop.sell({ stock: 2, segments: 1 });
     await shop.startSync();
     const till = await shop.startEngine();
@@ -248,7 +248,7 @@ describe('a foreign write in Redis', () => {
     expect(await keys.redis.hgetall(segment)).toEqual(before);
   });
 
-  test('left and supplied together: no counter contradicts another, and nobody knows', async () => {
+  test('left and supplied together: no counter contradicts another, and the cause is unexplained', async () => {
     const id = await soldSix();
     const { segment } = keys.of(id, 0);
     await keys.redis.hincrby(segment, 'left', 4);
@@ -261,7 +261,7 @@ describe('a foreign write in Redis', () => {
     ]);
   });
 
-  test('units that were sold although they never were: the sale is not set below zero, and Postgres refuses them', async () => {
+  test('sold units that never existed: the stock does not go below zero, and Postgres refuses them', async () => {
     const { id } = await shop.sell({ stock: 4, segments: 1 });
     await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 2);
     const till = await shop.startEngine();
@@ -278,7 +278,7 @@ describe('a foreign write in Redis', () => {
     expect(await repair(id)).toMatchObject({ ok: true, differences: [], rejectedOrders: 2 });
   });
 
-  test('HDEL of a buyer’s record: put back, so that he can’t buy again', async () => {
+  test('HDEL of a buyer’s record: restored, so that the buyer can’t buy again', async () => {
     const id = await soldSix();
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
@@ -295,7 +295,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 15);
   });
 
-  test('a record that was gone when its order came back: the unit is missing, and is built anew', async () => {
+  test('a record missing when its order was returned: the unit is missing, and a rebuild restores it', async () => {
     const id = await soldSix();
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
@@ -309,7 +309,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 15);
   });
 
-  test('Redis goes back behind a return, and nobody has bought since: no take shows it, a repair brings it back', async () => {
+  test('Redis loses a return, without purchases since: no take notices it, a repair restores it', async () => {
     const id = await soldSix();
     const all = [0, 1].flatMap((segment) => Object.values(keys.of(id, segment)));
     const copy = await keys.dump(all);
@@ -327,7 +327,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 15);
   });
 
-  test('all records of a segment: it is rebuilt if there are many, else they are put back', async () => {
+  test('all records of a segment: it is rebuilt if there are many, else they are restored', async () => {
     const id = await soldSix();
     await keys.redis.del(keys.of(id, 0).buyers);
     expect(await repair(id)).toMatchObject({ ok: true, differences: [] });
@@ -348,7 +348,7 @@ describe('a foreign write in Redis', () => {
     { key: 'buyers', of: (id: string) => keys.of(id, homeSegment('buyer-0', 2)).buyers },
     { key: 'log', of: (id: string) => keys.of(id, 0).log },
     { key: 'sale', of: (id: string) => keys.sale(id) },
-  ])('another type at the key of the $key: named, and left alone', async ({ of }) => {
+  ])('another type at the key of the $key: reported, and left alone', async ({ of }) => {
     const id = await soldSix();
     const key = of(id);
     await keys.redis.multi().del(key).set(key, 'mine').exec();
@@ -371,7 +371,7 @@ describe('Redis has lost writes', () => {
       key: 'all of it',
       of: (id: string) => [0, 1].flatMap((n) => Object.values(keys.of(id, n))).concat(keys.sale(id)),
     },
-  ])('$key is gone: built anew', async ({ of }) => {
+  ])('$key is missing: rebuilt', async ({ of }) => {
     const id = await soldSix();
     await keys.redis.del(...of(id));
     const report = await shop.service.verify(id);
@@ -383,7 +383,7 @@ describe('Redis has lost writes', () => {
     await sellsOut(id, 14);
   });
 
-  test('XDEL in a log: built anew, with what the other entries hold, and the loss is counted', async () => {
+  test('XDEL in a log: rebuilt with the orders of the other entries, and the loss is counted', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 1 });
     const till = await shop.startEngine();
     for (const buyer of buyers(4)) await till.buy(id, buyer, { awaitCommit: false });
@@ -399,8 +399,8 @@ describe('Redis has lost writes', () => {
   });
 });
 
-describe('Redis goes back behind a withdrawal', () => {
-  const what = /^5 units that were withdrawn are in the segments again, or were sold out of them/;
+describe('Redis loses a withdrawal', () => {
+  const what = /^5 units that were withdrawn are in the segments again, or were sold/;
   const mend = mended('lost_entries', /^built generation 2 from Postgres/);
 
   /** Of the 14 units that are left 5 are withdrawn, and in the segments all the same. */
@@ -413,7 +413,7 @@ describe('Redis goes back behind a withdrawal', () => {
     return id;
   }
 
-  test('named, and built anew', async () => {
+  test('reported, and rebuilt', async () => {
     const id = await withdrawnInVain();
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({
@@ -424,7 +424,7 @@ describe('Redis goes back behind a withdrawal', () => {
     await sellsOut(id, 9);
   });
 
-  test('when all is sold, what Postgres has refused is no other fault', async () => {
+  test('when all is sold, refusals by Postgres are no further fault', async () => {
     const id = await withdrawnInVain();
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -439,7 +439,7 @@ describe('Redis goes back behind a withdrawal', () => {
   });
 });
 
-describe('a foreign write in Postgres is named, and never repaired', () => {
+describe('a foreign write in Postgres is reported, and never repaired', () => {
   const untouched = async (saleId: string, what: RegExp): Promise<VerifyReport> => {
     const report = await repair(saleId);
     expect(report).toMatchObject({ ok: false });
@@ -458,7 +458,7 @@ describe('a foreign write in Postgres is named, and never repaired', () => {
     );
   });
 
-  test('a stock that was changed does not keep a segment from being mended', async () => {
+  test('a changed stock does not keep a segment from being repaired', async () => {
     const id = await soldSix();
     await shop.db.raw('UPDATE sales SET stock = stock - 3 WHERE id = ?', [id]);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 5);
@@ -469,7 +469,7 @@ describe('a foreign write in Postgres is named, and never repaired', () => {
     await sellsOut(id, 14);
   });
 
-  test('DELETE of an order: its record knows its name', async () => {
+  test('DELETE of an order: its record still names it', async () => {
     const id = await soldSix();
     const [order] = await orders(id);
     await query(asAdmin(shop.databaseUrl), 'DELETE FROM orders WHERE order_id = $1', [order!.id]);

@@ -175,7 +175,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     expect(await recordOf('two')).toMatch(/^\d+:2:0:$/);
   });
 
-  test('a record of somebody who has bought nothing keeps him from buying', async () => {
+  test('a record of a buyer who has bought nothing prevents a purchase', async () => {
     await write('refused', '78:2:0:');
     const till = await shop.startEngine();
     expect(await till.buy(id, 'refused')).toMatchObject({ code: 'limit_reached' });
@@ -219,7 +219,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     await sellsOut();
   });
 
-  test('an order that was returned and is put back into its record', async () => {
+  test('an order that was returned and was written back into its record', async () => {
     const record = await recordOf('buyer-0');
     const till = await shop.startEngine();
     const [orderId] = record.split(':');
@@ -231,7 +231,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
   });
 
   test.skipIf(isCluster)(
-    'an order that somebody deleted in Postgres, and forged records: which is which is not said',
+    'an order deleted in Postgres, and forged records: the report does not tell which is which',
     async () => {
       const [orderId] = (await recordOf('buyer-0')).split(':');
       await query(asAdmin(shop.databaseUrl), 'DELETE FROM orders WHERE order_id = $1', [orderId]);
@@ -245,7 +245,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
   );
 });
 
-test('records that are forged while the sale is sold, and given back, are found, and only those', async () => {
+test('records forged during a sale with returns are found, and only those', async () => {
   await using shop = await Shop.open();
   const redis = new Redis(asUser(redisUrl(), ''));
   try {

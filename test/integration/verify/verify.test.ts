@@ -54,7 +54,7 @@ async function acceptFour(saleId: string): Promise<void> {
 }
 
 describe('a whole sale', () => {
-  test('is whole when nothing is sold', async () => {
+  test('passes when nothing is sold', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({
@@ -67,7 +67,7 @@ describe('a whole sale', () => {
     expect(differences(report)).toEqual([0, 0]);
   });
 
-  test('is whole with orders in Postgres, in the logs and in neither', async () => {
+  test('passes with orders in Postgres, in the logs and in neither', async () => {
     const id = await soldSix();
     await acceptFour(id);
     const report = await shop.service.verify(id);
@@ -78,7 +78,7 @@ describe('a whole sale', () => {
     expect(term(report, 'in logs beyond the cursors')).toBe(4);
   });
 
-  test('is whole with a log of many pages, which are not in memory together; a page that lacks an entry shows', async () => {
+  test('passes with a log of many pages, not all in memory; a page without an entry is noticed', async () => {
     const entries = 500;
     const { id } = await shop.sell({ stock: 1_000, segments: 1 });
     const till = await shop.startEngine();
@@ -102,12 +102,12 @@ describe('a whole sale', () => {
     expect(findings[0]).toMatch(`entry ${entries - 50} is missing`);
   });
 
-  test('that nobody knows is no sale', async () => {
+  test('that does not exist is reported as unknown', async () => {
     await expect(shop.service.verify('nobody')).rejects.toMatchObject({ code: 'unknown_sale' });
   });
 });
 
-describe('a sale that somebody has tampered with', () => {
+describe('a sale with foreign writes', () => {
   test('an order that was added: more units are sold than stock is gone', async () => {
     const id = await soldSix();
     await shop.db.raw(
@@ -132,7 +132,7 @@ describe('a sale that somebody has tampered with', () => {
     expect(differences(report)).toEqual([1, 0]);
   });
 
-  test('stock that was changed: neither identity holds', async () => {
+  test('a changed stock: neither identity holds', async () => {
     const id = await soldSix();
     await shop.db.raw('UPDATE sales SET stock = stock - 3 WHERE id = ?', [id]);
     const report = await shop.service.verify(id);
@@ -163,7 +163,7 @@ describe('a sale that somebody has tampered with', () => {
     );
   });
 
-  test('a segment that is gone', async () => {
+  test('a missing segment', async () => {
     const id = await soldSix();
     await keys.redis.del(keys.of(id, 0).segment);
     const report = await shop.service.verify(id);
@@ -200,7 +200,7 @@ describe('while the sale is being sold', () => {
   test.each([
     { name: 'in small transactions', segments: 8, batchRows: 20 },
     { name: 'in large transactions', segments: 64, batchRows: 4_000 },
-  ])('it is whole every time it is asked, $name', { timeout: 300_000 }, async ({ segments, batchRows }) => {
+  ])('it passes each time, $name', { timeout: 300_000 }, async ({ segments, batchRows }) => {
     const { id } = await shop.sell({ stock: 1_000_000, segments, perBuyerLimit: 3 });
     const sync: WatchedSync = await shop.startSync({ backend: await shop.anotherBackend(), batchRows });
     const till = await shop.startEngine();
@@ -215,7 +215,7 @@ describe('while the sale is being sold', () => {
     expect([...running.codes.keys()]).toEqual(['committed']);
   });
 
-  test('it is whole though sync trims every log between two looks at it', async () => {
+  test('it passes although sync trims every log between two reads', async () => {
     const { id } = await shop.sell({ stock: 1_000, segments: 1 });
     const sync = await shop.startSync();
     await sync.ready;
@@ -231,7 +231,7 @@ describe('while the sale is being sold', () => {
     expect(reads).toBeGreaterThan(1);
   });
 
-  test('by a node, it is whole every time another process asks', { timeout: 300_000 }, async () => {
+  test('by a node, it passes each time in another process', { timeout: 300_000 }, async () => {
     const { redisUrl, databaseUrl, keyPrefix } = shop;
     await using node = await startTestNode({ redisUrl, databaseUrl, keyPrefix, env: { WORKERS: '2' } });
     const { id: saleId } = await shop.sell({ stock: 1_000_000, segments: 16 });
@@ -252,7 +252,7 @@ describe('while the sale is being sold', () => {
     expect(Object.keys((await running.stop()).codes)).toEqual(['committed']);
   });
 
-  test('it is whole while the last units wander from segment to segment', async () => {
+  test('it passes while the last units move from segment to segment', async () => {
     const { id } = await shop.sell({ stock: 300, segments: 64, perBuyerLimit: 3 });
     await shop.startSync();
     const till = await shop.startEngine();

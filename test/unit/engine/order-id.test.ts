@@ -47,7 +47,7 @@ describe('order ids', () => {
     }
   });
 
-  it('tell when the order was taken, to the second', () => {
+  it('contain the time of the take, to the second', () => {
     const clock = aClock(start + 789);
     const ids = new OrderIds({ key, worker: 3, now: clock.now });
     expect(takenAtMs(ids.next())).toBe(start);
@@ -55,7 +55,7 @@ describe('order ids', () => {
     expect(takenAtMs(new OrderIds({ key, worker: 3, now: clock.now }).next())).toBe(ORDER_ID_EPOCH_MS);
   });
 
-  it('go on where they were when the clock steps back', () => {
+  it('continue in the same second when the clock steps back', () => {
     const clock = aClock();
     const ids = new OrderIds({ key, worker: 3, now: clock.now });
     const before = many(1_000, () => ids.next());
@@ -67,7 +67,7 @@ describe('order ids', () => {
     expect(takenAtMs(ids.next())).toBe(start + 1_000);
   });
 
-  it('borrow the next second when one worker has named all orders that a second holds', () => {
+  it('use the next second when one worker has used all counters of a second', () => {
     const clock = aClock();
     const ids = new OrderIds({ key, worker: 3, now: clock.now });
     const perSecond = 2 ** 20;

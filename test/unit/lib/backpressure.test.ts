@@ -13,14 +13,14 @@ beforeEach(() => {
   backpressure = new Backpressure({ isLoadHigh: () => isLoadHigh, maxMs: MAX_MS });
 });
 
-describe('sync lets the crowd go first', () => {
-  it('while the load is high and nobody waits, until the bound has passed', () => {
+describe('sync yields to buyers', () => {
+  it('while the load is high and nobody waits, until the limit has passed', () => {
     expect(backpressure.mayYield(100)).toBe(true);
     expect(backpressure.mayYield(100 + MAX_MS - 1)).toBe(true);
     expect(backpressure.mayYield(100 + MAX_MS)).toBe(false);
   });
 
-  it('not when there is no crowd, and no longer when it has gone', () => {
+  it('not while the load is low, and no longer once it has fallen', () => {
     isLoadHigh = false;
     expect(backpressure.mayYield(100)).toBe(false);
     isLoadHigh = true;
@@ -29,7 +29,7 @@ describe('sync lets the crowd go first', () => {
     expect(backpressure.mayYield(300)).toBe(false);
   });
 
-  it('not for a while after somebody has waited', () => {
+  it('not for a while after a buyer has waited', () => {
     expect(backpressure.mayYield(100)).toBe(true);
     backpressure.awaited(200);
     expect(backpressure.mayYield(200)).toBe(false);
@@ -38,7 +38,7 @@ describe('sync lets the crowd go first', () => {
     expect(backpressure.mayYield(200 + AWAITED_MS)).toBe(true);
   });
 
-  it('only again when it has caught up, and then with the whole bound before it', () => {
+  it('again only after it has caught up, and then for the whole limit', () => {
     backpressure.mayYield(0);
     expect(backpressure.mayYield(MAX_MS)).toBe(false);
     expect(backpressure.mayYield(MAX_MS + 1)).toBe(false);
@@ -48,7 +48,7 @@ describe('sync lets the crowd go first', () => {
     expect(backpressure.mayYield(3 * MAX_MS)).toBe(false);
   });
 
-  it('never, if it is told so', () => {
+  it('never, with a limit of 0', () => {
     expect(new Backpressure({ isLoadHigh: () => true, maxMs: 0 }).mayYield(100)).toBe(false);
   });
 });

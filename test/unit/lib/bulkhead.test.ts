@@ -39,7 +39,7 @@ async function end(name: string, error?: Error): Promise<void> {
 }
 
 describe('a bulkhead', () => {
-  it('lets through as many as it may, and the next when one has left, in their order', async () => {
+  it('runs the allowed number, and starts the next in order when one ends', async () => {
     for (const name of ['a', 'b', 'c', 'd']) ask(name);
     expect(begun).toEqual(['a', 'b']);
     await end('b');
@@ -53,7 +53,7 @@ describe('a bulkhead', () => {
     expect(begun.slice(4)).toEqual(['e', 'f']);
   });
 
-  it('lets others in while somebody waits aside, and comes back to as many as it may', async () => {
+  it('starts others while one waits aside, and returns to the allowed number', async () => {
     let comeBack = () => {};
     const away = new Promise<void>((resolve) => {
       comeBack = resolve;
@@ -78,7 +78,7 @@ describe('a bulkhead', () => {
     expect(outcomes).toEqual({ a: 'done', b: 'done', c: 'done' });
   });
 
-  it('refuses at once what is one too many', async () => {
+  it('rejects one too many at once', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) ask(name);
     await settledTurns();
     expect(outcomes).toEqual({ f: 'busy' });
@@ -87,7 +87,7 @@ describe('a bulkhead', () => {
     expect(outcomes).toEqual({ a: 'done', f: 'busy' });
   });
 
-  it('refuses who comes while the first has waited too long, and lets in nobody who has', async () => {
+  it('rejects new work while the head has waited too long, and starts none that has', async () => {
     for (const name of ['a', 'b', 'c']) ask(name);
     await elapse(MAX_WAIT_MS / 2);
     ask('d');
@@ -100,7 +100,7 @@ describe('a bulkhead', () => {
     expect(begun).toEqual(['a', 'b', 'd']);
   });
 
-  it('has all its places again when nobody of those who waited could be let in', async () => {
+  it('has all slots free after all waiting work was rejected', async () => {
     for (const name of ['a', 'b', 'c']) ask(name);
     await elapse(MAX_WAIT_MS + 1);
     await end('a');

@@ -19,7 +19,7 @@ function drain(fifo: Fifo<Item>, most = Number.POSITIVE_INFINITY): number[] {
 const range = (count: number) => Array.from({ length: count }, (_, n) => n);
 
 describe('a queue', () => {
-  it('gives back in the order of coming', () => {
+  it('returns items in order of arrival', () => {
     const fifo = new Fifo<Item>();
     for (const n of range(3)) fifo.push({ n });
     expect(fifo.peek()).toEqual({ n: 0 });
@@ -27,7 +27,7 @@ describe('a queue', () => {
     expect(drain(fifo)).toEqual([0, 1, 2]);
   });
 
-  it('has nothing when it is empty, and goes on afterwards', () => {
+  it('returns nothing when empty, and works afterwards', () => {
     const fifo = new Fifo<Item>();
     for (const n of range(3)) {
       expect([fifo.peek(), fifo.shift(), fifo.length]).toEqual([undefined, undefined, 0]);
@@ -54,7 +54,7 @@ describe('a queue', () => {
     },
   );
 
-  it('keeps what it is told to, in order', () => {
+  it('keeps the matching items, in order', () => {
     const fifo = new Fifo<Item>();
     for (const n of range(10)) fifo.push({ n });
     expect(drain(fifo, 3)).toEqual([0, 1, 2]);
@@ -64,7 +64,7 @@ describe('a queue', () => {
     expect(drain(fifo)).toEqual([4, 6, 8, 11]);
   });
 
-  it('does not keep what has left it', async () => {
+  it('does not reference removed items', async () => {
     const fifo = new Fifo<Item>();
     const gone = pushAndShift(fifo, 3);
     await new Promise((resolve) => setImmediate(resolve));
@@ -73,7 +73,7 @@ describe('a queue', () => {
     expect(fifo.length).toBe(0);
   });
 
-  it.each([40, 900, 3_000])('holds few places when %i have come and left', (count) => {
+  it.each([40, 900, 3_000])('keeps a short array after %i items came and left', (count) => {
     const fifo = new Fifo<Item>();
     for (const n of range(count)) fifo.push({ n });
     expect(fifo.places).toBe(count);

@@ -27,11 +27,11 @@ describe('calls over a port', () => {
 
   afterEach(() => channel.port1.close());
 
-  test('bring back what the other end returns', async () => {
+  test('return what the other end returns', async () => {
     expect(await Promise.all([here.call('double', 2), here.call('double', 3)])).toEqual([4, 6]);
   });
 
-  test('bring back what the other end throws, with the code by which it is known', async () => {
+  test('throw what the other end throws, with its code', async () => {
     const refused = here.call('refuse');
     await expect(refused).rejects.toBeInstanceOf(StockadeError);
     await expect(refused).rejects.toMatchObject({ code: 'port_in_use', message: 'somebody listens there' });
@@ -39,14 +39,14 @@ describe('calls over a port', () => {
     await expect(here.call('unheard-of')).rejects.toThrow();
   });
 
-  test('bring back that there was no room, as who has thrown it would know it', async () => {
+  test('throw Busy in a form that `isBusy` recognises', async () => {
     const error = await here.call('crowd').catch((thrown: unknown) => thrown);
     expect(isBusy(error)).toBe(true);
     expect(isBusy(new Busy('too many wait'))).toBe(true);
     expect(isBusy(await here.call('refuse').catch((thrown: unknown) => thrown))).toBe(false);
   });
 
-  test('end when the other end is gone, those under way and those that come later', async () => {
+  test('fail when the other end is gone, those under way and later ones', async () => {
     const underWay = here.call('never');
     here.abandon();
     await expect(underWay).rejects.toThrow('the other thread has ended');

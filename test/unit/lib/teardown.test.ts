@@ -18,7 +18,7 @@ function teardown(limitMs?: number) {
   return { all, add, errors, order };
 }
 
-test('the last comes first, each once, whoever asks and how often', async () => {
+test('the last step runs first, each once, however often it is called', async () => {
   const { all, add, errors, order } = teardown();
   for (const name of ['stores', 'sync', 'port']) add(name);
   await Promise.all([all.release(), all.release()]);
@@ -26,7 +26,7 @@ test('the last comes first, each once, whoever asks and how often', async () => 
   expect(errors).toEqual([]);
 });
 
-test('one that fails is told of, and those after it are run', async () => {
+test('a failed step is reported, and the next ones run', async () => {
   const { all, add, errors, order } = teardown();
   const failure = new Error('no');
   add('stores', () => Promise.reject(failure));
@@ -38,7 +38,7 @@ test('one that fails is told of, and those after it are run', async () => {
   expect(errors).toEqual([failure, failure]);
 });
 
-test('the limit is for all together: one that never ends takes it up, and the others are begun', async () => {
+test('the limit is for all together: a step that never ends uses it up, and the others are started', async () => {
   const { all, add, errors, order } = teardown(50);
   add('stores', () => never);
   add('sync', () => never);
@@ -49,7 +49,7 @@ test('the limit is for all together: one that never ends takes it up, and the ot
   expect(errors.at(-1)).toMatchObject({ message: 'the shutdown was not complete within 50 ms' });
 });
 
-test('a grace does not count towards the limit', async () => {
+test('a grace time does not count towards the limit', async () => {
   freezeTime();
   const { all, add, errors } = teardown(200);
   add('sync', () => new Promise((resolve) => setTimeout(resolve, 150)));

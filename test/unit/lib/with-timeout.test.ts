@@ -11,16 +11,16 @@ const ANSWERS = `
     Atomics.notify(workerData, 0);
   });`;
 
-test('work that is late is given up', async () => {
+test('late work times out', async () => {
   await expect(withTimeout(1, new Promise(() => {}))).rejects.toMatchObject({ code: 'timed_out' });
 });
 
-test('the work’s own end comes first', async () => {
+test('work that ends in time gives its result', async () => {
   expect(await withTimeout(10_000, Promise.resolve(7))).toBe(7);
   await expect(withTimeout(10_000, Promise.reject(new Error('its own')))).rejects.toThrow('its own');
 });
 
-test('what has come while the event loop was held up still counts', async () => {
+test('an answer that arrived while the event loop was blocked still counts', async () => {
   const isSent = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(ANSWERS, { eval: true, workerData: isSent });
   try {

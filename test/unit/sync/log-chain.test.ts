@@ -35,13 +35,13 @@ describe('a chain of entries', () => {
     expect(problem(checkChain(rewritten))).toBe('entry 6 follows 77, not 1005');
   });
 
-  it('is broken where a number is missing, at the beginning, in between or at the end', () => {
+  it('rejects a missing number, at the beginning, in between or at the end', () => {
     expect(problem(checkChain(read([entry(6)])))).toBe('entry 5 is missing; the next is 6');
     expect(problem(checkChain(read([entry(5), entry(7)])))).toBe('entry 6 is missing; the next is 7');
     expect(problem(checkChain(read([], { seq: 6, tail: '1006' })))).toBe('entries 5 to 6 are missing');
   });
 
-  it('is broken where the entry that was seen before has another name now, or is no more', () => {
+  it('rejects a log whose newest seen entry has another tail, or is missing', () => {
     const seen = { seq: 5, tail: '88', orders: 5 };
     expect(problem(checkChain(read([entry(5), entry(6)]), seen))).toBe(
       'entry 5 (first order 88) was read before and is missing now',
@@ -52,12 +52,12 @@ describe('a chain of entries', () => {
 });
 
 describe('a head', () => {
-  it('is broken if it is behind what was applied, or is another entry of that number', () => {
+  it('is rejected if it is behind the cursor, or has another entry with that number', () => {
     expect(problem(checkHead(read([], { seq: 3 })))).toBe('the newest entry is 3, but entry 4 was applied');
     expect(problem(checkHead(read([], { tail: '77' })))).toBe('entry 4 is not the one that was applied');
   });
 
-  it('is broken if it is missing or frozen, holds what nobody here writes, or lacks what a lane was told of', () => {
+  it('is rejected if it is missing, frozen or unreadable, or lacks an entry that a lane was told of', () => {
     expect(problem(checkHead({ ...read([]), head: undefined }))).toContain('missing');
     expect(problem(checkHead(read([], { state: 'frozen' })))).toContain('frozen');
     expect(problem(checkHead({ ...read([]), fault: 'no number' }))).toBe('no number');
@@ -85,7 +85,7 @@ describe('a position', () => {
     expect(isOn(read([], { tail: '77' }), AT)).toBe(false);
   });
 
-  it('goes on behind an entry', () => {
+  it('moves to the next entry', () => {
     expect(after(AT, entry(5))).toEqual({ ...AT, seq: 5, tail: '1005' });
   });
 });

@@ -33,12 +33,12 @@ beforeEach(async () => {
 
 const unevenAgain = () => sale.backend.transfers.transfer(sale.ref(), { from: 0, to: 1, units: 6 });
 
-test('a sale that was not seen before is looked at', async () => {
+test('a sale that is new to the rebalancer is checked', async () => {
   await rebalancer.run();
   expect(await sale.left()).toEqual([6, 6]);
 });
 
-test('a sale that has not sold since the last round is left alone, however uneven, until it sells', async () => {
+test('an uneven sale is left alone until it sells again', async () => {
   await rebalancer.run();
   await unevenAgain();
   await rebalancer.run();

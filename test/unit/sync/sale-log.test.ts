@@ -25,7 +25,7 @@ function aRead(segment: number, seq: number, headSeq: number): LogRead {
 const segmentsOf = (log: SaleLog, most: number) => log.takeGrown(most).map(({ segment }) => segment);
 
 describe('logs that have grown', () => {
-  it('are read as many at a time as are asked for, and those left over next', () => {
+  it('are read up to the given number at a time, and the rest next', () => {
     const log = aLog(4);
     log.grow([0, 1, 2, 3]);
     expect(segmentsOf(log, 3)).toEqual([0, 1, 2]);
@@ -34,7 +34,7 @@ describe('logs that have grown', () => {
     expect(log.hasGrown).toBe(false);
   });
 
-  it('are read again until a batch has got to the end that was seen', () => {
+  it('are read again until a batch has reached the seen end', () => {
     const log = aLog(2);
     for (const [segment, headSeq] of [1, 2].entries()) {
       log.saw(segment, aRead(segment, 1, headSeq));
@@ -46,14 +46,14 @@ describe('logs that have grown', () => {
     expect(log.hasGrown).toBe(false);
   });
 
-  it('are those that were seen to hold more than was read', () => {
+  it('are those with seen entries that were not read', () => {
     const log = aLog(3);
     log.saw(1, aRead(1, 1, 1));
     log.growUnread();
     expect(segmentsOf(log, 3)).toEqual([1]);
   });
 
-  it('wait behind the others when they grow again', () => {
+  it('go to the end when they grow again', () => {
     const log = aLog(3);
     log.grow([0, 1, 2]);
     expect(segmentsOf(log, 1)).toEqual([0]);

@@ -47,18 +47,18 @@ const summary = ({ ok, differences, findings }: VerifyReport) => ({
 });
 
 describe('a look at a sale', () => {
-  it('that agrees in all its parts is ok', () => {
+  it('with agreeing parts is ok', () => {
     expect(summary(reportFrom({}))).toEqual({ ok: true, causes: [], named: 0 });
   });
 
-  it('finds work under way, which is no fault', () => {
+  it('reports work under way, which is no fault', () => {
     expect(summary(reportFrom({ left: 5, taken: 5 }))).toEqual({ ok: true, causes: ['in_flight'], named: 0 });
     const waiting = { count: 1, units: 2, ageS: 1 };
     const topUp = { row: { ...TRUTH.row, stock: 9 }, movements: 2, toppedUp: 2, pendingTopUps: waiting };
     expect(summary(reportFrom({}, topUp))).toEqual({ ok: true, causes: ['top_up_pending'], named: 0 });
   });
 
-  it('that nobody can explain is a fault, whichever way it is off', () => {
+  it('with an unexplained difference is a fault, in either direction', () => {
     for (const off of [4, -4]) {
       const report = reportFrom({ left: 7 + off, supplied: 10 + off });
       expect(summary(report)).toEqual({ ok: false, causes: ['unexplained!'], named: 1 });
@@ -94,7 +94,7 @@ describe('a look at a sale', () => {
     expect(causes).toContain(cause);
   });
 
-  it('that is lost, or being built, is a fault', () => {
+  it('of a lost sale, or during a rebuild, is a fault', () => {
     expect(summary(reportFrom({}, {}, { record: undefined }))).toMatchObject({ ok: false });
     expect(summary(reportFrom({}, {}, { segments: [{ found: 'nothing' }] })).ok).toBe(false);
     const building = reportFrom({ state: 'loaded' });
@@ -102,7 +102,7 @@ describe('a look at a sale', () => {
     expect(building.identities).toHaveLength(1);
   });
 
-  it('puts faults before work under way', () => {
+  it('lists faults before work under way', () => {
     const { causes } = summary(reportFrom({ left: 9, taken: 5, supplied: 14 }));
     expect(causes).toEqual(['unexplained!', 'in_flight']);
   });

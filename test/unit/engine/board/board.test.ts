@@ -45,7 +45,7 @@ describe.each([
     expect(board.epoch(SLOT)).toBe(5);
   });
 
-  it('is not shut by an observation that is older than what it knows', () => {
+  it('is not closed by an observation of an older epoch', () => {
     board.learn(SLOT, 5, now);
     board.close(SLOT, 4, now);
     expect(board.isSoldOut(SLOT)).toBe(false);
@@ -61,7 +61,7 @@ describe.each([
     expect(board.epoch(SLOT)).toBe(5);
   });
 
-  it('answers for the repair interval after it was confirmed, and not longer', () => {
+  it('answers for the repair interval after a confirmation, and not longer', () => {
     board.close(SLOT, 4, now);
     now += BOARD_REPAIR_MS - 1;
     expect(board.isSoldOut(SLOT)).toBe(true);
@@ -71,7 +71,7 @@ describe.each([
     expect(board.isClosed(SLOT)).toBe(true);
   });
 
-  it('answers on while it is confirmed again and again', () => {
+  it('keeps answering while it is confirmed', () => {
     board.close(SLOT, 4, now);
     for (let polls = 0; polls < 20; polls++) {
       now += BOARD_POLL_MS;
@@ -86,7 +86,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(true);
   });
 
-  it('counts the age of a confirmation from before the question, not from its reply', () => {
+  it('counts the age of a confirmation from before the query, not from its reply', () => {
     board.close(SLOT, 4, now);
     const asked = now;
     now += BOARD_REPAIR_MS + 50;
@@ -103,7 +103,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(false);
   });
 
-  it('forgets what was seen empty, for all sales, and is closed again by what is seen then', () => {
+  it('forgets sold-out sales when it reopens all, and is closed again by new observations', () => {
     for (const slot of [0, SLOT]) board.close(slot, 4, now);
     board.reopenAll();
     for (const slot of [0, SLOT])
@@ -113,7 +113,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(true);
   });
 
-  it('is one board for all who share its memory', () => {
+  it('is one board for all that share its memory', () => {
     const other = new Board(board.buffer);
     expect(other.capacity).toBe(3);
     board.close(SLOT, 4, now);

@@ -34,7 +34,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-test('a reconnection opens all sales on the board: a backend that has gone back has units again at the old epoch', async () => {
+test('a reconnection reopens all sales on the board, because a backend that lost writes has units again at the old epoch', async () => {
   const slots = [(await directory.lookup('sale-a'))!.slot, (await directory.lookup('sale-b'))!.slot];
   for (const slot of slots) board.close(slot, EPOCH, monotonicMs());
   expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, true]);

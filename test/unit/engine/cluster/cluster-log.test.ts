@@ -35,19 +35,19 @@ function logOf(...readings: { head: typeof EMPTY; entries: typeof EMPTY }[]) {
   };
 }
 
-test('a head that tells of an entry which came after the entries were read: no loss', async () => {
+test('a head with an entry that was written after the entries were read is no loss', async () => {
   const log = logOf({ head: FIRST, entries: EMPTY }, { head: FIRST, entries: FIRST });
   const read = await log.read();
   expect(checkChain(read)).toEqual({ ok: true });
   expect(read.entries.map(({ seq, tail }) => ({ seq, tail }))).toEqual([{ seq: 1, tail: FIRST.tail }]);
 });
 
-test('entries that are missing behind their head are lost', async () => {
+test('entries that are still missing after a second read are lost', async () => {
   const log = logOf({ head: FIRST, entries: EMPTY }, { head: LOST, entries: LOST });
   expect(checkChain(await log.read())).toEqual({ ok: false, problem: 'entries 1 to 1 are missing' });
 });
 
-test('a log in which nothing is missing is read once', async () => {
+test('a log without missing entries is read once', async () => {
   for (const reading of [
     { head: EMPTY, entries: EMPTY },
     { head: EMPTY, entries: FIRST },

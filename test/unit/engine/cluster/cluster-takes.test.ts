@@ -76,21 +76,21 @@ describe('a take on a cluster', () => {
     expect(asked).toEqual([OLD, NEW]);
   });
 
-  it('is refused if the map knows of no other place', async () => {
+  it('is refused if the map names no other server', async () => {
     const readOnly = refusing("READONLY You can't write against a read only replica.");
     const { takes, asked } = cluster({ [OLD]: readOnly, [NEW]: () => SERVED }, false);
     await expect(takes.take(BATCH)).rejects.toThrow(NotExecuted);
     expect(asked).toEqual([OLD]);
   });
 
-  it('is refused when two servers send it to each other, after a few times', async () => {
+  it('is refused after a few redirects between two servers', async () => {
     const answers = { [OLD]: refusing('MOVED 5 10.0.0.1:7002'), [NEW]: refusing('MOVED 5 10.0.0.1:7001') };
     const { takes, asked } = cluster(answers, false);
     await expect(takes.take(BATCH)).rejects.toThrow('MOVED');
     expect(asked).toEqual([OLD, NEW, OLD, NEW]);
   });
 
-  it('is not asked again elsewhere for any other reason', async () => {
+  it('is not sent elsewhere for any other error', async () => {
     const { takes, asked } = cluster({ [OLD]: refusing('TRYAGAIN'), [NEW]: () => SERVED }, true);
     await expect(takes.take(BATCH)).rejects.toThrow('TRYAGAIN');
     expect(asked).toEqual([OLD]);

@@ -27,7 +27,7 @@ test('moves units from segments that can be seen', async () => {
   expect(moves).toEqual([{ from: 1, to: 0, units: 4 }]);
 });
 
-test('moves what is enough, and knows no total, while a server does not answer', async () => {
+test('moves enough units, without a total, while a server does not answer', async () => {
   const { moves, run } = refillOf([0, 2, undefined]);
   expect(await run(2)).toEqual({ total: UNKNOWN_TOTAL, epoch: EPOCH });
   expect(moves).toEqual([{ from: 1, to: 0, units: 2 }]);

@@ -9,20 +9,20 @@ function finding(...seen: { units: number; at?: number }[]) {
 
 const units = (seen: { units: number }) => seen.units;
 
-test('is what two looks one after the other have found', async () => {
+test('returns what two reads in a row have found', async () => {
   const looks = finding({ units: 1 }, { units: 2 }, { units: 1 }, { units: 1 });
   expect(await standingStill(looks.look, units)).toEqual({ units: 1 });
   expect(looks.count).toBe(4);
 });
 
-test('is the newer of the two, in what may differ', async () => {
+test('returns the newer of the two, where they may differ', async () => {
   expect(await standingStill(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
     units: 1,
     at: 2,
   });
 });
 
-test('is the last look if it never does', async () => {
+test('returns the last read if they never agree', async () => {
   let at = 0;
   const seen = await standingStill(async () => ({ units: ++at }), units);
   expect(seen.units).toBe(at);

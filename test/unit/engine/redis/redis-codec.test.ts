@@ -113,7 +113,7 @@ describe('a counter', () => {
   );
 });
 
-it('what the codec can carry is what ids may be', () => {
+it('the codec accepts exactly the valid ids', () => {
   fc.assert(fc.property(visible, (id) => ID_PATTERN.test(id) && !/[\s\n]/.test(id)));
 });
 
@@ -129,7 +129,7 @@ function expectStrict<T>(text: string, decode: (text: string) => T, encode: (val
   expect(encode(value), JSON.stringify(text)).toBe(text);
 }
 
-describe('what nobody has written', () => {
+describe('data that no version has written', () => {
   const strange = fc.constantFrom('\0', '\n', ' ', ':', '-', '+', '0', '9', '99999999999999999999', 'e', '.');
   const piece = fc.oneof(
     strange,

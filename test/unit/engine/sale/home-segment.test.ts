@@ -19,7 +19,7 @@ describe('the home segment', () => {
     expect(homeSegment(buyerId, segments)).toBe(home);
   });
 
-  it('is one of the segments, whoever asks', () => {
+  it('is one of the segments, for every buyer', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme-ascii' }),

@@ -65,7 +65,7 @@ function parsed(input: unknown): Sale | InvalidInput {
   }
 }
 
-it('is a sale that comes back as it was, or is refused with its faults', () => {
+it('round-trips as a sale, or is refused with its faults', () => {
   const property = fc.property(fc.oneof({ weight: 5, arbitrary: bent }, json), (input) => {
     const sale = parsed(input);
     if (sale instanceof InvalidInput) {

@@ -44,7 +44,7 @@ describe('planMoves', () => {
   });
 
   it.each([[[3, 2, 2]], [[2, 3, 2]], [[0, 0, 1]], [[5]], [[0, 0]]])(
-    'leaves %j alone: it is as even as it gets',
+    'does not change %j: it is even already',
     (lefts) => {
       expect(planMoves(lefts)).toEqual([]);
     },
@@ -61,7 +61,7 @@ describe('planMoves', () => {
 });
 
 describe('planRefill', () => {
-  it('covers what is missing as far as the whole stock goes', () => {
+  it('covers what is missing, as far as the stock allows', () => {
     fc.assert(
       fc.property(segments, fc.nat(), fc.integer({ min: 1, max: 1_000 }), (lefts, pick, units) => {
         const receiver = pick % lefts.length;
@@ -73,7 +73,7 @@ describe('planRefill', () => {
     );
   });
 
-  it('moves nothing if the sale has less than the smallest order wants, or the segment enough', () => {
+  it('moves nothing if the sale has less than the smallest order needs, or the segment has enough', () => {
     expect(planRefill([0, 1, 1], { receiver: 0, least: 3, units: 6 })).toEqual([]);
     expect(planRefill([2, 9], { receiver: 0, least: 1, units: 2 })).toEqual([]);
   });
