@@ -1,4 +1,4 @@
-/** What an auditor sees of a sale's segments, and what he may put right. */
+/** What an audit reads of a sale's segments, and what it may correct. */
 import { expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { kinds } from '../support/sales.ts';

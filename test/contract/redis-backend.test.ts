@@ -92,7 +92,7 @@ function requestsWith(word: string, times = Number.POSITIVE_INFINITY): (request:
 const recovered = (backend: RedisBackend) =>
   until(() => backend.takes.ready, { what: 'the take connection is back', timeoutMs: 15_000 });
 
-/** The answer was known without asking anybody. */
+/** The answer came without a request to Redis. */
 async function expectRefusedAtOnce(ask: () => Promise<unknown>): Promise<void> {
   const refused = expect(ask()).rejects.toThrow(NotExecuted);
   expect(await isSettled(refused)).toBe(true);
@@ -252,7 +252,7 @@ describe('a Redis that is not there', () => {
     await until(() => !backend.takes.ready, { what: 'the end is noticed' });
     await expectRefusedAtOnce(() => sale.take(sale.crowd(1)));
     await expectRefusedAtOnce(() => sale.refillAndTake(sale.crowd(1)));
-    // Hints are best effort: nobody waits for them, and nobody is hurt.
+    // Hints are best effort, so a lost one does no harm.
     backend.takes.hint({ saleId: 'anything', segments: [0], awaited: true });
   });
 

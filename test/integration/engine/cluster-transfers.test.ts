@@ -44,7 +44,7 @@ beforeEach(async () => {
   };
 });
 
-/** Transfers of a process that hangs before its next step of this name, and goes on with it much later. */
+/** Transfers of a process that stalls before its next step of this name, and continues much later. */
 function dyingBefore(step: (typeof STEPS)[number]) {
   let [died, revive] = [() => {}, () => {}];
   const death = new Promise<void>((resolve) => {

@@ -51,7 +51,7 @@ async function selling(
   }
 }
 
-/** Nobody takes the place of a server that stands still. */
+/** No replica takes over from a frozen server. */
 describe('behind proxies, without replicas', () => {
   let servers: RedisCluster;
   beforeAll(async () => {

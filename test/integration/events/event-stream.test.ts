@@ -230,7 +230,7 @@ test('events removed before a group received them are counted, and the reader se
   await desk.emptied();
   for (const group of ['cashier', 'mailer', 'idle']) await reader.create(group);
   const [all, some] = [await reader.read('cashier', 1_000), await reader.read('mailer', 250)];
-  // What had made room before there was any group, nobody has missed.
+  // Events removed before there was any group were missed by none.
   expect(seen.displacements.flatMap(({ missed }) => missed)).toEqual([]);
   await desk.event('committed', await desk.orders(2_000));
   await desk.emptied();

@@ -316,7 +316,7 @@ describe('a message is lost', () => {
     await one.lock(name);
     const waiting = other.lock(name);
     await stage.quiet();
-    // As a release whose message nobody hears.
+    // Like a release whose message is lost.
     await stage.redis.del(name);
     vi.advanceTimersByTime(FALLBACK_POLL_MS - 1);
     await stage.quiet();

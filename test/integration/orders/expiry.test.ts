@@ -1,4 +1,4 @@
-/** Orders that are not paid in time expire, once each, whoever dies and however many look for them. */
+/** Orders that are not paid in time expire, once each, whichever process dies and however many look for them. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { rows } from '../../../src/postgres/database.ts';
 import { BY } from '../../support/author.ts';

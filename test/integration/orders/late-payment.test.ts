@@ -1,6 +1,6 @@
 /**
- * A payment that comes after its order has expired: the units are taken anew or the money has to go back, one of the two,
- * whoever asks how often, and whoever dies on the way.
+ * A payment that comes after its order has expired: either the units are taken anew or a refund is due, however often
+ * the payment is repeated, and whichever process dies.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/engine/contract.ts';
@@ -32,7 +32,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
 
   afterEach(() => shop[Symbol.asyncDispose]());
 
-  /** An order whose time to pay is over, and which nobody has expired yet. */
+  /** An order that is past its payment deadline and has not been expired. */
   const overdue = async (spec: { stock: number } & Record<string, unknown> = { stock: 2 }) => {
     const sale = await shop.sell({ segments: 2, payWithinSeconds: 600, ...spec });
     const orderId = await placed(till, sale.id, 'anna');
@@ -40,7 +40,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     return { saleId: sale.id, orderId };
   };
 
-  /** Its units are sold to somebody else meanwhile. */
+  /** Its units are sold to another buyer meanwhile. */
   const overtaken = async () => {
     const { saleId, orderId } = await overdue({ stock: 1 });
     const expiry = shop.startExpiry();
@@ -251,7 +251,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 
   describe('whose node dies between the take and the payment', () => {
-    /** The new order is in Postgres, and nobody has heard of it. */
+    /** The new order is in Postgres, and no client knows of it. */
     const dead = async (orderId: string): Promise<string> => {
       let taken: Outcome | undefined;
       const dying = shop.orders(async (purchase) => {

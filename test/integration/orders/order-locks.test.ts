@@ -1,4 +1,4 @@
-/** Changes of one order come one after the other: who comes second decides by what the first one has left. */
+/** Changes of one order run one after the other: the second is decided by the result of the first. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { changeOrder, expireOrders, settleLatePayment } from '../../../src/orders/order-changes.ts';
 import { rows } from '../../../src/postgres/database.ts';

@@ -1,6 +1,6 @@
 /**
- * Units that come back: in the segment once, whoever dies on the way, and on sale in every node, whether or not it hears of
- * it.
+ * Units that are returned: once in the segment, whichever process dies, and on sale at every node, whether or not it
+ * hears of it.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Compensation, TakeBatch } from '../../../src/engine/contract.ts';
@@ -21,7 +21,10 @@ import { buyers, Shop } from '../../support/shop.ts';
 
 const SEGMENTS = 4;
 const STOCK = 8;
-/** Many repair intervals, and yet not the poll of all sales that makes up for whoever dies before his change is counted. */
+/**
+ * Many repair intervals, but less than the poll of all sales, which covers processes that die before the change
+ * counter is raised.
+ */
 const REOPENED_LIMIT_MS = 5_000;
 
 let shop: Shop;
@@ -54,7 +57,7 @@ async function soldOut() {
   };
 }
 
-/** Orders are cancelled by somebody who dies behind his commit. */
+/** Orders are cancelled by a process that dies after its commit. */
 async function cancel(orderIds: readonly string[]): Promise<void> {
   await shop.db.raw(
     `WITH cancelled AS (

@@ -1,4 +1,6 @@
-/** Transactions that want the same rows at the same time: each is made, whoever Postgres has to undo on the way. */
+/**
+ * Transactions that lock the same rows at the same time: each completes, even if Postgres rolls one back on the way.
+ */
 import type { Knex } from 'knex';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogRead } from '../../../src/engine/contract.ts';

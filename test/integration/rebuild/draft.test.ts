@@ -1,4 +1,6 @@
-/** A draft of the buyers' records: who buys while its pages are read is read again, however the pages saw him. */
+/**
+ * A draft of the buyers' records: a buyer who buys while its pages are read is read again, whatever the pages had.
+ */
 import { afterEach, expect, test } from 'vitest';
 import type { Database } from '../../../src/postgres/database.ts';
 import { finishDraft, writeDraft } from '../../../src/rebuild/draft.ts';
@@ -45,7 +47,7 @@ test('a draft has a buyer who buys after the buyer’s page was read, because it
   const db = whoseOldestBegan(() => now);
   const backend = intercept(shop.backend, async (call) => {
     if (call !== 'sales.draftHoldings' || now !== BEGAN) return;
-    // The page of Mia is read and on its way: Anna, who comes before her, is on none of those that follow.
+    // Mia's page is read and on its way. Anna, who sorts before Mia, is on no later page.
     now = PAGES_READ;
     await committed(id, 1002, 'anna', BOUGHT);
   });

@@ -256,7 +256,7 @@ describe('a segment', () => {
       ),
     );
     expect([...new Set(again)].filter((code) => code === 'committed')).toEqual([]);
-    // Whoever has not asked again is not in his record: a repair finds that out, and puts him back.
+    // A buyer who has not asked again is missing in the record: a repair finds and restores that.
     await until(async () => (await shop.service.verify(id, { repair: true })).ok, {
       what: 'all are recorded',
     });
@@ -318,7 +318,7 @@ describe('a segment that comes back from an older copy', () => {
     if (!running) await first.stop();
 
     await goBack();
-    // The restored segment has units to give that are long sold, and has forgotten who has them; the lane has not.
+    // The restored segment offers units that are sold, and does not know their buyers; the lane knows of the loss.
     const names = [...buyers(12, 'early'), ...buyers(6, 'greedy')];
     const asked = till.buyAll(id, names, { awaitCommit: running });
     const isShut = async () => (await keys.redis.hget(keys.of(id, 0).segment, 'state')) === 'lost';
@@ -401,7 +401,7 @@ describe('a segment that comes back from an older copy', () => {
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 5 }]);
     expect(sync.seen.failures).toEqual([]);
     expect(codesOf(await waiting)).toEqual(['unknown']);
-    // Who came while the segment was shut has waited until the sale was built anew.
+    // A buyer who came while the segment was marked as lost has waited until the sale was rebuilt.
     expect(codesOf(await late)).toEqual(['paused']);
     expect(till.faults).toEqual([]);
     expect([...soldTo(await ordersOf(shop.databaseUrl, id)).keys()].sort()).toEqual(buyers(4, 'kept'));
@@ -594,7 +594,7 @@ describe('all of Redis is lost', () => {
     const orders = await ordersOf(own.databaseUrl, id);
     expect(unitsSold(orders)).toBe(3_000);
     expectWithinLimit(orders, 1);
-    // Nobody was told "accepted": the order of one who was still waiting is gone, and he was told that nobody knows.
+    // No buyer got `accepted`: the order of one that was still waiting is lost, and that buyer got `unknown`.
     expectKept(promised, orders);
     expect(running.codes.get('accepted')).toBeUndefined();
     expect(await own.service.verify(id)).toMatchObject({ ok: true, rejectedOrders: 0 });
@@ -632,7 +632,7 @@ describe('all of Redis is lost', () => {
     const outcomes = await till.buyAll(id, buyers(12, 'other'));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
     expect(outcomes.filter(({ code }) => code === 'sold_out')).toHaveLength(3);
-    // Nobody who is left was told of an entry: that something was lost is known, but not how much.
+    // No remaining process was told of an entry: the loss is known, but not how many orders it has.
     expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
     expect(sync.seen.losses).toEqual([]);
     expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10 });

@@ -70,7 +70,7 @@ async function begun(till: Till, segments: number) {
   return { id, committed: promisesOf(early, buyers(10, 'early')) };
 }
 
-/** The sale goes on to its end: nothing is sold twice, and what was promised and not lost is kept. */
+/** The sale continues to its end: no unit is sold twice, and each promised order that was not lost is kept. */
 async function expectSoldOut(till: Till, saleId: string, kept: readonly Promised[]): Promise<void> {
   const codes = new Map<string, number>();
   for (let n = 0; !codes.has('sold_out'); n++) {

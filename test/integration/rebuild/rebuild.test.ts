@@ -334,7 +334,7 @@ describe('two rebuilds at once', () => {
   });
 });
 
-/** Who was refused before this node has learned of the new generation asks again. */
+/** A buyer who was refused before this node learned of the new generation asks again. */
 async function buysAgain(till: Till, saleId: string, buyerId: string): Promise<Outcome> {
   let outcome: Outcome;
   await until(
@@ -417,7 +417,7 @@ describe('a rebuild that broke off', () => {
 });
 
 describe('a rebuild that takes long', () => {
-  /** A gate before a call of the backend: who has come to it, and a way to open it. */
+  /** A gate before a call of the backend: shows the calls that have reached it, and can be opened. */
   function gateAt(gated: string) {
     const arrived: string[] = [];
     let open: () => void;

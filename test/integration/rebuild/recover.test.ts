@@ -1,4 +1,7 @@
-/** A sale built anew by hand, with another number of segments, or from where another rebuild has stopped. */
+/**
+ * Rebuilds that an operator starts: of a sale as it is, with another number of segments, and from where another
+ * rebuild has stopped.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../../src/engine/contract.ts';
 import type { RebuildProgress, Recovery } from '../../../src/operations/recover-operations.ts';

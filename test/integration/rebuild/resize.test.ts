@@ -46,7 +46,7 @@ class BusyCrowd {
   readonly names: string[] = [];
   readonly outcomes: Outcome[] = [];
   readonly waitsMs: number[] = [];
-  /** What buyers who have a unit already were told. */
+  /** The answers to buyers who have a unit already. */
   readonly again = new Set<string>();
   readonly #till: Till;
   readonly #saleId: string;
@@ -202,7 +202,7 @@ describe('a resize', () => {
     await dying.ready;
     const early = await till.buyAll(id, buyers(5));
     const locks = new LocalLocks();
-    // Held until the first sync is dead: nobody else carries it out.
+    // Held until the first sync is dead, so that no other process carries it out.
     await locks.tryLock(id);
     const service = new SaleService(shop.db, shop.backend, locks);
     wanted = true;

@@ -272,7 +272,7 @@ describe('a change whose process dies', () => {
     shop = await Shop.open();
   });
 
-  /** The change is as old as one that nobody follows up any more. */
+  /** Makes the change old enough for the reconciler. */
   const forsake = () => shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
 
   async function mend(saleId: string): Promise<void> {
@@ -354,7 +354,7 @@ describe('a change whose process dies', () => {
     await until(() => isOut, { what: 'all of it is out of the segments' });
     const [movement] = await readOpenMovements(shop.db, sale.id);
     const undoing = intercept(shop.backend, async (call) => {
-      // All is out still: its maker finds what he wanted.
+      // All units are still out: the process that made the withdrawal finds them.
       if (call !== 'sales.giveBack') return;
       goOn();
       await end;

@@ -366,7 +366,7 @@ describe('a refused batch, tried piece by piece', () => {
     expect(refusals).toBeGreaterThan(ROUNDS);
   });
 
-  /** Up to `most` entries of few buyers, who often ask for more than they may have, or under an id that is taken. */
+  /** Up to `most` entries of few buyers, who often order beyond their limit, or under an id that is used. */
   function someEntries(rng: Random, limit: number, known: readonly TakeOrder[], most: number): TakeOrder[][] {
     const taken = [...known];
     return Array.from({ length: rng.whole(1, most) }, () =>

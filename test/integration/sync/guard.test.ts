@@ -1,4 +1,4 @@
-/** The guard of the truth: what Postgres refuses is taken back, counted, and told to the buyer who waits. */
+/** Orders that Postgres refuses are removed from the backend, counted, and answered to the waiting buyer. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogPosition } from '../../../src/engine/contract.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';

@@ -182,7 +182,7 @@ describe('under load by buyers who do not wait for their commit', () => {
     const till = await shop.startEngine();
     const outcomes = await till.buyAll(sale.id, buyers(40), { awaitCommit: false });
     expect(new Set(outcomes.map(({ code }) => code))).toEqual(new Set(['accepted']));
-    // The sweep sees them, and leaves them.
+    // The reconciler sees them and leaves them in the logs.
     await until(() => sync.seen.lastBacklog === 40, { what: 'a sweep that has seen the orders' });
     expect(await ordersOf(shop.databaseUrl, sale.id)).toEqual(new Map());
     return { load, sale, till };
@@ -298,7 +298,7 @@ describe('two syncs on the same sale, without a lock between them', () => {
     ];
     const till = await shop.startEngine();
     await using running = new Load(till, sale.id, { quantity: 2 });
-    // Which of them is first is up to chance, each time anew.
+    // Which of them is first is random each time.
     await until(() => running.promised.length > 5_000 && syncs.every(({ seen }) => seen.orders > 0), {
       what: 'many orders, and each sync has carried some',
       timeoutMs: 110_000,
@@ -466,7 +466,7 @@ describe('closed sales', () => {
 
   test('with a pending resize are resized before they are released', async () => {
     const { id } = await shop.sell({ stock: 10, segments: 2 });
-    // Whoever has asked for it dies, and it is closed before any sync has begun with it.
+    // The process that requested it dies, and the sale is closed before any sync has begun the resize.
     await makeChange(shop.db, id, { action: 'resize', segments: 3 }, BY);
     await shop.service.change(id, { action: 'close' }, BY);
     const locks = new WatchedLocks();
@@ -500,7 +500,7 @@ describe('closed sales', () => {
     expect((await till.buy(open.id, 'anna')).code).toBe('committed');
     const built = () => new Set(sync.seen.rebuilds.map(({ saleId }) => saleId)).size;
     await until(() => built() === count, { what: 'all closed sales are built', timeoutMs: 110_000 });
-    // A sweep has a bound, whatever there is to build.
+    // A pass has a bound, however many sales need a rebuild.
     expect(sync.seen.sweeps - began).toBeGreaterThanOrEqual(Math.floor(count / 100));
     expect(sync.seen.rebuilds).toHaveLength(count);
     for (const id of ['closed-0001', 'closed-0520']) {

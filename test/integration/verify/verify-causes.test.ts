@@ -1,4 +1,4 @@
-/** Verify names the cause of each difference, and a repair mends those that are proven, and nothing else. */
+/** Verify names the cause of each difference; a repair corrects those that are proven, and nothing else. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import type { Cause, Repair, VerifyReport } from '../../../src/operations/sale-operations.ts';

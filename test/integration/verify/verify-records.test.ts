@@ -1,6 +1,6 @@
 /**
- * Somebody who may write to Redis changes what buyers hold. Verify names the buyer and the order, a repair builds the sale
- * anew, and nobody has more than he may.
+ * Another program changes buyers' records in Redis. Verify names buyer and order, a repair rebuilds the sale, and no
+ * buyer exceeds the limit.
  */
 import { type Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -96,7 +96,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     ]);
   }
 
-  /** The sale is as if nobody had written to it, with all orders, and sells what is left and no unit more. */
+  /** The sale is as before the foreign write, with all orders, and sells exactly the rest. */
   async function sellsOut(): Promise<void> {
     const sync = await shop.startSync();
     const till = await shop.startEngine();

@@ -76,7 +76,7 @@ describe('order ids', () => {
     expect(new Set(seen.sort()).size).toBe(perSecond);
     const borrowed = ids.next();
     expect(takenAtMs(borrowed)).toBe(start + 1_000);
-    // When that second comes, the counter goes on: nothing is used twice.
+    // When that second comes, the counter continues: no value is used twice.
     clock.ms += 1_000;
     const next = ids.next();
     expect(takenAtMs(next)).toBe(start + 1_000);

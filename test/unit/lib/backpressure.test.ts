@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Backpressure } from '../../../src/lib/backpressure.ts';
 
 const MAX_MS = 5_000;
-/** After a hint that somebody waits, sync does not yield for this time. */
+/** After a hint that a buyer waits, sync does not yield for this time. */
 const AWAITED_MS = 1_000;
 
 let isLoadHigh: boolean;

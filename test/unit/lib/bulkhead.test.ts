@@ -67,7 +67,7 @@ describe('a bulkhead', () => {
     expect(begun).toEqual(['a', 'b']);
     comeBack();
     await settledTurns();
-    // Three are under way now: the first who leaves makes room for nobody.
+    // Three are running now: the first that ends starts no other.
     await end('a');
     expect(begun).toEqual(['a', 'b']);
     await end('aside');

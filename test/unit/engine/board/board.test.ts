@@ -7,7 +7,7 @@ vi.mock('../../../../src/lib/monotonic.ts', () => ({ monotonicMs: () => now }));
 
 const SLOT = 1;
 
-/** The uptimes around which a clock of 32 bits changes its sign, or begins anew. */
+/** The uptimes around which a clock of 32 bits changes its sign, or wraps. */
 const SIGN_CHANGES = 2 ** 31;
 const WRAPS = 2 ** 32;
 

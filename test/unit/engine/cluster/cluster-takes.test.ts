@@ -1,4 +1,6 @@
-/** Where a take goes on a cluster when the servers say that the map is old. The servers are played by the test. */
+/**
+ * Where a take on a cluster is sent when the servers report that the map is out of date. The test plays the servers.
+ */
 import { describe, expect, it } from 'vitest';
 import { ClusterTakes, type ClusterTakesParts } from '../../../../src/engine/cluster/cluster-takes.ts';
 import { NO_ENTRY, type TakeBatch, type TakeReply, type TakeStore } from '../../../../src/engine/contract.ts';
@@ -19,7 +21,10 @@ const BATCH: TakeBatch = {
   orders: [],
 };
 
-/** Servers that answer as `answers` says, by url, and a map that has `OLD` until it was read anew, if `heardOf` by then. */
+/**
+ * Servers that answer as in `answers`, by url, and a map that names `OLD` until it was refreshed, if `heardOf` by
+ * then.
+ */
 function cluster(answers: Record<string, () => TakeReply>, heardOf: boolean) {
   const asked: string[] = [];
   let refreshed = false;
