@@ -1,12 +1,14 @@
 /**
  * The contract between the engine and the stores it runs on.
  *
- * Purpose: one vocabulary and types for what a purchase is, how it can end, and what a backend must do.
+ * Purpose: the vocabulary and the types: what a purchase is, how it can end, and what a backend must do.
  * Goals: a backend can be written from this file, its parts in contract/, and test/contract alone. No type of a store
  * (Redis, Postgres) appears.
  * Non-goals: HTTP, SQL. The engine knows neither.
  *
- * Glossary Selling
+ * Glossary
+ *
+ * Selling
  * - sale: the stock of one item, sold in a time window, with a limit per buyer. buyer: a customer, named by
  *   `buyerId`.
  * - segment: one of the N parts that a sale's stock is split into, each with its own keys and order log.

@@ -24,7 +24,7 @@ export const AFTER_ALL_IDS = '\x7f';
 
 /** A `sold_out` answer from the board is never older than this. */
 export const BOARD_REPAIR_MS = 250;
-/** The board is confirmed this often, so that one late or lost confirmation does not open it. */
+/** How often the board is confirmed. One late or lost confirmation does not stop it from answering. */
 export const BOARD_POLL_MS = 80;
 
 /**
@@ -38,8 +38,8 @@ export const QUEUE_SHARE = 0.25;
 export const DEADLINE_SWEEP_MS = 10;
 
 /**
- * Ids and keys are fields of order records and log entries, which are separated by spaces. So they are visible ASCII
- * without spaces, and need no escaping.
+ * Ids and keys are stored in order records and log entries, whose fields are separated by spaces. So ids and keys are
+ * visible ASCII without spaces, and need no escaping.
  */
 export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
 /**

@@ -4,12 +4,12 @@
  * Goals: one holder at a time, as long as Redis keeps its data and every clock runs at a normal rate. The lock of a
  * dead holder is free within the ttl. A holder that loses its lock learns of it at once, and its later writes are
  * refused. Waiting costs Redis next to nothing.
- * Non-goals: fairness between processes (within one, first come first served); locks that survive a failover
- * of Redis. After a failover there may be a second holder, and a frozen holder may resume late. Only the fencing token
+ * Non-goals: fairness between processes (within one, first come first served); locks that survive a failover of
+ * Redis. After a failover there may be a second holder, and a frozen holder may resume late. Only the fencing token
  * protects against these: each write under the lock carries it, and the script that writes compares it
  * (src/locks/fenced.ts).
  *
- * In Redis a lock is a key with its owner and a ttl, and a fence with the newest token. A lock is
+ * In Redis a lock is a key with its owner and a ttl, and a fence with the newest token. Its states:
  *
  *   free ──acquire (owner, ttl, token)──> held ──renew (every third of the ttl)──> held
  *                                          │ ──release──> free, and a message is published

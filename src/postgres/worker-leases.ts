@@ -103,8 +103,8 @@ export class WorkerLeases {
   }
 
   /**
-   * Returns the numbers. Others may lease them after the margin, counted from a time after that of every id named
-   * with them.
+   * Returns the numbers. Others may lease them after the margin. It begins after the latest time in any id that this
+   * holder has named.
    */
   async release(): Promise<void> {
     clearTimeout(this.#timer);

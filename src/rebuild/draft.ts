@@ -5,8 +5,9 @@
  *
  *   begun ──page by page──> written ──frozen, salvaged, next generation (rebuild.ts)──> finished ──> loaded with the segments
  *
- * finished: records that the draft may have wrong are read again. These are of buyers with an order or a return in a
- * transaction that the draft's pages may not have seen: one that was open when the draft began, or began later.
+ * finished: the records of some buyers are read again, because the draft may have them wrong. Those buyers have an
+ * order or a return in a transaction that the draft's pages may have missed: one that was open when the draft began,
+ * or that began later.
  *
  * Crash points. A draft that is not loaded is never read: the next process begins a draft with another id, and the
  * old one expires. Once it is loaded, it has all buyers.
@@ -85,9 +86,7 @@ export async function finishDraft(
   }
 }
 
-/**
- * When the oldest transaction began that is still open. All processes that write orders use the same Postgres user.
- */
+/** When the oldest open transaction began. All processes that write orders use the same Postgres user. */
 async function readSince(db: Database): Promise<string> {
   const [oldest] = await rows<{ since: string }>(
     db,

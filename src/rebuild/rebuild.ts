@@ -141,7 +141,7 @@ async function nextGeneration(
       [sale.id, generation],
     );
     if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
-    // Read under the lock on the row: no movement may be marked below that was not seen here.
+    // Read under the lock on the row, because the movements found here are marked as applied below.
     const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
     await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
     await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);

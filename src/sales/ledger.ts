@@ -126,8 +126,8 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
 }
 
 /**
- * The creation entry of a sale whose version wrote none. Settings that were changed since come from the first change
- * of each. No row has the id 0.
+ * The creation entry of a sale whose version wrote none. For a setting that was changed since, its first change has
+ * the initial value. No row has the id 0.
  */
 function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
   const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;

@@ -1,6 +1,6 @@
 /**
- * Applies operators' changes from Postgres to the backend. The process that makes the change applies it at once;
- * sync's reconciler applies what such a process has left behind when it died.
+ * Applies operators' changes from Postgres to the backend. The process that makes the change applies it at once. If
+ * that process dies, sync's reconciler applies the change.
  *
  *   changed in Postgres, open ──applied to the backend──> done ──marked──> applied
  *                       └──the sale is rebuilt, which loads the change──> applied

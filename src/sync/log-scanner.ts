@@ -6,11 +6,11 @@
  * sync knows. Only for the others are the log heads read. The loop keeps reading meanwhile, so results are compared
  * with what was known before the query.
  *
- * Closed sales only grow in number, and no buyer waits for them: each scan takes the next page of them. A drained one
- * costs its part of two reads, of its row and of its version: no lock, no log. What the version can't show, such as a
- * single missing segment, is noticed by the next sync that starts. Measured with 5,000 closed sales: 2 ms per scan
- * more than with none, where reading all their rows took 28 ms; each is looked at every 10 s. After a start, when
- * none is known to be drained yet, a scan takes 65 ms, for 50 s.
+ * The number of closed sales only grows, and no buyer waits for them: each scan takes the next page of them. A
+ * drained one costs its part of two reads, of its row and of its version: no lock, no log. What the version can't
+ * show, such as a single missing segment, is noticed by the next sync that starts. Measured with 5,000 closed sales:
+ * 2 ms per scan more than with none, where reading all their rows took 28 ms; each is looked at every 10 s. After a
+ * start, when none is known to be drained yet, a scan takes 65 ms, for 50 s.
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../engine/contract.ts';
 import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-rows.ts';
@@ -23,7 +23,7 @@ import type { SyncStores } from './sync-stores.ts';
 const PAGE_SEGMENTS = 1_000;
 /** Closed sales per scan. */
 const CLOSED_PAGE_SALES = 500;
-/** At most this many of them may be ones not known to be drained: each costs a lock and half a dozen round trips. */
+/** Of these, at most this many that are not known to be drained: each costs a lock and half a dozen round trips. */
 const CLOSED_PAGE_UNFINISHED = 100;
 
 /** A sale as it is in Postgres, and its record in the backend. */

@@ -6,9 +6,9 @@
  *      └──sync stops, or another process has rebuilt it──> released
  *
  * From beginning to end the sale is out of the loop and its lock is held. So none of its orders are read, applied or
- * announced here meanwhile, and no other sync starts the same rebuild. Both only save work: rebuild.ts keeps the data
- * right with or without them. If the lock is lost on the way, the generation shows it, which is compared when a slot
- * is free.
+ * announced here meanwhile, and no other sync starts the same rebuild. This only saves work: rebuild.ts keeps the
+ * data right even without it. When a slot is free, the generation is compared, which shows whether the lock was lost
+ * and another sync has rebuilt the sale.
  *
  * A failed rebuild concerns only its sale and is tried again later. If Postgres or the backend can't be reached, the
  * loop notices that by itself.
@@ -27,9 +27,9 @@ import type { Hints } from './hints.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /**
- * A rebuild that hangs leaves a slot for others, and both leave connections of the Postgres pool for the loop. PGlite
- * has only one session: there a rebuild never waits for another session, but the loop waits for each statement of the
- * rebuild.
+ * Slots for rebuilds. If one rebuild hangs, others can use the second slot; and two rebuilds leave connections of the
+ * Postgres pool to the loop. PGlite has only one session: there a rebuild never waits for another session, but the
+ * loop waits for each statement of the rebuild.
  */
 const PARALLEL_REBUILDS = 2;
 /** Pause while another process rebuilds the sale without its lock: an operator (recovery.ts). */

@@ -156,8 +156,8 @@ export class Reconciler {
   }
 
   /**
-   * Finishes operators' changes that were left unfinished, of all sales. A sale under rebuild is no failure: the
-   * rebuild is followed by another attempt.
+   * Finishes operators' changes that were left unfinished, of all sales. If a sale is being rebuilt, that is no
+   * failure: a later pass tries again.
    */
   async #followForsaken(): Promise<void> {
     const { db, backend } = this.#stores;

@@ -7,11 +7,11 @@
  *            └──refused────────────────────────────────────^
  *
  * A record holds an order from the first of these states up to the last but one. The stores change while they are
- * read, so they are read in this order: record, Postgres, log, Postgres, record. An order that was not in Postgres at
- * first was in the log, or is no longer in the record at the last reading, because its return is applied only after
- * that. So an order that is in neither the log nor Postgres, but in the record before and after, was written by
- * another program. records.ts checks the opposite: an order of the log belongs in its buyer's record until a cursor
- * has passed it.
+ * read, so they are read in this order: record, Postgres, log, Postgres, record. If an order was not in Postgres at
+ * first, it was in the log; or its return was applied meanwhile, and the record no longer has it at the last reading.
+ * So an order that is in neither the log nor Postgres, but in the record before and after, was written by another
+ * program. records.ts checks the opposite: an order of the log belongs in its buyer's record until a cursor has
+ * passed it.
  *
  * Memory: a page of records, and the orders of some pages of the log. Work: one query to Postgres for each page; each
  * entry beyond the cursor is read about once.
@@ -266,7 +266,10 @@ class LogOrders {
     this.#ref = ref;
   }
 
-  /** Orders that are in the log entry that they name. An unreadable log has none: it is a finding of its own. */
+  /**
+   * Finds each record's order in the log entry that the record names. An unreadable log has no matches; it is
+   * reported separately.
+   */
   async find(held: readonly HeldOrder[]): Promise<Map<HeldOrder, TakeOrder>> {
     const found = new Map<HeldOrder, TakeOrder>();
     const bySeq = groupBy(held, ({ seq }) => seq);

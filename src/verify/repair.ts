@@ -1,8 +1,8 @@
 /**
  * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step does what sync, a
  * rebuild or the maker of a change would do, or is a write that compares first (correct.lua). Postgres is the truth
- * and is never changed. Another process may do a step meanwhile; then this one does nothing. If the process dies, the
- * remaining differences are those found, or fewer.
+ * and is never changed. Another process may do a step meanwhile; then this one does nothing. If the process dies,
+ * some of the differences remain.
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';

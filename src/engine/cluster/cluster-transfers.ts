@@ -12,7 +12,7 @@
  *
  * The epoch rises between credit and removal for readers that look for the last unit (cluster-sight.ts): they see the
  * unit in its donor, in the record or in its receiver, or they see that the epoch has changed. No node needs to be
- * notified of that epoch: while units are in transit, the sale is closed on no board.
+ * notified of that epoch: while units are in transit, no board shows the sale as sold out.
  */
 import type { GenerationRef, Move, TransferStore } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';

@@ -20,8 +20,8 @@ export interface TakeBatch extends SegmentRef {
   /** The token of the segment's lock, under the `lock` strategy. The backend does nothing if it is not the newest. */
   readonly fencingToken?: number;
   /**
-   * Called right before the batch may be executed: until then nothing was taken for sure. A store that waits before
-   * that leaves out orders that are `settled` by then.
+   * Called right before the batch may be executed; before this call nothing has been taken. A store that waits before
+   * the call leaves out orders that are `settled` by then.
    */
   readonly sending?: () => void;
   /** Empty: nothing is taken; the backend only checks for lost writes. */
@@ -47,7 +47,7 @@ export type TakeReply =
   | {
       readonly status: 'served';
       readonly results: readonly TakeResult[];
-      /** Sequence number of the log entry with this batch's taken orders; 0: the segment was not asked. */
+      /** Sequence number of the log entry with this batch's taken orders; 0: the segment was not contacted. */
       readonly seq: number;
       /** The segment's cursor as the backend knows it: orders at or below it are in Postgres. */
       readonly committed: number;
@@ -83,8 +83,8 @@ export interface TakeStore {
   /** @throws NotExecuted (nothing was done) or OutcomeUnknown (it may have been). */
   take(batch: TakeBatch): Promise<TakeReply>;
   /**
-   * Moves units to the batch's segment, as many as its orders need and the sale has, and takes, in one atomic step.
-   * Nothing moves if the sale has too few units for even the smallest order.
+   * In one atomic step, moves as many units to the batch's segment as its orders need and the sale has, and takes the
+   * batch. Nothing moves if the sale has too few units for even the smallest order.
    * @throws as `take`
    */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply>;

@@ -73,7 +73,7 @@ export class LockedTakes implements TakeStore {
   readonly #takes: TakeStore;
   readonly #options: LockedTakesOptions;
   readonly #holds = new Map<string, SegmentHold>();
-  /** Orders that `inside` has passed. When such an order is repeated, it may have been taken already. */
+  /** Orders that `inside` has approved. When such an order is repeated, it may have been taken already. */
   readonly #admitted = new WeakSet<TakeOrder>();
 
   /** @param takes a store that refuses a batch whose fencing token is not the newest */
@@ -104,7 +104,7 @@ export class LockedTakes implements TakeStore {
     });
   }
 
-  /** Only orders that were short come here; `inside` has passed them already. */
+  /** Only orders that were short come here; `inside` has approved them already. */
   refillAndTake(batch: TakeBatch, segments: number): Promise<RefillReply> {
     return this.#underLock(batch, async (handle, orders) => {
       const sent = { ...batch, orders, fencingToken: handle.token };

@@ -31,8 +31,8 @@ export function decodeHint(message: string): LogHint {
 }
 
 /**
- * Decodes the watermarks that this version understands. A sync of a later version sends those of many sales in one
- * message, and new members in one of them must not hide the others.
+ * Decodes the watermarks that this version understands. One message has those of many sales. If a later version has
+ * sent some that this version can't read, the others still count.
  * @param foreign called once if there were others
  * @throws BackendCorrupt if the message is no list
  */

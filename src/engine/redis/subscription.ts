@@ -10,8 +10,8 @@ const HEARTBEAT_MS = 2_000;
 const REPORT_EVERY_MS = 10_000;
 
 /**
- * Calls the events for each message on this connection, which must be open. @returns a function that ends that, and
- * the connection
+ * Calls the matching handler of `events` for each message on this connection, which must be open. @returns a function
+ * that ends the subscription and closes the connection
  */
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
   const { watermarks, hints, sales } = keys;

@@ -104,8 +104,8 @@ async function refusalOf(
 
 /**
  * Writes rejected orders. An order that is already in Postgres keeps its decision; another buyer's order with the
- * same id does not count as this one. If it was rejected then, or has ended since, a repeated request has taken it
- * once more, and it is removed once more.
+ * same id does not count as this one. If the order was rejected then, or has ended since, a repeated request has
+ * taken it again: then it is removed again.
  *
  * @param refused no two with the same order id
  */

@@ -1,10 +1,11 @@
 --[[
-  Moves units to one segment of a sale from its richest segments: half of the richest, or more if more is requested,
-  then the next richest while that is not enough. Moves nothing if the whole sale has fewer units than `least`.
+  Moves units to one segment of a sale from its richest segments: half of the richest segment's units, or the wanted
+  number if that is more; then the next richest, while that is not enough. Moves nothing if the whole sale has fewer
+  units than `least`.
 
   Input
     KEYS[1..N] segments (hashes)   KEYS[N+1] sale (hash)
-    ARGV[1] generation   ARGV[2] receiver, 1..N   ARGV[3] least: units that make sense   ARGV[4] wanted units
+    ARGV[1] generation   ARGV[2] receiver, 1..N   ARGV[3] least: units of the smallest order   ARGV[4] wanted units
   Output
     'stale', and nothing was done; or { units left in the whole sale, units moved, the sale's epoch }
 ]]

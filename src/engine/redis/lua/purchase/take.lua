@@ -14,11 +14,11 @@
     ARGV[5] the lane's last ticket that was answered, 0 for none
     ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
     ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
-    '' for none: nothing is taken, and the segment only looks whether it has lost writes
-    ARGV[10] the rules by which the orders were let in; '' for none: those of the segment are not compared
+    '' for none: nothing is taken, and the segment only checks for lost writes
+        ARGV[10] the rules by which the orders were admitted; '' for none: those of the segment are not compared
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', and
-    nothing was done but the mark of a loss; or { seq, committed, left, orders so far, result… } with no result if all were taken,
+    only the mark of a loss was written; or { seq, committed, left, orders so far, result… } with no result if all were taken,
     else one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
