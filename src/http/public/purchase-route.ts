@@ -15,12 +15,17 @@ import { parseObject } from '../server/json-object.ts';
 import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
-export interface PurchaseHost {
+/** What sells: the engine of the worker (engine/purchase/engine.ts). */
+export interface Seller {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
   /** Whether a purchase from this sale is to show a token. Not asked about others: it costs. */
   asksForToken(saleId: string): boolean;
   /** Whether every purchase of this sale would be answered `busy` now. */
   isShedding(saleId: string): boolean;
+}
+
+export interface PurchaseHost {
+  readonly engine: Seller;
   readonly authenticate: Authenticate;
   /** Called with the code of every answer. */
   answered(outcome: string, ms: number): void;
@@ -34,7 +39,7 @@ const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 export function purchaseRoute(host: PurchaseHost): Handler {
   return (exchange, request) => {
     // Before the token is checked and the body is read: what is refused anyway must cost next to nothing.
-    if (host.isShedding(request.getParameter(0) ?? '')) {
+    if (host.engine.isShedding(request.getParameter(0) ?? '')) {
       exchange.reply(BUSY);
       host.answered('busy', 0);
     } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request));
@@ -62,7 +67,7 @@ class PurchaseRequest implements BodyReader, Purchase {
     this.key = request.getHeader('idempotency-key');
     const prefer = request.getHeader('prefer');
     this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
-    this.token = host.asksForToken(this.saleId) ? request.getHeader('purchase-token') : '';
+    this.token = host.engine.asksForToken(this.saleId) ? request.getHeader('purchase-token') : '';
     this.#identity = host.authenticate(request);
   }
 
@@ -88,7 +93,9 @@ class PurchaseRequest implements BodyReader, Purchase {
     else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;
-      this.#host.buy(this, (outcome) => this.#answer(outcomeReply(outcome, this.saleId), outcome.code));
+      this.#host.engine.buy(this, (outcome) =>
+        this.#answer(outcomeReply(outcome, this.saleId), outcome.code),
+      );
     }
   }
 
