@@ -65,7 +65,7 @@ async function assemble(
   if (config.sync) await carryOrders({ ...parts, stores, load, receiver }, teardown);
   const sales = await openDirectory(stores, BOARD_SALES, teardown);
   const { engine, lost } = await startOwnEngine(stores, config, sales, teardown, {
-    onOutlived: lostOrderNames(stores.db, log),
+    onUncommitted: lostOrderNames(stores.db, log),
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
     onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),

@@ -85,11 +85,11 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
 
-  const outlived = lostOrderNames(stores.db, log);
+  const uncommitted = lostOrderNames(stores.db, log);
   const failures = [
     stores.failed,
     shop.strayed,
-    ...(await startWorkers({ config, log, stores, board, directory, outlived, workers, ports }, teardown)),
+    ...(await startWorkers({ config, log, stores, board, directory, uncommitted, workers, ports }, teardown)),
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
@@ -131,7 +131,7 @@ interface WorkerStart {
   readonly stores: Stores;
   readonly board: Board;
   readonly directory: SaleDirectory;
-  readonly outlived: WorkerParts['outlived'];
+  readonly uncommitted: WorkerParts['uncommitted'];
   /** Filled as they start: the metrics ask those that are there. */
   readonly workers: RunningWorker[];
   /** Filled as they open, and drained together: one grace is enough for all. */
@@ -196,7 +196,7 @@ function connectionsOf({ maxConnections }: Config, log: Log): number {
 }
 
 function inThread(
-  { config, log, stores, board, directory, outlived }: WorkerStart,
+  { config, log, stores, board, directory, uncommitted }: WorkerStart,
   settings: WorkerSettings,
 ) {
   return startThread(
@@ -211,7 +211,7 @@ function inThread(
       logToStderr: writesToStderr(log),
     },
     directory,
-    outlived,
+    uncommitted,
   );
 }
 

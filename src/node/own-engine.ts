@@ -12,7 +12,7 @@ import { openEngineBackend } from './worker/open-engine-backend.ts';
 import { startEngine } from './worker/start-engine.ts';
 
 /** What a part of the engine tells, where somebody wants to hear it. */
-type Hooks = Pick<EngineOptions, 'onFault' | 'onForeign' | 'onOutlived'>;
+type Hooks = Pick<EngineOptions, 'onFault' | 'onForeign' | 'onUncommitted'>;
 
 export interface OwnEngine {
   readonly engine: Engine;

@@ -157,7 +157,7 @@ export class SimNode {
           requestDeadlineMs,
           laneCapacity: 1_000,
           onFault: (error) => this.#watch.fault(this.name, 'a batch has failed', error),
-          onOutlived: lostOrderNames(db, SILENT),
+          onUncommitted: lostOrderNames(db, SILENT),
         }),
       );
     }

@@ -155,7 +155,7 @@ export class Shop implements AsyncDisposable {
       laneCapacity: LANE_CAPACITY,
       ...(checkToken && { checkToken }),
       onFault: (error) => faults.push(error),
-      onOutlived: lostOrderNames(this.db, SILENT),
+      onUncommitted: lostOrderNames(this.db, SILENT),
     });
     const till = new Till(engine, { board, directory, faults });
     this.#ends.push(() => till.close());

@@ -81,7 +81,7 @@ export class PurchaseResolver {
     const { saleId, orderId, buyerId, quantity } = purchase;
     const { events } = this.#parts;
     if (committed >= purchase.seq || purchase.generation < place.generation) {
-      events.onOutlived?.(saleId, [{ segment: place.segment, orderId, buyerId, quantity }]);
+      events.onUncommitted?.(saleId, [{ segment: place.segment, orderId, buyerId, quantity }]);
       return;
     }
     const lost = new BackendCorrupt(`order ${orderId} was taken, and the backend has lost it`);

@@ -24,7 +24,7 @@ import { type CheckToken, judge } from './refuse.ts';
 import { PurchasesUnderWay } from './under-way.ts';
 
 /** Buyers' records that are read side by side to find orders, for whatever many ask for theirs. */
-const PARALLEL_RECALLS = 16;
+const PARALLEL_LOOKUPS = 16;
 
 export interface EngineOptions extends EngineEvents {
   readonly backend: Backend;
@@ -48,7 +48,7 @@ export class Engine {
   readonly #lookup: RecordLookup;
   readonly #parts: LiveSaleParts;
   readonly #sales = new Map<string, LiveSale>();
-  readonly #recalls = pLimit(PARALLEL_RECALLS);
+  readonly #lookups = pLimit(PARALLEL_LOOKUPS);
   #unsubscribe: (() => Promise<void>) | undefined;
 
   private constructor(options: EngineOptions) {
@@ -133,7 +133,7 @@ export class Engine {
     };
     await new Promise<void>((done) => {
       // As soon as it is found, the others are not waited for.
-      const looked = this.#recalls.map([...this.#sales.values()], (sale) =>
+      const looked = this.#lookups.map([...this.#sales.values()], (sale) =>
         look(sale).then(
           () => order && done(),
           (error: unknown) => {

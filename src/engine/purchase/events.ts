@@ -8,7 +8,7 @@ export interface EngineEvents {
    * The sale was built anew, or the store has lost writes, and it is not known here whether these orders are committed or lost:
    * Postgres has to be asked.
    */
-  readonly onOutlived?: (saleId: string, orders: readonly TakenOrder[]) => void;
+  readonly onUncommitted?: (saleId: string, orders: readonly TakenOrder[]) => void;
   readonly onFault?: (error: unknown, saleId: string, segment?: number) => void;
   /** As `BackendEvents.foreign`. */
   readonly onForeign?: (error: unknown) => void;

@@ -22,7 +22,7 @@ import type { EngineEvents } from './events.ts';
 import type { LogHints } from './log-hints.ts';
 import type { LivePurchase } from './purchase.ts';
 import { isFinal } from './refuse.ts';
-import { UncommittedOrders } from './uncommitted-orders.ts';
+import { type TakenOrder, UncommittedOrders } from './uncommitted-orders.ts';
 
 /** The sale as its worker knows it now. It is replaced when the sale changes. */
 export interface SaleNow {
@@ -203,15 +203,7 @@ export class Settlement {
             left.push({ why: 'checking', purchases: [purchase] });
           break;
         case 'short':
-          if (total === undefined || total >= purchase.quantity) {
-            purchase.requeue();
-            short.push(purchase);
-          } else {
-            const isEmpty = total === 0;
-            purchase.refuse(
-              isEmpty ? { code: 'sold_out' } : { code: 'insufficient_stock', remaining: total },
-            );
-          }
+          if (this.#short(purchase, total)) short.push(purchase);
           break;
         case 'unsent':
           break;
@@ -229,6 +221,15 @@ export class Settlement {
     return short;
   }
 
+  /** @returns whether it is to be asked for again: there may be enough for it in other segments */
+  #short(purchase: LivePurchase, total: number | undefined): boolean {
+    const mayFit = total === undefined || total >= purchase.quantity;
+    if (mayFit) purchase.requeue();
+    else
+      purchase.refuse(total === 0 ? { code: 'sold_out' } : { code: 'insufficient_stock', remaining: total });
+    return mayFit;
+  }
+
   /** @returns whether it is to be checked: a newer generation was built from Postgres meanwhile, or a watermark came first */
   #awaitCommit(purchase: LivePurchase): boolean {
     if (purchase.settled) return false;
@@ -241,13 +242,13 @@ export class Settlement {
     return true;
   }
 
-  #remember(seq: number, entry: string, orders: Parameters<UncommittedOrders['add']>[2]): void {
+  #remember(seq: number, entry: string, orders: readonly Omit<TakenOrder, 'segment'>[]): void {
     this.#uncommitted.add(seq, entry, orders);
     if (this.isRetired) this.#tellUncommitted(this.#uncommitted.drain());
   }
 
-  #tellUncommitted(orders: ReturnType<UncommittedOrders['drain']>): void {
-    if (orders.length > 0) this.#parts.events.onOutlived?.(this.place.saleId, orders);
+  #tellUncommitted(orders: readonly TakenOrder[]): void {
+    if (orders.length > 0) this.#parts.events.onUncommitted?.(this.place.saleId, orders);
   }
 
   /** It stays as it is while the buyer's record is read. */

@@ -1,5 +1,5 @@
 import { Fifo } from '../../lib/fifo.ts';
-import type { TakeOrder, Watermark } from '../contract.ts';
+import type { Watermark } from '../contract.ts';
 
 /** Of one lane. What is forgotten first is the oldest: the likeliest to be committed. */
 const MAX_REMEMBERED_ORDERS = 10_000;
@@ -47,7 +47,7 @@ export class UncommittedOrders {
   }
 
   /** @param tail `''` if these orders were taken before, and the name of their entry is not known */
-  add(seq: number, tail: string, orders: readonly Omit<TakeOrder, 'key'>[]): void {
+  add(seq: number, tail: string, orders: readonly Omit<TakenOrder, 'segment'>[]): void {
     let lines = '';
     for (const { orderId, buyerId, quantity } of orders) lines += `${orderId} ${buyerId} ${quantity}\n`;
     // Ids are ASCII (limits.ts).

@@ -32,7 +32,7 @@ export interface WorkerThread extends RunningWorker {
 export async function startThread(
   data: ThreadData,
   directory: Directory,
-  outlived: WorkerParts['outlived'],
+  uncommitted: WorkerParts['uncommitted'],
 ): Promise<WorkerThread> {
   const thread = new Worker(new URL('./worker-thread.js', import.meta.url), {
     workerData: data,
@@ -42,8 +42,8 @@ export async function startThread(
     lookup: (saleId: string) => directory.lookup(saleId),
     refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>
       directory.refresh(saleId, generation),
-    outlived: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
-      outlived(saleId, orders),
+    uncommitted: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
+      uncommitted(saleId, orders),
   });
   let stopping = false;
   const failed = new Promise<Error>((resolve) => {

@@ -49,9 +49,9 @@ async function start(): Promise<number> {
   const { settings } = data;
   const log = createLog(data, { stderr: data.logToStderr }).child({ worker: settings.worker });
   const board = new Board(data.board);
-  const outlived = (saleId: string, orders: readonly TakenOrder[]) =>
-    void calls.call('outlived', { saleId, orders }).catch(() => {});
-  worker = await startWorker({ settings, backend, directory, board, db, log, outlived });
+  const uncommitted = (saleId: string, orders: readonly TakenOrder[]) =>
+    void calls.call('uncommitted', { saleId, orders }).catch(() => {});
+  worker = await startWorker({ settings, backend, directory, board, db, log, uncommitted });
   return worker.port;
 }
 

@@ -68,8 +68,8 @@ export interface WorkerParts {
   readonly board: Board;
   readonly db: Database;
   readonly log: Log;
-  /** As `EngineOptions.onOutlived`. */
-  readonly outlived: (saleId: string, orders: readonly TakenOrder[]) => void;
+  /** As `EngineOptions.onUncommitted`. */
+  readonly uncommitted: (saleId: string, orders: readonly TakenOrder[]) => void;
 }
 
 export interface WorkerMetrics {
@@ -116,7 +116,7 @@ export async function startWorker({
   board,
   db,
   log,
-  outlived,
+  uncommitted,
 }: WorkerParts): Promise<RunningWorker> {
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
@@ -144,7 +144,7 @@ export async function startWorker({
       return verdict === 'genuine' ? undefined : verdict;
     },
     onBatch: (orders) => stats.batchSent(orders),
-    onOutlived: outlived,
+    onUncommitted: uncommitted,
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
     onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),

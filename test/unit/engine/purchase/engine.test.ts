@@ -48,7 +48,7 @@ let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> 
 let listener: (view: SaleView) => void;
 let faults: unknown[];
 /** Orders that Postgres is to be asked about. */
-let outlived: string[];
+let uncommitted: string[];
 let options: EngineOptions;
 let engine: Engine;
 
@@ -78,7 +78,7 @@ afterEach(() => vi.useRealTimers());
 async function start({ durable }: { durable: boolean }, changes: Partial<EngineOptions> = {}): Promise<void> {
   let nextId = 1001;
   faults = [];
-  outlived = [];
+  uncommitted = [];
   const backend = {
     durable,
     takes,
@@ -104,7 +104,7 @@ async function start({ durable }: { durable: boolean }, changes: Partial<EngineO
     requestDeadlineMs: LIVES_MS,
     laneCapacity: 100,
     onFault: (error) => faults.push(error),
-    onOutlived: (_, orders) => outlived.push(...orders.map(({ orderId }) => orderId)),
+    onUncommitted: (_, orders) => uncommitted.push(...orders.map(({ orderId }) => orderId)),
     ...changes,
   };
   engine = await Engine.start(options);
@@ -1021,7 +1021,7 @@ describe('a watermark that gives the number of an entry to another one', () => {
     expect(codes(anna)).toEqual(['unknown']);
     expect(faults).toEqual([]);
     // Its lane has asked as well, because its number is another entry's.
-    expect(new Set(outlived)).toEqual(new Set(['1001']));
+    expect(new Set(uncommitted)).toEqual(new Set(['1001']));
   });
 
   it('has Postgres asked about the orders of an entry whose number is another one’s, although nobody waits', async () => {
@@ -1031,7 +1031,7 @@ describe('a watermark that gives the number of an entry to another one', () => {
     remember(4, anOrder({ orderId: '900' }));
     advance(4, { tails: ['1001', '77'] });
     await settledTurns();
-    expect(outlived).toEqual(['1002']);
+    expect(uncommitted).toEqual(['1002']);
   });
 
   it('leaves the purchase unknown if the record can’t be read', async () => {

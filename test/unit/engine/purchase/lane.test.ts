@@ -73,7 +73,7 @@ function open({ durable }: { durable: boolean }): void {
   left = [];
   checking = [];
   grew = vi.fn();
-  events = { onBatch: vi.fn(), onOutlived: vi.fn(), onFault: (error) => faults.push(error) };
+  events = { onBatch: vi.fn(), onUncommitted: vi.fn(), onFault: (error) => faults.push(error) };
   underWay = new PurchasesUnderWay(LIVES_MS, durable, events);
   shortLived = new PurchasesUnderWay(100, durable, events);
   parts = {
