@@ -14,7 +14,7 @@ const NONE: readonly LivePurchase[] = [];
  *
  * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. If no
  * watermark names the entry of a purchase, the buyer's record has to be read: the entry may be lost, or the message that named
- * it; and of a repeated purchase nobody here knows what its entry is called. Such purchases are handed back as `checking`.
+ * it; and the entry of a repeated purchase has no name here. Such purchases are handed back as `checking`.
  */
 export class CommitWaiters {
   /** In the order of their log entries. */
@@ -85,7 +85,7 @@ export class CommitWaiters {
   }
 
   /**
-   * No take is under way, so that no reply can come behind its watermark. Lanes live as long as their sale: what each of them
+   * No take is under way, so no reply can come after its watermark. Lanes live as long as their sale: what each of them
    * remembered of its last entries would grow with every sale that was ever sold.
    */
   forget(): void {
@@ -108,7 +108,7 @@ export class CommitWaiters {
     return toCheck;
   }
 
-  /** Those who wait still: no watermark of this generation will settle them any more. */
+  /** All that still wait: no watermark of this generation will settle them any more. */
   drain(): LivePurchase[] {
     const left = [this.#waiting, this.#replays, this.#unresolved].flatMap((queue) => queue.drain());
     return left.filter((purchase) => !purchase.settled);
@@ -147,7 +147,7 @@ function forgetOldest(map: Map<unknown, unknown>, most: number): void {
   }
 }
 
-/** Who waits expires in the order of his coming. The expired must not pile up while nothing is committed. */
+/** Purchases expire in the order in which they came. The expired must not pile up while nothing is committed. */
 function enqueue(queue: Fifo<LivePurchase>, purchase: LivePurchase): void {
   while (queue.peek()?.settled) queue.shift();
   queue.push(purchase);

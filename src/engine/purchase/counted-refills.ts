@@ -1,6 +1,6 @@
 import type { Backend, LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 
-/** A take store that knows how many refills it was asked for: each is a buyer who found his home segment empty. */
+/** A take store that knows how many refills it was asked for: each is a purchase that found its home segment empty. */
 class CountedTakes implements TakeStore {
   refills = 0;
   readonly #takes: TakeStore;

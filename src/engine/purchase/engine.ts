@@ -102,7 +102,7 @@ export class Engine {
     return this.#sales.get(saleId)?.record.sale.requireToken ?? true;
   }
 
-  /** Whether a purchase of this sale would be answered `busy` now, whoever asks. Costs next to nothing. */
+  /** Whether any purchase of this sale would be answered `busy` now. Costs next to nothing. */
   isShedding(saleId: string): boolean {
     return this.#sales.get(saleId)?.isShedding === true;
   }

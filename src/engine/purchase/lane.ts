@@ -6,12 +6,12 @@
  *   queue ──next turn──> batch ──attempt──> settled (settle.ts)
  *                          ^        ├──reply lost, short of stock──┐
  *                          └────────────────────────────────────────┘
- *                                   └──left: handed to whoever runs the lane
+ *                                   └──left: returned to the sale, which runs the lane
  *
  * A lane does not run itself: `push` and `check` leave work in it, and `run` does that work (live-sale.ts).
  *
- * A store that was away may have gone back behind what this lane was told is taken, and perhaps nobody buys here again. So
- * the lane then sends a take of nothing, by which the segment finds that out as by any other.
+ * A store that was away may have lost what it told this lane is taken, and perhaps no purchase comes here again. So the lane
+ * then sends an empty take: the segment compares what the lane was told, as for any take.
  *
  * When the sale has been built anew, its lanes are retired: no purchase comes any more, the queue is handed over, and what
  * is in flight is settled or leaves when its reply is there.
@@ -39,7 +39,7 @@ export interface LaneParts extends TakeAttemptsParts, SettlementParts {
   readonly ticks: TickScheduler;
   /** Purchases that a lane may hold. */
   readonly laneCapacity: number;
-  /** Nobody joins a queue whose first has waited longer, in milliseconds. */
+  /** New purchases are refused while the first of the queue has waited longer, in milliseconds. */
   readonly maxQueueMs: number;
   /** @throws if this worker may not name orders now */
   readonly nextOrderId: () => string;
@@ -83,12 +83,12 @@ export class Lane {
     return this.#queue.length;
   }
 
-  /** Somebody was refused, and nobody has left the queue since: whoever comes now would be refused as well. */
+  /** A purchase was refused for want of room, and none has left the queue since: the next one would be refused too. */
   get isShedding(): boolean {
     return this.#isShedding;
   }
 
-  /** There is work, and nobody does it: `run` is to be called. */
+  /** There is work, and no `run` under way: it is to be called. */
   get isWaiting(): boolean {
     return !this.#isRunning && this.#hasWork;
   }
@@ -133,7 +133,7 @@ export class Lane {
 
   /**
    * Serves the queue, until it is empty or purchases leave without an answer. Never rejects.
-   * @returns those who leave; none: there is no more work. Else it is to be called again.
+   * @returns the purchases that leave. None: there is no more work. Else `run` is to be called again.
    */
   async run(): Promise<readonly Left[]> {
     const left: Left[] = [];
@@ -149,7 +149,7 @@ export class Lane {
         }
       }
     } catch (error) {
-      // A bug. Deadlines answer those who are left, and the next purchase has the lane run again.
+      // A bug. Deadlines answer the purchases that are left, and the next one has the lane run again.
       this.settlement.fault(error);
     }
     this.#isRunning = false;
@@ -214,7 +214,7 @@ export class Lane {
     }
   }
 
-  /** Asks for the batch. Those who are neither settled by that nor leave are asked for again. */
+  /** Asks for the batch. What is neither settled by that nor leaves is asked for again. */
   async #attempt(left: Left[]): Promise<void> {
     const asked = this.#batch;
     try {
@@ -261,7 +261,7 @@ export class Lane {
     return { reply, total };
   }
 
-  /** Before those who are unconfirmed are asked for again. */
+  /** Before the unconfirmed ones are asked for again. */
   async #pause(): Promise<void> {
     const unconfirmed = this.#unsettled(this.#batch);
     if (unconfirmed.length === 0) return;

@@ -56,7 +56,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     return this.record.rules ?? NO_RULES;
   }
 
-  /** Whether every lane has just refused somebody: whoever comes now is refused, whoever he is. */
+  /** Whether every lane has just refused a purchase: the next one is refused too, whichever its lane is. */
   get isShedding(): boolean {
     for (let i = 0; i < this.lanes.length; i++) if (!this.lanes[i]?.isShedding) return false;
     return !this.standsStill && !this.isSoldOut;
@@ -129,7 +129,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     for (const lane of this.lanes) if (lane) this.#check(lane);
   }
 
-  /** When nobody waits any more. */
+  /** When no purchase waits any more. */
   close(): void {
     clearTimeout(this.#checkAgain);
     for (const lane of this.lanes) lane?.settlement.close();
@@ -146,7 +146,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   #reroute(left: Left, from: Lane): void {
     switch (left.why) {
       case 'stale':
-        // What is queued behind them would be answered the same.
+        // The rest of the queue would be answered the same.
         this.#park([...left.purchases, ...from.drain()], from.settlement.place.generation);
         break;
       case 'outdated':
@@ -184,7 +184,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     if (lane.isWaiting) this.#inBackground(this.#run(lane));
   }
 
-  /** Those who come while a sale stands still have the room of its lanes. */
+  /** Purchases that come while a sale stands still have the room of its lanes. */
   #parkIfRoom(purchase: LivePurchase): void {
     const capacity = this.#parts.laneCapacity * this.lanes.length;
     if (!this.#parts.takes.ready) purchase.refuse({ code: 'unavailable' });

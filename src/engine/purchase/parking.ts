@@ -14,7 +14,7 @@ export const PARKED_MAX_MS = 1_000;
  *   empty ──a segment answers `stale`──> standing still ──the next generation, or PARKED_MAX_MS──> empty
  *         └──`outdated`──> standing still ──other rules, or PARKED_MAX_MS──> empty
  *
- * Then all who have not expired seek their lanes again; if those segments are stale too, they come back.
+ * Then all that have not expired go to their lanes again; if those segments are stale too, they come back.
  */
 export class Parking {
   readonly #waiting = new Fifo<LivePurchase>();
@@ -42,7 +42,7 @@ export class Parking {
     this.#waiting.push(purchase);
   }
 
-  /** The sale does not stand still any more. @returns those who have waited */
+  /** The sale does not stand still any more. @returns the purchases that have waited */
   end(): LivePurchase[] {
     clearTimeout(this.#timer);
     this.#timer = undefined;

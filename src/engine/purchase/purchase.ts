@@ -1,6 +1,6 @@
 /**
- * A purchase on its way from the request to its answer: one state machine. Nobody else keeps a part of its state, and each
- * change is a method below, which throws ForbiddenTransition if the purchase is not in a state that the change may start from.
+ * A purchase on its way from the request to its answer: one state machine. No other file keeps a part of its state. Each
+ * change is a method below, which throws ForbiddenTransition if the change may not start from the state.
  *
  * | state | what is known | its deadline answers |
  * |---|---|---|
@@ -34,15 +34,14 @@
  * | find | settle: the buyer's record holds it, or the order of its key | queued, parked, sent, checking | taken |
  * | check | commit-waiters: the watermark does not name its entry | taken, once | checking |
  * | checkAnew | settle, live-sale: the sale is in a newer generation | taken, checking | checking |
- * | refuse | whoever knows that nothing was taken for it | queued, parked, sent | settled |
+ * | refuse | all: nothing was taken for it | queued, parked, sent | settled |
  * | commit, accept, reject | settle, commit-waiters: it is in Postgres, in the log, refused by Postgres | taken | settled |
- * | giveUp | whoever finds that nobody knows | any | settled |
+ * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed | any | settled |
  *
  * So an unconfirmed purchase is never refused: it may have been taken. Only a served take tells, which `answered` stands for.
  *
- * Its deadline may settle a purchase between any two steps of those who work on it. So a settled purchase ignores all that
- * follows, without an error.
+ * Its deadline may settle a purchase between any two steps. So a settled purchase ignores all that follows, without an error.
  */
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
@@ -89,7 +88,7 @@ export class LivePurchase implements TakeOrder, Purchase {
   readonly precheck: Outcome | undefined = undefined;
   /** When it joined the queue of its lane, on the clock of `monotonicMs`. The lane's own. */
   queuedAt = 0;
-  /** Its caller, who is told the outcome. */
+  /** Tells its caller the outcome. */
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
@@ -216,7 +215,7 @@ export class LivePurchase implements TakeOrder, Purchase {
     this.#afterTake('reject', outcome);
   }
 
-  /** Nobody knows whether it was taken. */
+  /** It is not known whether it was taken. */
   giveUp(): void {
     if (this.#state !== 'settled') this.#settle({ code: 'unknown' });
   }

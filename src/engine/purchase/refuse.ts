@@ -9,12 +9,12 @@
  * | out of the queue, or to a refill, and the sale is sold out meanwhile | `isHopeless` |
  *
  * In this order: quantity, board, closed, window, paused, purchase token. The token comes last, because its check costs most.
- * It is the precheck: it is made once, and one who was let in stays so although the sale may be built anew while he waits,
- * unless the rules change.
+ * That check is the precheck. It is made once: a purchase that was let in stays so although the sale may be built anew while it
+ * waits, unless the rules change.
  *
- * A purchase with an idempotency key may repeat one that succeeded. So most refusals of such a one are not final: the buyer's
- * record is read first, which may know the key. Who could make up keys must not get at the store by that: without a token
- * that was once good nothing is read for anybody.
+ * A purchase with an idempotency key may repeat one that succeeded. So most of its refusals are not final: the buyer's record,
+ * which may know the key, is read first. Made-up keys must not be a way to the store: without a token that was once good no
+ * record is read.
  *
  * Whether there is room in a lane is not decided here but by the lane.
  */
@@ -98,7 +98,7 @@ function precheckOf(purchase: Purchase, { record, checkToken }: SaleFacts): Outc
   return reason && { code: 'token_invalid', reason };
 }
 
-/** Each refusal is named: one that is forgotten here must not become a way to the store for whoever makes up keys. */
+/** Each refusal is named: one that is forgotten here must not become a way to the store for made-up keys. */
 function mayHideRepeat(refusal: Outcome): boolean {
   switch (refusal.code) {
     case 'sold_out':

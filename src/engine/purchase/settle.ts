@@ -5,7 +5,7 @@
  *     │ ──paused, closed, busy──> refused: nothing was done
  *     │ ──not executed──> unavailable: nothing was done
  *     │ ──outdated──> leaves: to be let in anew, by the rules that its segment goes by (rules.ts), or refused by them
- *     │ ──stale──> leaves: it seeks its lane in the next generation, with all that are queued behind it
+ *     │ ──stale──> leaves: it seeks its lane in the next generation, with the rest of the queue
  *     └──reply lost──> unconfirmed ──> asked again: same order id, newer ticket
  *
  * An unconfirmed purchase may have been taken, or may be taken later. Asking again with the same order id tells which: an order
@@ -13,7 +13,7 @@
  * in the next generation the old one's segments do. So it is asked again until it is answered or has expired. A refusal says
  * nothing about the first attempt, and ends it as `unknown`.
  *
- * Nothing here asks anybody: purchases that need more than this segment are handed back as `Left`.
+ * Nothing here asks the store: purchases that need more than this reply are handed back as `Left`.
  */
 import type { Outcome, SaleRecord, SegmentRef, TakeReply, TakeResult, Watermark } from '../contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
@@ -108,7 +108,7 @@ export class Settlement {
     }
   }
 
-  /** There was no reply, or none that can be understood: then nothing is known of anybody. */
+  /** There was no reply. An error of an unknown kind says nothing: all that were asked for are `unknown`. */
   failed(asked: readonly LivePurchase[], error: unknown): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
@@ -158,7 +158,7 @@ export class Settlement {
 
   /**
    * The sale has been built anew: what was taken here and not told of since may be lost.
-   * @returns those who waited for their commit; they are to be checked
+   * @returns the purchases that waited for their commit; they are to be checked
    */
   retire(): readonly LivePurchase[] {
     this.#tellUncommitted(this.#uncommitted.drain());
@@ -167,7 +167,7 @@ export class Settlement {
     return waiting;
   }
 
-  /** When nobody waits any more. */
+  /** When no purchase waits any more. */
   close(): void {
     this.#uncommitted.drain();
   }
