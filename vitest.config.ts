@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Two tiers: `npm test` runs all projects but `release`, `npm run test:release` runs that one. CONTRIBUTING.md says which
+ * Two tiers: `npm test` runs all projects but those named `release…`, `npm run test:release` runs those. CONTRIBUTING.md says which
  * tests are where, and why.
  */
 
@@ -17,6 +17,11 @@ const GROWING = [
     'verify/verify',
   ].map((name) => `test/integration/${name}.test.ts`),
 ];
+
+/** Run a second time over `node:http`: what is sent byte by byte, and every route. The rest does before a release. */
+const OVER_NODE_HTTP = ['connection-bound', 'http-api', 'http-bad-input', 'pipelines'].map(
+  (name) => `test/integration/http/${name}.test.ts`,
+);
 
 /** What needs servers gets those that the run starts for itself (test/support/global-setup.ts). */
 const withServers = {
@@ -49,6 +54,17 @@ export default defineConfig({
         },
       },
       {
+        // The other server of HTTP, on Nodes that have both.
+        test: {
+          ...withServers,
+          name: 'http-node',
+          include: OVER_NODE_HTTP,
+          env: { HTTP_SERVER: 'node' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
         // One file at a time: what else runs on the machine would be measured too, or starved.
         test: {
           ...withServers,
@@ -60,6 +76,16 @@ export default defineConfig({
           hookTimeout: 320_000,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          ...withServers,
+          name: 'release-http-node',
+          include: ['test/integration/http/**/*.test.ts'],
+          env: { HTTP_SERVER: 'node', TEST_TIER: 'release' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -1,4 +1,5 @@
 /** What must hold for every answer, whatever was asked; and what must hold if the request was one. */
+import { METHODS } from 'node:http';
 import type { ApiDescription, Operation } from './description.ts';
 import type { ReadAnswer } from './wire.ts';
 
@@ -44,6 +45,8 @@ export function objectionTo(
   const onPath = operationsAt(api, path);
   const operation = onPath.find((one) => one.method === method);
   if (!operation) {
+    // No server has to read on behind a method that it does not know, or that is for proxies.
+    if (status === 400 && (method === 'CONNECT' || !METHODS.includes(method))) return undefined;
     const wanted = onPath.length > 0 ? 405 : 404;
     return status === wanted ? undefined : `${status}, but ${wanted} was due: it is no route`;
   }

@@ -45,6 +45,7 @@ const TOO_LARGE = bare('431 Request Header Fields Too Large');
 const OTHER_VERSION = bare('505 HTTP Version Not Supported');
 const NOT_HTTP = written('this is no request of HTTP/1.1');
 const NO_HOST = written('Host is missing');
+const NO_PROXY = written('CONNECT is for proxies, and this is none');
 
 class NodeServer implements HttpServer {
   readonly hasHeadersAtHand = true;
@@ -64,6 +65,7 @@ class NodeServer implements HttpServer {
     server.on('request', (message, response) => this.#request(message, response));
     server.on('checkExpectation', (message, response) => this.#request(message, response));
     server.on('checkContinue', (message, response) => this.#request(message, response, true));
+    server.on('connect', ({ socket }) => this.#refuse(socket, NO_PROXY));
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
       this.#unreadable(error, socket),
     );
@@ -121,12 +123,17 @@ class NodeServer implements HttpServer {
     serve(exchange, request);
   }
 
-  /** On a connection with a request under way the answer to this would be taken for the answer to that. */
   #unreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
+    if (!code?.startsWith('HPE_')) socket.destroy();
+    else this.#refuse(socket, code === 'HPE_HEADER_OVERFLOW' ? TOO_LARGE : NOT_HTTP);
+  }
+
+  /** On a connection with a request under way this would be taken for the answer to that. */
+  #refuse(socket: Socket, answer: string): void {
     const connection = this.#connections.get(socket);
     if (connection?.underWay?.isLastAnswered) return;
-    if (!connection || connection.underWay || !code?.startsWith('HPE_')) socket.destroy();
-    else connection.refuse(code === 'HPE_HEADER_OVERFLOW' ? TOO_LARGE : NOT_HTTP);
+    if (!connection || connection.underWay) socket.destroy();
+    else connection.refuse(answer);
   }
 
   /** Nothing has come or gone for `PATIENCE_MS`. */
