@@ -57,6 +57,13 @@ export const OPTIONS = {
     most: 600_000,
     fallback: Number(settings.eventsYieldMs.fallback),
   },
+  nodeHttp: {
+    flags: '--node-http <0|1>',
+    description: '1: a second node, over node:http, goes through the same phases in the same run',
+    least: 0,
+    most: 1,
+    fallback: 0,
+  },
   rounds: {
     flags: '--rounds <n>',
     description: 'how often the four phases are gone through; medians are printed',

@@ -7,7 +7,7 @@ import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
 import type { Drain, Measurement } from './measure.ts';
 import { type HttpParameters, OPTIONS } from './options.ts';
-import { type PhaseName, SELLING_PHASES } from './phases.ts';
+import { type PhaseName, sellingPhases } from './phases.ts';
 import { drainText, type Round } from './rounds.ts';
 
 interface PhaseFigures extends Omit<Measurement, 'requests' | 'drain'> {
@@ -18,12 +18,15 @@ interface PhaseFigures extends Omit<Measurement, 'requests' | 'drain'> {
 
 export function report(rounds: readonly Round[], parameters: HttpParameters, machine: Machine): BenchResult {
   const echo = figuresOf(rounds, 'echo');
-  const selling = SELLING_PHASES.map((phase) => ({ ...phase, figures: figuresOf(rounds, phase.name) }));
+  const selling = sellingPhases(parameters).map((phase) => ({
+    ...phase,
+    figures: figuresOf(rounds, phase.name),
+  }));
   const drain = selling.find(({ figures }) => figures.drain)?.figures.drain;
   const rows = [
     row('echo', echo, '', ''),
     ...selling.map(({ title, figures, bar }) =>
-      row(title, figures, figures.ratio!.toFixed(2), barText(figures.ratio!, bar)),
+      row(title, figures, figures.ratio!.toFixed(2), bar === undefined ? '' : barText(figures.ratio!, bar)),
     ),
   ];
   const text = [
@@ -69,8 +72,8 @@ function row(title: string, figures: PhaseFigures, ratio: string, bar: string) {
 
 function figuresOf(rounds: readonly Round[], name: PhaseName): PhaseFigures {
   const middle = (figure: (m: Measurement) => number | undefined, digits: number) =>
-    medianOf(rounds, (round) => figure(round[name]), digits);
-  const ratios = rounds.map((round) => round[name].requestsPerSecond / round.echo.requestsPerSecond);
+    medianOf(rounds, (round) => figure(round[name]!), digits);
+  const ratios = rounds.map((round) => round[name]!.requestsPerSecond / round.echo.requestsPerSecond);
   return {
     requestsPerSecond: middle((m) => m.requestsPerSecond, 1)!,
     p50Ms: middle((m) => m.p50Ms, 3)!,
@@ -80,7 +83,7 @@ function figuresOf(rounds: readonly Round[], name: PhaseName): PhaseFigures {
     postgresCpuMicros: middle((m) => m.postgresCpuMicros, 2),
     wrkCpuMicros: middle((m) => m.wrkCpuMicros, 2),
     ...(name !== 'echo' && { ratio: rounded(median(ratios), 3) }),
-    ...(rounds[0]![name].drain && {
+    ...(rounds[0]![name]!.drain && {
       drain: { orders: middle((m) => m.drain?.orders, 0)!, seconds: middle((m) => m.drain?.seconds, 2)! },
     }),
   };

@@ -10,15 +10,17 @@ import { StockadeNode } from '../support/stockade-node.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Drain, type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
 import type { HttpParameters } from './options.ts';
-import { type PhaseName, SELLING_PHASES, type SellingPhase } from './phases.ts';
+import { type PhaseName, type SellingPhase, sellingPhases } from './phases.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
 
-export type Round = Readonly<Record<PhaseName, Measurement>>;
+export type Round = Readonly<Partial<Record<PhaseName, Measurement>> & { echo: Measurement }>;
 
 interface Servers {
   readonly stores: StoreServers;
   readonly node: StockadeNode;
+  /** Only in a run that compares them. */
+  readonly nodeHttp: StockadeNode | undefined;
   readonly echo: NodeProgram<unknown>;
   readonly echoPort: number;
 }
@@ -45,28 +47,40 @@ async function startServers(parameters: HttpParameters, teardown: Teardown): Pro
   const stores = await startStoreServers(teardown);
   const node = await StockadeNode.start(stores, parameters);
   teardown.add(() => node[Symbol.asyncDispose]());
+  const nodeHttp = parameters.nodeHttp === 0 ? undefined : await startNodeHttp(stores, parameters);
+  teardown.add(async () => nodeHttp?.[Symbol.asyncDispose]());
   const echoPort = await freePort();
   const echo = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(echoPort)]);
   teardown.add(() => echo[Symbol.asyncDispose]());
-  return { stores, node, echo, echoPort };
+  return { stores, node, nodeHttp, echo, echoPort };
+}
+
+function startNodeHttp(stores: StoreServers, parameters: HttpParameters): Promise<StockadeNode> {
+  return StockadeNode.start(stores, { ...parameters, flags: { 'http-server': 'node' } });
+}
+
+interface Sold {
+  readonly node: StockadeNode;
+  readonly saleId: string;
 }
 
 async function measureRounds(servers: Servers, parameters: HttpParameters): Promise<Round[]> {
   const rounds: Round[] = [];
-  const saleIds: string[] = [];
+  const sold: Sold[] = [];
   for (let number = 1; number <= parameters.rounds; number++) {
     const name = (title: string) => `round ${number} of ${parameters.rounds}, ${title}`;
-    const measurements: Partial<Record<PhaseName, Measurement>> = {};
-    measurements.echo = said(name('echo'), await measureEcho(echoLoad(servers, parameters)));
-    for (const phase of SELLING_PHASES) {
+    const echo = said(name('echo'), await measureEcho(echoLoad(servers, parameters)));
+    const measurements: Partial<Record<PhaseName, Measurement>> & { echo: Measurement } = { echo };
+    for (const phase of sellingPhases(parameters)) {
+      const node = phase.isOverNodeHttp ? servers.nodeHttp! : servers.node;
       const saleId = `${phase.outcome}-${number}`;
-      saleIds.push(saleId);
-      const load = await sellingLoad(servers, phase, saleId, parameters);
-      measurements[phase.name] = said(name(phase.title), await measureSelling(servers.node, phase, load));
+      sold.push({ node, saleId });
+      const load = await sellingLoad({ ...servers, node }, phase, saleId, parameters);
+      measurements[phase.name] = said(name(phase.title), await measureSelling(node, phase, load));
     }
-    rounds.push(measurements as Round);
+    rounds.push(measurements);
   }
-  await verifyAll(servers.node, saleIds);
+  await verifyAll(sold);
   return rounds;
 }
 
@@ -94,9 +108,9 @@ function cpuOf({ redis, postgres }: StoreServers, server: { cpuSeconds(): number
   };
 }
 
-async function verifyAll(node: StockadeNode, saleIds: readonly string[]): Promise<void> {
-  note(`Verifying ${saleIds.length} sales`);
-  for (const saleId of saleIds) {
+async function verifyAll(sold: readonly Sold[]): Promise<void> {
+  note(`Verifying ${sold.length} sales`);
+  for (const { node, saleId } of sold) {
     const report = await node.verify(saleId);
     if (!report.ok || report.rejectedOrders > 0) {
       throw new BenchFailure(`verify of sale ${saleId} found a difference: ${JSON.stringify(report)}`);
