@@ -8,8 +8,9 @@ import type { OpenHttpServer } from '../../http/server/http-server.ts';
 import type { Log } from './log.ts';
 import { canShareNodePorts } from './ports.ts';
 
-/** Measured in bench/results/http-node.md. */
-export const COST_OF_NODE_HTTP = 'it answers about half as many requests a second';
+/** Beside uWebSockets.js, in one run: bench/results/http.md. */
+export const COST_OF_NODE_HTTP =
+  'a refused purchase costs about 5 times the processor time, a committed one 1.8 times';
 
 export interface ChosenServer {
   readonly kind: 'uws' | 'node';
