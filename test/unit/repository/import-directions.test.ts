@@ -208,6 +208,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node/operations',
     'node',
   ],
+  // Runs in browsers too, and shares nothing with the rest.
+  'client/generated': [],
+  client: ['client/generated'],
   // The entries of the package.
   '.': ['engine', 'redis', 'operations', 'shop', 'locks', 'events', 'config', 'embed'],
 };

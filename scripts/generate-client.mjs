@@ -1,0 +1,121 @@
+// Makes the types of the client (src/client/generated/) from the descriptions of both ports: `npm run generate`.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = new URL('..', import.meta.url);
+
+/** Each description, and what is made of it. */
+export const GENERATED = [
+  { from: 'docs/openapi.json', to: 'src/client/generated/buyers-api.ts' },
+  { from: 'docs/openapi-ops.json', to: 'src/client/generated/operators-api.ts' },
+];
+
+/** The text of the file that is made from this description. */
+export function generate(from) {
+  const api = JSON.parse(readFileSync(new URL(from, root), 'utf8'));
+  const { Problem, ProblemCode, ...schemas } = api.components.schemas;
+  const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
+  );
+  return [
+    `/** Made from ${from} by scripts/generate-client.mjs. Change the description, then run \`npm run generate\`. */\n`,
+    'interface Problem<Code extends string> {',
+    '  readonly code: Code;',
+    '  readonly title: string;',
+    '  /** Of the HTTP answer; 0 where none came. */',
+    '  readonly status: number;',
+    '  readonly detail?: string;',
+    '}\n',
+    ...Object.entries(schemas).map(
+      ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)};\n`,
+    ),
+    '/** By code: what each has to act on. */',
+    'export interface Problems {',
+    ...ProblemCode.enum.map((code) => `  ${code}: Problem<'${code}'>${membersOf(code, Problem.properties)};`),
+    '}\n',
+    'export interface Operations {',
+    ...operations.map(operationType),
+    '}\n',
+    'export const ROUTES = {',
+    ...operations.map(
+      ({ operationId, method, path }) => `  ${operationId}: ['${method.toUpperCase()}', '${path}'],`,
+    ),
+    '} as const;\n',
+  ].join('\n');
+}
+
+function operationType({ operationId, requestBody, responses }) {
+  const answers = Object.entries(responses).flatMap(([status, { content = {} }]) =>
+    status < '300' ? Object.values(content).map(({ schema }) => typeOf(schema, 2)) : [],
+  );
+  const codes = Object.values(responses).flatMap(
+    ({ content }) => content?.['application/problem+json']?.schema.allOf[1].properties.code.enum ?? [],
+  );
+  const body = requestBody?.content['application/json'].schema;
+  return [
+    `  ${operationId}: {`,
+    `    readonly body: ${body ? typeOf(body, 2) : 'undefined'};`,
+    `    readonly answer: ${[...new Set(answers)].join(' | ')};`,
+    `    readonly code: ${codes.map((code) => `'${code}'`).join(' | ')};`,
+    '  };',
+  ].join('\n');
+}
+
+/** The description of a member begins with the codes that have it: `limit_reached`, `ended, if …` where it may be missing. */
+function membersOf(code, { title, status, code: _, detail, ...properties }) {
+  const members = Object.entries(properties).flatMap(([name, { description, ...schema }]) => {
+    const clause = description.split('; ').find((text) => /^\w+/.exec(text)?.[0] === code);
+    if (clause === undefined) return [];
+    return `readonly ${name}${clause.includes(', if ') ? '?' : ''}: ${typeOf(schema)}`;
+  });
+  return members.length === 0 ? '' : ` & { ${members.join('; ')} }`;
+}
+
+function typeOf(schema, depth = 0) {
+  if (schema.$ref) return schema.$ref.split('/').at(-1);
+  if (schema.oneOf) return schema.oneOf.map((one) => typeOf(one, depth)).join(' | ');
+  if (schema.allOf) return schema.allOf.map((one) => typeOf(one, depth)).join(' & ');
+  if (schema.enum) return schema.enum.map((value) => literal(value)).join(' | ');
+  if ('const' in schema) return literal(schema.const);
+  if (Array.isArray(schema.type))
+    return schema.type.map((type) => typeOf({ ...schema, type }, depth)).join(' | ');
+  switch (schema.type) {
+    case 'string':
+    case 'boolean':
+    case 'null':
+      return schema.type;
+    case 'integer':
+    case 'number':
+      return 'number';
+    case 'array':
+      return `readonly (${typeOf(schema.items, depth)})[]`;
+    case 'object':
+      return objectOf(schema, depth);
+    case undefined:
+      return 'unknown';
+    default:
+      throw new Error(`no TypeScript for a schema of the type ${schema.type}`);
+  }
+}
+
+function objectOf({ properties, required = [] }, depth) {
+  if (!properties) return 'Readonly<Record<string, unknown>>';
+  const indent = '  '.repeat(depth + 1);
+  const lines = Object.entries(properties).map(([name, schema]) => {
+    const optional = required.includes(name) ? '' : '?';
+    return `${comment(schema, indent)}${indent}readonly ${name}${optional}: ${typeOf(schema, depth + 1)}${optional && ' | undefined'};`;
+  });
+  return `{\n${lines.join('\n')}\n${'  '.repeat(depth)}}`;
+}
+
+function comment({ description }, indent = '') {
+  return description === undefined ? '' : `${indent}/** ${description} */\n`;
+}
+
+function literal(value) {
+  return typeof value === 'string' ? `'${value}'` : String(value);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const { from, to } of GENERATED) writeFileSync(new URL(to, root), generate(from));
+}

@@ -1,0 +1,154 @@
+/** Made from docs/openapi.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
+
+interface Problem<Code extends string> {
+  readonly code: Code;
+  readonly title: string;
+  /** Of the HTTP answer; 0 where none came. */
+  readonly status: number;
+  readonly detail?: string;
+}
+
+export type SaleId = string;
+
+/** Up to 63 bits: more than a JavaScript number holds */
+export type OrderId = string;
+
+export type Placed = {
+  readonly orderId: OrderId;
+  readonly status: 'committed' | 'accepted';
+  readonly saleId: SaleId;
+  readonly quantity: number;
+};
+
+export type PurchaseToken = {
+  readonly token: string;
+  readonly saleId: SaleId;
+  readonly expiresAt: string;
+};
+
+export type PublicSale = {
+  readonly id: SaleId;
+  readonly title: string;
+  readonly state: 'scheduled' | 'open' | 'paused' | 'ended';
+  readonly startsAt: string;
+  readonly endsAt?: string | undefined;
+  readonly perBuyerLimit: number;
+  /** Left out where no token is asked for */
+  readonly requireToken?: true | undefined;
+  readonly priceMinor?: number | undefined;
+  readonly faceValueMinor?: number | undefined;
+  readonly currency?: string | undefined;
+  readonly soldOut?: boolean | undefined;
+  readonly remaining?: number | undefined;
+};
+
+export type Order = {
+  readonly orderId: OrderId;
+  readonly saleId: SaleId;
+  readonly quantity: number;
+  readonly status: 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected' | 'accepted';
+  readonly payType?: 'balance' | 'alipay' | 'wechat' | 'card' | 'other' | undefined;
+  readonly committedAt?: string | undefined;
+  readonly expiresAt?: string | undefined;
+  readonly paidAt?: string | undefined;
+  readonly redeemedAt?: string | undefined;
+  readonly cancelledAt?: string | undefined;
+  readonly expiredAt?: string | undefined;
+  readonly refundedAt?: string | undefined;
+  readonly refundDue?: true | undefined;
+  readonly retakenBy?: OrderId | undefined;
+  readonly retaken?: true | undefined;
+  readonly replaces?: OrderId | undefined;
+};
+
+/** By code: what each has to act on. */
+export interface Problems {
+  sold_out: Problem<'sold_out'>;
+  limit_reached: Problem<'limit_reached'> & { readonly limit: number; readonly orderIds: readonly (OrderId)[] };
+  insufficient_stock: Problem<'insufficient_stock'> & { readonly remaining: number };
+  not_started: Problem<'not_started'> & { readonly startsAt: string };
+  ended: Problem<'ended'> & { readonly endedAt?: string };
+  paused: Problem<'paused'>;
+  unknown_sale: Problem<'unknown_sale'>;
+  unknown_order: Problem<'unknown_order'>;
+  not_found: Problem<'not_found'>;
+  method_not_allowed: Problem<'method_not_allowed'>;
+  invalid_request: Problem<'invalid_request'>;
+  unauthenticated: Problem<'unauthenticated'> & { readonly reason: 'missing' | 'invalid' | 'expired' | 'generation' | 'alien' };
+  forbidden: Problem<'forbidden'>;
+  operators_only: Problem<'operators_only'>;
+  wrong_state: Problem<'wrong_state'> & { readonly state: string };
+  wrong_status: Problem<'wrong_status'> & { readonly orderStatus: string };
+  expired: Problem<'expired'> & { readonly refundDue: boolean };
+  refused: Problem<'refused'>;
+  token_required: Problem<'token_required'>;
+  token_invalid: Problem<'token_invalid'> & { readonly reason: 'missing' | 'invalid' | 'expired' | 'generation' | 'alien' };
+  challenge_required: Problem<'challenge_required'> & { readonly challenge: unknown };
+  challenge_failed: Problem<'challenge_failed'>;
+  rate_limited: Problem<'rate_limited'> & { readonly limitOf: 'buyer' | 'address' };
+  idempotency_mismatch: Problem<'idempotency_mismatch'> & { readonly orderId: OrderId; readonly quantity: number };
+  payload_too_large: Problem<'payload_too_large'>;
+  busy: Problem<'busy'>;
+  unavailable: Problem<'unavailable'>;
+  unknown: Problem<'unknown'>;
+  internal: Problem<'internal'>;
+}
+
+export interface Operations {
+  buy: {
+    readonly body: {
+      readonly quantity?: number | undefined;
+    };
+    readonly answer: Placed;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  getPurchaseToken: {
+    readonly body: {
+      /** To the challenge; left out: asks for one */
+      readonly answer?: unknown | undefined;
+    };
+    readonly answer: PurchaseToken;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'not_started' | 'challenge_required' | 'challenge_failed' | 'unknown_sale' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  readSale: {
+    readonly body: undefined;
+    readonly answer: PublicSale;
+    readonly code: 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  readOrder: {
+    readonly body: undefined;
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_order' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  payOrder: {
+    readonly body: {
+      readonly payType: 'balance' | 'alipay' | 'wechat' | 'card' | 'other';
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'operators_only' | 'forbidden' | 'unknown_order' | 'wrong_status' | 'expired' | 'wrong_state' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  cancelOrder: {
+    readonly body: {
+
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  redeemOrder: {
+    readonly body: {
+
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'operators_only' | 'forbidden' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+}
+
+export const ROUTES = {
+  buy: ['POST', '/v1/sales/{saleId}/orders'],
+  getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens'],
+  readSale: ['GET', '/v1/sales/{saleId}'],
+  readOrder: ['GET', '/v1/orders/{orderId}'],
+  payOrder: ['POST', '/v1/orders/{orderId}/pay'],
+  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],
+  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],
+} as const;

@@ -1,0 +1,333 @@
+/** Made from docs/openapi-ops.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
+
+interface Problem<Code extends string> {
+  readonly code: Code;
+  readonly title: string;
+  /** Of the HTTP answer; 0 where none came. */
+  readonly status: number;
+  readonly detail?: string;
+}
+
+export type SaleId = string;
+
+/** Up to 63 bits: more than a JavaScript number holds */
+export type OrderId = string;
+
+export type NewSale = {
+  readonly id: SaleId;
+  readonly stock: number;
+  readonly title?: string | undefined;
+  readonly segments?: number | undefined;
+  readonly startsAt?: string | undefined;
+  readonly endsAt?: string | undefined;
+  readonly perBuyerLimit?: number | undefined;
+  readonly requireToken?: boolean | undefined;
+  readonly payWithinSeconds?: number | undefined;
+  readonly priceMinor?: number | undefined;
+  readonly faceValueMinor?: number | undefined;
+  readonly currency?: string | undefined;
+  readonly shopId?: string | undefined;
+  /** At most 16,384 bytes as JSON, nested at most 32 deep */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Why, for the ledger */
+  readonly reason?: string | undefined;
+};
+
+export type SaleChange = {
+  readonly action: 'pause' | 'resume' | 'close';
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'top-up' | 'withdraw';
+  readonly units: number;
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'resize';
+  readonly segments: number;
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'window';
+  readonly startsAt?: string | undefined;
+  readonly endsAt?: string | null | undefined;
+  readonly reason?: string | undefined;
+} | {
+  readonly action: 'require-token';
+  readonly requireToken: boolean;
+  readonly reason?: string | undefined;
+};
+
+export type Sale = {
+  readonly id: SaleId;
+  readonly stock: number;
+  readonly title: string;
+  readonly segments: number;
+  readonly startsAt: string;
+  readonly endsAt?: string | undefined;
+  readonly perBuyerLimit: number;
+  readonly requireToken: boolean;
+  readonly payWithinSeconds?: number | undefined;
+  readonly priceMinor?: number | undefined;
+  readonly faceValueMinor?: number | undefined;
+  readonly currency?: string | undefined;
+  readonly shopId?: string | undefined;
+  /** At most 16,384 bytes as JSON, nested at most 32 deep */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly state: 'open' | 'paused' | 'closed';
+  readonly remaining?: number | undefined;
+  readonly soldOut: boolean;
+  readonly generation: number;
+  readonly movedUnits: number;
+  readonly committedOrders: number;
+  readonly committedUnits: number;
+};
+
+export type Order = {
+  readonly orderId: OrderId;
+  readonly saleId: SaleId;
+  readonly buyerId: string;
+  readonly quantity: number;
+  readonly status: 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expired' | 'refunded' | 'rejected';
+  readonly payType?: 'balance' | 'alipay' | 'wechat' | 'card' | 'other' | undefined;
+  readonly committedAt: string;
+  readonly expiresAt?: string | undefined;
+  readonly paidAt?: string | undefined;
+  readonly redeemedAt?: string | undefined;
+  readonly cancelledAt?: string | undefined;
+  readonly expiredAt?: string | undefined;
+  readonly refundedAt?: string | undefined;
+  readonly refundDue?: true | undefined;
+  readonly retakenBy?: OrderId | undefined;
+  readonly retaken?: true | undefined;
+  readonly replaces?: OrderId | undefined;
+  /** What operators have done to the order, the oldest first: only where the order is shown */
+  readonly changes?: readonly (NotedChange)[] | undefined;
+};
+
+export type NotedChange = {
+  readonly change: 'pay' | 'cancel' | 'redeem' | 'refund';
+  readonly at: string;
+  readonly actor: string;
+  readonly reason: string;
+};
+
+export type LedgerEntry = {
+  readonly id: string;
+  readonly at: string;
+  readonly action: string;
+  /** What it added to the stock that the sale began with */
+  readonly units: number;
+  /** Missing: a creation from before creations were noted */
+  readonly actor?: string | undefined;
+  readonly reason: string;
+  /** Values before and after; of a creation, what the sale began with */
+  readonly detail: Readonly<Record<string, unknown>>;
+  readonly applied: boolean;
+};
+
+export type Recovery = {
+  readonly saleId: SaleId;
+  readonly state: 'none' | 'running' | 'done' | 'failed';
+};
+
+export type VerifyReport = {
+  readonly saleId: SaleId;
+  readonly ok: boolean;
+  readonly findings: readonly (string)[];
+};
+
+export type Resent = {
+  readonly resent: number;
+};
+
+/** By code: what each has to act on. */
+export interface Problems {
+  insufficient_stock: Problem<'insufficient_stock'> & { readonly remaining: number };
+  unknown_sale: Problem<'unknown_sale'>;
+  unknown_order: Problem<'unknown_order'>;
+  unknown_dead_letter: Problem<'unknown_dead_letter'>;
+  not_found: Problem<'not_found'>;
+  method_not_allowed: Problem<'method_not_allowed'>;
+  invalid_request: Problem<'invalid_request'> & { readonly faults: readonly ({
+  readonly field: string;
+  readonly problem: string;
+})[] };
+  unauthenticated: Problem<'unauthenticated'> & { readonly reason: 'missing' | 'invalid' };
+  sale_exists: Problem<'sale_exists'>;
+  wrong_state: Problem<'wrong_state'> & { readonly state: string };
+  wrong_status: Problem<'wrong_status'> & { readonly orderStatus: string };
+  expired: Problem<'expired'> & { readonly refundDue: boolean };
+  payload_too_large: Problem<'payload_too_large'>;
+  busy: Problem<'busy'>;
+  unavailable: Problem<'unavailable'>;
+  unknown: Problem<'unknown'>;
+  internal: Problem<'internal'>;
+}
+
+export interface Operations {
+  healthz: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly status: 'ok';
+    };
+    readonly code: 'internal';
+  };
+  readyz: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly status: 'ready';
+      /** Settings that must be the same in all processes of the shop and that others have differently. Missing: none */
+      readonly settingsDiffer?: readonly ({
+        readonly setting: string;
+        /** Others that have it differently */
+        readonly processes: number;
+        /** Others that have the setting */
+        readonly of: number;
+      })[] | undefined;
+    };
+    readonly code: 'internal';
+  };
+  metrics: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+  };
+  listSales: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly sales: readonly (Sale)[];
+    };
+    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+  };
+  createSale: {
+    readonly body: NewSale;
+    readonly answer: Sale;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'sale_exists' | 'payload_too_large' | 'internal' | 'unavailable';
+  };
+  showSale: {
+    readonly body: undefined;
+    readonly answer: Sale;
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
+  changeSale: {
+    readonly body: SaleChange;
+    readonly answer: Sale;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'insufficient_stock' | 'payload_too_large' | 'internal' | 'unavailable' | 'busy';
+  };
+  ledger: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly ledger: readonly (LedgerEntry)[];
+    };
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
+  rebalance: {
+    readonly body: {
+      readonly dryRun?: boolean | undefined;
+    };
+    readonly answer: Readonly<Record<string, unknown>>;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
+  };
+  recover: {
+    readonly body: undefined;
+    readonly answer: Recovery;
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
+  recovery: {
+    readonly body: undefined;
+    readonly answer: Recovery;
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
+  verify: {
+    readonly body: {
+      readonly repair?: boolean | undefined;
+    };
+    readonly answer: VerifyReport;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
+  };
+  showOrder: {
+    readonly body: undefined;
+    readonly answer: Order;
+    readonly code: 'unauthenticated' | 'unknown_order' | 'internal' | 'unavailable';
+  };
+  payOrder: {
+    readonly body: {
+      readonly payType: 'balance' | 'alipay' | 'wechat' | 'card' | 'other';
+      /** Why, shown with the order */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_order' | 'wrong_status' | 'expired' | 'wrong_state' | 'payload_too_large' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  cancelOrder: {
+    readonly body: {
+      /** Why, shown with the order */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  redeemOrder: {
+    readonly body: {
+      /** Why, shown with the order */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  refundOrder: {
+    readonly body: {
+      /** Why, shown with the order */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+  };
+  refundsDue: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly orders: readonly (Order)[];
+    };
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
+  deadLetters: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly total: number;
+      readonly dead: readonly (Readonly<Record<string, unknown>>)[];
+    };
+    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+  };
+  resendAll: {
+    readonly body: undefined;
+    readonly answer: Resent;
+    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+  };
+  resend: {
+    readonly body: undefined;
+    readonly answer: Resent;
+    readonly code: 'unauthenticated' | 'unknown_dead_letter' | 'internal' | 'unavailable';
+  };
+}
+
+export const ROUTES = {
+  healthz: ['GET', '/healthz'],
+  readyz: ['GET', '/readyz'],
+  metrics: ['GET', '/metrics'],
+  listSales: ['GET', '/v1/sales'],
+  createSale: ['POST', '/v1/sales'],
+  showSale: ['GET', '/v1/sales/{saleId}'],
+  changeSale: ['PATCH', '/v1/sales/{saleId}'],
+  ledger: ['GET', '/v1/sales/{saleId}/ledger'],
+  rebalance: ['POST', '/v1/sales/{saleId}/rebalance'],
+  recover: ['POST', '/v1/sales/{saleId}/recover'],
+  recovery: ['GET', '/v1/sales/{saleId}/recover'],
+  verify: ['POST', '/v1/sales/{saleId}/verify'],
+  showOrder: ['GET', '/v1/orders/{orderId}'],
+  payOrder: ['POST', '/v1/orders/{orderId}/pay'],
+  cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],
+  redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],
+  refundOrder: ['POST', '/v1/orders/{orderId}/refund'],
+  refundsDue: ['GET', '/v1/refunds-due'],
+  deadLetters: ['GET', '/v1/events/dead'],
+  resendAll: ['POST', '/v1/events/dead/resend'],
+  resend: ['POST', '/v1/events/dead/{id}/resend'],
+} as const;

@@ -1,0 +1,13 @@
+/** Typed clients of both ports, for Node and browsers. Made from docs/openapi.json and docs/openapi-ops.json. */
+export * from './buyer-client.ts';
+export type { Order, PublicSale } from './generated/buyers-api.ts';
+export type {
+  LedgerEntry,
+  NewSale,
+  Recovery,
+  Sale,
+  SaleChange,
+  VerifyReport,
+} from './generated/operators-api.ts';
+export { OperatorClient, type OperatorOptions } from './operator-client.ts';
+export { type CallOptions, type ClientOptions, type HeaderSource, UnexpectedAnswer } from './transport.ts';

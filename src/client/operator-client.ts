@@ -1,0 +1,236 @@
+/** The operators' port of a node. */
+import {
+  type LedgerEntry,
+  type NewSale,
+  type Operations,
+  type Order,
+  type Problems,
+  type Recovery,
+  ROUTES,
+  type Sale,
+  type SaleChange,
+  type VerifyReport,
+} from './generated/operators-api.ts';
+import { outcomeOf, type Refusal } from './outcome.ts';
+import { type CallOptions, type ClientOptions, type Request, Transport } from './transport.ts';
+
+export interface OperatorOptions extends ClientOptions {
+  /** `OPS_TOKEN` of the node. */
+  readonly token: string;
+  /** Who asks, for the ledger: 1 to 200 printable ASCII characters. */
+  readonly operator?: string | undefined;
+}
+
+type Name = keyof Operations;
+type Refused<Of extends Name> =
+  | Refusal<Problems, Operations[Of]['code']>
+  | Problems['unknown' | 'unavailable'];
+type Found<Of extends Name> = ({ readonly code: 'found' } & Operations[Of]['answer']) | Refused<Of>;
+export type SaleOutcome<Of extends Name> = { readonly code: 'done'; readonly sale: Sale } | Refused<Of>;
+export type OrderOutcome<Of extends Name> = { readonly code: 'done'; readonly order: Order } | Refused<Of>;
+export type LedgerOutcome =
+  | { readonly code: 'found'; readonly ledger: readonly LedgerEntry[] }
+  | Refused<'ledger'>;
+export type VerifyOutcome = { readonly code: 'found'; readonly report: VerifyReport } | Refused<'verify'>;
+export type RecoveryOutcome<Of extends Name> =
+  | { readonly code: 'found'; readonly recovery: Recovery }
+  | Refused<Of>;
+export type PayType = Operations['payOrder']['body']['payType'];
+
+/** A node gives an operation up after 40 s, and a verification after 10 minutes. */
+const ATTEMPT_MS = 45_000;
+const VERIFY_MS = 610_000;
+const READS = { repeatable: true, changes: false };
+const REPEATABLE = { repeatable: true, changes: true };
+/** A second one would do it twice, or could not be told from the first. */
+const ONCE = { repeatable: false, changes: true };
+const ADDS_UP: readonly SaleChange['action'][] = ['top-up', 'withdraw'];
+
+export class OperatorClient {
+  readonly #transport: Transport;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  /** @throws TypeError, RangeError */
+  constructor({ token, operator, ...options }: OperatorOptions) {
+    this.#transport = new Transport({ deadlineMs: ATTEMPT_MS, ...options }, ATTEMPT_MS);
+    this.#headers = {
+      authorization: `Bearer ${token}`,
+      ...(operator !== undefined && { 'x-operator': operator }),
+    };
+  }
+
+  /** Asked once: `unknown` means that the sale may be there, so look before you create it again. */
+  createSale(sale: NewSale, options?: CallOptions): Promise<SaleOutcome<'createSale'>> {
+    return this.#sale('createSale', {}, sale, ONCE, options);
+  }
+
+  async sales(options?: CallOptions): Promise<Found<'listSales'>> {
+    return this.#found('listSales', {}, options);
+  }
+
+  sale(saleId: string, options?: CallOptions): Promise<SaleOutcome<'showSale'>> {
+    return this.#sale('showSale', { saleId }, undefined, READS, options);
+  }
+
+  /** `top-up` and `withdraw` are asked once: after `unknown`, the ledger tells whether it is done. */
+  changeSale(saleId: string, change: SaleChange, options?: CallOptions): Promise<SaleOutcome<'changeSale'>> {
+    const how = ADDS_UP.includes(change.action) ? ONCE : REPEATABLE;
+    return this.#sale('changeSale', { saleId }, change, how, options);
+  }
+
+  ledger(saleId: string, options?: CallOptions): Promise<LedgerOutcome> {
+    return this.#found('ledger', { saleId }, options);
+  }
+
+  /** @param repair mend what has a proven cause */
+  async verify(saleId: string, repair = false, options?: CallOptions): Promise<VerifyOutcome> {
+    const answer = await this.#call(
+      'verify',
+      { saleId },
+      { repair },
+      { ...REPEATABLE, attemptMs: VERIFY_MS },
+      options,
+    );
+    return outcomeOf(answer, (report: VerifyReport) => ({ code: 'found', report }));
+  }
+
+  /** @param dryRun move nothing, and tell what would be moved */
+  async rebalance(saleId: string, dryRun = false, options?: CallOptions): Promise<Found<'rebalance'>> {
+    const answer = await this.#call('rebalance', { saleId }, { dryRun }, REPEATABLE, options);
+    return outcomeOf(answer, (report: Operations['rebalance']['answer']) => ({ code: 'found', ...report }));
+  }
+
+  /** Builds the sale anew, if that is not under way. */
+  async recover(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recover'>> {
+    const answer = await this.#call('recover', { saleId }, undefined, REPEATABLE, options);
+    return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  }
+
+  /** How far that is, at the node that was asked. */
+  async recovery(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recovery'>> {
+    const answer = await this.#call('recovery', { saleId }, undefined, READS, options);
+    return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  }
+
+  order(orderId: string, options?: CallOptions): Promise<OrderOutcome<'showOrder'>> {
+    return this.#order('showOrder', orderId, undefined, READS, options);
+  }
+
+  pay(
+    orderId: string,
+    payType: PayType,
+    reason = '',
+    options?: CallOptions,
+  ): Promise<OrderOutcome<'payOrder'>> {
+    return this.#order('payOrder', orderId, { payType, reason }, REPEATABLE, options);
+  }
+
+  cancel(orderId: string, reason = '', options?: CallOptions): Promise<OrderOutcome<'cancelOrder'>> {
+    return this.#order('cancelOrder', orderId, { reason }, REPEATABLE, options);
+  }
+
+  redeem(orderId: string, reason = '', options?: CallOptions): Promise<OrderOutcome<'redeemOrder'>> {
+    return this.#order('redeemOrder', orderId, { reason }, REPEATABLE, options);
+  }
+
+  /** Notes that the money went back. */
+  refund(orderId: string, reason = '', options?: CallOptions): Promise<OrderOutcome<'refundOrder'>> {
+    return this.#order('refundOrder', orderId, { reason }, REPEATABLE, options);
+  }
+
+  /** @param saleId missing: of all sales */
+  refundsDue(saleId?: string, options?: CallOptions): Promise<Found<'refundsDue'>> {
+    return this.#found('refundsDue', {}, options, { saleId });
+  }
+
+  deadLetters(options?: CallOptions): Promise<Found<'deadLetters'>> {
+    return this.#found('deadLetters', {}, options);
+  }
+
+  /** Asked once: a second request would find that it is not in the list any more. */
+  async resend(id: string, options?: CallOptions): Promise<Found<'resend'>> {
+    const answer = await this.#call('resend', { id }, undefined, ONCE, options);
+    return outcomeOf(answer, (resent: Operations['resend']['answer']) => ({ code: 'found', ...resent }));
+  }
+
+  async resendAll(options?: CallOptions): Promise<Found<'resendAll'>> {
+    const answer = await this.#call('resendAll', {}, undefined, ONCE, options);
+    return outcomeOf(answer, (resent: Operations['resendAll']['answer']) => ({ code: 'found', ...resent }));
+  }
+
+  /** Whether the process answers. */
+  healthz(options?: CallOptions): Promise<Found<'healthz'>> {
+    return this.#found('healthz', {}, options);
+  }
+
+  /** Whether it can do its work: `status` is `ready`, or `not ready` with a `reason`. */
+  async readyz(options?: CallOptions): Promise<Found<'readyz'> | NotReady> {
+    return this.#found('readyz', {}, options);
+  }
+
+  /** In Prometheus' text format. */
+  async metrics(
+    options?: CallOptions,
+  ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'metrics'>> {
+    const answer = await this.#call('metrics', {}, undefined, READS, options);
+    return outcomeOf(answer, (text: string) => ({ code: 'found', text }));
+  }
+
+  async #sale<Of extends Name>(
+    name: Of,
+    params: Readonly<Record<string, string>>,
+    body: unknown,
+    how: How,
+    options?: CallOptions,
+  ): Promise<SaleOutcome<Of>> {
+    const answer = await this.#call(name, params, body, how, options);
+    return outcomeOf(answer, (sale: Sale) => ({ code: 'done', sale }));
+  }
+
+  async #order<Of extends Name>(
+    name: Of,
+    orderId: string,
+    body: unknown,
+    how: How,
+    options?: CallOptions,
+  ): Promise<OrderOutcome<Of>> {
+    const answer = await this.#call(name, { orderId }, body, how, options);
+    return outcomeOf(answer, (order: Order) => ({ code: 'done', order }));
+  }
+
+  async #found(
+    name: Name,
+    params: Readonly<Record<string, string>>,
+    options?: CallOptions,
+    query: NonNullable<Request['query']> = {},
+  ): Promise<never> {
+    const answer = await this.#call(name, params, undefined, { ...READS, query }, options);
+    return outcomeOf(answer, (body: object) => ({ code: 'found', ...body }));
+  }
+
+  #call(
+    name: Name,
+    params: Readonly<Record<string, string>>,
+    body: unknown,
+    how: How,
+    { signal }: CallOptions = {},
+  ) {
+    return this.#transport.call({
+      route: ROUTES[name],
+      params,
+      body,
+      headers: this.#headers,
+      signal,
+      ...how,
+    });
+  }
+}
+
+/** A node's answer of status 503 that is no problem. */
+export interface NotReady {
+  readonly code: 'found';
+  readonly status: 'not ready';
+  readonly reason: string;
+}
+
+type How = Pick<Request, 'repeatable' | 'changes'> & Pick<Partial<Request>, 'attemptMs' | 'query'>;

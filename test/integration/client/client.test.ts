@@ -1,0 +1,81 @@
+/** The client against a real node: outcomes of both ports, and connections that are cut in between. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BuyerClient, OperatorClient } from '../../../src/client/index.ts';
+import { startTestNode, type TestNode } from '../../support/node.ts';
+import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+
+let node: TestNode;
+let operator: OperatorClient;
+
+beforeAll(async () => {
+  node = await startTestNode();
+  operator = new OperatorClient({ url: node.opsUrl, token: node.opsToken, operator: 'ann' });
+});
+afterAll(() => node[Symbol.asyncDispose]());
+
+const buyer = (name: string, url = node.publicUrl) =>
+  new BuyerClient({ url, headers: { 'X-Buyer-Id': name } });
+
+test('a sale from its creation to its verification', async () => {
+  const created = await operator.createSale({ id: 'web', stock: 2, title: 'Front row' });
+  expect(created).toMatchObject({ code: 'done', sale: { id: 'web', remaining: 2 } });
+  const again = await operator.createSale({ id: 'web', stock: 2 });
+  expect(again).toMatchObject({ code: 'sale_exists', status: 409 });
+
+  const bought = await buyer('bob').purchase({ saleId: 'web' });
+  if (bought.code !== 'committed') throw new Error(`bought nothing: ${bought.code}`);
+  const repeated = await buyer('bob').purchase({ saleId: 'web', key: bought.key });
+  expect(repeated).toEqual(bought);
+  const more = await buyer('bob').purchase({ saleId: 'web' });
+  expect(more).toMatchObject({ code: 'limit_reached', limit: 1, orderIds: [bought.orderId] });
+  expect(await buyer('cy').purchase({ saleId: 'none' })).toMatchObject({ code: 'unknown_sale' });
+  expect(await buyer('cy').sale('web')).toMatchObject({ code: 'found', sale: { remaining: 1 } });
+  expect(await buyer('cy').order(bought.orderId)).toMatchObject({ code: 'forbidden' });
+  expect(await buyer('bob').order(bought.orderId)).toMatchObject({
+    code: 'found',
+    order: { status: 'unpaid' },
+  });
+  expect(await buyer('bob').pay(bought.orderId, 'card')).toMatchObject({ code: 'operators_only' });
+
+  expect(await operator.pay(bought.orderId, 'card')).toMatchObject({
+    code: 'done',
+    order: { status: 'paid' },
+  });
+  expect(await operator.cancel(bought.orderId)).toMatchObject({ code: 'wrong_status', orderStatus: 'paid' });
+  expect(await operator.refund(bought.orderId, 'moved')).toMatchObject({ order: { status: 'refunded' } });
+  expect(await operator.changeSale('web', { action: 'top-up', units: 3 })).toMatchObject({ code: 'done' });
+  const withdrawn = await operator.changeSale('web', { action: 'withdraw', units: 100 });
+  expect(withdrawn).toMatchObject({ code: 'insufficient_stock', remaining: 5 });
+  expect(await operator.ledger('web')).toMatchObject({ ledger: [{ actor: 'ann' }, { action: 'top-up' }] });
+  expect(await operator.verify('web')).toMatchObject({ code: 'found', report: { ok: true } });
+  expect(await operator.rebalance('web', true)).toMatchObject({ code: 'found', dryRun: true });
+  expect(await operator.recovery('web')).toMatchObject({ code: 'found', recovery: { state: 'none' } });
+});
+
+test('what a node says of itself', async () => {
+  expect(await operator.healthz()).toEqual({ code: 'found', status: 'ok' });
+  expect(await operator.readyz()).toMatchObject({ code: 'found', status: 'ready' });
+  expect(await operator.metrics()).toMatchObject({ text: expect.stringContaining('stockade_') });
+  expect(await operator.sales()).toMatchObject({ code: 'found', sales: expect.any(Array) });
+  expect(await operator.refundsDue('web')).toMatchObject({ code: 'found', orders: [] });
+  expect(await operator.deadLetters()).toEqual({ code: 'found', total: 0, dead: [] });
+  const stranger = new OperatorClient({ url: node.opsUrl, token: 'not-the-token' });
+  expect(await stranger.sales()).toMatchObject({ code: 'unauthenticated', reason: 'invalid' });
+});
+
+test('buyers whose connections are cut have bought once each', async () => {
+  await operator.createSale({ id: 'cut', stock: 100, perBuyerLimit: 5 });
+  const proxy = await TcpProxy.start(Number(new URL(node.publicUrl).port));
+  const cutting = setInterval(() => proxy.cutAll(), 40);
+  const names = Array.from({ length: 20 }, (_, i) => `cut-${i}`);
+  const through = proxy.through(node.publicUrl);
+  const outcomes = await Promise.all(names.map((name) => buyer(name, through).purchase({ saleId: 'cut' })));
+  clearInterval(cutting);
+  await proxy.stop();
+  // What is still unknown is asked for with its key, by a whole network.
+  for (const [i, { key }] of outcomes.entries()) {
+    const settled = await buyer(names[i]!).purchase({ saleId: 'cut', key });
+    expect(settled).toMatchObject({ code: 'committed', key });
+  }
+  expect(await operator.sale('cut')).toMatchObject({ sale: { remaining: 80, committedOrders: 20 } });
+});

@@ -1,0 +1,171 @@
+/** What the client makes of answers, and of none: with a server that answers by a script, or cuts the connection. */
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { BuyerClient, OperatorClient, UnexpectedAnswer } from '../../../src/client/index.ts';
+
+type Step =
+  | 'cut'
+  | 'silent'
+  | { readonly status: number; readonly body: unknown; readonly retryAfter?: string };
+
+const problem = (code: string, status = 503): Step => ({ status, body: { code, title: code, status } });
+const PLACED: Step = {
+  status: 201,
+  body: { orderId: '7', status: 'committed', saleId: 'web', quantity: 1 },
+};
+const SALE: Step = { status: 200, body: { id: 'web' } };
+
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** Answers one request after the other by the steps; the last one again and again. */
+async function scripted(...steps: Step[]) {
+  const requests: IncomingMessage[] = [];
+  const listening = createServer((request, response) => {
+    const step = steps[Math.min(requests.length, steps.length - 1)]!;
+    requests.push(request);
+    request.resume().on('end', () => {
+      if (step === 'cut') request.socket.destroy();
+      else if (step !== 'silent') {
+        const headers = step.retryAfter === undefined ? {} : { 'retry-after': step.retryAfter };
+        response.writeHead(step.status, headers);
+        response.end(typeof step.body === 'string' ? step.body : JSON.stringify(step.body));
+      }
+    });
+  });
+  server = listening;
+  await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
+  return {
+    url,
+    requests,
+    buyer: (deadlineMs = 20_000) => new BuyerClient({ url, deadlineMs, headers: { 'X-Buyer-Id': 'ann' } }),
+    operator: (deadlineMs = 20_000) => new OperatorClient({ url, deadlineMs, token: 'a-secret-token' }),
+  };
+}
+
+describe('a purchase', () => {
+  test.each([
+    ['cut'],
+    [problem('unknown')],
+    [problem('busy')],
+    [problem('unavailable')],
+    [problem('internal', 500)],
+    [{ status: 502, body: '<html>' }],
+  ] as const)('that meets %j is asked again with the same key', async (step) => {
+    const { buyer, requests } = await scripted(step as Step, step as Step, PLACED);
+    const outcome = await buyer().purchase({ saleId: 'web' });
+    expect(outcome).toMatchObject({ code: 'committed', orderId: '7', quantity: 1 });
+    const keys = requests.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual([outcome.key, outcome.key, outcome.key]);
+    expect(requests.map(({ method, url }) => `${method} ${url}`)).toContain('POST /v1/sales/web/orders');
+  });
+
+  test('that is refused is asked once, and its outcome has what the problem says', async () => {
+    const refused = { code: 'limit_reached', title: 'x', status: 409, limit: 1, orderIds: ['7'] };
+    const { buyer, requests } = await scripted({ status: 409, body: refused });
+    expect(await buyer().purchase({ saleId: 'web', key: 'k' })).toEqual({ ...refused, key: 'k' });
+    expect(requests).toHaveLength(1);
+  });
+
+  test.each([['cut'], ['silent'], [problem('unknown')]] as const)(
+    'that meets %j to the end is unknown',
+    async (step) => {
+      const { buyer } = await scripted(step as Step);
+      expect(await buyer(300).purchase({ saleId: 'web', key: 'k' })).toMatchObject({
+        code: 'unknown',
+        key: 'k',
+      });
+    },
+  );
+
+  test('is busy if every request was; after one without an answer it is unknown', async () => {
+    const always = await scripted(problem('busy'));
+    expect(await always.buyer(300).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    for (const last of [problem('busy'), problem('unavailable'), problem('rate_limited', 429)]) {
+      const after = await scripted('cut', last);
+      expect(await after.buyer(500).purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
+    }
+  });
+
+  test('waits as long as Retry-After says, and not beyond the deadline', async () => {
+    const { buyer, requests } = await scripted({ ...(problem('busy') as object), retryAfter: '60' } as Step);
+    expect(await buyer(5_000).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('ends with the signal’s reason', async () => {
+    const { buyer } = await scripted('silent');
+    const controller = new AbortController();
+    const purchase = buyer().purchase({ saleId: 'web' }, { signal: controller.signal });
+    controller.abort(new Error('the buyer went away'));
+    await expect(purchase).rejects.toThrow('the buyer went away');
+  });
+
+  test('names sale and key as they are, and asks for what it was asked', async () => {
+    const { buyer, requests } = await scripted(PLACED);
+    await buyer().purchase({ saleId: 'a/b', key: 'k', awaitCommit: false, purchaseToken: 't' });
+    expect(requests[0]).toMatchObject({
+      url: '/v1/sales/a%2Fb/orders',
+      headers: {
+        'idempotency-key': 'k',
+        prefer: 'respond-async',
+        'purchase-token': 't',
+        'x-buyer-id': 'ann',
+      },
+    });
+  });
+});
+
+describe('an operator’s change', () => {
+  test.each([
+    ['a top-up', (client: OperatorClient) => client.changeSale('web', { action: 'top-up', units: 5 })],
+    ['a withdrawal', (client: OperatorClient) => client.changeSale('web', { action: 'withdraw', units: 5 })],
+    ['a creation', (client: OperatorClient) => client.createSale({ id: 'web', stock: 1 })],
+    ['a second delivery', (client: OperatorClient) => client.resend('1')],
+  ])('that adds up is asked once: %s', async (_, change) => {
+    const { operator, requests } = await scripted('cut', SALE);
+    expect(await change(operator())).toMatchObject({ code: 'unknown' });
+    expect(requests).toHaveLength(1);
+  });
+
+  test('that was certainly not made is asked again', async () => {
+    const { operator, requests } = await scripted(problem('busy'), SALE);
+    const done = await operator().changeSale('web', { action: 'withdraw', units: 5 });
+    expect(done).toEqual({ code: 'done', sale: { id: 'web' } });
+    expect(requests[1]).toMatchObject({
+      method: 'PATCH',
+      headers: { authorization: 'Bearer a-secret-token' },
+    });
+  });
+
+  test('that may be repeated is', async () => {
+    const { operator, requests } = await scripted('cut', problem('unavailable'), SALE);
+    expect(await operator().changeSale('web', { action: 'pause' })).toMatchObject({ code: 'done' });
+    expect(requests).toHaveLength(3);
+  });
+});
+
+test('a question without an answer is unavailable', async () => {
+  const { buyer } = await scripted('cut');
+  expect(await buyer(300).sale('web')).toMatchObject({ code: 'unavailable', status: 0 });
+});
+
+test('what is no port of Stockade is said to be none', async () => {
+  const { buyer } = await scripted({ status: 404, body: '<html>nothing here</html>' });
+  await expect(buyer().sale('web')).rejects.toThrow(UnexpectedAnswer);
+});
+
+test.each([
+  [{ url: 'shop.example' }, TypeError],
+  [{ url: 'ftp://shop.example' }, TypeError],
+  [{ url: 'http://' }, TypeError],
+  [{ url: 'http://localhost', deadlineMs: 0 }, RangeError],
+  [{ url: 'http://localhost', attemptMs: Number.NaN }, RangeError],
+])('%j is refused', (options, kind) => {
+  expect(() => new BuyerClient(options)).toThrow(kind);
+});

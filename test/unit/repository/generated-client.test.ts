@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { GENERATED, generate } from '../../../scripts/generate-client.mjs';
+
+test.each(GENERATED)('$to is what `npm run generate` makes of $from', ({ from, to }) => {
+  expect(readFileSync(new URL(`../../../${to}`, import.meta.url), 'utf8')).toBe(generate(from));
+});
+
+test('the client uses what browsers have: it imports its own files alone, and no global of Node', () => {
+  const folder = new URL('../../../src/client/', import.meta.url);
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  );
+  for (const name of files) {
+    const text = readFileSync(new URL(name, folder), 'utf8');
+    expect(
+      [...text.matchAll(/from '([^'.][^']*)'/g)].map(([, from]) => from),
+      name,
+    ).toEqual([]);
+    expect(text, name).not.toMatch(/\b(Buffer|process|setImmediate|require|__dirname)\b[.(]/);
+  }
+  expect(files.length).toBeGreaterThan(4);
+});
