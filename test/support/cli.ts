@@ -25,7 +25,8 @@ export interface CliOptions {
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Calls a command that ends by itself, needs no signal and starts no worker threads: those run JavaScript only. Stdout,
+ * Calls a command that ends by itself, needs no signal and starts no worker threads, as PGlite does: those run JavaScript
+ * only. Stdout,
  * stderr, the working directory and `process.argv` belong to the whole process: one command after another.
  */
 export function callCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { mainProgram } from '../../support/build.ts';
-import { type CliOptions, callCli, RunningCli } from '../../support/cli.ts';
+import { type CliOptions, RunningCli, runCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 
 let cwd: string;
@@ -27,7 +27,7 @@ beforeEach(() => {
 afterEach(() => rmSync(cwd, { recursive: true }));
 
 const start = (args: string, env: NodeJS.ProcessEnv = {}) => new RunningCli(args.split(' '), { cwd, env });
-const run = (args: string, options: CliOptions = {}) => callCli(args.split(' '), { cwd, ...options });
+const run = (args: string, options: CliOptions = {}) => runCli(args.split(' '), { cwd, ...options });
 const ownStores = async () => ({
   REDIS_URL: redisUrl(),
   DATABASE_URL: await freshDatabase(),

@@ -127,7 +127,7 @@ test('PGlite begins anew beside the Redis of before: refused, until the Redis is
     exitCode: 2,
     stderr: expect.stringContaining('belongs to the database PGlite in'),
   });
-  const adopted = await callCli(['recover', '--adopt', '--json'], { env });
+  const adopted = await runCli(['recover', '--adopt', '--json'], { env });
   expect(adopted).toMatchObject({ exitCode: 0 });
   expect(JSON.parse(adopted.stdout)).toMatchObject({
     before: expect.stringMatching(/^PGlite in /),
