@@ -11,7 +11,7 @@ interface Channel {
   linger: NodeJS.Timeout | undefined;
 }
 
-const nobody = () => {};
+const ignore = () => {};
 
 export class Wakeups {
   readonly #redis: Redis;
@@ -53,17 +53,17 @@ export class Wakeups {
         channel.heard();
       },
       // Fails only after `close`: until then a subscription waits for the connection.
-      nobody,
+      ignore,
     );
   }
 
   leave(name: string): void {
     const channel = this.#channels.get(name);
     if (!channel) return;
-    channel.heard = nobody;
+    channel.heard = ignore;
     channel.linger = setTimeout(() => {
       this.#channels.delete(name);
-      this.#redis.unsubscribe(name).catch(nobody);
+      this.#redis.unsubscribe(name).catch(ignore);
     }, LINGER_MS);
     channel.linger.unref();
   }

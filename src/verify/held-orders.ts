@@ -16,28 +16,23 @@
  * Memory: a page of records, and the orders of some pages of the log. Work: one query to Postgres for each page; each
  * entry beyond the cursor is read about once.
  */
-import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
-import type { Backend, HeldOrder, Holding, LogPosition, SegmentRef, TakeOrder } from '../engine/contract.ts';
+import type { Backend, HeldOrder, Holding, SegmentRef, TakeOrder } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { ID_PATTERN } from '../engine/limits.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
-import { groupBy } from '../lib/group-by.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import { counted, type Finding, fault } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
+import { LogOrders } from './log-orders.ts';
 import type { Truth } from './truth.ts';
 
 /** Orders per query. */
 const LOOKED_UP_ORDERS = 2_000;
 const PARALLEL_SEGMENTS = 4;
-/** Entries read at a time. */
-const LOG_READ_ENTRIES = 16;
-/** Cached log orders of one segment: about 20 MB with the longest ids. */
-const REMEMBERED_LOG_ORDERS = 50_000;
 /** The search ends at this number: then a rebuild is due, and more names do not help. */
 const MAX_STRAYS = 1_000;
 const NAMED_STRAYS = 5;
@@ -249,51 +244,6 @@ class SegmentSearch {
       [numbers(words.map(({ order }) => order.orderId))],
     );
     return new Map(found.map(({ id, ...order }) => [id, order]));
-  }
-}
-
-/** The orders of one segment's log, by the entries that records name. */
-class LogOrders {
-  readonly #backend: Backend;
-  readonly #ref: SegmentRef;
-  readonly #read = new LRUCache<number, readonly TakeOrder[]>({
-    maxSize: REMEMBERED_LOG_ORDERS,
-    sizeCalculation: (orders) => Math.max(orders.length, 1),
-  });
-
-  constructor(backend: Backend, ref: SegmentRef) {
-    this.#backend = backend;
-    this.#ref = ref;
-  }
-
-  /**
-   * Finds each record's order in the log entry that the record names. An unreadable log has no matches; it is
-   * reported separately.
-   */
-  async find(held: readonly HeldOrder[]): Promise<Map<HeldOrder, TakeOrder>> {
-    const found = new Map<HeldOrder, TakeOrder>();
-    const bySeq = groupBy(held, ({ seq }) => seq);
-    const look = (seq: number, orders: readonly TakeOrder[]) => {
-      for (const word of bySeq.get(seq) ?? []) {
-        const order = orders.find(({ orderId }) => orderId === word.orderId);
-        if (order) found.set(word, order);
-      }
-    };
-    const seqs = [...bySeq.keys()].filter((seq) => seq > 0).sort((a, b) => a - b);
-    let next = 1;
-    for (const seq of seqs) {
-      const known = this.#read.get(seq);
-      if (known) look(seq, known);
-      if (known || seq < next) continue;
-      const position: LogPosition = { ...this.#ref, seq: seq - 1, tail: '' };
-      const [read] = await this.#backend.log.readLog([position], LOG_READ_ENTRIES);
-      for (const entry of read!.entries) {
-        this.#read.set(entry.seq, entry.orders);
-        look(entry.seq, entry.orders);
-      }
-      next = (read!.entries.at(-1)?.seq ?? seq) + 1;
-    }
-    return found;
   }
 }
 
