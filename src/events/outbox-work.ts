@@ -3,13 +3,8 @@
  *
  *   read the oldest rows -> append their events, a part at a time -> remove the rows (and queue them for the webhook)
  *
- * Order: of two events of one order, the later row becomes visible after the earlier one and has the greater id. A
- * row is removed only when its events are delivered, and a page begins with the oldest row. So a process that
- * delivers an event has delivered the earlier events of the same order, or finds that another process has; this needs
- * no lock. A row that becomes visible late, because its transaction was slow, is the oldest of the next page.
- *
- * Crash points. Before the rows are removed: they are still there, and all their events are delivered once more, with
- * the same ids. A late duplicate can follow newer events of its order; the first delivery of each event is in order.
+ * Why the events of an order come in order and none is left out, and what is left if the process dies:
+ * docs/internals/events.md.
  */
 import type { EventPart, EventStream } from '../engine/contract.ts';
 import { type Outbox, PART_EVENTS } from './outbox.ts';

@@ -8,8 +8,7 @@
  * buyer's payment or cancellation, has locked. Nothing is kept in memory: an index of unpaid orders gives those that
  * are due.
  *
- * Crash points. Before the commit: nothing has happened. After it: the orders are expired and their returns pending;
- * sync's reconciler applies them.
+ * Crash points: docs/internals/orders.md.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Backend } from '../engine/contract.ts';

@@ -11,8 +11,7 @@
  * key is reserved and names the late order: a repetition, at any node, finds the same new order. One transaction
  * marks the new order as paid and settles the late one, and the first to settle it decides.
  *
- * Crash points. Before the take: the order is still late. Between take and settlement: the new order is unpaid, as if
- * its buyer had left, and expires. A repetition before that finds it by its key; one after that takes units anew.
+ * Crash points: docs/internals/orders.md.
  */
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';

@@ -1,11 +1,7 @@
 /**
  * The outbox of returns (table stock_returns): each ended order is removed from its buyer's record in the backend,
- * and its units go back to the home segment.
- *
- *   committed with the order's new status ──compensate──> in the segment ──epoch raised──> nodes notified ──> marked
- *
- * The process that commits a return applies it at once. If it dies on the way, at whatever arrow, the reconciler
- * starts again, for all sales once a second: the backend compensates once per order id, and raises the epoch again.
+ * and its units go back to the home segment. The process that commits a return applies it at once; the reconciler does
+ * it for one that died, as the backend compensates once per order id. Steps and crash points: docs/internals/orders.md.
  */
 import type { Knex } from 'knex';
 import type { Backend, Rejection } from '../engine/contract.ts';

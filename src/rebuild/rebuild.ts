@@ -4,20 +4,8 @@
  *
  *   freeze -> salvage -> next generation -> load -> publish
  *
- * freeze: takes stop, and this generation can no longer be loaded or published. salvage: orders in the frozen logs
- * are written to Postgres; known orders that are missing then are lost (losses.ts). next generation: one transaction
- * raises the number and sets the cursors to zero. load: every segment gets its share of `sales.stock` and its buyers.
- * publish: the segments open, the record names the generation, nodes are notified.
- *
- * Crash points. Before the next generation: nothing has changed but the freeze; the process that finds the sale stale
- * starts over. After it: the backend's record names an older generation than Postgres, and the next process sees
- * that. If it finds all segments loaded in the generation of Postgres, it continues the load where it stopped, and
- * publishes; otherwise it starts again with one more generation.
- *
- * Two rebuilds at once, with or without a lock: only one can raise the generation from the one that it has read. The
- * late one's load or publication is refused, either by the newer generation or by the other's freeze of the older
- * one; a salvage checks the generation in its own transaction. Two may load the same generation, and write the same
- * (load.ts); one of them publishes. The loser ends with StaleGeneration and has changed nothing.
+ * What each step does, what is left if the process dies, and why two rebuilds at once do no harm:
+ * docs/internals/rebuild.md.
  *
  * The number of segments changes with the generation. The old segments are frozen and salvaged by the number that the
  * backend's record has for its generation. Segments beyond the new number are removed before the publication, so that

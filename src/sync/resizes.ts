@@ -1,12 +1,7 @@
 /**
  * Carries out resizes: operators' requests for another number of segments. Buyers wait while a sale is rebuilt, so
- * everything that can be prepared is done before.
- *
- *   requested (a row of the ledger) ──draft written (draft.ts)──> logs are short ──> out of the loop, and rebuilt (rebuilds.ts)
- *
- * The sale sells, and its orders are applied, until it leaves the loop. If the process dies before the rebuild, the
- * row is still open, and the next sync starts again. If it dies later, the rebuild has begun the next generation,
- * which has the requested number.
+ * everything that can be prepared is done before, and the sale sells until it leaves the loop. Steps and crash points:
+ * docs/internals/resize.md.
  */
 import { StaleGeneration } from '../engine/errors.ts';
 import { type Draft, writeDraft } from '../rebuild/draft.ts';

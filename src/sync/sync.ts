@@ -7,9 +7,7 @@
  * that this sync works on, and handles faulty ones; rebuilds run beside the loop (rebuilds.ts). lib/backpressure.ts
  * decides when the loop yields the processor to buyers.
  *
- * Crash points. Before the transaction: nothing has happened. Between transaction and trim: the cursors are in
- * Postgres; the entries below them are never read again, and the next `advance` trims them. A second sync on the same
- * sale: its cursors have moved, so its transaction fails, and it reads the cursors again.
+ * Crash points, and what a second sync on the same sale does: docs/internals/log-and-sync.md.
  */
 import type { KnownEntry, LogRead } from '../engine/contract.ts';
 import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
