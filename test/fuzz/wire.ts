@@ -54,7 +54,7 @@ export function wire(spec: RequestSpec, names: Names): Wired {
 
 /**
  * The first piece has the whole request line: uWebSockets.js answers 505 to one that comes in two, cut before, within or
- * behind its version (ARCHITECTURE.md, known gaps).
+ * behind its version (docs/known-gaps.md).
  */
 function cutsOf(bytes: Buffer, apart: number): number[] {
   const cuts: number[] = [];

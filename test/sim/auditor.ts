@@ -1,5 +1,5 @@
 /**
- * The auditor sees everything at every instant, and says which promise is broken (ARCHITECTURE.md, "Simulation"): after
+ * The auditor sees everything at every instant, and says which promise is broken (docs/internals/simulation.md): after
  * each event P1, P3, P4 and P7, with each answer P4 and P6, and when all has calmed down the rest (finale.ts).
  *
  * Until Redis loses writes, the units that the segments could still sell or have in their logs are never more than Postgres

@@ -15,7 +15,7 @@
  *        -> after each event the auditor looks at both stores (auditor.ts) -> calm -> the finale (finale.ts)
  *
  * A seed gives the same events in the same order, always: nothing here may depend on the real clock or on chance. What the
- * simulation can't find is in ARCHITECTURE.md.
+ * simulation can't find is in docs/internals/simulation.md.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { ROOT, type Task, withRunners } from './crew.ts';
