@@ -202,14 +202,14 @@ describe('a rebuild whose process died while it loaded', () => {
   });
 
   test('is continued when the command is run again: the lock of the killed one is free', async () => {
-    const held = 25_000;
+    const held = 100_000;
     const { id } = await shop.sell({ stock: held + 10, segments: 4 });
     await sellInPostgres(id, held);
     const env = { REDIS_URL: shop.redisUrl, DATABASE_URL: shop.databaseUrl, KEY_PREFIX: shop.keyPrefix };
     // It gets no further than some pages, however fast it is.
     await using proxy = await TcpProxy.start(Number(new URL(shop.redisUrl).port));
     let pages = 0;
-    const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 5);
+    const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 16);
     const slow = { ...env, REDIS_URL: proxy.through(shop.redisUrl) };
     await using first = new RunningCli(['recover', id, '--json'], { env: slow });
     await stuck;
