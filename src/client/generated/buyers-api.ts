@@ -33,7 +33,7 @@ export type PublicSale = {
   readonly startsAt: string;
   readonly endsAt?: string | undefined;
   readonly perBuyerLimit: number;
-  /** Left out where no token is asked for */
+  /** Left out where a purchase needs no token */
   readonly requireToken?: true | undefined;
   readonly priceMinor?: number | undefined;
   readonly faceValueMinor?: number | undefined;
@@ -104,7 +104,7 @@ export interface Operations {
   };
   getPurchaseToken: {
     readonly body: {
-      /** To the challenge; left out: asks for one */
+      /** The solution of the challenge. Without it, the answer is a challenge */
       readonly answer?: unknown | undefined;
     };
     readonly answer: PurchaseToken;

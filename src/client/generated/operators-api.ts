@@ -98,7 +98,7 @@ export type Order = {
   readonly retakenBy?: OrderId | undefined;
   readonly retaken?: true | undefined;
   readonly replaces?: OrderId | undefined;
-  /** What operators have done to the order, the oldest first: only where the order is shown */
+  /** What operators did to the order, the oldest first. Only in the answer to GET */
   readonly changes?: readonly (NotedChange)[] | undefined;
 };
 
@@ -113,9 +113,9 @@ export type LedgerEntry = {
   readonly id: string;
   readonly at: string;
   readonly action: string;
-  /** What it added to the stock that the sale began with */
+  /** What the change added to the stock that the sale began with */
   readonly units: number;
-  /** Missing: a creation from before creations were noted */
+  /** Left out for a sale that version 0.1.0 created */
   readonly actor?: string | undefined;
   readonly reason: string;
   /** Values before and after; of a creation, what the sale began with */
@@ -174,12 +174,12 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly status: 'ready';
-      /** Settings that must be the same in all processes of the shop and that others have differently. Missing: none */
+      /** Settings that must be the same in all processes of the shop, and of which others have another value. Left out if there are none */
       readonly settingsDiffer?: readonly ({
         readonly setting: string;
-        /** Others that have it differently */
+        /** How many other processes have another value */
         readonly processes: number;
-        /** Others that have the setting */
+        /** How many other processes have the setting */
         readonly of: number;
       })[] | undefined;
     };
