@@ -8,7 +8,7 @@ import { RunningCli } from '../../support/cli.ts';
 import { comparable, runSession, sessionOf } from '../../support/doc-session.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const SESSION_LIMIT_MS = 120_000;
+const SESSION_LIMIT_MS = 180_000;
 
 /** A folder that looks to the commands like the one of the repository, but for the node's data. */
 function folderOfReader(): string {
