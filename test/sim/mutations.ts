@@ -318,7 +318,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'withdrawal: ends although it is being undone',
-    [724],
+    [1048],
     edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
