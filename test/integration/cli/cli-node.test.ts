@@ -231,7 +231,7 @@ describe('demo', () => {
   });
 
   test('fewer buyers than units: one for each buyer', async () => {
-    const args = 'demo --json --stock 300 --buyers 200 --requests 1500 --workers 1';
+    const args = 'demo --json --stock 300 --buyers 200 --requests 4000 --workers 1';
     const { exitCode, stdout } = await run(args, { env: await ownStores() });
     expect(JSON.parse(stdout)).toMatchObject({
       committed: 200,
