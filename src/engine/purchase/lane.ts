@@ -65,8 +65,8 @@ export class Lane {
   #isShort = false;
   #isRunning = false;
   #isShedding = false;
-  /** no: the store has what it told this lane, as far as is known. yes: to be asked. later: it did not answer. */
-  #mayHaveLost: 'no' | 'yes' | 'later' = 'no';
+  /** The store may have lost what it told this lane: it is to be asked. */
+  #mayHaveLost = false;
 
   /** In the sale's present generation. */
   constructor(parts: LaneParts, sale: LaneSale, segment: number) {
@@ -93,11 +93,6 @@ export class Lane {
     return !this.#isRunning && this.#hasWork;
   }
 
-  /** The store did not tell whether it has lost writes: `check` is to be called again after a while. */
-  get isUnchecked(): boolean {
-    return this.#mayHaveLost === 'later';
-  }
-
   push(purchase: LivePurchase): void {
     if (!this.#parts.takes.ready) purchase.refuse({ code: 'unavailable' });
     else if (this.#isFull) {
@@ -114,8 +109,7 @@ export class Lane {
 
   /** The store is there again, and may have gone back. If there are orders that may be lost by that, it has to be asked. */
   check(): void {
-    const mayHaveLost = !this.settlement.isRetired && this.settlement.hasUncommitted;
-    this.#mayHaveLost = mayHaveLost ? 'yes' : 'no';
+    if (!this.settlement.isRetired && this.settlement.hasUncommitted) this.#mayHaveLost = true;
   }
 
   /** @returns the queue, which is empty now */
@@ -145,7 +139,7 @@ export class Lane {
         else {
           await this.#parts.ticks.next();
           this.#begin(left);
-          if (this.#batch.length === 0 && this.#mayHaveLost === 'yes') await this.#askWhatItHas();
+          if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askWhatItHas(left);
         }
       }
     } catch (error) {
@@ -161,7 +155,7 @@ export class Lane {
   }
 
   get #hasWork(): boolean {
-    return this.#batch.length > 0 || this.#queue.length > 0 || this.#mayHaveLost === 'yes';
+    return this.#batch.length > 0 || this.#queue.length > 0 || this.#mayHaveLost;
   }
 
   get #isFull(): boolean {
@@ -172,12 +166,12 @@ export class Lane {
   }
 
   /** Whatever is answered, a segment that is not closed has looked. If it has lost writes it is shut, and is built anew. */
-  async #askWhatItHas(): Promise<void> {
-    this.#mayHaveLost = 'no';
+  async #askWhatItHas(left: Left[]): Promise<void> {
+    this.#mayHaveLost = false;
     try {
       await this.#attempts.take([]);
     } catch (error) {
-      if (error instanceof NotExecuted || error instanceof OutcomeUnknown) this.#mayHaveLost = 'later';
+      if (error instanceof NotExecuted || error instanceof OutcomeUnknown) left.push({ why: 'unchecked' });
       else this.settlement.fault(error);
     }
   }

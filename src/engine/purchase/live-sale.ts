@@ -43,7 +43,8 @@ export class LiveSale implements LaneSale, SaleFacts {
   readonly refills = pLimit(1);
   readonly #parts: LiveSaleParts;
   readonly #parking = new Parking(() => this.#endParking());
-  #checkAgain: NodeJS.Timeout | undefined;
+  /** Lanes that are to be checked again. */
+  readonly #checks = new Map<Lane, NodeJS.Timeout>();
 
   constructor(parts: LiveSaleParts, view: SaleView) {
     this.#parts = parts;
@@ -131,7 +132,7 @@ export class LiveSale implements LaneSale, SaleFacts {
 
   /** When no purchase waits any more. */
   close(): void {
-    clearTimeout(this.#checkAgain);
+    for (const timer of this.#checks.values()) clearTimeout(timer);
     for (const lane of this.lanes) lane?.settlement.close();
     this.#endParking();
   }
@@ -140,7 +141,6 @@ export class LiveSale implements LaneSale, SaleFacts {
     for (let left = await lane.run(); left.length > 0; left = await lane.run()) {
       for (const some of left) this.#reroute(some, lane);
     }
-    if (lane.isUnchecked) this.#checkLater();
   }
 
   #reroute(left: Left, from: Lane): void {
@@ -157,6 +157,9 @@ export class LiveSale implements LaneSale, SaleFacts {
         break;
       case 'checking':
         for (const purchase of left.purchases) this.#inBackground(this.#resolve(purchase));
+        break;
+      case 'unchecked':
+        this.#checkLater(from);
     }
   }
 
@@ -269,10 +272,12 @@ export class LiveSale implements LaneSale, SaleFacts {
     if (lane.isWaiting) this.#inBackground(this.#run(lane));
   }
 
-  #checkLater(): void {
-    clearTimeout(this.#checkAgain);
-    this.#checkAgain = setTimeout(() => {
-      for (const lane of this.lanes) if (lane?.isUnchecked) this.#check(lane);
-    }, CHECK_PAUSE_MS).unref();
+  #checkLater(lane: Lane): void {
+    clearTimeout(this.#checks.get(lane));
+    const again = () => {
+      this.#checks.delete(lane);
+      this.#check(lane);
+    };
+    this.#checks.set(lane, setTimeout(again, CHECK_PAUSE_MS).unref());
   }
 }

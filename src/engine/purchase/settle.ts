@@ -48,10 +48,12 @@ export interface Answer {
  * Purchases that leave their lane without an answer. stale: the segment does not serve this generation any more. outdated: the
  * sale has other rules than those by which they were let in, or will have. refused: it is refused, unless the buyer's record
  * knows the purchase's key. checking: the buyer's record has to be read, no watermark will tell more.
+ * unchecked: no purchase; the store did not tell whether it has lost writes, and is to be asked again after a while.
  */
 export type Left =
   | { readonly why: 'stale' | 'outdated' | 'checking'; readonly purchases: readonly LivePurchase[] }
-  | { readonly why: 'refused'; readonly purchases: readonly [LivePurchase]; readonly refusal: Outcome };
+  | { readonly why: 'refused'; readonly purchases: readonly [LivePurchase]; readonly refusal: Outcome }
+  | { readonly why: 'unchecked' };
 
 type Served = Extract<TakeReply, { status: 'served' }>;
 

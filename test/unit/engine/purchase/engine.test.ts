@@ -1086,13 +1086,16 @@ describe('a connection to the backend that was lost and is there again', () => {
     await (await takes.next()).notExecuted();
     await elapse(900);
     expect(takes.asks).toHaveLength(2);
+    // Purchases that come meanwhile do not put it off.
+    buy({ buyerId: neighbours()[2] });
+    await (await takes.next()).notExecuted();
     await elapse(100);
     const again = await takes.next();
     expect([again.orders, again.batch.newest.seq]).toEqual([[], 4]);
     await again.loseReply();
     await engine.close();
     await elapse(5_000);
-    expect(takes.asks).toHaveLength(3);
+    expect(takes.asks).toHaveLength(4);
     expect([codes(bought), faults]).toEqual([['accepted'], []]);
   });
 });
