@@ -90,7 +90,9 @@ test('source files name pages that there are', () => {
     .filter((path) => SOURCES.includes(path.split('/')[0]!) && /\.(ts|mjs|lua|sql)$/.test(path))
     // The pages of the tests above are made up.
     .filter((path) => path !== 'test/unit/repository/pages.test.ts')
-    .flatMap((path) => [...read(path).matchAll(/\bdocs\/[\w./-]+\.md\b/g)].map(([page]) => ({ path, page })))
+    .flatMap((path) =>
+      [...read(path).matchAll(/\b(?:docs|bench)\/[\w./-]+\.md\b/g)].map(([page]) => ({ path, page })),
+    )
     .filter(({ page }) => !existsSync(join(ROOT, page)));
   expect(wrong).toEqual([]);
 });
@@ -105,4 +107,12 @@ test('ARCHITECTURE.md has a row for each room of src/', () => {
     entry.isDirectory(),
   );
   expect(rooms.filter(({ name }) => !table!.includes(`| \`src/${name}/\``))).toEqual([]);
+});
+
+test('ARCHITECTURE.md says why each package is there that the program depends on', () => {
+  const [, table] = /^## Dependencies$(.*)/ms.exec(read('ARCHITECTURE.md')) ?? [];
+  const { dependencies = {}, optionalDependencies = {} } = JSON.parse(read('package.json'));
+  const packages = Object.keys({ ...dependencies, ...optionalDependencies });
+  expect(packages.length).toBeGreaterThan(0);
+  expect(packages.filter((name) => !table!.includes(`\`${name}\``))).toEqual([]);
 });
