@@ -1,24 +1,24 @@
-/** IP addresses as bytes, and as the keys under which a limit counts them. */
+/** IP addresses as bytes, and the keys under which a limit counts them. */
 import { isIPv4, isIPv6 } from 'node:net';
 
 const V4_BYTES = 4;
 const V6_BYTES = 16;
-/** An IPv4 address in the place of an IPv6 one: `::ffff:192.0.2.1`. */
+/** The prefix of an IPv4 address written as an IPv6 one: `::ffff:192.0.2.1`. */
 const V4_MAPPED = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
-/** A customer of a provider has a network of this size at least: whoever has one has 2^64 addresses. */
+/** A provider's customer gets a network of at least this size, which has 2^64 addresses. */
 const V6_COUNTED_BYTES = 8;
-/** A site's: some providers give a customer a network of this size, which holds 65,536 of those above. */
+/** Some providers give a customer a network of this size, which holds 65,536 networks of the size above. */
 const V6_SITE_BYTES = 6;
 const LOOPBACK_V4 = 127;
 
-/** @returns 4 bytes, or 16 of an address that is no IPv4 address in disguise; `undefined` for what is no address */
+/** @returns 4 bytes for an IPv4 address, also if it is mapped to IPv6; else 16; `undefined` if the text is no address */
 export function parseAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number);
   if (isIPv6(text) && !text.includes('%')) return normalised(v6Bytes(text));
   return undefined;
 }
 
-/** An IPv4 address in an IPv6 one, as sockets that listen on both show it, is the IPv4 address. */
+/** Turns a mapped IPv4 address, which sockets that listen on both families report, into the IPv4 address. */
 export function normalised(bytes: Uint8Array): Uint8Array {
   const isMapped = bytes.length === V6_BYTES && V4_MAPPED.every((byte, i) => bytes[i] === byte);
   return isMapped ? bytes.slice(V4_MAPPED.length) : bytes;
@@ -66,7 +66,7 @@ interface Network {
   readonly bits: number;
 }
 
-/** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` for what is neither */
+/** @param text an address, or a network such as `10.0.0.0/8`; @returns `undefined` if it is neither */
 function parseNetwork(text: string): Network | undefined {
   const [address = '', prefix] = text.split('/', 2) as [string, string?];
   const bytes = parseAddress(address);
@@ -89,8 +89,7 @@ function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
 }
 
 /**
- * The proxies that stand in front of a node, and whose word on who has asked them is believed: their number, or their
- * networks.
+ * The proxies in front of a node whose forwarded addresses are believed: how many there are, or their networks.
  */
 export type TrustedProxies = number | readonly Network[];
 
@@ -109,8 +108,8 @@ export function parseTrustedProxies(text: string): TrustedProxies | undefined {
 }
 
 /**
- * Whether a connection from this address may carry the requests of many: from a trusted proxy, or this machine, where one
- * is likely. Where proxies are a number, that is every connection.
+ * Whether a connection from this address may carry the requests of many clients: it comes from a trusted proxy, or from this
+ * machine, where a proxy is likely. If proxies are given as a number, that is true of every connection.
  * @param address normalised
  */
 export function mayBeProxy(address: Uint8Array, trusted: TrustedProxies | undefined): boolean {
@@ -120,10 +119,10 @@ export function mayBeProxy(address: Uint8Array, trusted: TrustedProxies | undefi
 export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
 
 /**
- * The address that a request is counted under: the nearest one that no trusted proxy has. Each proxy writes at the end of
- * the header who has asked it; what stands before that is hearsay, and may be the client's own invention.
+ * The address that a request is counted under: the nearest one that is not a trusted proxy's. Each proxy appends the address
+ * of its client to the header. What stands before that is not to be trusted: the client may have made it up.
  *
- * @param peer who holds the connection
+ * @param peer the address of the connection's other end
  * @param forwarded the values of the header, in their order, with commas between them
  */
 export function clientAddress(
@@ -138,7 +137,7 @@ export function clientAddress(
     if (!isTrusted(trusted, nearest, passed)) break;
     const hop = hops.pop();
     const next = hop === undefined ? undefined : addressOf(hop, header);
-    // A proxy that does not say whom it speaks for is itself who asks.
+    // A proxy that names no client counts as the client itself.
     if (!next) break;
     nearest = next;
   }

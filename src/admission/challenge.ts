@@ -1,6 +1,6 @@
 /**
- * A challenge: what somebody has to do before he is given a purchase token, such as a captcha or a piece of work for his
- * processor. The shop brings its own as a module, or takes the one that is built in (proof-of-work.ts).
+ * A challenge is a task that a buyer must solve to get a purchase token, such as a captcha or a proof of work. The shop
+ * provides its own as a module, or uses the built-in one (proof-of-work.ts).
  */
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
@@ -9,59 +9,59 @@ import { withTimeout } from '../lib/with-timeout.ts';
 export interface ChallengeContext {
   readonly saleId: string;
   readonly buyerId: string;
-  /** Aborts when nobody waits for the call any more. */
+  /** Aborts when no request waits for the call any more. */
   readonly signal: AbortSignal;
 }
 
-/** May be called for many buyers at once. Both may be slow, fail or hang: whoever asks is answered in time all the same. */
+/** Both methods may run for many buyers at once. They may be slow, fail or hang: buyers are answered in time all the same. */
 export interface Challenge {
-  /** What the client is to be shown; anything that JSON can hold. */
+  /** @returns what the client needs to solve the challenge, as a JSON value, or a promise of it */
   issue(context: ChallengeContext): unknown;
-  /** @param answer the client's, as JSON; from a stranger @returns whether it is right, or a promise of that */
+  /** @param answer the client's, any JSON value, not to be trusted @returns whether it is right, or a promise of that */
   verify(answer: unknown, context: ChallengeContext): unknown;
 }
 
 export type ChallengeReply =
-  | { readonly kind: 'asked'; readonly challenge: unknown }
+  | { readonly kind: 'issued'; readonly challenge: unknown }
   | { readonly kind: 'passed' | 'failed' }
   /** Too many calls are under way. */
   | { readonly kind: 'busy' }
-  /** It has thrown, or has not answered in time. */
+  /** The challenge has thrown, or has not answered in time. */
   | { readonly kind: 'broken' };
 
-/** Calls under way in one worker. One that is given up makes room, so that a module that hangs can't do so for ever. */
+/** Calls under way in one worker. A call that times out is no longer counted, so a module that hangs can't block the rest. */
 export const MAX_CHALLENGE_CALLS = 256;
 
-/** With less time left nothing is asked of the challenge. */
+/** With less time left than this, the challenge is not called. */
 export const LEAST_CALL_MS = 50;
 
-/** What a challenge does wrong is reported once in this time, not for every buyer. */
+/** Errors of a challenge are reported once in this time, not for every buyer. */
 const REPORT_EVERY_MS = 10_000;
 
 type Holder = Omit<ChallengeContext, 'signal'>;
 
-/** Calls a challenge with a deadline and a bound, whatever it does. */
-export class ChallengeDesk {
+/** Calls a challenge, with a deadline for each call and a limit on calls under way. */
+export class ChallengeCaller {
   readonly #challenge: Challenge;
   readonly #fault: (error: unknown) => void;
   #underWay = 0;
   #reportedMs = Number.NEGATIVE_INFINITY;
 
-  /** @param fault told what the challenge has thrown, and of calls that were given up */
+  /** @param fault called with what the challenge has thrown, and with timeouts */
   constructor(challenge: Challenge, fault: (error: unknown) => void) {
     this.#challenge = challenge;
     this.#fault = fault;
   }
 
-  /** @param timeoutMs that who asks can still wait */
+  /** @param timeoutMs until the buyer must be answered */
   issue(holder: Holder, timeoutMs: number): Promise<ChallengeReply> {
     return this.#call(holder, timeoutMs, async (context) => {
       const challenge = asJson(await this.#challenge.issue(context));
-      return { kind: 'asked', challenge };
+      return { kind: 'issued', challenge };
     });
   }
 
-  /** Only `true` is right. */
+  /** Only `true` counts as right. */
   verify(answer: unknown, holder: Holder, timeoutMs: number): Promise<ChallengeReply> {
     return this.#call(holder, timeoutMs, async (context) => {
       const isRight = await this.#challenge.verify(answer, context);
@@ -74,7 +74,7 @@ export class ChallengeDesk {
     timeoutMs: number,
     work: (context: ChallengeContext) => Promise<ChallengeReply>,
   ): Promise<ChallengeReply> {
-    // A call that is given up in the next moment makes room for another, and goes on all the same.
+    // A call with too little time would time out at once: it would no longer be counted, and run on nevertheless.
     if (this.#underWay >= MAX_CHALLENGE_CALLS || timeoutMs < LEAST_CALL_MS) return { kind: 'busy' };
     const given = new AbortController();
     this.#underWay++;
@@ -98,11 +98,12 @@ export class ChallengeDesk {
 }
 
 /**
- * What JSON makes of it: what it can't hold is a fault of the challenge, and not of who writes the answer, and the challenge
- * can't change it any more.
+ * Copies a value through JSON. So a value that JSON can't hold is reported as the challenge's fault, not as one of the code
+ * that writes the answer, and the challenge can't change the value later.
  */
 function asJson(challenge: unknown): unknown {
   const text = JSON.stringify(challenge);
-  if (text === undefined) throw new TypeError(`JSON can't hold what it has issued: ${typeof challenge}`);
+  if (text === undefined)
+    throw new TypeError(`the challenge issued a value that JSON can't hold: ${typeof challenge}`);
   return JSON.parse(text);
 }

@@ -1,13 +1,14 @@
 /**
- * How many connections one address may open. Nobody tells whose connection was closed: what counts is how fast new ones
- * come, and those who are silent are closed by the listener after some ten seconds. So an address holds, of silent ones,
- * the burst and what it may open in that time.
+ * Limits how fast one address may open connections. The HTTP servers don't report whose connection was closed, so open
+ * connections can't be counted. But they close a silent connection after some ten seconds. So an address can hold, of silent
+ * connections, the burst and as many as it may open in those ten seconds.
  *
- *   up to the burst ──> served ──above──> the next request from that address is answered `busy`, and its connection closed
- *                                 ──above by a share──> a new connection is closed at once, without an answer
+ *   up to the burst  every request is served
+ *   above it         the next request from that address is answered `busy`, and its connection is closed
+ *   above by a share a new connection is closed at once, without an answer
  *
- * As with all connections of a port together (http/server/connections.ts), and for the same reasons. Each connection that is closed
- * counts no more.
+ * http/server/connections.ts limits all connections of a port in the same way, and gives the reasons. A connection that this
+ * limit closes is not counted any more.
  */
 import { monotonicMs } from '../lib/monotonic.ts';
 import { addressKey, siteKey } from './addresses.ts';
@@ -16,16 +17,16 @@ import { intervalMs, type RatePolicy, sitePolicy } from './rate-policy.ts';
 
 export interface ConnectionBoundParts {
   readonly policy: RatePolicy;
-  /** What the workers of a node share: for addresses, and for networks of 48 bits. */
+  /** Counts that the workers of a node share: of addresses, and of networks of 48 bits. */
   readonly addresses: SharedRates;
   readonly sites: SharedRates;
-  /** Whose connections are not counted: all that a proxy passes on comes from its address. */
+  /** Addresses that are not limited, such as those of proxies, which pass on the requests of many clients. */
   readonly isExempt: (address: Uint8Array) => boolean;
-  /** Of the burst: connections above it whose next request is still answered. */
+  /** Share of the burst: so many connections above it still get an answer to their next request. */
   readonly answeredAboveShare: number;
 }
 
-/** One of the two counts that a connection is part of. */
+/** One of the two counts that a connection adds to. */
 interface Count {
   readonly limiter: RateLimiter;
   readonly policy: RatePolicy;
@@ -36,10 +37,10 @@ export class ConnectionBound {
   readonly #counts: readonly Count[];
   readonly isExempt: (address: Uint8Array) => boolean;
   readonly #now: () => number;
-  /** Until when an address may be above, as far as this thread has seen: before, requests need not be looked at. */
+  /** Until then, as far as this thread has seen, an address may be above its burst. Later, requests need no check. */
   #aboveUntilMs = 0;
 
-  /** @param now milliseconds, on a clock that all threads share */
+  /** @param now milliseconds, by a clock that all threads share */
   constructor(parts: ConnectionBoundParts, now: () => number = monotonicMs) {
     const { policy, addresses, sites, isExempt, answeredAboveShare } = parts;
     const count = (policy: RatePolicy, shared: SharedRates, key: Count['key']): Count => {
@@ -67,12 +68,12 @@ export class ConnectionBound {
     return true;
   }
 
-  /** False costs next to nothing, and means that no address is above. */
+  /** Whether an address may be above its burst. `false` costs next to nothing. */
   get isAnyAbove(): boolean {
     return this.#aboveUntilMs !== 0 && this.#now() < this.#aboveUntilMs;
   }
 
-  /** @returns whether this address has too many: a connection of it is to be closed, and counts no more */
+  /** @returns whether this address has too many connections. If so, the caller must close one, which no longer counts */
   shed(address: Uint8Array): boolean {
     if (this.isExempt(address)) return false;
     const counts = this.#countsOf(address);
@@ -81,7 +82,7 @@ export class ConnectionBound {
     return true;
   }
 
-  /** Those that a connection from there is part of, and its name in each. */
+  /** The counts that a connection from this address adds to, and its key in each. */
   #countsOf(address: Uint8Array) {
     return this.#counts.flatMap(({ limiter, policy, key }) => {
       const name = key(address);

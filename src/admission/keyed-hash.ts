@@ -1,6 +1,6 @@
 /**
- * HalfSipHash-2-4 with a result of 64 bits: a short keyed hash made for tables whose keys strangers choose. Without the key
- * nobody can name two buyers that share a cell. On 32-bit words, because JavaScript has no others that are fast.
+ * HalfSipHash-2-4 with a result of 64 bits: a fast keyed hash for tables whose keys are chosen by strangers. Without the hash
+ * key, an attacker can't find two buyer ids that share a cell. It works on 32-bit words, the only fast integers of JavaScript.
  *
  * Source: Aumasson, Bernstein, SipHash: a fast short-input PRF, 2012; HalfSipHash in the authors' reference,
  * https://github.com/veorq/SipHash.
@@ -8,7 +8,7 @@
 export const HASH_KEY_BYTES = 8;
 
 export class KeyedHash {
-  /** The result of the last `of`, each a signed 32-bit word: read at once, so that no hash costs an object. */
+  /** The result of the last `of`, two signed 32-bit words. They are fields so that a hash does not cost an object. */
   low = 0;
   high = 0;
   readonly #k0: number;

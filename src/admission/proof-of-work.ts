@@ -1,20 +1,20 @@
 /**
- * The challenge that is built in: the client finds a number whose hash begins with enough zero bits (as Hashcash does,
- * Back 2002). It costs a person's device a moment, and whoever wants a thousand tokens a thousand moments.
+ * The built-in challenge: the client finds a number whose hash begins with enough zero bits (as in Hashcash, Back 2002). One
+ * token costs a person's device a moment; a thousand tokens cost a program a thousand moments.
  *
  *   seed     = version.expiry.nonce.mac     mac = HMAC-SHA-256(key, "version expiry nonce bits saleId buyerId"), base64url
  *   solution = any decimal number for which SHA-256(seed "." solution) begins with `bits` zero bits
  *
- * Nothing is kept: the mac says that the seed is ours, for this buyer, this sale and this difficulty. A solution may be used
- * again until it expires, which gains nobody anything but further tokens for the same buyer in the same sale, and those
- * allow no more than the first.
+ * Nothing is stored: the mac proves that this shop issued the seed, for this buyer, sale and difficulty. A solution can be
+ * used again until it expires. That only yields further tokens for the same buyer in the same sale, and they allow no more
+ * than the first.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Challenge, ChallengeContext } from './challenge.ts';
 
 const VERSION = 1;
 const NONCE_BYTES = 12;
-/** To solve it in; a slow phone needs seconds. */
+/** Time to solve a challenge. A slow phone needs seconds. */
 const SOLVE_WITHIN_S = 300;
 const SEED = /^1\.(\d{1,10})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/;
 const SOLUTION = /^\d{1,20}$/;
@@ -29,7 +29,7 @@ export class ProofOfWork implements Challenge {
   readonly #now: () => number;
 
   /**
-   * @param keys signs with the first, accepts all: while keys are changed, another node may have asked
+   * @param keys the first one signs, all are accepted: while keys are changed, another node may have issued the challenge
    * @param bits a solution takes 2^bits hashes on average
    * @param now milliseconds since the Unix epoch
    */

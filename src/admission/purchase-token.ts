@@ -1,12 +1,13 @@
 /**
- * The purchase token: leave to buy, for one buyer in one sale, for a short time and one generation of the sale. Nobody can
- * have one before the sale's window opens, so that until then there is no address to which a program could send purchases
- * ahead of everybody else. It is checked without I/O, by any node that has the key.
+ * The purchase token: a permission to buy, for one buyer in one sale, for a short time and one generation of the sale. No
+ * buyer can have one before the sale's window opens, so until then a program can't prepare purchases to be ahead of everybody
+ * else. Any node that has the key checks a token without I/O.
  *
  *   version.generation.expiry.mac     expiry: seconds since the Unix epoch
  *   mac = HMAC-SHA-256(key, "version generation expiry saleId buyerId"), base64url
  *
- * Ids have no spaces, so that no two tokens have the same text. Sale and buyer are not in the token: who sends it says both.
+ * Ids have no spaces, so different values always give different texts to sign. The token does not contain sale and buyer: the
+ * request names both.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
@@ -14,8 +15,10 @@ const VERSION = 1;
 const FORM = /^1\.(\d{1,10})\.(\d{1,10})\.([A-Za-z0-9_-]{43})$/;
 
 /**
- * genuine: made by this shop for this buyer and sale, and valid. expired, generation: the same, but its time is over, or the
- * sale has been built anew since. alien: none of ours, or for another buyer or sale.
+ * - `genuine`: this shop issued it for this buyer and sale, and it is valid
+ * - `expired`: as `genuine`, but its time is over
+ * - `generation`: as `genuine`, but the sale has been rebuilt since
+ * - `alien`: not issued by this shop, or for another buyer or sale
  */
 export type TokenVerdict = 'genuine' | 'expired' | 'generation' | 'alien';
 
@@ -25,9 +28,9 @@ export interface TokenHolder {
 }
 
 export interface PurchaseTokenSettings {
-  /** Signs with the first, accepts all: while keys are changed there are two. */
+  /** The first one signs, all are accepted: while keys are changed there are two. */
   readonly keys: readonly Uint8Array[];
-  /** A key that is not used any more, and whose tokens may still be out until then, in milliseconds since the Unix epoch. */
+  /** A former key. Its tokens are accepted until `untilMs`, in milliseconds since the Unix epoch. */
   readonly outgoing?: { readonly key: Uint8Array; readonly untilMs: number } | undefined;
   readonly ttlSeconds: number;
 }
@@ -53,7 +56,8 @@ export class PurchaseTokens {
   }
 
   /**
-   * @param generation of the sale as it is known here. A token of a later one is valid: another node has heard of it first
+   * @param generation of the sale, as this node knows it. A token of a later generation is valid: another node, which knew of
+   * the rebuild first, has issued it
    */
   check(token: string, holder: TokenHolder, generation: number): TokenVerdict {
     const parts = FORM.exec(token);

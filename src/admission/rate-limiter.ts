@@ -1,23 +1,24 @@
 /**
- * Who has asked how much, for all workers of a node, in a table that does not grow.
+ * Limits the rate of requests per key (a buyer or an address), for all workers of a node, in a table of fixed size.
  *
- * Purpose: to refuse the requests of one buyer or one address that come faster than a policy allows, in well below a
- * microsecond, without I/O. Goals: memory that is fixed when the node starts; a limit that threads share; nobody can aim at
- * the cell of somebody else. Non-goals: one limit over several nodes (each counts what it sees).
+ * Purpose: to refuse requests of one key that come faster than a policy allows, in well below a microsecond, without I/O.
+ * Goals: memory that is fixed when the node starts; a limit that threads share; a table in which no client can choose its
+ * cell. Non-goals: one limit over several nodes (each node counts what it sees).
  *
- * The rule is the generic cell rate algorithm (GCRA, ITU-T I.371, in its form with a theoretical arrival time): a key has
- * one number, the time at which its next request would be due if all came evenly. A request is let in unless it is earlier
- * than that by more than the burst allows, and moves it on by one interval. What is refused moves nothing.
+ * The rule is the generic cell rate algorithm (GCRA, ITU-T I.371, in its form with a theoretical arrival time). Each key has
+ * one number: the time at which its next request would be due if requests came evenly. A request that comes earlier than that
+ * by more than the burst allows is refused, and changes nothing. Any other request is let in, and moves the time on by one
+ * interval.
  *
- * The table is set-associative. A key's hash names a set of eight cells, which are one line of the processor's cache, and
- * the fingerprint that its cell carries. Times are in ticks, a 64th of the interval, and wrap after 2^32 of them.
+ * The table is set-associative. A key's hash selects a set of eight cells, which is one line of the processor's cache, and a
+ * fingerprint, which marks the key's cell in the set. Times are in ticks, a 64th of the interval, and wrap after 2^32 of them.
  *
  *   cell: [fingerprint, 0: empty | time at which the next request is due]
  *
- * No locks. Threads that meet at a cell's time settle it by compare-and-swap: a limit is exact while its cell stays. A key
- * without a cell takes an empty one, or the one that is due first. Whoever loses his cell is forgotten: he may ask as if he
- * had never asked. Each step that can be overtaken errs that way, and nobody is refused for what another has done, but for
- * two keys of one set with the same 32-bit fingerprint.
+ * There are no locks. Threads update a cell's time by compare-and-swap, so a limit is exact as long as its key keeps the cell.
+ * A key without a cell takes an empty one, or the one that is due first. The key that loses its cell is forgotten, and starts
+ * again with its full burst. Races between threads err on that side too. A key is never refused because of another key, except
+ * for two keys of one set with the same 32-bit fingerprint.
  */
 import { monotonicMs } from '../lib/monotonic.ts';
 import { KeyedHash } from './keyed-hash.ts';
@@ -28,25 +29,25 @@ const WORDS_PER_CELL = 2;
 const WORDS_PER_SET = CELLS_PER_SET * WORDS_PER_CELL;
 const CELL_BYTES = WORDS_PER_CELL * 4;
 const TICKS_PER_INTERVAL = 64;
-/** Threads read their clocks at different moments: a time may be so much further ahead than it could be by the policy. */
+/** Threads read the clock at different moments, so a time may be this much further ahead than the policy allows. */
 const CLOCK_MARGIN_MS = 1_000;
 const NO_CELL = -1;
 
-/** What all limiters of one policy share, in all threads. */
+/** The state that all limiters of one policy share, in all threads. */
 export interface SharedRates {
   readonly table: SharedArrayBuffer;
   /** Random, of HASH_KEY_BYTES. */
   readonly key: Uint8Array;
 }
 
-/** @param keys that the table has room for; the next power of two, 8 at least. Each takes 8 bytes */
+/** @param keys how many the table has room for, rounded up to a power of two, at least 8. Each takes 8 bytes */
 export function rateTable(keys: number): SharedArrayBuffer {
   const cells = 2 ** Math.ceil(Math.log2(Math.max(keys, CELLS_PER_SET)));
   return new SharedArrayBuffer(cells * CELL_BYTES);
 }
 
 export class RateLimiter {
-  /** Keys that were forgotten, by this thread, while their requests still counted. */
+  /** Keys that this thread removed while their requests still counted. */
   evictions = 0;
   readonly #cells: Int32Array;
   readonly #hash: KeyedHash;
@@ -54,14 +55,14 @@ export class RateLimiter {
   readonly #tickMs: number;
   /** By how many ticks a request may come before it is due. */
   readonly #tolerance: number;
-  /** A time further ahead was not written by this policy lately: the ticks have wrapped since. */
+  /** A time further ahead than this is stale: the ticks have wrapped since it was written. */
   readonly #most: number;
   readonly #now: () => number;
-  /** Of the key that was named last. */
+  /** Set and fingerprint of the key that `#locate` was called with last. */
   #set = 0;
   #fingerprint = 0;
 
-  /** @param now milliseconds, on a clock that all threads share */
+  /** @param now milliseconds, by a clock that all threads share */
   constructor(policy: RatePolicy, { table, key }: SharedRates, now: () => number = monotonicMs) {
     this.#cells = new Int32Array(table);
     this.#hash = new KeyedHash(key);
@@ -69,43 +70,43 @@ export class RateLimiter {
     this.#tickMs = intervalMs(policy) / TICKS_PER_INTERVAL;
     this.#tolerance = (policy.burst - 1) * TICKS_PER_INTERVAL;
     const burst = policy.burst * TICKS_PER_INTERVAL;
-    // Of a generous policy the margin would be a good part of all times there are.
+    // For a policy with a short interval, the margin would cover a good part of the whole range of ticks.
     this.#most = burst + Math.min(CLOCK_MARGIN_MS / this.#tickMs, burst);
     this.#now = now;
   }
 
-  /** @returns 0 if the request is let in; else the milliseconds after which the next one is */
+  /** @returns 0 if the request is let in; else the milliseconds after which a request would be let in */
   admit(key: string): number {
-    this.#name(key);
+    this.#locate(key);
     const now = this.#nowTicks();
     const known = this.#find(this.#set, this.#fingerprint);
     const cell = known === NO_CELL ? this.#claim(this.#set, this.#fingerprint, now) : known;
     return cell === NO_CELL ? 0 : this.#charge(cell, now);
   }
 
-  /** Requests of this key that still count, and the part of one. */
+  /** How many requests of this key still count, with the fraction of one. */
   counting(key: string): number {
-    this.#name(key);
+    this.#locate(key);
     const cell = this.#find(this.#set, this.#fingerprint);
     return cell === NO_CELL
       ? 0
       : this.#ahead(Atomics.load(this.#cells, cell + 1), this.#nowTicks()) / TICKS_PER_INTERVAL;
   }
 
-  /** One request of this key counts no more. */
+  /** Takes back one request of this key. */
   giveBack(key: string): void {
-    this.#name(key);
+    this.#locate(key);
     const cell = this.#find(this.#set, this.#fingerprint);
     if (cell === NO_CELL) return;
     const now = this.#nowTicks();
     const due = Atomics.load(this.#cells, cell + 1);
     const next = (now + Math.max(0, this.#ahead(due, now) - TICKS_PER_INTERVAL)) | 0;
-    // Who fails has met another request of the key, and lets this one count on.
+    // If this fails, another thread has counted a request of the key meanwhile. Then this request goes on counting.
     Atomics.compareExchange(this.#cells, cell + 1, due, next);
   }
 
-  /** Where the key's cell is, if it has one. */
-  #name(key: string): void {
+  /** Computes the key's set and fingerprint. */
+  #locate(key: string): void {
     this.#hash.of(key);
     this.#fingerprint = this.#hash.low || 1;
     this.#set = (this.#hash.high & this.#lastSet) * WORDS_PER_SET;
@@ -122,7 +123,7 @@ export class RateLimiter {
       const early = ahead - this.#tolerance;
       if (early > 0) return early * this.#tickMs;
       const next = (now + ahead + TICKS_PER_INTERVAL) | 0;
-      // Who fails has met somebody who was let in: after a burst of them all are refused, and the loop ends.
+      // If this fails, another thread has let a request in. After a whole burst, requests are refused and the loop ends.
       if (Atomics.compareExchange(this.#cells, cell + 1, due, next) === due) return 0;
     }
   }
@@ -139,13 +140,13 @@ export class RateLimiter {
     return NO_CELL;
   }
 
-  /** A cell of the set for a new key; none if others keep taking them at this very moment. */
+  /** Takes a cell of the set for a new key; returns NO_CELL if other threads keep taking cells at this very moment. */
   #claim(set: number, fingerprint: number, now: number): number {
     for (let attempt = 0; attempt < CELLS_PER_SET; attempt++) {
-      const cell = this.#leastMissed(set, now);
+      const cell = this.#dueFirst(set, now);
       const before = Atomics.load(this.#cells, cell);
       const isLive = before !== 0 && this.#ahead(Atomics.load(this.#cells, cell + 1), now) > 0;
-      // First the time: whoever finds the new fingerprint must not be refused for what its last holder has done.
+      // The time is stored first: a thread that finds the new fingerprint must not see the time of the former key.
       Atomics.store(this.#cells, cell + 1, now);
       if (Atomics.compareExchange(this.#cells, cell, before, fingerprint) !== before) continue;
       if (isLive) this.evictions++;
@@ -154,7 +155,8 @@ export class RateLimiter {
     return NO_CELL;
   }
 
-  #leastMissed(set: number, now: number): number {
+  /** An empty cell, or else the one whose request is due first. */
+  #dueFirst(set: number, now: number): number {
     let found = set;
     let least = Number.POSITIVE_INFINITY;
     for (let cell = set; cell < set + WORDS_PER_SET; cell += WORDS_PER_CELL) {

@@ -6,22 +6,24 @@ import { bearerToken, CheckedTokens, digestOf, isCompact } from './bearer-token.
 import { publishedKeys } from './key-set.ts';
 import { type Refused, unauthenticated } from './unauthenticated.ts';
 
-/** How this port wants to be told: names the challenge of a 401. */
+/** How this port expects a buyer to be named: the scheme in the challenge of a `401`. */
 type Scheme = 'Bearer' | 'X-Buyer-Id';
 
-/** Who a request is from, what is wrong with what it says of that, or why that can't be checked now. */
+/** The buyer that a request comes from; or why there is none. */
 export type Identity =
   | { readonly buyerId: string }
+  /** Nothing names the buyer, or what names it is not valid. */
   | { readonly refused: Refused; readonly scheme: Scheme }
-  /** It says so more than once, and perhaps not the same. */
+  /** A header that names the buyer came more than once, perhaps with different values. */
   | { readonly ambiguous: string }
+  /** The token can't be checked now. */
   | { readonly unavailable: string }
-  /** A web page of another site may be behind it (local-site.ts). */
-  | { readonly elsewhere: string }
-  /** Known, and asks more than he may. */
+  /** A web page of another site may have sent the request (local-site.ts). */
+  | { readonly foreignSite: string }
+  /** The buyer is known, and has sent too many requests. */
   | { readonly limited: Reply };
 
-/** Reads the request at once; what it says may take time to check. Never rejects: not every caller waits for it. */
+/** Reads the request at once; checking a token may take longer. Never rejects, because not every caller awaits it. */
 export type Authenticate = (request: HttpRequest) => Identity | Promise<Identity>;
 
 const NO_HEADER = refusedBy('X-Buyer-Id', 'missing', 'X-Buyer-Id is missing');
@@ -34,8 +36,9 @@ function refusedBy(scheme: Scheme, reason: Refused['reason'], detail: string): I
 }
 
 /**
- * `X-Buyer-Id`, as a trusted gateway sets it. uWS takes bytes beyond ASCII at the ends of a header for white space and
- * drops them: to keep `caf` and `café` apart is the gateway's task, or that of a token.
+ * Reads `X-Buyer-Id`, which a trusted gateway sets. uWebSockets.js drops bytes beyond ASCII at the ends of a header, as if
+ * they were white space, so `café` arrives as `caf`. A shop that needs to tell these two apart has its gateway encode ids, or
+ * uses tokens.
  */
 export function headerIdentity(): Authenticate {
   return (request) => {
@@ -44,28 +47,28 @@ export function headerIdentity(): Authenticate {
   };
 }
 
-const WHO_ASKS = new Set(['x-buyer-id', 'authorization']);
+const IDENTITY_HEADERS = new Set(['x-buyer-id', 'authorization']);
 
 /**
- * Refuses who names himself more than once: which of the two a gateway has set can't be seen, and the first would count. To
- * look costs 75 ns for each header of the request, too much for a purchase.
+ * Refuses a request that names its buyer more than once. Otherwise the first header would count, and nothing tells which of
+ * them a gateway has set. The check costs 75 ns for each header of the request, too much for a purchase.
  */
 export function unambiguous(authenticate: Authenticate): Authenticate {
   return (request) => {
-    const twice = repeatedName(request);
-    return twice === undefined ? authenticate(request) : { ambiguous: `${twice} came more than once` };
+    const repeated = repeatedIdentityHeader(request);
+    return repeated === undefined ? authenticate(request) : { ambiguous: `${repeated} came more than once` };
   };
 }
 
-function repeatedName(request: HttpRequest): string | undefined {
+function repeatedIdentityHeader(request: HttpRequest): string | undefined {
   const seen = new Set<string>();
-  let twice: string | undefined;
+  let repeated: string | undefined;
   request.forEach((name) => {
-    if (!WHO_ASKS.has(name)) return;
-    if (seen.has(name)) twice = name;
+    if (!IDENTITY_HEADERS.has(name)) return;
+    if (seen.has(name)) repeated = name;
     seen.add(name);
   });
-  return twice;
+  return repeated;
 }
 
 export interface JwtOptions {
@@ -74,7 +77,7 @@ export interface JwtOptions {
   readonly jwksUrl: string | undefined;
   readonly audience: string | undefined;
   readonly issuer: string | undefined;
-  /** How long the fetching of the key set may take. */
+  /** How long one fetch of the key set may take. */
   readonly timeoutMs: number;
 }
 
@@ -83,9 +86,9 @@ const MISSING = refusedBy('Bearer', 'missing', 'Authorization must be "Bearer <t
 const MALFORMED = refusedBy(
   'Bearer',
   'invalid',
-  'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing behind it',
+  'the token is not valid: it must be a signed JWT, three parts in base64url without padding, and nothing after them',
 );
-/** The answer does not say what was wrong: a forger would learn from it. */
+/** The answer does not say which check failed: a forger would learn from it. */
 const FORGED = refusedBy(
   'Bearer',
   'invalid',
@@ -93,15 +96,15 @@ const FORGED = refusedBy(
 );
 const EXPIRED = refusedBy('Bearer', 'expired', 'the token has expired: get a new one');
 const CLOCK_TOLERANCE_S = 5;
-const UNCHECKED: Identity = { unavailable: 'Who this is from can’t be checked now. Nothing was taken.' };
-/** The key set could not be fetched, or is none: nothing is known of the token. */
+const UNCHECKED: Identity = { unavailable: 'The token can’t be checked now. Nothing was taken.' };
+/** There is no usable key set, so the token is neither valid nor invalid. */
 const KEY_SET_FAULTS = ['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'];
-/** A key set that can't be had is reported once in this time, not for every request. */
+/** A key set without a usable answer is reported once in this time, not for every request. */
 const REPORT_EVERY_MS = 10_000;
 
 /**
- * A bearer token whose claim `sub` names the buyer. The algorithm follows from the key, never from the token.
- * @param fault told why tokens can't be checked
+ * Checks a bearer token whose claim `sub` names the buyer. The key decides the algorithm, never the token.
+ * @param fault called with the reason why tokens can't be checked
  */
 export function jwtIdentity(
   { secret, jwksUrl, audience, issuer, timeoutMs }: JwtOptions,
@@ -139,12 +142,12 @@ export function jwtIdentity(
     const token = bearerToken(request.getHeader('authorization'));
     if (token === undefined) return MISSING;
     const digest = digestOf(token);
-    // What is known was well-formed.
+    // A cached token was well-formed.
     return good.get(digest) ?? (isCompact(token) ? verify(token, digest) : MALFORMED);
   };
 }
 
-/** Claims are looked at only behind a genuine signature: to name the one that is wrong helps nobody who can't sign. */
+/** Claims are checked only after the signature, so naming the one that is wrong tells a forger nothing. */
 function refusedFor(error: errors.JOSEError): Identity {
   if (error instanceof errors.JWTExpired && error.claim === 'exp') return EXPIRED;
   if (!(error instanceof errors.JWTClaimValidationFailed)) return FORGED;
@@ -152,25 +155,25 @@ function refusedFor(error: errors.JOSEError): Identity {
 }
 
 /**
- * @param buyerId as it was said: a claim may be anything that JSON can hold
- * @param otherwise what is answered if it can't be a buyer's id
+ * @param buyerId as it arrived: a claim may be any JSON value
+ * @param otherwise the result if that is no valid buyer id
  */
 function checked(buyerId: unknown, otherwise: Identity): Identity {
   return typeof buyerId === 'string' && ID_PATTERN.test(buyerId) ? { buyerId } : otherwise;
 }
 
-const FOREIGN_SITE = 'The request may be a web page’s of another site';
+const FOREIGN_SITE = 'A web page of another site may have sent this request';
 
-/** What is answered to somebody who is not let in. */
+/** The answer to a request whose buyer is not known or not let in. */
 export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   code: ProblemCode;
   reply: Reply;
 } {
   if ('limited' in identity) return { code: 'rate_limited', reply: identity.limited };
-  if ('elsewhere' in identity)
+  if ('foreignSite' in identity)
     return {
       code: 'forbidden',
-      reply: problem('forbidden', { title: FOREIGN_SITE, detail: identity.elsewhere }),
+      reply: problem('forbidden', { title: FOREIGN_SITE, detail: identity.foreignSite }),
     };
   if ('ambiguous' in identity)
     return { code: 'invalid_request', reply: problem('invalid_request', { detail: identity.ambiguous }) };

@@ -1,20 +1,21 @@
 /**
- * The published keys of buyers' tokens. Who publishes them is trusted to say who a buyer is, and not with a node's memory or
- * time: a wrong address, a broken proxy or a taken-over host may answer with anything.
+ * Fetches the published keys that buyers' tokens are checked with. The publisher is trusted to say who a buyer is, but not
+ * with a node's memory or time: a wrong address, a broken proxy or a compromised host may answer with anything. So a fetch
+ * has bounds:
  *
- *   bytes      counted as they arrive, unpacked; the connection is closed at the one too many
- *   keys       counted before any is looked at: each token is compared with all
- *   redirects  not followed: the operator has named the place
- *   time       one deadline from the first packet to the last byte, so that drops of data do not prolong it
+ *   bytes      counted after decompression, as they arrive; at the first byte too many the connection is closed
+ *   keys       counted before any is used, because each token may be compared with all of them
+ *   redirects  not followed: the operator has configured the address
+ *   time       one deadline from the first packet to the last byte, so that a slow trickle of data does not prolong it
  *
- * What is out of bounds is no key set: nothing is known of the tokens then, and the keys from before stay until they are old.
+ * An answer out of bounds is an error. The keys fetched before it stay in use until they are too old.
  */
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
 import { StockadeError } from '../../engine/errors.ts';
 
-/** A key with its certificate chain takes some 6 KB, without some 0.5 KB: Google has 3 keys in 2 KB, Entra 8 in 16 KB. */
+/** A key takes about 0.5 KB, and 6 KB with its certificate chain: Google has 3 keys in 2 KB, Entra 8 in 16 KB. */
 const MAX_KEY_SET_BYTES = 256 * 1_024;
-/** Large issuers publish ten at most: those of today, of yesterday and of tomorrow. */
+/** Large issuers publish ten at most: current, former and future ones. */
 const MAX_KEYS = 100;
 
 /** @param timeoutMs for one fetch, from its beginning to the last byte */
@@ -29,14 +30,14 @@ async function boundedFetch(
   const response = await fetch(url, init);
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw unusable(`answered ${response.status}, and not 200`);
+    throw unusable(`was answered with status ${response.status} instead of 200`);
   }
   const text = await boundedText(response);
   let keys: unknown;
   try {
     ({ keys } = JSON.parse(text) as { keys?: unknown });
   } catch (cause) {
-    throw unusable('is no JSON', cause);
+    throw unusable('is not JSON', cause);
   }
   if (Array.isArray(keys) && keys.length > MAX_KEYS) {
     throw unusable(`has ${keys.length} keys; at most ${MAX_KEYS} are read`);

@@ -1,15 +1,15 @@
 /**
- * `401` at both ports: why the request is not let in, in the body and as a challenge (RFC 9110, 11.6.1; RFC 6750, 3).
+ * `401` at both ports. The body and the challenge (RFC 9110, 11.6.1; RFC 6750, 3) say why the request is refused.
  *
- *   missing  it says nothing of who sends it: the challenge names the scheme, and no error
- *   invalid  what it says is malformed, forged, or not for this shop
- *   expired  the token was genuine, and its time is over: a new one will do
+ *   missing  the request has no credentials: the challenge names the scheme, and no error
+ *   invalid  the credentials are malformed, forged, or not for this shop
+ *   expired  the token was valid, and its time is over: a new one will do
  */
 import { problem, type Reply } from '../server/problem.ts';
 
 export interface Refused {
   readonly reason: 'missing' | 'invalid' | 'expired';
-  /** For whoever reads the answer. */
+  /** For people who read the answer. */
   readonly detail: string;
 }
 
@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<Refused['reason'], string>> = {
   expired: 'The token has expired',
 };
 
-/** @param scheme how this port wants to be told; `X-Buyer-Id` is the header of a gateway, and no scheme of the register */
+/** @param scheme of the challenge. `X-Buyer-Id` is no registered scheme: it names the header that a gateway sets */
 export function unauthenticated(scheme: string, { reason, detail }: Refused): Reply {
   const challenge = `${scheme} realm="stockade"${reason === 'missing' ? '' : errorOf(TITLES[reason])}`;
   return problem(

@@ -1,4 +1,4 @@
-/** What operators do with order events that the webhook did not take. */
+/** Routes for order events that the webhook did not accept. */
 import type { EventOperations } from '../../operations/event-operations.ts';
 import { json } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';

@@ -4,8 +4,8 @@ import { InsufficientStock, WrongState } from '../../operations/sale-operations.
 import { isProblemCode, problem, type Reply } from '../server/problem.ts';
 
 /**
- * The answer of the ops port to an operation that has failed. Its status is 500 or above if it is the node's fault and not
- * the request's.
+ * The answer of the ops port to a failed operation. The status is 500 or above if the cause is the node or its stores, and
+ * below if the cause is the request.
  */
 export function failure(error: unknown): Reply {
   if (error instanceof InvalidInput) {
@@ -18,17 +18,17 @@ export function failure(error: unknown): Reply {
   if (error instanceof StockadeError && error.code !== 'unavailable' && isProblemCode(error.code)) {
     return problem(error.code, { detail: error.message });
   }
-  // The operator sees what is wrong; the public port never says.
+  // Operators see the error's message. The public port never shows it.
   const detail = error instanceof Error ? error.message : String(error);
   return problem('unavailable', { title: titleOf(error), detail });
 }
 
 function titleOf(error: unknown): string {
   if (error instanceof StoresAway) return notAnswering(error.stores);
-  return error instanceof MetRebuild ? 'The sale is being built anew' : 'This could not be done';
+  return error instanceof MetRebuild ? 'The sale is being rebuilt' : 'The operation has failed';
 }
 
-/** Whether somebody should look at what has failed with this answer. */
+/** Whether the failure behind this answer should be reported to the node's log. */
 export function isFault(error: unknown, { status }: Reply): boolean {
   return status >= 500 && !(error instanceof MetRebuild);
 }

@@ -1,4 +1,4 @@
-/** What stands in front of every operation at the operators' port: the token first, then the body, then errors as problems. */
+/** Wraps every operation of the ops port: checks the token, reads the body, and turns errors into problem answers. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor } from '../../engine/sale/author.ts';
@@ -8,26 +8,28 @@ import type { Reply } from '../server/problem.ts';
 import { failure, isFault } from './faults.ts';
 
 const MAX_OPS_BODY_BYTES = 65_536;
-/** Who has the token and gives no name. */
+/** The operator's name in the ledger if the request gives none. */
 const UNNAMED_OPERATOR = 'ops token';
 
 const TOKEN_FORM = 'Authorization must be "Bearer <OPS_TOKEN>"';
 const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FORM });
 const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
 
-/** `id`: the part of the path that varies. `operator`: who asks, by his own word. `query`: as it stands in the address. */
+/**
+ * `id`: the path's parameter. `operator`: the name that the request gives for its sender, unchecked. `query`: the query of
+ * the address, not decoded.
+ */
 export type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
-/** `optional`: a request without a body is the action's `undefined`. */
+/** With `optional` the body may be missing; the action then gets `undefined`. */
 export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
 /** What the guard needs of the process that serves the port. */
 export interface GuardHost {
   readonly token: string;
-  /** An operation has failed by a fault of the process or of its stores. */
+  /** An operation has failed because of the process or its stores. */
   fault(error: unknown): void;
 }
 
-/** Wraps an action: the token first, then the body if it has one, then its errors as problems. */
 export function guard(host: GuardHost): Guarded {
   const expected = digest(`Bearer ${host.token}`);
   return (action, hasBody = false) =>

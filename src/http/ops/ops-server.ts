@@ -17,13 +17,19 @@ import { addSaleRoutes } from './sale-routes.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
-  /** Each ends by itself, whatever the stores do. Missing where there is nothing to operate: those routes are not there. */
+  /**
+   * Every operation ends in bounded time, whatever the stores do. A process that can't serve a group of operations leaves it
+   * out, and has no routes for it.
+   */
   readonly operations?: SaleOperations;
   readonly orders?: OrderOperations;
   readonly events?: EventOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Settings that must be the same in all processes of the shop and are not, with how many others of how many differ. */
+  /**
+   * Settings that must be the same in all processes of the shop and are not. `processes` are the others whose value differs,
+   * `of` is how many others there are.
+   */
   settingsDiffer(): readonly {
     readonly setting: string;
     readonly processes: readonly unknown[];
@@ -33,7 +39,7 @@ export interface OpsHost extends Observer {
   notReady(): Promise<string | undefined>;
 }
 
-/** A scraper does not wait longer. */
+/** Below the 10 s after which Prometheus gives up a scrape by default. */
 const METRICS_DEADLINE_MS = 8_000;
 
 export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptions): Promise<Listener> {
@@ -42,7 +48,7 @@ export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptio
   return router.listen(place);
 }
 
-/** Health is for everybody who reaches the port; all else is behind the token. */
+/** Health is answered without a token; every other route needs it. */
 export function addOpsRoutes(router: Router, host: OpsHost): void {
   const guarded = guard(host);
   router
@@ -58,7 +64,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
   if (host.events) addEventRoutes(router, host.events, guarded);
 }
 
-/** Other settings are no reason not to sell: while they are changed node by node, no node would be ready. */
+/** Differing settings don't make a node unready: while settings are changed node by node, no node would be ready. */
 async function readiness(host: OpsHost): Promise<Reply> {
   const reason = await host.notReady();
   if (reason !== undefined) return notReady(reason);

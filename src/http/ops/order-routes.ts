@@ -1,4 +1,4 @@
-/** What operators, and a payment provider's callbacks behind them, do with single orders. */
+/** Routes for single orders, for operators and for the shop's handler of payment callbacks. */
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';

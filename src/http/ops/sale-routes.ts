@@ -1,4 +1,4 @@
-/** Sales at the operators' port. */
+/** Routes of the ops port for sales. */
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
@@ -6,7 +6,6 @@ import { json } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 
-/** All operations on sales. */
 export function addSaleRoutes(router: Router, operations: SaleOperations, guarded: Guarded): void {
   router
     .route(
@@ -66,8 +65,8 @@ export function addSaleRoutes(router: Router, operations: SaleOperations, guarde
 }
 
 /**
- * The body of an operation with one switch, such as `{"dryRun": true}`; nothing means false.
- * @param what it is the body of, for the error
+ * Parses the body of an operation with one switch, such as `{"dryRun": true}`. A missing body or switch means false.
+ * @param what the operation, for the error
  * @throws InvalidInput
  */
 function parseFlag(body: unknown, name: string, what: string): boolean {
@@ -78,6 +77,6 @@ function parseFlag(body: unknown, name: string, what: string): boolean {
   const { [name]: flag = false, ...rest } = (body ?? {}) as Record<string, unknown>;
   if (typeof flag !== 'boolean') throw invalid(name, 'must be true or false');
   const [unknown] = Object.keys(rest);
-  if (unknown !== undefined) throw invalid(unknown, 'is not known here');
+  if (unknown !== undefined) throw invalid(unknown, `is not a field of a ${what}`);
   return flag;
 }

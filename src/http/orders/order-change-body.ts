@@ -1,4 +1,4 @@
-/** What the body of a change of an order says. */
+/** Parses the body of a request that changes an order. */
 import { z } from 'zod';
 import { InvalidInput } from '../../engine/errors.ts';
 import { reason } from '../../engine/sale/author.ts';
@@ -12,14 +12,14 @@ const nothing = z.strictObject({}, { error: NOT_AN_OBJECT });
 const notedPayment = z.strictObject({ payType, reason }, { error: NOT_AN_OBJECT });
 const noted = z.strictObject({ reason }, { error: NOT_AN_OBJECT });
 
-/** @param input the body as JSON, `{}` if there is none. @throws InvalidInput with all faults at once */
+/** A change by a buyer. @param input the body as JSON, `{}` if there is none. @throws InvalidInput with all faults at once */
 export function parseOrderChange(kind: OrderChange['kind'], input: unknown): OrderChange {
   if (kind === 'pay') return { kind, payType: checked(payment, input).payType };
   checked(nothing, input);
   return { kind };
 }
 
-/** The same from an operator. @throws InvalidInput with all faults at once */
+/** A change by an operator, which may have a reason. @throws InvalidInput with all faults at once */
 export function parseNotedChange(
   kind: OrderChange['kind'],
   input: unknown,

@@ -1,26 +1,26 @@
-/** How the outcome of a change of an order, or of a question for it, is told over HTTP. */
+/** The HTTP answers to reading an order and to changing it. */
 import type { Order, OrderOutcome } from '../../operations/order-operations.ts';
 import { json, problem, type Reply } from '../server/problem.ts';
 
 const RETRY_LATER = { 'retry-after': '1' };
-const NOT_DECIDED = { detail: 'Nothing was decided. Ask again.' };
+const NOTHING_DONE = { detail: 'Nothing was changed. Send the request again.' };
 
-/** For somebody who may not have heard how the same request has ended: to repeat it does no harm. */
+/** The outcome of the change is unknown. Repeating the request does no harm. */
 export const MAY_BE_DONE = problem('unknown', {
   title: 'It is not known yet whether this was done',
-  detail: 'Ask again: what was done is not done twice.',
+  detail: 'Send the request again: it does not take effect twice.',
 });
 
 const PAUSED =
-  'The order had expired before it was paid. Its units can be taken anew once the sale is resumed: report the payment again then.';
+  'The order had expired before it was paid. Its units can be taken again once the sale is resumed: report the payment again then.';
 
 const NOT_ARRIVED = problem('unavailable', {
   title: 'It is not known yet whether there is such an order',
   detail:
-    'It is not in Postgres, and the order logs are not carried over yet: it may still come. Nothing was done. Ask again.',
+    'It is not in Postgres. It may still come, because some entries of the order logs are not in Postgres yet. Nothing was changed. Send the request again.',
 });
 
-/** @param show what of an order its reader is told */
+/** @param show picks the fields of an order that the client may see */
 export function orderReply(outcome: OrderOutcome, show: (order: Order) => object = (order) => order): Reply {
   switch (outcome.code) {
     case 'done': {
@@ -42,13 +42,13 @@ export function orderReply(outcome: OrderOutcome, show: (order: Order) => object
       return problem('expired', { refundDue: outcome.refundDue });
     case 'busy':
     case 'unavailable':
-      return problem(outcome.code, NOT_DECIDED);
+      return problem(outcome.code, NOTHING_DONE);
     case 'unknown':
       return MAY_BE_DONE;
   }
 }
 
-/** The order as its buyer is shown it: what is named here, and nothing that an order may have one day. */
+/** The fields of an order that its buyer may see. They are listed one by one, so that a new field stays hidden. */
 export function forBuyer(order: Order): object {
   const { orderId, saleId, quantity, status, payType, refundDue, retakenBy } = order;
   const { committedAt, expiresAt, paidAt, redeemedAt, refundedAt, cancelledAt, expiredAt } = order;

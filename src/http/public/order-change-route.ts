@@ -1,6 +1,6 @@
 /**
- * `POST /v1/orders/{orderId}/cancel`: what a buyer does with an order of its own. `/pay` and `/redeem` only with
- * PUBLIC_PAYMENT=1: a buyer who says "paid" proves nothing.
+ * `POST /v1/orders/{orderId}/cancel`: a buyer cancels its order. `/pay` and `/redeem` exist only with PUBLIC_PAYMENT=1,
+ * because a buyer that says "paid" proves nothing.
  */
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
@@ -14,13 +14,13 @@ import { problem, type Reply } from '../server/problem.ts';
 import { lookUp, type OrderHost } from './order-route.ts';
 
 export interface OrderChangeHost extends OrderHost {
-  /** @throws Busy, and then nothing was done */
+  /** @throws Busy if nothing was done, because too much is under way */
   changeOrder(orderId: string, change: OrderChange, buyerId: string): Promise<OrderOutcome>;
 }
 
 const OPERATORS_ONLY = problem('operators_only');
 
-/** Refuses without a look at the request: whoever asks, and whichever the order, the answer is the same. */
+/** Refuses every request alike, without reading it. */
 export const operatorsOnlyRoute: Handler = (exchange) => exchange.reply(OPERATORS_ONLY);
 
 export function orderChangeRoute(host: OrderChangeHost, kind: OrderChange['kind']): Handler {
@@ -69,7 +69,7 @@ async function changed(
   return orderReply(saved ?? { code: 'unknown_order' }, forBuyer);
 }
 
-/** What is no JSON is `undefined`, and then refused for not being an object. */
+/** @returns `undefined` for what is not JSON, which is then refused because it is no object */
 function jsonOf(body: string): unknown {
   if (body === '') return {};
   try {

@@ -12,16 +12,16 @@ import { json, problem, type Reply } from '../server/problem.ts';
 
 export interface OrderHost extends Observer {
   readonly authenticate: Authenticate;
-  /** From Postgres. @throws Busy */
+  /** Reads Postgres. @throws Busy */
   readOrder(orderId: string): Promise<Order | undefined>;
-  /** From the buyer's records: orders that are accepted and not in Postgres yet. @throws Busy */
+  /** Reads the buyer's records for an order that is accepted and not in Postgres yet. @throws Busy */
   findAccepted(buyerId: string, orderId: string): Promise<{ saleId: string; quantity: number } | undefined>;
   readonly readDeadlineMs: number;
 }
 
-const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Ask again.' });
+const UNREADABLE = problem('unavailable', { detail: 'The order can’t be read now. Send the request again.' });
 
-const BUSY = problem('busy', { detail: 'Nothing was looked at. Ask again.' });
+const BUSY = problem('busy', { detail: 'The order was not read. Send the request again.' });
 
 export function orderRoute(host: OrderHost): Handler {
   return async (exchange, request) => {
@@ -50,17 +50,18 @@ interface LookedUp<Saved> {
 }
 
 /**
- * Looks for an order in Postgres, then in its buyer's record, then in Postgres again. Between the first two it may have been
- * committed, cancelled by another request and given back; but an order leaves the record only after Postgres has it.
- * @param ask of Postgres; `undefined`: it does not have the order
+ * Looks for an order in Postgres, then in its buyer's record, then in Postgres again. Between the first two reads the order
+ * may have been committed, cancelled by another request and removed from the record. An order leaves the record only after
+ * Postgres has it, so the third read finds it.
+ * @param readPostgres `undefined` if Postgres does not have the order
  */
 export async function lookUp<Saved>(
   { findAccepted }: Pick<OrderHost, 'findAccepted'>,
   { buyerId, orderId }: { readonly buyerId: string; readonly orderId: string },
-  ask: () => Promise<Saved | undefined>,
+  readPostgres: () => Promise<Saved | undefined>,
 ): Promise<LookedUp<Saved>> {
-  const saved = await ask();
+  const saved = await readPostgres();
   if (saved !== undefined || !mayBeInLog(orderId)) return { saved };
   const accepted = await findAccepted(buyerId, orderId);
-  return accepted ? { accepted } : { saved: await ask() };
+  return accepted ? { accepted } : { saved: await readPostgres() };
 }

@@ -1,4 +1,4 @@
-/** How each outcome of a purchase is told over HTTP. */
+/** The HTTP answer to each outcome of a purchase. */
 import type { Outcome, TokenFault } from '../../engine/contract.ts';
 import { headOf, problem, type Reply } from '../server/problem.ts';
 
@@ -6,7 +6,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const CREATED = { status: 201, head: headOf(201, JSON_TYPE) };
 const ACCEPTED = { status: 202, head: headOf(202, JSON_TYPE) };
 
-/** Refusals without values of their own are the same every time, and there are many of them. */
+/** Most refusals have no values of their own, so each of these is built once. */
 const FIXED = {
   sold_out: problem('sold_out'),
   paused: problem('paused'),
@@ -19,8 +19,8 @@ const FIXED = {
 
 const GET_ANOTHER = 'Get another with POST /v1/sales/{saleId}/tokens.';
 const INVALID_TOKEN: Readonly<Record<TokenFault, Reply>> = {
-  expired: invalidToken('expired', `Its time is over. ${GET_ANOTHER}`),
-  generation: invalidToken('generation', `The sale has been built anew since. ${GET_ANOTHER}`),
+  expired: invalidToken('expired', `It has expired. ${GET_ANOTHER}`),
+  generation: invalidToken('generation', `The sale has been rebuilt since. ${GET_ANOTHER}`),
   alien: invalidToken('alien', `It was not made for this buyer in this sale. ${GET_ANOTHER}`),
 };
 
@@ -28,7 +28,6 @@ function invalidToken(reason: TokenFault, detail: string): Reply {
   return problem('token_invalid', { detail, reason });
 }
 
-/** An outcome without a case here does not compile. */
 export function outcomeReply(outcome: Outcome, saleId: string): Reply {
   switch (outcome.code) {
     case 'sold_out':
@@ -64,7 +63,7 @@ export function outcomeReply(outcome: Outcome, saleId: string): Reply {
   }
 }
 
-/** Ids are digits, sale ids letters, digits, dots and dashes: nothing here needs escaping. */
+/** Order ids are digits; sale ids are letters, digits, dots and dashes. So nothing here needs escaping. */
 function placed(
   { code, orderId, quantity }: Extract<Outcome, { code: 'committed' | 'accepted' }>,
   saleId: string,

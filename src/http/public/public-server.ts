@@ -15,28 +15,28 @@ export type PublicHost = PurchaseHost &
   OrderChangeHost &
   TokenHost & {
     readonly gate: Gate | undefined;
-    /** Buyers may pay and redeem their own orders here. */
+    /** Whether buyers may pay and redeem their own orders here. */
     readonly publicPayment: boolean;
   };
 
-/** The buyers' port. Any number of threads may serve the same one. */
+/** Serves the public port. Any number of threads may serve the same one. */
 export function servePublic(
   host: PublicHost,
   open: OpenHttpServer,
   place: ListenOptions,
   connections = new Connections(),
 ): Promise<Listener> {
-  // The purchase is the crowd's: it reads no more than it must.
-  const careful = { ...host, authenticate: unambiguous(host.authenticate) };
+  // Purchases come in crowds: they skip this check, which goes through all headers.
+  const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
-    host.publicPayment ? orderChangeRoute(careful, kind) : operatorsOnlyRoute;
+    host.publicPayment ? orderChangeRoute(strict, kind) : operatorsOnlyRoute;
   return new Router(open, host, new Traffic(connections), host.gate)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
-    .route('post', '/v1/sales/:saleId/tokens', tokenRoute(careful))
+    .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
-    .route('get', '/v1/orders/:orderId', orderRoute(careful))
+    .route('get', '/v1/orders/:orderId', orderRoute(strict))
     .route('post', '/v1/orders/:orderId/pay', payment('pay'))
-    .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(careful, 'cancel'))
+    .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(strict, 'cancel'))
     .route('post', '/v1/orders/:orderId/redeem', payment('redeem'))
     .listen(place);
 }

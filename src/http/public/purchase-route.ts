@@ -15,10 +15,10 @@ import { parseObject } from '../server/json-object.ts';
 import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
-/** What sells: the engine of the worker (engine/purchase/engine.ts). */
+/** The engine of the worker (engine/purchase/engine.ts), as this route needs it. */
 export interface Seller {
   buy(purchase: Purchase, done: (outcome: Outcome) => void): void;
-  /** Whether a purchase from this sale is to show a token. Not asked about others: it costs. */
+  /** Whether a purchase from this sale needs a purchase token. If not, the route saves reading the header. */
   asksForToken(saleId: string): boolean;
   /** Whether every purchase of this sale would be answered `busy` now. */
   isShedding(saleId: string): boolean;
@@ -38,7 +38,7 @@ const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
   return (exchange, request) => {
-    // Before the token is checked and the body is read: what is refused anyway must cost next to nothing.
+    // Comes before the token is checked and the body is read: a refusal must cost next to nothing.
     if (host.engine.isShedding(request.getParameter(0) ?? '')) {
       exchange.reply(BUSY);
       host.answered('busy', 0);
@@ -46,7 +46,7 @@ export function purchaseRoute(host: PurchaseHost): Handler {
   };
 }
 
-/** One request. An object, not a handful of closures: there is one for every member of the crowd. */
+/** One request. An object costs less than a handful of closures, and there may be tens of thousands of requests a second. */
 class PurchaseRequest implements BodyReader, Purchase {
   readonly saleId: string;
   readonly key: string;
@@ -59,7 +59,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly #began = monotonicMs();
   readonly #identity: Identity | Promise<Identity>;
 
-  /** Reads from the request all that it needs: uWS reuses it. */
+  /** Reads all that it needs from the request now, because uWebSockets.js reuses the object. */
   constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest) {
     this.#host = host;
     this.#exchange = exchange;
@@ -119,7 +119,7 @@ function quantityOf(bytes: Uint8Array): number | string | RefusedBody {
   return 'text' in decoded ? parseQuantity(decoded.text) : decoded;
 }
 
-/** Byte by byte: on so few, a call into Node would cost more. */
+/** Compares byte by byte: for so few bytes, a call into Node would cost more. */
 function isUsual(bytes: Uint8Array): boolean {
   if (bytes.length !== USUAL_BODY.length) return false;
   for (let i = 0; i < bytes.length; i++) if (bytes[i] !== USUAL_BODY[i]) return false;

@@ -1,4 +1,4 @@
-/** Rate limits over HTTP: which requests are counted under which name, and what is answered above the limit. */
+/** Rate limits over HTTP: which key a request counts under, and the answer above the limit. */
 import {
   addressKey,
   clientAddress,
@@ -16,16 +16,16 @@ import type { Gate } from '../server/router.ts';
 
 export type LimitKind = 'address' | 'buyer';
 
-/** A limiter and the policy that it keeps. */
+/** A limiter and the policy that it enforces. */
 export interface Limit {
   readonly limiter: RateLimiter;
   readonly policy: RatePolicy;
 }
 
 export interface RateLimitParts {
-  /** Missing: no limit. */
+  /** `undefined`: no limit. */
   readonly address: Limit | undefined;
-  /** Of IPv6 networks of 48 bits, beside that of their addresses. */
+  /** Limits IPv6 networks of 48 bits, in addition to the limit of each address. */
   readonly site: Limit | undefined;
   readonly buyer: Limit | undefined;
   readonly trustedProxies: TrustedProxies | undefined;
@@ -34,12 +34,12 @@ export interface RateLimitParts {
 
 export interface RateLimitCounts {
   readonly refused: Readonly<Record<LimitKind, number>>;
-  /** Buyers and addresses that were forgotten while their requests still counted. */
+  /** Buyers and addresses that were removed from the full table while their requests still counted. */
   readonly evicted: Readonly<Record<LimitKind, number>>;
 }
 
 export class RateLimits {
-  /** Refuses addresses, before anything is done for a request; `undefined` if there is no such limit. */
+  /** Refuses addresses above their limit, before any other work is done for the request. `undefined`: no such limit. */
   readonly gate: Gate | undefined;
   readonly #parts: RateLimitParts;
   readonly #refused = { address: 0, buyer: 0 };
@@ -49,7 +49,7 @@ export class RateLimits {
     this.gate = parts.address && this.#addressGate(parts.address);
   }
 
-  /** Knows buyers as `authenticate` does, and refuses those who ask too much. */
+  /** Authenticates as `authenticate` does, and refuses buyers above their limit. */
   limitBuyers(authenticate: Authenticate): Authenticate {
     const { buyer } = this.#parts;
     if (!buyer) return authenticate;
@@ -100,7 +100,7 @@ export class RateLimits {
   }
 }
 
-/** A header may come several times, and `getHeader` gives the first: the client's own, if a proxy adds one. */
+/** A header may come several times. `getHeader` returns the first: the client's own, if a proxy has added another. */
 function everyValue(request: HttpRequest, header: string): string {
   const values: string[] = [];
   request.forEach((name, value) => {
@@ -109,12 +109,12 @@ function everyValue(request: HttpRequest, header: string): string {
   return values.join(',');
 }
 
-/** Up to this wait the same answer is given again and again: a flood of refusals must cost little. */
-const KEPT_WAIT_S = 60;
+/** Answers for waits up to this are built once and reused, so that a flood of refusals costs little. */
+const CACHED_WAIT_S = 60;
 
 /**
- * `429` with the header fields of the IETF's draft-ietf-httpapi-ratelimit-headers-11: the policy is that a quota of `q`
- * requests fills up again in `w` seconds; `r` of them are left, for the next `t` seconds.
+ * `429` with the header fields of the IETF's draft-ietf-httpapi-ratelimit-headers-11. In `RateLimit-Policy`, a quota of `q`
+ * requests fills up again in `w` seconds. In `RateLimit`, `r` requests are left for the next `t` seconds.
  */
 class Refusals {
   readonly #kind: LimitKind;
@@ -130,10 +130,10 @@ class Refusals {
 
   after(waitMs: number): Reply {
     const waitS = Math.ceil(waitMs / 1_000);
-    const kept = this.#replies[waitS];
-    if (kept) return kept;
+    const cached = this.#replies[waitS];
+    if (cached) return cached;
     const reply = this.#reply(waitS);
-    if (waitS <= KEPT_WAIT_S) this.#replies[waitS] = reply;
+    if (waitS <= CACHED_WAIT_S) this.#replies[waitS] = reply;
     return reply;
   }
 
@@ -141,8 +141,8 @@ class Refusals {
     const { requests, seconds, burst } = this.#policy;
     const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
     const detail =
-      `This node answers ${requests} requests in ${seconds} s by ${this.#who}, and ${burst} at once. ` +
-      'Nothing was done. Ask again after Retry-After.';
+      `This node allows ${this.#who} ${requests} requests in ${seconds} s, and ${burst} at once. ` +
+      'Nothing was done. Send the request again after Retry-After.';
     return problem(
       'rate_limited',
       { detail, limitOf: this.#kind },

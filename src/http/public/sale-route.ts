@@ -1,4 +1,4 @@
-/** `GET /v1/sales/{saleId}`: what anybody may know of a sale. */
+/** `GET /v1/sales/{saleId}`: the public facts about a sale. */
 import { LRUCache } from 'lru-cache';
 import type { SaleRecord } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
@@ -18,17 +18,17 @@ export interface PublicSale {
   readonly remaining: number | undefined;
 }
 
-/** The crowd looks at the counter more often than it buys; this is how old it may be. */
+/** How old the counter in an answer may be. Buyers read it more often than they buy. */
 const REMAINING_TTL_MS = 200;
 const CACHED_SALES = 1_000;
-const UNREADABLE = problem('unavailable', { detail: 'The sale can’t be read now. Ask again.' });
-const BUSY = problem('busy', { detail: 'Nothing was looked at. Ask again.' });
+const UNREADABLE = problem('unavailable', { detail: 'The sale can’t be read now. Send the request again.' });
+const BUSY = problem('busy', { detail: 'The sale was not read. Send the request again.' });
 
 export function saleRoute(host: SaleHost): Handler {
   const cache = new LRUCache<string, { found: PublicSale | undefined }>({
     max: CACHED_SALES,
     ttl: REMAINING_TTL_MS,
-    // A lookup that others have pushed out of the cache is still somebody's answer.
+    // A lookup whose entry leaves the full cache still answers the requests that wait for it.
     ignoreFetchAbort: true,
     fetchMethod: async (saleId) => ({ found: await host.readSale(saleId) }),
   });

@@ -1,14 +1,14 @@
 /**
- * `POST /v1/sales/{saleId}/tokens`: a purchase token, for who has solved the challenge if there is one.
+ * `POST /v1/sales/{saleId}/tokens`: issues a purchase token, after the buyer has solved the challenge if there is one.
  *
- *   buyer known -> sale there -> window open? -> challenge: asked, or its answer checked -> token
+ *   authenticate the buyer -> find the sale -> window open? -> issue a challenge, or check the answer to one -> token
  *
- * Three of these may wait for somebody else: a key set, the directory, the shop's own challenge. They share one deadline.
+ * Three steps may wait: for a key set, for the sale directory, for the shop's own challenge. They share one deadline.
  *
- * Before the window opens nobody gets one. After that anybody may who can solve the challenge, also when the sale is sold
- * out, paused or over: a purchase that is repeated to learn how it ended needs one too.
+ * No buyer gets a token before the window opens. After that, every buyer that solves the challenge gets one, also when the
+ * sale is sold out, paused or over: a purchase that is repeated to learn its outcome needs a token too.
  */
-import type { ChallengeDesk, ChallengeReply } from '../../admission/challenge.ts';
+import type { ChallengeCaller, ChallengeReply } from '../../admission/challenge.ts';
 import type { PurchaseTokens } from '../../admission/purchase-token.ts';
 import type { SaleRecord } from '../../engine/contract.ts';
 import { isBusy, StockadeError } from '../../engine/errors.ts';
@@ -23,23 +23,23 @@ import { json, type ProblemCode, problem, type Reply } from '../server/problem.t
 export interface TokenHost extends Observer {
   readonly authenticate: Authenticate;
   readonly tokens: PurchaseTokens;
-  /** Missing: whoever asks gets a token. */
-  readonly challenge: ChallengeDesk | undefined;
-  /** As this node knows it. @throws Busy */
+  /** `undefined`: every buyer gets a token. */
+  readonly challenge: ChallengeCaller | undefined;
+  /** The sale's record as this node knows it. @throws Busy */
   readRecord(saleId: string): Promise<SaleRecord | undefined>;
-  /** In which a request is answered, from when all of it is there. */
+  /** A request is answered within this time after all of it has arrived. */
   readonly readDeadlineMs: number;
-  /** Called with how each request for a token has ended. */
+  /** Called with the outcome of each request for a token. */
   tokenAnswered(outcome: TokenOutcome): void;
 }
 
 export type TokenOutcome = ProblemCode | 'issued';
 
-/** Answers of captchas are longer than orders. */
+/** The answer to a captcha is longer than an order. */
 const MAX_ANSWER_BYTES = 16_384;
-const UNREADABLE = { detail: 'The sale can’t be read now. Ask again.' };
-const UNREAD = { detail: 'The sale was not looked for. Ask again.' };
-const UNKNOWN_BUYER = { detail: 'Who this is from could not be checked in time. Ask again.' };
+const UNREADABLE = { detail: 'The sale can’t be read now. Send the request again.' };
+const UNREAD = { detail: 'The sale was not read. Send the request again.' };
+const UNKNOWN_BUYER = { detail: 'The buyer could not be authenticated in time. Send the request again.' };
 
 export function tokenRoute(host: TokenHost): Handler {
   return (exchange, request) => {
@@ -88,14 +88,14 @@ async function answerTo(
     return problemOf('not_started', { startsAt: new Date(startsAt).toISOString() });
   }
   const holder = { saleId, buyerId: who.buyerId };
-  const barred = await challenged(host, holder, asked, leftMs());
-  if (barred) return barred;
+  const notPassed = await runChallenge(host, holder, asked, leftMs());
+  if (notPassed) return notPassed;
   const { token, expiresAtMs } = host.tokens.issue(holder, record.generation);
   const expiresAt = new Date(expiresAtMs).toISOString();
   return { outcome: 'issued', reply: json(201, { token, saleId, expiresAt }) };
 }
 
-/** `authenticate` never rejects: only time can be what is wrong. */
+/** `authenticate` never rejects, so `undefined` means that the time is over. */
 function inTime(timeoutMs: number, identity: Promise<Identity>): Promise<Identity | undefined> {
   return withTimeout(timeoutMs, identity).catch(() => undefined);
 }
@@ -114,34 +114,40 @@ async function read(
   }
 }
 
-/** @returns the answer to who has not passed */
-async function challenged(
-  { challenge: desk }: TokenHost,
+/** @returns the answer to a buyer that has not passed the challenge; `undefined` if it has */
+async function runChallenge(
+  { challenge: caller }: TokenHost,
   holder: { readonly saleId: string; readonly buyerId: string },
   { answer }: Asked,
   timeoutMs: number,
 ): Promise<Answer | undefined> {
-  if (!desk) return undefined;
-  return barredBy(
-    answer === undefined ? await desk.issue(holder, timeoutMs) : await desk.verify(answer, holder, timeoutMs),
+  if (!caller) return undefined;
+  return challengeAnswer(
+    answer === undefined
+      ? await caller.issue(holder, timeoutMs)
+      : await caller.verify(answer, holder, timeoutMs),
   );
 }
 
-function barredBy(reply: ChallengeReply): Answer | undefined {
+function challengeAnswer(reply: ChallengeReply): Answer | undefined {
   switch (reply.kind) {
     case 'passed':
       return undefined;
-    case 'asked':
+    case 'issued':
       return problemOf('challenge_required', {
         detail: 'Solve the challenge and send the solution as `answer`.',
         challenge: reply.challenge,
       });
     case 'failed':
-      return problemOf('challenge_failed', { detail: 'Ask without `answer` for another challenge.' });
+      return problemOf('challenge_failed', {
+        detail: 'Send the request without `answer` to get another challenge.',
+      });
     case 'busy':
-      return problemOf('busy', { detail: 'Too many challenges are being checked. Ask again.' });
+      return problemOf('busy', { detail: 'Too many challenges are being checked. Send the request again.' });
     case 'broken':
-      return problemOf('unavailable', { detail: 'The challenge can’t be checked now. Ask again.' });
+      return problemOf('unavailable', {
+        detail: 'The challenge can’t be checked now. Send the request again.',
+      });
   }
 }
 
@@ -150,11 +156,11 @@ function problemOf(code: ProblemCode, more: Readonly<Record<string, unknown>> = 
 }
 
 interface Asked {
-  /** The client's answer to the challenge; `undefined`: it asks for one. */
+  /** The client's answer to a challenge. `undefined`: the client asks for a challenge. */
   readonly answer: unknown;
 }
 
-/** @returns what is wrong, as text */
+/** @returns what is wrong with the body, as text, if it is not valid */
 function parseAnswer(text: string): Asked | string {
   if (text === '') return { answer: undefined };
   const body = parseObject(text);

@@ -1,20 +1,21 @@
 /**
- * How many connections a port holds. Each has one request under way at most (departures.ts: one that sends the next before it
- * was answered is closed), so that this bounds all that requests may hold: bodies, queued purchases, answers on their way.
+ * Limits how many connections a port holds. Each connection has one request under way at most (deferred-replies.ts), so the
+ * limit also bounds what requests hold: bodies, queued purchases, answers not yet sent.
  *
- *   up to the limit ──> served ──above──> the next request, whoever sends it, is answered `busy` and its connection closed
- *                                 ──above by an eighth──> a new connection is closed at once, without an answer
+ *   up to the limit     every request is served
+ *   above it            the next request on any connection is answered `busy`, and that connection is closed
+ *   above by an eighth  a new connection is closed at once, without an answer
  *
- * The next request and not the newest connection: those who are silent are closed by the server after some ten
- * seconds, and an answer says more than a connection that breaks. The last resort keeps file handles free, without which a
- * process can neither accept nor reach its stores.
+ * Above the limit the next request is refused and not the newest connection, because an answer tells a client more than a
+ * closed connection does; silent connections are closed by the server after some ten seconds anyway. The second limit keeps
+ * file handles free: without them a process can neither accept connections nor reach its stores.
  *
- * One address may have a bound of its own (admission/connection-bound.ts), above which it is answered in the same way.
+ * Each address may have a limit of its own (admission/connection-bound.ts), which works in the same way.
  */
 import { normalised } from '../../admission/addresses.ts';
 import type { ConnectionBound } from '../../admission/connection-bound.ts';
 
-/** Of the limit: connections above it whose next request is still answered. */
+/** Share of the limit: so many connections above it still get an answer to their next request. */
 export const ANSWERED_ABOVE_SHARE = 1 / 8;
 
 export interface ConnectionCounts {
@@ -24,15 +25,16 @@ export interface ConnectionCounts {
   readonly shed: number;
   /** Connections closed without an answer. */
   readonly dropped: number;
-  /** The same two, because of too many connections of one address. */
+  /** The same two counts, because of too many connections of one address. */
   readonly ofAddress: { readonly shed: number; readonly dropped: number };
 }
 
-/** Of the limit: above it connections are kept for those who are let in, where addresses have a bound. */
-const KEPT_FOR_ALL_SHARE = 1 / 2;
+/** Share of the limit: with more connections open, a refused address loses its connection. */
+const OPEN_TO_REFUSED_SHARE = 1 / 2;
 
-/** Who asks, on which connection. */
-interface Holder {
+/** The client of a connection. */
+interface Client {
+  /** Its address, as bytes. */
   readonly peer: Uint8Array;
 }
 
@@ -46,8 +48,8 @@ export class Connections {
   readonly #ofAddress = { shed: 0, dropped: 0 };
 
   /**
-   * @param most that are served at a time; without a limit on a port that only operators reach
-   * @param bound of one address
+   * @param most how many connections are served at a time; unlimited on a port that only operators reach
+   * @param bound the limit of each address
    */
   constructor(most = Number.POSITIVE_INFINITY, bound?: ConnectionBound) {
     this.#most = most;
@@ -56,9 +58,9 @@ export class Connections {
   }
 
   /**
-   * A connection has come.
-   * @param peer its address, asked for only where addresses have a bound
-   * @returns whether it may stay; else it is closed without an answer
+   * Counts a new connection.
+   * @param peer its address, called only if addresses have a limit
+   * @returns false if the connection must be closed without an answer
    */
   opened(peer: () => Uint8Array): boolean {
     this.#open++;
@@ -68,29 +70,29 @@ export class Connections {
     return false;
   }
 
-  /** A connection has gone, also one that might not stay. */
+  /** Counts the end of a connection, including one that `opened` refused. */
   closed(): void {
     this.#open--;
   }
 
-  /** @returns whether there are too many: the request that has come is to be refused, with its connection */
-  shed(holder: Holder): boolean {
+  /** @returns whether there are too many connections: then the request must be refused and its connection closed */
+  shed(client: Client): boolean {
     if (this.#open > this.#most) {
       this.#shed++;
       return true;
     }
-    if (!this.#bound?.isAnyAbove || !this.#bound.shed(normalised(holder.peer))) return false;
+    if (!this.#bound?.isAnyAbove || !this.#bound.shed(normalised(client.peer))) return false;
     this.#ofAddress.shed++;
     return true;
   }
 
   /**
-   * Whether somebody who is refused for his address goes, with his connection. Else he would keep as many as he likes, by a
-   * refused request on each of them before they are closed for silence.
+   * Whether a request refused by the rate limit of its address also loses its connection. Otherwise such a client could keep
+   * any number of connections open, by sending a request on each before it is closed for silence.
    */
-  goesRefused(holder: Holder): boolean {
-    if (this.#bound === undefined || this.#open <= this.#most * KEPT_FOR_ALL_SHARE) return false;
-    return !this.#bound.isExempt(normalised(holder.peer));
+  closesRefused(client: Client): boolean {
+    if (this.#bound === undefined || this.#open <= this.#most * OPEN_TO_REFUSED_SHARE) return false;
+    return !this.#bound.isExempt(normalised(client.peer));
   }
 
   counts(): ConnectionCounts {

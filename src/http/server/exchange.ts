@@ -1,32 +1,33 @@
 /**
- * One request and its answer, whichever program speaks HTTP (uws/uws-exchange.ts, node-http/node-exchange.ts).
+ * One request and its answer, over either HTTP server (uws/uws-exchange.ts, node-http/node-exchange.ts).
  *
- * An answer is written at the end of the turn (departures.ts). A client that has not taken the answers before it by then did
- * not wait for them: its connection is closed, so that unread answers never pile up here. A long answer is written as the
- * client takes it, and is under way until then: a stop waits for it, and the next request before its end is a pipeline.
+ * An answer is written at the end of the turn of the event loop (deferred-replies.ts). If the client has not read the earlier
+ * answers by then, it did not wait for them: its connection is closed, so that unread answers never pile up in memory. A long
+ * answer is written as fast as the client reads it, and its request is under way until then: a shutdown waits for it, and a
+ * client that sends the next request before its end loses the connection.
  */
 
 import { isUtf8 } from 'node:buffer';
-import type { Departing } from './departures.ts';
+import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
 import { type ProblemCode, problem, type Reply } from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
 export const MAX_BODY_BYTES = 4_096;
-/** Of a body that comes in pieces. */
+/** The first buffer for a body that comes in pieces. */
 const LEAST_KEPT_BYTES = 64;
-/** Of an answer that the client takes at once or not at all: with its head it fits into the 16 KB that uWS gathers before a write. */
+/** A longer answer is written as the client reads it. A shorter one fits, with its head, into the 16 KB that uWebSockets.js buffers. */
 const MOST_WHOLE_CHARACTERS = 4_096;
 
-/** Reads what it needs from the request at once: the request is valid only within the call. */
+/** Must read what it needs from the request before it returns or awaits: the request is valid only within the call. */
 export type Handler = (exchange: Exchange, request: HttpRequest) => void | Promise<void>;
 
 export interface Observer {
-  /** A handler has thrown. The client gets `500` without the reason. */
+  /** A handler has thrown. The client is answered `500`, without the reason. */
   fault(error: unknown): void;
 }
 
-/** A body that is not read, and the answer that it deserves. */
+/** A body that was not accepted, and the answer that says why. */
 export interface RefusedBody {
   readonly refused: Reply;
   readonly code: ProblemCode;
@@ -34,16 +35,17 @@ export interface RefusedBody {
 
 export type Body = { readonly text: string } | RefusedBody;
 
-/** Who reads a body: is called once, by one of the two. */
+/** Receives a body: one of the two methods is called, once. */
 export interface BodyReader {
-  /** @param bytes only valid within the call: uWS reuses their memory */
+  /** @param bytes valid only within the call: uWebSockets.js reuses their memory */
   body(bytes: Uint8Array): void | Promise<void>;
   refused(body: RefusedBody): void;
 }
 
 const NO_BYTES = new Uint8Array(0);
 const NOT_UTF8 = refusedAs('invalid_request', 'the body is not valid UTF-8');
-const tooLarge = (maxBytes: number) => refusedAs('payload_too_large', `the body may have ${maxBytes} bytes`);
+const tooLarge = (maxBytes: number) =>
+  refusedAs('payload_too_large', `the body may have ${maxBytes} bytes at most`);
 
 /** What all exchanges of one port share. */
 export interface Port {
@@ -51,7 +53,7 @@ export interface Port {
   readonly observer: Observer;
 }
 
-export abstract class Exchange implements Departing {
+export abstract class Exchange implements DeferredReply {
   protected readonly traffic: Traffic;
   /** The answer must not have a body. */
   protected readonly toHead: boolean;
@@ -59,13 +61,13 @@ export abstract class Exchange implements Departing {
   #reader: BodyReader | undefined;
   #maxBytes = 0;
   #size = 0;
-  /** What has come of a body that does not come in one piece; `#size` bytes of it. */
+  /** The pieces of the body so far, if it does not come in one: the first `#size` bytes are filled. */
   #kept: Buffer | undefined;
   #over = false;
   #reply: Reply | undefined;
   #isLast: boolean;
 
-  /** @param toHead the answer must not have a body; it is the last one of its connection */
+  /** @param toHead a `HEAD` request: its answer has no body, and closes the connection */
   constructor({ traffic, observer }: Port, toHead: boolean) {
     this.traffic = traffic;
     this.toHead = toHead;
@@ -74,24 +76,24 @@ export abstract class Exchange implements Departing {
     traffic.begin();
   }
 
-  /** The address of who holds the connection: 4 bytes, or 16. */
+  /** The address of the connection's other end: 4 bytes, or 16. */
   abstract get peer(): Uint8Array;
 
-  /** Has each piece of the body handed to `received` as it comes. */
+  /** Makes the server call `received` for each piece of the body. */
   protected abstract receive(request: HttpRequest): void;
 
   /**
    * Writes the answer.
-   * @param isLast the connection is closed behind it
-   * @param isLong what the client has no room for is kept; `end` is called when the client has taken it
-   * @returns whether the client has taken all that was written so far
+   * @param isLast whether the connection is closed after it
+   * @param isLong whether the rest is kept if the client can't take all of it now; `end` is called once the client has
+   * @returns whether the client has taken everything written so far
    */
   protected abstract write(reply: Reply, isLast: boolean, isLong: boolean): boolean;
 
   /** Closes the connection at once. */
   protected abstract close(): void;
 
-  /** Runs a callback of the server. What it throws is answered and reported, and never reaches the server. */
+  /** Runs a callback of the server. If it throws, the error is answered and reported, and never reaches the server. */
   run(callback: () => void | Promise<void>): void {
     try {
       const ended = callback();
@@ -102,10 +104,10 @@ export abstract class Exchange implements Departing {
   }
 
   /**
-   * Hands over the whole body or why it is refused. What is too long is not kept.
+   * Calls `reader` with the whole body, or with the reason why it is refused. A body that is too long is not kept.
    *
-   * uWS never says of a body of no bytes that this was its end, if the head came in two pieces: who waited for that would
-   * wait until the connection is closed.
+   * An empty body is handled here, because uWebSockets.js does not always report its end: if the head came in two pieces, the
+   * reader would wait until the connection is closed.
    */
   readBytes(request: HttpRequest, reader: BodyReader, maxBytes = MAX_BODY_BYTES): void {
     this.#reader = reader;
@@ -117,7 +119,7 @@ export abstract class Exchange implements Departing {
     this.receive(request);
   }
 
-  /** As `readBytes`, for callers who want text and can afford a callback. */
+  /** As `readBytes`, for callers that need text and can afford a closure. */
   readBody(
     request: HttpRequest,
     done: (body: Body) => void | Promise<void>,
@@ -126,7 +128,7 @@ export abstract class Exchange implements Departing {
     this.readBytes(request, { body: (bytes) => done(decode(bytes)), refused: done }, maxBytes);
   }
 
-  /** @param chunk only valid within the call */
+  /** @param chunk valid only within the call */
   protected received(chunk: Uint8Array, isLast: boolean): void {
     if (this.#size > this.#maxBytes) return;
     this.#size += chunk.byteLength;
@@ -138,7 +140,7 @@ export abstract class Exchange implements Departing {
     }
   }
 
-  /** A client may send each byte by itself: a list of pieces would cost a hundred times what they hold. */
+  /** Copies a piece. A client may send each byte by itself, and a list of pieces would take a hundred times their size. */
   #keep(chunk: Uint8Array): void {
     if (!this.#kept || this.#size > this.#kept.length) {
       const room = Buffer.allocUnsafeSlow(
@@ -150,7 +152,7 @@ export abstract class Exchange implements Departing {
     this.#kept.set(chunk, this.#size - chunk.byteLength);
   }
 
-  /** As `run`, without a closure for every request. */
+  /** Passes the body to the reader, as `run` would, but without a closure for every request. */
   #read(bytes: Uint8Array): void {
     try {
       this.#reader!.body(bytes)?.catch((error) => this.#failed(error));
@@ -159,25 +161,25 @@ export abstract class Exchange implements Departing {
     }
   }
 
-  /** Its answer is there, and closes the connection. */
+  /** Whether the answer is there and will close the connection. */
   get isLastAnswered(): boolean {
     return this.#isLast && this.#reply !== undefined;
   }
 
-  /** As `reply`, and closes the connection: what has come on it meanwhile is not looked at. */
+  /** As `reply`, and closes the connection. What has arrived on it meanwhile is discarded. */
   replyLast(reply: Reply): void {
     this.#isLast = true;
     this.reply(reply);
   }
 
-  /** The first answer counts; after an abort none does. */
+  /** Answers the request. Only the first answer counts, and none after an abort. */
   reply(reply: Reply): void {
     if (this.#over || this.#reply) return;
     this.#reply = reply;
-    this.traffic.departures.add(this);
+    this.traffic.deferred.add(this);
   }
 
-  depart(): void {
+  send(): void {
     if (this.#over) return;
     const reply = this.#reply!;
     const isLong = !this.#isLast && reply.body.length > MOST_WHOLE_CHARACTERS;
@@ -187,7 +189,7 @@ export abstract class Exchange implements Departing {
     if (this.#isLast || !isTaken) this.close();
   }
 
-  /** The answer has been taken, or nobody is there any more to take it. */
+  /** The request is over: the client has taken the answer, or has gone. */
   protected end(): void {
     if (this.#over) return;
     this.#over = true;
@@ -205,7 +207,7 @@ function refusedAs(code: ProblemCode, detail: string): RefusedBody {
 }
 
 function isZero(length: string): boolean {
-  // Not by its value: `0x0` is refused by uWS when the handler was called.
+  // By its digits and not its value: uWebSockets.js refuses `0x0` itself, after the handler has run.
   return /^0+$/.test(length);
 }
 

@@ -1,38 +1,39 @@
 /**
- * Requests whose end another program on the way may see elsewhere. If a gateway and this node do not agree where a request
- * ends, the rest of it is a request of its own here, which the gateway has never looked at: it may name any buyer.
+ * Refuses requests whose end is ambiguous (request smuggling). If a gateway and this node disagree on where a request ends,
+ * the node takes the rest for another request, which the gateway has never checked: it may name any buyer.
  *
- * Transfer-Encoding is not read at all. uWebSockets.js takes every value of it for `chunked`, reads over wrong ends of chunks,
- * trips over extensions and trailers that are in order, and makes a call of every chunk, be it of one byte.
+ * Transfer-Encoding is not supported. uWebSockets.js treats every value of it as `chunked`, accepts malformed ends of chunks,
+ * fails on valid extensions and trailers, and makes one call for each chunk, even of one byte.
  *
- * What this can't see, as uWebSockets.js hides it, is in SECURITY.md. The parser of node:http refuses most of these before.
+ * SECURITY.md lists what this can't detect because uWebSockets.js hides it. The parser of node:http refuses most of these
+ * requests before they get here.
  */
 import type { HttpRequest } from './http-request.ts';
 import { problem, type Reply } from './problem.ts';
 
-const ENCODED = refusal('Transfer-Encoding is not read here: send the body with its Content-Length');
-const DOUBTFUL = refusal('the length of the body must be given once, in digits');
+const ENCODED = refusal('Transfer-Encoding is not supported: send the body with its Content-Length');
+const AMBIGUOUS = refusal('the length of the body must be given once, in digits');
 const DIGITS = /^\d+$/;
 
 /**
- * The answer to a request that must not be handled, and after which nothing may be read from its connection.
- * @param isThrifty the crowd asks: headers are not gone through, which costs 75 ns and more for each over uWebSockets.js
+ * @param skipsScan leaves out the check that goes through all headers: over uWebSockets.js it costs 75 ns or more for each
+ * @returns the answer to a request that must not be handled, and after which its connection must be closed
  */
-export function misframed(request: HttpRequest, isThrifty: boolean): Reply | undefined {
+export function misframed(request: HttpRequest, skipsScan: boolean): Reply | undefined {
   if (request.getHeader('transfer-encoding') !== '') return ENCODED;
-  return isThrifty ? undefined : doubtful(request);
+  return skipsScan ? undefined : ambiguousLength(request);
 }
 
-function doubtful(request: HttpRequest): Reply | undefined {
-  // A length that is no number is refused by uWebSockets.js, too, but only when the handler was called.
+function ambiguousLength(request: HttpRequest): Reply | undefined {
+  // uWebSockets.js refuses a length that is no number, too, but only after the handler has run.
   let lengths = 0;
-  let isOdd = false;
+  let isAmbiguous = false;
   request.forEach((name, value) => {
-    if (name === 'content-length') isOdd ||= !DIGITS.test(value) || ++lengths > 1;
-    // With a value in front it would have been refused: so this one has none, or one without any stands before it.
-    else if (name === 'transfer-encoding') isOdd = true;
+    if (name === 'content-length') isAmbiguous ||= !DIGITS.test(value) || ++lengths > 1;
+    // `misframed` has seen the first header of this name, and it was empty or missing.
+    else if (name === 'transfer-encoding') isAmbiguous = true;
   });
-  return isOdd ? DOUBTFUL : undefined;
+  return isAmbiguous ? AMBIGUOUS : undefined;
 }
 
 function refusal(detail: string): Reply {

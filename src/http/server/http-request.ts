@@ -1,5 +1,5 @@
 /**
- * A request's head, as routes see it, whichever program has read it. Valid only within the call that hands it over:
+ * The head of a request as routes see it, over either HTTP server. Valid only within the call that passes it, because
  * uWebSockets.js reuses the object.
  */
 export interface HttpRequest {
@@ -7,12 +7,12 @@ export interface HttpRequest {
   getMethod(): string;
   /** The path as it was sent: not decoded, without the query. */
   getUrl(): string;
-  /** What stands behind the question mark, not decoded; `''` if there is none. */
+  /** What follows the question mark, not decoded; `''` if there is none. */
   getQuery(): string;
   /** @param name in lower case @returns the first value; `''` if there is none */
   getHeader(name: string): string;
-  /** @returns what stands in the path where the pattern has its `index`th parameter, not decoded; never `''` */
+  /** @returns the value of the pattern's `index`th parameter, not decoded; never `''` */
   getParameter(index: number): string | undefined;
-  /** Goes through all header lines as they came, with names in lower case. */
+  /** Calls `callback` for each header line in order, with the name in lower case. */
   forEach(callback: (name: string, value: string) => void): void;
 }

@@ -1,4 +1,4 @@
-/** The members of a body that is a JSON object; else what is wrong with it, as text. */
+/** @returns the members of the JSON object in a body; or what is wrong with the body, as text */
 export function parseObject(text: string): Record<string, unknown> | string {
   let body: unknown;
   try {

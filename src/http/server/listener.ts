@@ -6,18 +6,18 @@ export interface Listener {
   /** Requests that are not answered yet. */
   underWay(): number;
   /**
-   * No new connections. Threads that share a port all do this before one of them drains: a client that is told to go comes
-   * back at once, and a listener that is then closed would reset it.
+   * Accepts no more connections. Threads that share a port must all do this before any of them drains: a client whose
+   * connection is closed connects again at once, perhaps to a thread whose listener is about to close and would reset it.
    */
   stopListening(): void;
-  /** What is under way is answered, for at most `graceMs`; then all connections are closed. */
+  /** Waits at most `graceMs` until all requests under way are answered, then closes all connections. */
   drain(graceMs: number): Promise<void>;
 }
 
-/** A request may be on its way on a connection that looks idle: it is waited for this long before connections are closed. */
+/** Connections are closed only after this time without a request: one may be on its way on a connection that looks idle. */
 const QUIET_MS = 100;
 
-/** What a server that listens can do. */
+/** A server that listens, as `listenerOf` needs it. */
 export interface Listening {
   readonly port: number;
   /** Called once. */
@@ -44,6 +44,6 @@ export function listenerOf(server: Listening, traffic: Traffic): Listener {
   };
 }
 
-export function cannotListen(host: string, port: number, why = 'is something else listening there?') {
-  return new StockadeError('port_in_use', `can't listen on ${host}:${port}; ${why}`);
+export function cannotListen(host: string, port: number, why = 'another program may listen there') {
+  return new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`);
 }

@@ -1,9 +1,9 @@
-/** Every error that a client can meet, by its stable code, as `application/problem+json` (RFC 9457). */
+/** Every error that a client can get, by its stable code, as `application/problem+json` (RFC 9457). */
 
 interface Kind {
   readonly status: number;
   readonly title: string;
-  /** What to do about it, where there is something to do. */
+  /** What the client can do about it, if anything. */
   readonly detail?: string;
   readonly retryAfterS?: number;
 }
@@ -43,27 +43,27 @@ const KINDS = {
     detail: 'Get one with POST /v1/sales/{saleId}/tokens and send it in the header Purchase-Token.',
   },
   token_invalid: { status: 403, title: 'The purchase token is not valid' },
-  challenge_required: { status: 403, title: 'A purchase token is given to who has solved a challenge' },
+  challenge_required: { status: 403, title: 'Solve a challenge to get a purchase token' },
   challenge_failed: { status: 403, title: 'The answer to the challenge is not right' },
   rate_limited: { status: 429, title: 'Too many requests' },
   idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   busy: {
     status: 503,
-    title: 'More is asked of this node than it may queue',
-    detail: 'Nothing was taken. Ask again.',
+    title: 'This node has more requests than it may queue',
+    detail: 'Nothing was taken. Send the request again.',
     retryAfterS: 1,
   },
   unavailable: {
     status: 503,
     title: 'The stock can’t be reached now',
-    detail: 'Nothing was taken. Ask again.',
+    detail: 'Nothing was taken. Send the request again.',
     retryAfterS: 1,
   },
   unknown: {
     status: 503,
     title: 'It is not known yet how this purchase ended',
-    detail: 'Ask again with the same Idempotency-Key to learn it.',
+    detail: 'Send the request again with the same Idempotency-Key to learn it.',
     retryAfterS: 1,
   },
   internal: { status: 500, title: 'The server has made a mistake' },
@@ -72,12 +72,12 @@ const KINDS = {
 export type ProblemCode = keyof typeof KINDS;
 export const PROBLEM_CODES = Object.keys(KINDS) as readonly ProblemCode[];
 
-/** Status line and headers, in the forms in which servers take them. */
+/** Status line and headers, in the forms that the two servers need. */
 export interface Head {
-  /** In one piece, for uWS: a call into it for each header costs more than all else that a refusal does. */
+  /** For uWebSockets.js, in one piece: a call for each header would cost more than all else in a refusal. */
   readonly text: string;
   readonly reason: string;
-  /** Names and values in turn. */
+  /** For `node:http`: names and values in turn. */
   readonly fields: readonly string[];
 }
 
@@ -89,7 +89,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** The statuses of which there are answers. */
+/** Every status that an answer can have. */
 type Status = 200 | 201 | 202 | (typeof KINDS)[ProblemCode]['status'];
 
 const REASONS: Readonly<Record<Status, string>> = {
@@ -109,7 +109,7 @@ const REASONS: Readonly<Record<Status, string>> = {
   503: 'Service Unavailable',
 };
 
-/** @param headers values are ours, never a client's */
+/** @param headers their values must not come from a client: nothing is escaped */
 export function headOf(status: Status, headers: Readonly<Record<string, string>>): Head {
   const reason = REASONS[status];
   const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`);
@@ -125,8 +125,8 @@ export function json(status: Status, value: unknown): Reply {
 }
 
 /**
- * @param more further members, such as `detail` for what was wrong, or values to act on
- * @param headers beside those that the code brings along
+ * @param more further members of the body, such as `detail`, or values to act on
+ * @param headers in addition to those of the code
  */
 export function problem(
   code: ProblemCode,
@@ -135,7 +135,7 @@ export function problem(
 ): Reply {
   const { status } = KINDS[code];
   const { title, detail, retryAfterS }: Kind = KINDS[code];
-  // Without a `type` it is "about:blank": the code says what it is, and the crowd's answers stay short.
+  // A missing `type` means "about:blank". The code identifies the error, and the many refusals stay short.
   const body = { title, status, code, ...(detail && { detail }), ...more };
   const head = headOf(status, {
     'content-type': 'application/problem+json',

@@ -1,13 +1,13 @@
 /**
- * Counts and latencies of requests by outcome, cheap enough for every request: an index and an addition. They are handed
- * to prom-client, which adds up the workers and writes the text, only when somebody asks (node/observability/node-metrics.ts).
+ * Counts and latencies of requests by outcome, at the cost of one addition for each request. prom-client, which adds up the
+ * workers and writes the text, gets them only when metrics are read (node/observability/node-metrics.ts).
  */
 
-/** Upper bounds in seconds; the last bucket is everything above. */
+/** Upper bounds in seconds. One more bucket counts everything above. */
 export const LATENCY_BOUNDS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ] as const;
-/** Orders in a batch. */
+/** Upper bounds in orders per batch. */
 export const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256] as const;
 
 export interface HistogramData {

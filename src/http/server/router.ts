@@ -1,4 +1,7 @@
-/** Which handler answers a request, and what stands in front of all: the bound on connections, the framing, then the gate. */
+/**
+ * Registers the routes of a port, and checks every request before its handler runs: first the number of connections, then the
+ * framing, then the gate.
+ */
 import type { Exchange, Handler, Observer } from './exchange.ts';
 import { misframed } from './framing.ts';
 import type { HttpRequest } from './http-request.ts';
@@ -7,7 +10,7 @@ import type { Listener } from './listener.ts';
 import { problem, type Reply } from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
-/** @returns the answer to who may not ask now. Called before anything else is done for a request. */
+/** Runs before any other work is done for a request. @returns the answer to a request that is refused */
 export type Gate = (exchange: Exchange, request: HttpRequest) => Reply | undefined;
 
 const BUSY = problem('busy');
@@ -19,14 +22,14 @@ export class Router {
   readonly #gate: Gate | undefined;
   readonly #methods = new Map<string, Method[]>();
 
-  /** @param gate in front of all routes, and of what no route has */
+  /** @param gate runs for every request, also if no route matches it */
   constructor(open: OpenHttpServer, observer: Observer, traffic: Traffic, gate?: Gate) {
     this.#server = open({ observer, traffic });
     this.#traffic = traffic;
     this.#gate = gate;
   }
 
-  /** All that were put on it, by their patterns. */
+  /** The methods of each registered pattern. */
   get routes(): ReadonlyMap<string, readonly Method[]> {
     return this.#methods;
   }
@@ -35,12 +38,12 @@ export class Router {
     return this.#route(method, pattern, handler, false);
   }
 
-  /** A route that the crowd asks: what stands in front of it looks at no more than it must. */
+  /** A route with very many requests: checks that go through all headers are left out if they are expensive. */
   hotRoute(method: Method, pattern: string, handler: Handler): this {
     return this.#route(method, pattern, handler, true);
   }
 
-  /** Answers what no route has, and begins to listen: to be called after the last route. */
+  /** Begins to listen. Must be called after the last route: what no route matches is refused from then on. */
   listen(options: ListenOptions): Promise<Listener> {
     this.#end();
     return this.#server.listen(options);
@@ -54,7 +57,7 @@ export class Router {
     this.#refuse('/*', problem('not_found'));
   }
 
-  /** Behind the gate too: else who has asked too much would go on asking for nothing. */
+  /** Runs the gate too. Otherwise a client above its limit could send requests without a route for free. */
   #refuse(pattern: string, reply: Reply): void {
     const handler = this.#behindGate((exchange) => exchange.reply(reply));
     this.#server.on('any', pattern, (exchange, request) => this.#serve(exchange, request, handler, false));
@@ -63,9 +66,9 @@ export class Router {
   #route(method: Method, pattern: string, behind: Handler, isHot: boolean): this {
     const handler = this.#behindGate(behind);
     this.#methods.set(pattern, [...(this.#methods.get(pattern) ?? []), method]);
-    const isThrifty = isHot && !this.#server.hasHeadersAtHand;
+    const skipsScan = isHot && !this.#server.hasCheapHeaderScan;
     this.#server.on(method, pattern, (exchange, request) =>
-      this.#serve(exchange, request, handler, isThrifty),
+      this.#serve(exchange, request, handler, skipsScan),
     );
     return this;
   }
@@ -77,18 +80,18 @@ export class Router {
     return (exchange, request) => {
       const refusal = gate(exchange, request);
       if (!refusal) return handler(exchange, request);
-      if (connections.goesRefused(exchange)) exchange.replyLast(refusal);
+      if (connections.closesRefused(exchange)) exchange.replyLast(refusal);
       else exchange.reply(refusal);
     };
   }
 
   /**
-   * Of a request that is one too many nothing is read: it must cost as little as can be.
-   * @param isThrifty headers are not gone through
+   * Above the limit of connections, nothing of a request is read: refusing it must cost as little as possible.
+   * @param skipsScan as for `misframed`
    */
-  #serve(exchange: Exchange, request: HttpRequest, handler: Handler, isThrifty: boolean): void {
+  #serve(exchange: Exchange, request: HttpRequest, handler: Handler, skipsScan: boolean): void {
     exchange.run(() => {
-      const refusal = this.#traffic.connections.shed(exchange) ? BUSY : misframed(request, isThrifty);
+      const refusal = this.#traffic.connections.shed(exchange) ? BUSY : misframed(request, skipsScan);
       if (!refusal) return handler(exchange, request);
       exchange.replyLast(refusal);
     });

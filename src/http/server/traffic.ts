@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { Connections } from './connections.ts';
-import { Departures } from './departures.ts';
+import { DeferredReplies } from './deferred-replies.ts';
 
-/** The requests under way on one port, for a stop that answers what it has begun. */
+/** Counts the requests under way on one port, so that a shutdown can wait until they are answered. */
 export class Traffic {
   #active = 0;
   #begun = 0;
   #whenIdle: (() => void) | undefined;
   readonly connections: Connections;
-  readonly departures = new Departures();
-  /** True once no more requests are wanted: each answer then closes its connection. */
+  readonly deferred = new DeferredReplies();
+  /** Set by a shutdown: each answer then closes its connection. */
   draining = false;
 
   constructor(connections = new Connections()) {

@@ -1,7 +1,7 @@
 /** Who is let in: the parts of src/admission/ put together, for a node and then for each of its workers. */
 import { randomBytes } from 'node:crypto';
 import { type ForwardedHeader, mayBeProxy, parseTrustedProxies } from '../../admission/addresses.ts';
-import { ChallengeDesk } from '../../admission/challenge.ts';
+import { ChallengeCaller } from '../../admission/challenge.ts';
 import { ConnectionBound } from '../../admission/connection-bound.ts';
 import { HASH_KEY_BYTES } from '../../admission/keyed-hash.ts';
 import { type PurchaseTokenSettings, PurchaseTokens } from '../../admission/purchase-token.ts';
@@ -95,7 +95,7 @@ export interface Admission {
   readonly limits: RateLimits;
   readonly connections: ConnectionBound | undefined;
   readonly tokens: PurchaseTokens;
-  readonly challenge: ChallengeDesk | undefined;
+  readonly challenge: ChallengeCaller | undefined;
 }
 
 /** @param fault told why the challenge gave no answer @throws StockadeError if the challenge can't be loaded */
@@ -127,7 +127,7 @@ export async function openAdmission(
         answeredAboveShare: ANSWERED_ABOVE_SHARE,
       }),
     tokens: new PurchaseTokens(tokens),
-    challenge: loaded && new ChallengeDesk(loaded, fault),
+    challenge: loaded && new ChallengeCaller(loaded, fault),
   };
 }
 

@@ -65,7 +65,7 @@ test('a hundred keys, and a quarter of a MiB of them, are a key set', async () =
 test.each([
   ['one byte more', () => keySet(1).padEnd(256 * 1_024 + 1), /longer than 262144 bytes/],
   ['one key more', () => keySet(101), /has 101 keys; at most 100 are read/],
-  ['what is no JSON', () => '<html>', /is no JSON/],
+  ['what is not JSON', () => '<html>', /is no JSON/],
 ])('%s is none', async (_, text, reason) => {
   const url = await publish((response) => response.end(text()));
   expect(await ask(url)).toEqual({
@@ -114,7 +114,7 @@ test('a redirect is not followed', async () => {
   });
   expect(await ask(url)).toMatchObject({
     identity: { unavailable: expect.any(String) },
-    fault: expect.stringMatching(/answered 302, and not 200/),
+    fault: expect.stringMatching(/answered with status 302 instead of 200/),
   });
   expect(asked).toEqual(['/keys']);
 });

@@ -13,7 +13,7 @@ export interface OpsRoute {
 export function opsRoutes(): OpsRoute[] {
   // Nothing is called: which parts a host has decides which routes there are.
   const host = { token: '', operations: {}, orders: {}, events: {} } as unknown as OpsHost;
-  const open: OpenHttpServer = () => ({ hasHeadersAtHand: true, on() {}, listen: () => Promise.reject() });
+  const open: OpenHttpServer = () => ({ hasCheapHeaderScan: true, on() {}, listen: () => Promise.reject() });
   const router = new Router(open, host, new Traffic());
   addOpsRoutes(router, host);
   return [...router.routes].flatMap(([pattern, methods]) =>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import {
   type Challenge,
-  ChallengeDesk,
+  ChallengeCaller,
   LEAST_CALL_MS,
   MAX_CHALLENGE_CALLS,
 } from '../../../src/admission/challenge.ts';
@@ -152,7 +152,7 @@ describe('a challenge', () => {
   const deskOf = (challenge: Partial<Challenge>) => {
     const faults: unknown[] = [];
     const never = () => new Promise(() => {});
-    const desk = new ChallengeDesk({ issue: never, verify: never, ...challenge }, (error) =>
+    const desk = new ChallengeCaller({ issue: never, verify: never, ...challenge }, (error) =>
       faults.push(error),
     );
     return { desk, faults };
@@ -160,7 +160,7 @@ describe('a challenge', () => {
 
   test('asks, and only true is right', async () => {
     const { desk, faults } = deskOf({ issue: () => ({ siteKey: 'k' }), verify: (answer) => answer });
-    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'asked', challenge: { siteKey: 'k' } });
+    expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'issued', challenge: { siteKey: 'k' } });
     expect(await desk.verify(true, ANN, WAIT_MS)).toEqual({ kind: 'passed' });
     expect(await desk.verify('true', ANN, WAIT_MS)).toEqual({ kind: 'failed' });
     expect(await desk.verify(Promise.resolve(true), ANN, WAIT_MS)).toEqual({ kind: 'passed' });

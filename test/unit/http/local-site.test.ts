@@ -34,8 +34,8 @@ describe('a name of another', () => {
     // Also right after one that did, whose name is remembered.
     ask({ host: 'localhost:8080', 'x-buyer-id': 'ann' });
     const identity = ask({ host, 'x-buyer-id': 'ann' });
-    expect(identity).toEqual({ elsewhere: expect.stringContaining(`Host is ${JSON.stringify(host)}`) });
-    const { reply } = refusal(identity as { elsewhere: string });
+    expect(identity).toEqual({ foreignSite: expect.stringContaining(`Host is ${JSON.stringify(host)}`) });
+    const { reply } = refusal(identity as { foreignSite: string });
     expect(JSON.parse(reply.body)).toMatchObject({ status: 403, code: 'forbidden' });
   });
 
@@ -47,6 +47,6 @@ describe('a name of another', () => {
     ...NAMES.map((n) => `https://${n}`),
   ])('%j as Origin does not', (origin) => {
     const identity = ask({ host: 'localhost:8080', origin, 'x-buyer-id': 'ann' });
-    expect(identity).toEqual({ elsewhere: expect.stringContaining('Origin is ') });
+    expect(identity).toEqual({ foreignSite: expect.stringContaining('Origin is ') });
   });
 });

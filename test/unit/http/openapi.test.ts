@@ -22,7 +22,7 @@ const LISTENER = { port: 1, underWay: () => 0, stopListening() {}, drain: async 
 async function routesOf(serve: (open: OpenHttpServer) => Promise<unknown>): Promise<string[]> {
   const routes: string[] = [];
   await serve(() => ({
-    hasHeadersAtHand: true,
+    hasCheapHeaderScan: true,
     on(method, pattern) {
       if (method !== 'any') routes.push(`${method.toUpperCase()} ${pattern.replaceAll(/:(\w+)/g, '{$1}')}`);
     },

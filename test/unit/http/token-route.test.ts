@@ -1,6 +1,6 @@
 /** A request for a purchase token has one deadline, whatever it waits for. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Challenge, ChallengeDesk } from '../../../src/admission/challenge.ts';
+import { type Challenge, ChallengeCaller } from '../../../src/admission/challenge.ts';
 import { PurchaseTokens } from '../../../src/admission/purchase-token.ts';
 import type { SaleRecord } from '../../../src/engine/contract.ts';
 import type { Identity } from '../../../src/http/identity/identity.ts';
@@ -31,7 +31,7 @@ function ask({ identity = () => ANN, record = async () => RECORD, challenge }: S
   const handler = tokenRoute({
     authenticate: identity,
     tokens: new PurchaseTokens({ keys: [new Uint8Array(32)], ttlSeconds: 300 }),
-    challenge: challenge && new ChallengeDesk({ issue: never, verify: never, ...challenge }, fault),
+    challenge: challenge && new ChallengeCaller({ issue: never, verify: never, ...challenge }, fault),
     readRecord: record,
     readDeadlineMs: DEADLINE_MS,
     tokenAnswered: (outcome) => ended.push(outcome),
@@ -108,8 +108,8 @@ test.each<[string, Partial<Challenge>]>([
 
 test('a challenge is shown as it was issued, whatever is made of it afterwards', async () => {
   const riddle = { question: 'where?', self: undefined as unknown };
-  const desk = new ChallengeDesk({ issue: () => riddle, verify: () => true }, () => {});
+  const desk = new ChallengeCaller({ issue: () => riddle, verify: () => true }, () => {});
   const reply = await desk.issue({ saleId: 'tickets', buyerId: 'ann' }, DEADLINE_MS);
   riddle.self = riddle;
-  expect(reply).toEqual({ kind: 'asked', challenge: { question: 'where?' } });
+  expect(reply).toEqual({ kind: 'issued', challenge: { question: 'where?' } });
 });

@@ -3,31 +3,31 @@ import { parseAddress } from '../../../admission/addresses.ts';
 
 const NO_ADDRESS = new Uint8Array(0);
 
-/** What a connection needs to know of the request that is under way on it. */
+/** The request that is under way on a connection, as the connection needs it. */
 export interface UnderWay {
-  /** All of the request is there, and the answer is not: the client has nothing to do but wait. */
+  /** Whether all of the request is there and its answer is not: then the client can only wait. */
   readonly isBeingHandled: boolean;
-  /** Its answer is there and closes the connection: what comes behind the request does not matter. */
+  /** Whether its answer is there and will close the connection: then what follows the request does not matter. */
   readonly isLastAnswered: boolean;
-  /** The connection is closed: nobody waits for an answer. */
+  /** The connection is closed, so no answer can be sent. */
   aborted(): void;
 }
 
-/** As Node adds it to a socket, and does not document it. */
+/** A property that Node adds to a socket and does not document. */
 interface Parsed {
   readonly parser?: { onIncoming: unknown } | null;
 }
 
 /**
- * The parser is told that what follows is not HTTP. Else it would make objects of all that it has read, up to 64 KB with 2,400
- * requests: 400 such connections kept a thread busy for 41 s, and for 1.3 s with this.
+ * Tells the parser that what follows is not HTTP. Otherwise it would make objects of everything that it has read, up to 64 KB
+ * with 2,400 requests: 400 such connections kept a thread busy for 41 s; with this, for 1.3 s.
  */
 const STOP = () => 2;
 
 /** A connection, and the request that is under way on it. */
 export class NodeConnection {
   readonly #socket: Socket;
-  /** As long as the connection is open: Node forgets it at the end. */
+  /** Read while the connection is open, because Node forgets it afterwards. */
   readonly #address: string | undefined;
   #peer: Uint8Array | undefined;
   underWay: UnderWay | undefined;
@@ -48,24 +48,24 @@ export class NodeConnection {
     return this.#socket.destroyed;
   }
 
-  /** Whether the client has taken, as far as its kernel's buffers and ours go, all that was written. */
+  /** Whether everything that was written has left this process. The kernels of both ends may still hold some of it. */
   get isAllTaken(): boolean {
     return this.#socket.writableLength === 0;
   }
 
-  /** What was written and not taken is lost, and what was read and not parsed is not parsed. */
+  /** Closes the connection at once. Answers that are not sent yet are lost; requests that are not parsed yet are discarded. */
   close(): void {
     const { parser } = this.#socket as Socket & Parsed;
     if (parser) parser.onIncoming = STOP;
     this.#socket.destroy();
   }
 
-  /** It is closed, by whomever. */
+  /** The connection is closed, by either end. */
   aborted(): void {
     this.underWay?.aborted();
   }
 
-  /** Writes an answer that no request of Node's stands for, and closes. */
+  /** Answers what Node has no request object for, and closes the connection. */
   refuse(answer: string): void {
     this.#socket.write(answer);
     this.close();

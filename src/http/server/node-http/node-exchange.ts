@@ -34,7 +34,7 @@ export class NodeExchange extends Exchange implements UnderWay {
     this.end();
   }
 
-  /** The length is one, in digits: Node's parser refuses all others. */
+  /** There is one length, in digits: Node's parser refuses all others. */
   protected receive(request: HttpRequest): void {
     let missing = Number(request.getHeader('content-length'));
     if (missing === 0) this.received(NO_BYTES, true);

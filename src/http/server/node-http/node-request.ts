@@ -20,7 +20,7 @@ export class NodeRequest implements HttpRequest {
     this.segments = this.#path.split('/');
   }
 
-  /** To be called once, before a handler sees it. */
+  /** Must be called once, before a handler sees the request. */
   matched(route: Route): void {
     this.#values = valuesOf(route, this.segments);
   }
@@ -37,7 +37,7 @@ export class NodeRequest implements HttpRequest {
     return this.#query;
   }
 
-  /** `message.headers` joins what came more than once, or drops all but the first: which of both depends on the name. */
+  /** Reads the raw headers, because `message.headers` joins or drops repeated ones, depending on the name. */
   getHeader(name: string): string {
     const { rawHeaders } = this.#message;
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -58,7 +58,7 @@ export class NodeRequest implements HttpRequest {
   }
 }
 
-/** Node takes each byte for a character; what is beyond ASCII is UTF-8, as with uWebSockets.js. */
+/** Node decodes headers as Latin-1. Bytes beyond ASCII are read as UTF-8 here, as uWebSockets.js does. */
 function textOf(value: string): string {
   return BEYOND_ASCII.test(value) ? Buffer.from(value, 'latin1').toString() : value;
 }

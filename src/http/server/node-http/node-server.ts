@@ -1,8 +1,9 @@
 /**
- * The server of Node itself, where no binary of uWebSockets.js loads. Its parser is strict: heads that it can't be sure of are
- * `400` before a route is looked for, and what it lets through is looked at again (framing.ts).
+ * Serves HTTP with Node's own server, where no binary of uWebSockets.js loads. Its parser is strict: it answers an ambiguous
+ * head with `400` before a route is looked for. Requests that it lets through are checked again (framing.ts).
  *
- * It would take any number of requests on a connection before the first is answered. Here the second one closes it.
+ * Node accepts any number of requests on a connection before the first is answered. Here the second one closes the
+ * connection.
  */
 import {
   createServer,
@@ -23,32 +24,32 @@ import { RouteTable } from './route-table.ts';
 
 export const openNodeServer = (port: Port) => new NodeServer(port);
 
-/** In which a client sends all of a request, and for which it may be silent: about as with uWebSockets.js. */
-const PATIENCE_MS = 10_000;
+/** How long a client may take to send a request, and how long it may be silent. About as with uWebSockets.js. */
+const CLIENT_TIMEOUT_MS = 10_000;
 const CHECKED_EVERY_MS = 1_000;
-/** As uWebSockets.js' own, by the same variable. */
+/** The limit of uWebSockets.js, set by the same variable. */
 const MAX_HEAD_BYTES = Number(process.env.UWS_HTTP_MAX_HEADERS_SIZE) || 4_096;
 
 const OPTIONS: ServerOptions = {
   maxHeaderSize: MAX_HEAD_BYTES,
-  headersTimeout: PATIENCE_MS,
-  requestTimeout: PATIENCE_MS,
-  keepAliveTimeout: PATIENCE_MS,
+  headersTimeout: CLIENT_TIMEOUT_MS,
+  requestTimeout: CLIENT_TIMEOUT_MS,
+  keepAliveTimeout: CLIENT_TIMEOUT_MS,
   connectionsCheckingInterval: CHECKED_EVERY_MS,
-  // It would be answered by Node, also in the middle of a pipeline.
+  // `#request` checks this header. Node would answer by itself, even in the middle of a pipeline.
   requireHostHeader: false,
 };
 
-/** What Node can't parse has no request and no response: the whole answer as text. */
+/** A whole answer as text, for what Node can't parse: there is no response object then. */
 const bare = (line: string) => `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
 const TOO_LARGE = bare('431 Request Header Fields Too Large');
 const OTHER_VERSION = bare('505 HTTP Version Not Supported');
-const NOT_HTTP = written('this is no request of HTTP/1.1');
+const NOT_HTTP = written('this is not a valid HTTP/1.1 request');
 const NO_HOST = written('Host is missing');
-const NO_PROXY = written('CONNECT is for proxies, and this is none');
+const NO_PROXY = written('CONNECT is not supported: this is no proxy');
 
 class NodeServer implements HttpServer {
-  readonly hasHeadersAtHand = true;
+  readonly hasCheapHeaderScan = true;
   readonly #server: Server = createServer(OPTIONS);
   readonly #port: Port;
   readonly #routes = new RouteTable();
@@ -57,8 +58,8 @@ class NodeServer implements HttpServer {
   constructor(port: Port) {
     this.#port = port;
     const server = this.#server;
-    server.timeout = PATIENCE_MS;
-    // What is beyond the size is refused; what is beyond a number would be hidden.
+    server.timeout = CLIENT_TIMEOUT_MS;
+    // No limit: Node would silently drop headers above a number, while it refuses a head above its size.
     server.maxHeadersCount = 0;
     server.on('connection', (socket) => this.#opened(socket));
     server.on('timeout', (socket) => this.#silent(socket));
@@ -82,7 +83,7 @@ class NodeServer implements HttpServer {
       server.listen({ host, port, exclusive: true, ...(isShared && { reusePort: true }) }, () => {
         const listening = {
           port: (server.address() as AddressInfo).port,
-          // Not http.Server's own `close`: it would also close connections on which a request is on its way.
+          // `close` of http.Server would also close idle connections, on which a request may be on its way.
           stopListening: () => void NetServer.prototype.close.call(server),
           closeConnections: () => server.close().closeAllConnections(),
         };
@@ -104,7 +105,7 @@ class NodeServer implements HttpServer {
 
   #request(message: IncomingMessage, response: ServerResponse, mustContinue = false): void {
     const connection = this.#connections.get(message.socket)!;
-    // Behind a request that has closed its connection, what was read together with it is still parsed.
+    // Node goes on parsing what it read together with a request that has closed the connection.
     if (connection.isClosed) return;
     if (connection.underWay) connection.close();
     else if (message.httpVersion !== '1.1') connection.refuse(OTHER_VERSION);
@@ -128,7 +129,7 @@ class NodeServer implements HttpServer {
     else this.#refuse(socket, code === 'HPE_HEADER_OVERFLOW' ? TOO_LARGE : NOT_HTTP);
   }
 
-  /** On a connection with a request under way this would be taken for the answer to that. */
+  /** If a request is under way, only closes the connection: the client would take this for the answer to that request. */
   #refuse(socket: Socket, answer: string): void {
     const connection = this.#connections.get(socket);
     if (connection?.underWay?.isLastAnswered) return;
@@ -136,7 +137,7 @@ class NodeServer implements HttpServer {
     else connection.refuse(answer);
   }
 
-  /** Nothing has come or gone for `PATIENCE_MS`. */
+  /** No byte has come or gone for `CLIENT_TIMEOUT_MS`. */
   #silent(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (!connection?.underWay?.isBeingHandled) socket.destroy();

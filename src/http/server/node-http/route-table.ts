@@ -1,15 +1,15 @@
-/** Which handler a path belongs to, as uWebSockets.js finds it: a fixed segment wins over a parameter, which is never empty. */
+/** Finds the route of a path by the rules of uWebSockets.js: a fixed segment wins over a parameter; a parameter is never empty. */
 import type { Method, Serve } from '../http-server.ts';
 
 export interface Route {
-  /** By method as it stands in a request; `any` for all others. */
+  /** By method in upper case; `any` for all other methods. */
   readonly serves: Map<string, Serve>;
-  /** What a path is compared with: a text, or `undefined` for a parameter. */
+  /** The fixed segments of the pattern, with `undefined` for each parameter. */
   readonly segments: readonly (string | undefined)[];
 }
 
 export class RouteTable {
-  /** By the number of segments; those with fewer parameters first. */
+  /** By the number of segments; routes with fewer parameters come first. */
   readonly #routes: Route[][] = [];
   #otherwise: Route = { serves: new Map(), segments: [] };
 
@@ -36,7 +36,7 @@ export class RouteTable {
   }
 }
 
-/** What stands in a path where its route has parameters. */
+/** The values that a path has for the parameters of its route. */
 export function valuesOf(route: Route, segments: readonly string[]): string[] {
   return segments.filter((_, i) => route.segments[i] === undefined);
 }

@@ -1,14 +1,14 @@
 /**
- * A request and its answer over uWebSockets.js. Its rules, each of which ends the process or corrupts memory when it is
- * broken, are kept here and nowhere else: an abort handler is always set, nothing is read from the request later, the
- * response is not touched after an abort or twice, and what is written outside the handler is corked.
+ * A request and its answer over uWebSockets.js. That library has rules; breaking one ends the process or corrupts memory.
+ * They are kept here and nowhere else: an abort handler is always set; nothing is read from the request after the handler has
+ * returned; a response is written once, and not after an abort; writes outside the handler are corked.
  */
 import type { HttpResponse } from 'uWebSockets.js';
 import { Exchange, type Port } from '../exchange.ts';
 import type { Reply } from '../problem.ts';
 
 export class UwsExchange extends Exchange {
-  /** The one that writes now: one function for all of them, instead of one for each answer. */
+  /** The exchange that writes now. `cork` needs a function, and this way one function serves all exchanges. */
   static #writing: UwsExchange;
   static readonly #writeNow = () => UwsExchange.#writing.#write();
   readonly #response: HttpResponse;
@@ -47,13 +47,13 @@ export class UwsExchange extends Exchange {
   #write(): void {
     const { head, body } = this.#reply;
     this.#isTaken = true;
-    if (this.#isLast) this.#response.writeStatus(head.text + lastWords(this.toHead ? undefined : body));
+    if (this.#isLast) this.#response.writeStatus(head.text + closingRest(this.toHead ? undefined : body));
     else if (this.#isLong) this.#isTaken = this.#writeLong(head.text, Buffer.from(body));
     else if (this.traffic.draining) this.#response.writeStatus(head.text).end(body, true);
     else this.#isTaken = this.#response.writeStatus(head.text).tryEnd(body, WHOLE)[1];
   }
 
-  /** What has no room now follows when there is some. */
+  /** Writes as much as the client can take now, and the rest when there is room. */
   #writeLong(head: string, body: Buffer): boolean {
     const response = this.#response.writeStatus(this.traffic.draining ? head + CLOSING : head);
     if (response.tryEnd(body, body.length)[1]) return true;
@@ -66,18 +66,18 @@ export class UwsExchange extends Exchange {
   }
 }
 
-/** For uWS: there is no more than this. */
+/** Tells `tryEnd` that the body is complete. */
 const WHOLE = 0;
-/** What uWS writes behind a status, which here is the end of the answer. */
+/** uWebSockets.js writes this after a status; here it ends the whole answer. */
 const LINE_END = '\r\n';
 const CLOSING = `${LINE_END}connection: close`;
 
 /**
- * What follows the head of an answer after which the connection is closed. uWS would close it too, but only when the client
- * has taken all, and would go on to handle what the client sends until then: so the answer is given without uWS' knowing
- * that this was all of it, and the connection is then closed from here.
+ * The rest, after the head, of an answer that closes the connection. uWebSockets.js could close it too, but only after the
+ * client has taken everything, and it would handle further requests until then. So the whole answer is written as if it were
+ * a status line: uWebSockets.js does not learn that the answer is complete, and `close` then ends the connection.
  */
-function lastWords(body: string | undefined): string {
+function closingRest(body: string | undefined): string {
   if (body === undefined) return CLOSING + LINE_END;
   const length = Buffer.byteLength(body) + LINE_END.length;
   return `${CLOSING}${LINE_END}content-length: ${length}${LINE_END}${LINE_END}${body}`;

@@ -7,8 +7,8 @@ import { UwsExchange } from './uws-exchange.ts';
 export const openUwsServer = (port: Port) => new UwsServer(port);
 
 class UwsServer implements HttpServer {
-  /** 75 ns for each header: a call back into JavaScript. */
-  readonly hasHeadersAtHand = false;
+  /** Each header costs 75 ns, for a callback into JavaScript. */
+  readonly hasCheapHeaderScan = false;
   readonly #app = uWS.App();
   readonly #port: Port;
 
@@ -33,7 +33,7 @@ class UwsServer implements HttpServer {
       );
   }
 
-  /** Ports are always shared: uWebSockets.js asks for that (node/process/ports.ts). */
+  /** Ports are always shared, because uWebSockets.js always sets the option (node/process/ports.ts). */
   listen({ host, port }: ListenOptions): Promise<Listener> {
     return new Promise((resolve, reject) => {
       this.#app.listen(host, port, (socket) => {
