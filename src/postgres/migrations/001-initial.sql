@@ -1,5 +1,5 @@
 -- The truth: sales, orders, how far each segment's log has been applied, and every change of a sale's total stock.
--- Ids are compared byte by byte (COLLATE "C"): they are names, not language, and their indexes are the hot part.
+-- Ids are compared byte by byte (COLLATE "C"): they are not language, and byte order makes their indexes fast.
 
 CREATE TABLE sales (
   id text COLLATE "C" PRIMARY KEY,

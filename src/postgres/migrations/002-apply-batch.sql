@@ -1,19 +1,20 @@
 -- One batch of the order logs, applied in one transaction and one round trip: the guarded stock, the cursors, the orders.
--- A function, because its statements are planned once a session, and because five round trips cost more than the work.
+-- It is a function because Postgres then plans its statements once a session, and because five round trips cost more than
+-- the work itself.
 --
--- Raises, and so changes nothing:
---   SK001  a cursor is not where the batch was read: another sync was here
---   SK002  the guard: a sale has fewer units than the batch wants
+-- Errors, each of which leaves everything unchanged:
+--   SK001  a cursor is not where the batch was read: another sync has moved it
+--   SK002  the guard: a sale has fewer units than the batch needs
 --   SK003  the limit: a buyer would hold more than the sale allows
---   23505  an order id, a key or the one-per-buyer index is there already
+--   23505  an order with this id or key is there already, or the buyer's one order
 
 CREATE FUNCTION stockade_apply_batch(
-  -- per sale, in the order of their ids, so that two batches can't wait for each other's rows
+  -- per sale, ordered by id, so that two batches can't wait for each other's rows
   sale_ids text[], sale_units bigint[],
-  -- per segment: from where to where its cursor moves
+  -- per segment: the cursor's position before and after the batch
   cursor_sales text[], cursor_segments integer[], cursor_generations integer[], cursor_from bigint[],
   cursor_to bigint[], cursor_tails text[], cursor_orders bigint[], cursor_units bigint[],
-  -- per order; order_sales counts into sale_ids from 1; order_keys may be null as a whole
+  -- per order; order_sales holds indexes into sale_ids, from 1; order_keys may be null as a whole
   order_ids bigint[], order_sales integer[], order_buyers text[], order_quantities integer[], order_keys text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

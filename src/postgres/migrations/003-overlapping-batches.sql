@@ -1,10 +1,11 @@
--- As in 002, with the statements in another order, so that two batches of one sync can overlap: the rows that both must
--- change are locked last, sales before cursors as a rebuild does it. The second batch inserts its orders while the first
--- one's commit waits for the disk.
+-- As in 002, with the statements in another order, so that two batches of one sync can overlap: the second inserts its
+-- orders while the first one's commit waits for the disk. The rows that both batches change are locked last: sales before
+-- cursors, as in a rebuild.
 --
--- The limit is checked last of all, under the lock on the sale's row: only then are the orders of the batch before seen.
+-- The limit is checked at the end, under the lock on the sale's row: only then are the orders of the previous batch visible.
 --
--- Raises what 002 says. A batch that another sync has applied meets its own orders first: 23505 may thus stand for SK001.
+-- The errors are those of 002. If another sync has already applied the batch, its orders are found before its cursors are
+-- compared: so 23505 may mean SK001.
 
 CREATE OR REPLACE FUNCTION stockade_apply_batch(
   sale_ids text[], sale_units bigint[],

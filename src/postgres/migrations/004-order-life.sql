@@ -1,5 +1,5 @@
--- What happens to an order after it was bought, and to a sale while it sells: time stamps, the payment's deadline, returns
--- that know their generation, a ledger that says who and why, and the outbox of order events.
+-- What happens to an order after its purchase, and to a sale while it sells: time stamps, the deadline of the payment, returns
+-- with their generation, a ledger with actor and reason, and the outbox of order events.
 
 ALTER TABLE orders
   ADD COLUMN expires_at timestamptz,
@@ -19,14 +19,14 @@ UPDATE orders o SET expires_at = o.committed_at + s.pay_within_seconds * interva
 CREATE INDEX orders_unpaid_until ON orders (expires_at) WHERE status = 'unpaid' AND expires_at IS NOT NULL;
 CREATE INDEX orders_refund_due ON orders (sale_id, refund_due_at) WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL;
 
--- A rebuild loads `sales.stock`, which holds all units that were returned in the generations before. Those that are
--- returned in its own come back one by one, out of the records that it loads.
+-- A rebuild loads `sales.stock`, which includes all units returned in earlier generations. Units returned in its own
+-- generation come back one order at a time, because the records that it loads still contain those orders.
 ALTER TABLE stock_returns ADD COLUMN generation integer NOT NULL DEFAULT 0;
 COMMENT ON COLUMN stock_returns.generation IS 'The sale''s generation when the units went back into sales.stock.';
 CREATE INDEX stock_returns_of_generation ON stock_returns (sale_id, generation);
 
--- The ledger: one row for each change that an operator makes to a sale, with who and why. `units` is what the change
--- added to the sale's total stock: most add none.
+-- The ledger: one row for each change that an operator makes to a sale, with actor and reason. `units` is what the change
+-- added to the sale's total stock: 0 for most changes.
 ALTER TABLE stock_movements
   ADD COLUMN action text NOT NULL DEFAULT 'top-up'
     CHECK (action IN ('pause', 'resume', 'close', 'top-up', 'withdraw', 'window', 'resize')),
@@ -37,9 +37,9 @@ ALTER TABLE stock_movements ALTER COLUMN action DROP DEFAULT;
 COMMENT ON COLUMN stock_movements.applied_at IS 'When the segments had followed. Missing: sync makes them follow.';
 CREATE INDEX stock_movements_pending ON stock_movements (sale_id) WHERE applied_at IS NULL;
 
--- Outbox of order events, written in the transaction that makes them true. A row is one kind of event of many orders: a
--- row each would cost as much as the orders. They are read in the order of their ids, all that are there: an event of an
--- order is visible only if those before it are.
+-- The outbox of order events, written in the transaction that changes the orders. A row holds one kind of event of many
+-- orders: a row for each order would cost as much as the orders themselves. A reader takes all visible rows, in the order of
+-- their ids. That is enough to keep the events of an order in sequence: one is visible only if its predecessors are.
 CREATE TABLE order_events (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   kind text COLLATE "C" NOT NULL
@@ -51,9 +51,9 @@ ALTER TABLE order_events ALTER COLUMN order_ids SET STORAGE EXTERNAL;
 
 -- As in 003, with the deadline of the payment, and with the event.
 --
--- A cursor never counts fewer orders than before. A rebuild counts the orders that it finds beyond a cursor and brings here by
--- itself; a sync that has read some of them before, and is slower, moves the cursor behind those. If it set the count back
--- to them, the others would be taken for lost.
+-- The count of a cursor never decreases. A rebuild writes and counts all orders that it finds beyond a cursor. A slower sync,
+-- which had read only some of them, may move the cursor after that. If it also set the count back, the other orders would be
+-- counted as lost.
 CREATE OR REPLACE FUNCTION stockade_apply_batch(
   sale_ids text[], sale_units bigint[],
   cursor_sales text[], cursor_segments integer[], cursor_generations integer[], cursor_from bigint[],

@@ -1,14 +1,14 @@
--- What becomes of an order once it is here. Each change is one call: one transaction, one round trip.
+-- Changes of an order that is in Postgres. Each change is one call: one transaction, one round trip.
 --
 --   unpaid ──pay──> paid ──redeem──> redeemed
 --     │               └──refund──> refunded
 --     ├──cancel──> cancelled
---     └──not paid in time──> expired ──a payment comes all the same──> retaken_by another order, or refund_due_at
+--     └──not paid in time──> expired ──a late payment──> retaken_by another order, or refund_due_at
 --
--- Locks: rows of orders, then rows of sales in the order of their ids, as in stockade_apply_batch. So two calls never
--- wait for each other in a circle, and of several on the same order the first one decides.
+-- Locks: rows of orders, then rows of sales by id, as in stockade_apply_batch. So two calls never deadlock. Of several calls
+-- on one order, the first decides.
 
--- Ends orders whose units are for sale again: `became` is cancelled, expired or refunded. The caller has locked their rows.
+-- Ends orders and returns their units: `became` is cancelled, expired or refunded. The caller has locked their rows.
 CREATE FUNCTION stockade_give_back(given bigint[], became text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   sale record;
@@ -24,7 +24,7 @@ BEGIN
     GROUP BY sale_id ORDER BY sale_id
   LOOP
     UPDATE sales SET stock = stock + sale.units WHERE id = sale.id RETURNING generation INTO of_generation;
-    -- A row may be there: of an order that was refused because it had the id of this one.
+    -- There may be a row of a rejected order with the same id.
     INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
       SELECT o.order_id, o.sale_id, o.buyer_id, o.quantity, became, of_generation FROM orders o
       WHERE o.order_id = ANY (given) AND o.sale_id = sale.id
@@ -36,8 +36,8 @@ BEGIN
 END
 $$;
 
--- Expires orders whose time to pay is over, the longest overdue first, at most `most`. Those that somebody else changes
--- at this moment are left to him, or to the next call.
+-- Expires orders that were not paid in time, the longest overdue first, at most `most`. Orders that another transaction is
+-- changing are skipped; the next call expires them, if they are still unpaid.
 CREATE FUNCTION stockade_expire_orders(most integer, OUT order_ids bigint[], OUT due_since timestamptz)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -52,15 +52,15 @@ BEGIN
 END
 $$;
 
--- Moves one order on; no row: there is no such order. A change that was made before, a payment by the same means, is
--- answered as the first time, with the order as it stands.
+-- Changes the status of one order. Returns no row if there is no such order. A repeated change, such as a payment with the
+-- same pay type, is answered as the first time, with the current order.
 --
--- verdict  done          the change is made, now or before
---          forbidden     the order is not that of the buyer who asks (`asked_by`; null: anybody may)
---          wrong_status  its status does not allow it
---          late          pay: it has expired, and nothing was decided yet about the payment
---          retaken       pay: it has expired; the row is that of the order that took its place
---          refund_due    pay: it has expired, and the payment is to be refunded, or was
+-- verdict  done          the change is made, now or earlier
+--          forbidden     the order belongs to another buyer than `asked_by`; null is allowed everything
+--          wrong_status  the order's status does not allow the change
+--          late          pay: the order has expired, and nothing is decided about the payment yet
+--          retaken       pay: the order has expired; the row is the order that replaced it
+--          refund_due    pay: the order has expired, and the payment is to be refunded, or was
 CREATE FUNCTION stockade_change_order(
   changed bigint, change text, payment text, asked_by text, OUT verdict text, OUT stands orders
 ) RETURNS SETOF record LANGUAGE plpgsql AS $$
@@ -97,7 +97,7 @@ BEGIN
     ELSIF stands.status = 'paid' THEN
       PERFORM stockade_give_back(ARRAY[changed], 'refunded');
     ELSE
-      -- It expired: its units went back then.
+      -- The order has expired before, and its units were returned then.
       UPDATE orders SET refunded_at = now() WHERE order_id = changed;
       INSERT INTO order_events (kind, order_ids) VALUES ('refunded', ARRAY[changed]);
     END IF;
@@ -110,11 +110,11 @@ BEGIN
 END
 $$;
 
--- Decides what a late payment is for: the order `taken`, which has taken the units anew, or, if `taken` is null because
--- they could not be taken, a refund. The first decision stands. An order that was taken in vain is cancelled at once.
+-- Decides about a late payment. It pays the order `taken`, the retake of the expired order; if `taken` is null, because no
+-- units could be taken, the payment is to be refunded. The first decision stands. A retake that is not needed is cancelled.
 --
 -- verdict  retaken, refund_due  as above
---          wrong_status         another payment, by other means, was faster
+--          wrong_status         another payment, with another pay type, came first
 --          over                 `taken` has ended meanwhile: nothing is decided
 CREATE FUNCTION stockade_settle_late_payment(
   late bigint, taken bigint, payment text, OUT verdict text, OUT stands orders
@@ -135,7 +135,7 @@ BEGIN
     UPDATE orders SET retaken_by = taken, pay_type = payment WHERE order_id = late;
     INSERT INTO order_events (kind, order_ids) VALUES ('paid', ARRAY[taken]);
   ELSIF taken IS NULL OR taken_status IN ('paid', 'redeemed') THEN
-    -- Nothing could be taken, or what was taken has been paid by itself: this payment is one too many.
+    -- Nothing could be taken, or the retake has been paid by another payment: this one is to be refunded.
     UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;
   END IF;
 

@@ -1,5 +1,5 @@
--- What waits for the shop's webhook. The relay moves each row of the outbox here, cut into pages, in the transaction that
--- removes it there: a page is what is delivered, tried again, and at last laid aside, as a whole.
+-- Events that wait for the shop's webhook, in pages. In one transaction, the relay removes a row from the outbox and inserts
+-- its pages here. A page is delivered, tried again and at last kept as a dead letter, always as a whole.
 
 CREATE TABLE webhook_pages (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,5 +1,5 @@
--- Orders that the backend has lost before they were here: how many, by what the logs and those who watched them know, and
--- which, by what nodes remember of the orders that they have accepted.
+-- Orders that the backend lost before they were in Postgres: how many, according to the logs and to the processes that
+-- watched them, and which ones, as far as nodes remember the orders that they accepted.
 
 CREATE TABLE sale_losses (
   sale_id text COLLATE "C" NOT NULL REFERENCES sales,

@@ -1,3 +1,3 @@
--- A sync that takes a sale over names the orders again that were refused of late. An order that had ended already when it
--- was refused (apply-each.ts) shows only in its return.
+-- A sync that takes over a sale reports the recently rejected orders again. An order that had ended before it was rejected
+-- (apply-each.ts) appears only as a return.
 CREATE INDEX stock_returns_rejected ON stock_returns (sale_id, created_at) WHERE reason LIKE 'rejected: %';

@@ -1,4 +1,4 @@
--- Sales that sell only to who has a purchase token, and the change that makes them so.
+-- Sales that sell only to buyers with a purchase token, and the change that switches this on or off.
 ALTER TABLE sales ADD COLUMN require_token boolean NOT NULL DEFAULT false;
 ALTER TABLE stock_movements DROP CONSTRAINT stock_movements_action_check,
   ADD CONSTRAINT stock_movements_action_check

@@ -1,4 +1,5 @@
--- Which shop this database is, and where its stock is (src/shop/ownership.ts). A dump and its copies have the same identity.
+-- The shop that this database belongs to, and where its stock is (src/shop/ownership.ts). A dump has the identity of its
+-- original, and so has every copy of it.
 CREATE TABLE shop (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
   identity uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -7,7 +8,7 @@ CREATE TABLE shop (
 COMMENT ON COLUMN shop.key_prefix IS 'KEY_PREFIX of its stock in Redis; null: it has never been in one.';
 INSERT INTO shop DEFAULT VALUES;
 
--- The processes that run (src/shop/process-list.ts).
+-- The running processes of the shop (src/shop/process-list.ts).
 CREATE TABLE processes (
   process text COLLATE "C" PRIMARY KEY,
   version text NOT NULL,

@@ -1,11 +1,11 @@
--- Who creates a sale, and who changes an order as an operator, and why.
+-- Records which operator created a sale or changed an order, and the reason.
 
 ALTER TABLE stock_movements DROP CONSTRAINT stock_movements_action_check,
   ADD CONSTRAINT stock_movements_action_check
     CHECK (action IN ('create', 'pause', 'resume', 'close', 'top-up', 'withdraw', 'window', 'resize', 'require-token'));
 
--- What operators have done to orders. What buyers do has no row here, and an order is changed in each way once: so its id
--- and the change are the key, and its index is the only one.
+-- Changes that operators made to orders; changes by buyers have no row. Each kind of change happens at most once to an order,
+-- so the order's id and the change are the key, and no other index is needed.
 CREATE TABLE order_changes (
   order_id bigint NOT NULL,
   changed_at timestamptz NOT NULL DEFAULT now(),
@@ -15,9 +15,9 @@ CREATE TABLE order_changes (
   PRIMARY KEY (order_id, change)
 );
 
--- stockade_change_order for an operator, who may change anybody's order. A row is written if this call has made the change,
--- and none if the order was so already, or is not changed. The order's row is locked before it is looked at: so nobody else
--- changes it in between.
+-- stockade_change_order for an operator, which may change every buyer's order. It writes a row if this call makes the change,
+-- and none if the change was made before or is refused. It locks the order's row before it reads it, so that no other
+-- transaction changes the order in between.
 CREATE FUNCTION stockade_change_order_by(
   changed bigint, kind text, payment text, by_actor text, because text, OUT verdict text, OUT stands orders
 ) RETURNS SETOF record LANGUAGE plpgsql AS $$
@@ -37,8 +37,8 @@ BEGIN
 END
 $$;
 
--- stockade_settle_late_payment for an operator. If this call decides what the payment is for, it is noted at the late order,
--- and at the one that it pays instead.
+-- stockade_settle_late_payment for an operator. If this call makes the decision, it writes a row for the late order, and one
+-- for the order that the payment pays instead.
 CREATE FUNCTION stockade_settle_late_payment_by(
   late bigint, taken bigint, payment text, by_actor text, because text, OUT verdict text, OUT stands orders
 ) LANGUAGE plpgsql AS $$
