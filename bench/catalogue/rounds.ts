@@ -58,5 +58,5 @@ async function inStall<T>(house: StoreHouse, row: Row, work: (stall: Stall) => P
 }
 
 function noisyTeardown(): Teardown {
-  return new Teardown((error) => note(`an orderly end failed: ${error}`));
+  return new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
 }

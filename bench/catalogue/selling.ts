@@ -77,7 +77,7 @@ async function withNodes<T>(
   sale: SaleSpec,
   work: (nodes: readonly Strategy[]) => Promise<T>,
 ): Promise<T> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const nodes: Strategy[] = [];
     while (nodes.length < sale.nodes) {

@@ -27,7 +27,7 @@ interface Servers {
 
 /** @throws BenchFailure if answers were wrong, or if a sale does not add up at the end */
 export async function runRounds(parameters: HttpParameters): Promise<Round[]> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const servers = await startServers(parameters, teardown);
     try {

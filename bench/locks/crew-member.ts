@@ -25,7 +25,7 @@ const redis = new Redis(url!);
 const locks = await Locks.open({ url: url! });
 
 async function carryOut({ task, load, firstClient, run }: Order): Promise<LoopResult> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const act = await clientOf(task, run, teardown);
     return await closedLoop(load, (client) => act(firstClient + client));

@@ -47,7 +47,7 @@ const STRATEGIES: readonly Omit<TakeTask, 'spreadMs'>[] = (['script', 'lock'] as
 const NOT_COUNTED = /^(info|config|ping|client|hello|command|subscribe|unsubscribe|script)\b/;
 
 export async function measureLines(parameters: LocksParameters): Promise<Lines> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
     teardown.add(() => redis[Symbol.asyncDispose]());

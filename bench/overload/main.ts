@@ -20,7 +20,7 @@ await runBench(json, async () => {
 async function inOwnServers<T>(
   measure: (stores: Awaited<ReturnType<typeof startStoreServers>>, teardown: Teardown) => Promise<T>,
 ): Promise<T> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     return await measure(await startStoreServers(teardown), teardown);
   } finally {

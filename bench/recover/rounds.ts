@@ -37,7 +37,7 @@ const TAKE_TIMEOUT_MS = 10_000;
 
 /** @throws BenchFailure if a buyer is missing after a rebuild, or if the sale does not add up */
 export async function runRounds(parameters: RecoverParameters): Promise<Round[]> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     note('Starting Redis and Postgres, and selling');
     const stage = await setStage(await startStoreServers(teardown), parameters, teardown);

@@ -49,7 +49,7 @@ export interface Soak {
 
 /** @throws BenchFailure if an answer was wrong, something stays behind, or verify finds a fault */
 export async function soak(parameters: SoakParameters): Promise<Soak> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const sampled = await start(parameters, teardown);
     try {

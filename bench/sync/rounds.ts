@@ -49,7 +49,7 @@ const TAKE_TIMEOUT_MS = 10_000;
 
 /** @throws BenchFailure if sync met with anything that is not normal, or if the sale does not add up */
 export async function runRounds(parameters: SyncParameters): Promise<Round[]> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     note('Starting Redis and Postgres');
     const stores = await startStoreServers(teardown);
@@ -69,7 +69,7 @@ export async function runRounds(parameters: SyncParameters): Promise<Round[]> {
 }
 
 async function runRound(stores: StoreServers, number: number, parameters: SyncParameters): Promise<Round> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const stage = await setStage(stores, number, parameters, teardown);
     // Whatever the first one leaves behind, caches or a busy disk, is met by each as often.

@@ -7,7 +7,7 @@ import { chmodSync, linkSync, readFileSync, statSync, unlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { StockadeError } from '../engine/errors.ts';
 import type { Config } from './config.ts';
-import { closeFolder, OpenFolder } from './private-folder.ts';
+import { FolderNotPrivate, makeFolderPrivate } from './private-folder.ts';
 
 const TOKEN_BYTES = 24;
 const LEAST_CHARACTERS = 16;
@@ -34,9 +34,9 @@ export function opsToken(config: TokenConfig): string {
 /** Closed before the token is looked for: one that another user has put there must not count. */
 function openFolder(config: TokenConfig): void {
   try {
-    closeFolder(config.dataDir);
+    makeFolderPrivate(config.dataDir);
   } catch (error) {
-    if (error instanceof OpenFolder) throw error;
+    if (error instanceof FolderNotPrivate) throw error;
     throw unwritable(opsTokenFile(config), error);
   }
 }

@@ -21,7 +21,7 @@ const ADMINISTRATOR = 0;
 const WRITTEN_HERE = /^(lock|ops-token|pglite|demo-|\.s\.PGSQL)/;
 const ADVICE = 'set DATA_DIR to a folder that this program may make for itself';
 
-export class OpenFolder extends StockadeError {
+export class FolderNotPrivate extends StockadeError {
   constructor(message: string) {
     super('open_folder', message);
   }
@@ -30,16 +30,16 @@ export class OpenFolder extends StockadeError {
 /**
  * Makes it, or closes it to others.
  * @returns the mode that it had, if others could enter it until now
- * @throws OpenFolder if it can't be ours alone
+ * @throws FolderNotPrivate if it can't be ours alone
  */
-export function closeFolder(path: string): number | undefined {
+export function makeFolderPrivate(path: string): number | undefined {
   mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
   refuseForeign(path);
   const mode = wideMode(path);
   if (mode === undefined) return undefined;
   chmodSync(path, OWNER_ONLY);
   if (wideMode(path) !== undefined)
-    throw new OpenFolder(
+    throw new FolderNotPrivate(
       `${path} is open to other users of this machine, and its file system does not let it be closed: ${ADVICE}`,
     );
   // Until it was closed, others could still put something into it.
@@ -49,7 +49,7 @@ export function closeFolder(path: string): number | undefined {
 
 function refuseForeign(path: string): void {
   const fault = whyNotOurs(path);
-  if (fault !== undefined) throw new OpenFolder(fault);
+  if (fault !== undefined) throw new FolderNotPrivate(fault);
 }
 
 /** Its mode, if others may enter it; `undefined` if not, or where there are no modes. */

@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Receiver } from '../events/order-event.ts';
-import { Teardown } from '../lib/teardown.ts';
+import type { Teardown } from '../lib/teardown.ts';
 import { lostOrderNames } from '../node/lost-order-names.ts';
 import { operationsOn } from '../node/operations/operations.ts';
 import { startOwnEngine } from '../node/own-engine.ts';
 import type { Log } from '../node/process/log.ts';
-import { carryOrders, openDirectory, openShop } from '../node/shop.ts';
+import { loggedTeardown } from '../node/process/logged-teardown.ts';
+import { openDirectory, openShop, startBackgroundWork } from '../node/shop.ts';
 import { busyShareOf, watchLoad } from '../node/worker/load.ts';
 import { EmbeddedShop } from './embedded-shop.ts';
 import { logTo } from './log.ts';
@@ -34,7 +35,7 @@ const BOARD_SALES = 65_536;
 export async function open(options: OpenOptions = {}): Promise<Shop> {
   const config = configOf(options);
   const log = logTo(options.logger);
-  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = loggedTeardown(log);
   try {
     const placed = { ...config, dataDir: dataDirOf(options, config, teardown) };
     return await assemble(placed, log, options.onOrderEvents, teardown);
@@ -62,19 +63,19 @@ async function assemble(
   const { stores, watch } = await openShop(parts, SHARED_OPTIONS, teardown);
   const load = watchLoad([{ busyShare: busyShareOf(performance) }]);
   const receiver = onOrderEvents && receiverOf(onOrderEvents);
-  if (config.sync) await carryOrders({ ...parts, stores, load, receiver }, teardown);
+  if (config.sync) await startBackgroundWork({ ...parts, stores, load, receiver }, teardown);
   const sales = await openDirectory(stores, BOARD_SALES, teardown);
   const { engine, lost } = await startOwnEngine(stores, config, sales, teardown, {
     onUncommitted: lostOrderNames(stores.db, log),
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
-    onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
+    onForeign: (error) => log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write'),
   });
   return new EmbeddedShop({
     buy: (purchase) => engine.purchase(purchase),
     ...operationsOn(stores, (purchase) => engine.purchase(purchase)),
     metrics: () => parts.registry.metrics(),
-    failures: [stores.failed, watch.strayed, lost],
+    failures: [stores.failed, watch.storesChanged, lost],
     graceMs: config.shutdownGraceMs,
     release: () => teardown.release(),
   });

@@ -13,13 +13,13 @@ interface RelayParts {
   readonly log: Log;
   readonly stores: Stores;
   readonly registry: Registry;
-  /** Instead of the webhook of the configuration. */
+  /** Gets the order events instead of the configured webhook. */
   readonly receiver?: Receiver | undefined;
-  /** Whether others need the processor more. */
+  /** While this is true, the relay leaves the processor to purchases and sync, for a bounded time. */
   readonly isLoadHigh: () => boolean;
 }
 
-/** Order events go where the configuration says, until the teardown are run. */
+/** Relays order events to the configured stream and webhook until the teardown runs. */
 export function startEventRelay(parts: RelayParts, teardown: Teardown): void {
   const { config, log, stores, registry, isLoadHigh } = parts;
   const { db, backend, locks } = stores;

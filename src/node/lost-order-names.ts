@@ -8,12 +8,12 @@ import type { Log } from './process/log.ts';
 const PAGE_ORDERS = 1_000;
 const ATTEMPTS = 5;
 const RETRY_MS = 2_000;
-/** Of one call: the others are in Postgres. */
+/** At most this many lost orders are logged for each call. Postgres has them all. */
 const MAX_LOGGED = 100;
 
 /**
- * Finds out which orders of a sale's past are lost, and writes them down for whoever asks (`stockade recover`) and to the
- * log. Without Postgres it is tried again for some seconds; what is not found out then is counted, but has no name.
+ * Finds out which of a sale's uncommitted orders are lost. It stores their names in Postgres, where `stockade recover` reads
+ * them, and logs them. If Postgres fails, it tries again for some seconds; then the lost orders are counted but not named.
  */
 export function lostOrderNames(db: Database, log: Log) {
   return (saleId: string, orders: readonly TakenOrder[]): void => {

@@ -1,16 +1,17 @@
 /**
- * A whole node: a shop (shop.ts) in the main thread; workers with the buyers' port; the operators' port.
+ * A whole node: a shop (shop.ts) in the main thread; workers with the buyers' port; the operators' port. It starts its
+ * parts in this order:
  *
  *   shop (every sale is in the backend) -> worker numbers -> workers -> ops port
  *
- * It ends the other way round, both ports at once: what they have accepted is answered before sync, the directory and the
- * stores go.
+ * It stops them in the reverse order, both ports together: each port answers the requests that it has accepted before sync,
+ * the directory and the stores are closed.
  */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { httpUrl, isUnprotected, paysInPublic } from '../config/values/hosts.ts';
 import type { Board } from '../engine/board/board.ts';
-import { Teardown } from '../lib/teardown.ts';
+import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { SaleOperations } from '../operations/sale-operations.ts';
 import type { LeaseEnd } from '../postgres/lease-end.ts';
@@ -21,13 +22,14 @@ import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
 import { operationsOn } from './operations/operations.ts';
 import { openOpsPort } from './operations/ops-port.ts';
-import { openDataDir } from './process/data-dir.ts';
+import { secureDataDir } from './process/data-dir.ts';
 import { workersPossible } from './process/http-server.ts';
 import { type Log, writesToStderr } from './process/log.ts';
+import { loggedTeardown } from './process/logged-teardown.ts';
 import { connectionsWithin, openFilesLimit } from './process/open-files.ts';
 import { claimPort } from './process/ports.ts';
 import type { SaleDirectory } from './sale-directory.ts';
-import { carryOrders, openDirectory, openShop } from './shop.ts';
+import { openDirectory, openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfNode } from './stores/shared-settings.ts';
 import { StoreWatch } from './stores/store-watch.ts';
 import { redisOptions, type Stores } from './stores/stores.ts';
@@ -36,10 +38,10 @@ import { watchLoad } from './worker/load.ts';
 import { startThread } from './worker/threads.ts';
 import { type RunningWorker, startWorker, type WorkerParts, type WorkerSettings } from './worker/worker.ts';
 
-/** Sales that the board has room for in a node's life; those beyond are answered without it. */
+/** Sales that the board has room for while the node runs. Purchases of further sales always ask the backend. */
 const BOARD_SALES = 65_536;
 
-/** A stop does not wait for longer to be able to say how much it waits for. */
+/** At a stop, the workers have this long to say how many requests they still have to answer. */
 const UNDER_WAY_WAIT_MS = 200;
 
 export interface RunningNode {
@@ -49,16 +51,16 @@ export interface RunningNode {
   readonly backendName: string;
   readonly databaseName: string;
   readonly operations: SaleOperations;
-  /** Resolves with the reason if a part ends that the node can't do without. */
+  /** Resolves with the reason if a part fails that the node can't run without. */
   readonly failed: Promise<Error>;
-  /** Requests at both ports that are not answered yet; `undefined` if the workers don't say so at once. */
+  /** Requests at both ports that are not answered yet; `undefined` if a worker does not report its number at once. */
   underWay(): Promise<number | undefined>;
   stop(): Promise<void>;
 }
 
 /** @throws as `openShop`, and StockadeError `port_in_use`, `no_worker_numbers` */
 export async function startNode(config: Config, log: Log): Promise<RunningNode> {
-  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = loggedTeardown(log);
   try {
     return await start(config, log, teardown);
   } catch (error) {
@@ -70,13 +72,13 @@ export async function startNode(config: Config, log: Log): Promise<RunningNode> 
 async function start(wanted: Config, log: Log, teardown: Teardown): Promise<RunningNode> {
   const config = { ...wanted, workers: await workersPossible(wanted, log) };
   warnOfUnprotectedKeys(config, log);
-  openDataDir(config, log);
+  secureDataDir(config, log);
   warnOfPublicPayment(config, log);
   const parts = { config, log, registry: new Registry() };
   const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
   const ports: Port[] = [];
-  if (config.sync) await carryOrders({ ...parts, stores, load: watchLoad(workers) }, teardown);
+  if (config.sync) await startBackgroundWork({ ...parts, stores, load: watchLoad(workers) }, teardown);
   const { board, directory } = await openDirectory(stores, BOARD_SALES, teardown);
   const metrics = new NodeMetrics(parts.registry, {
     board,
@@ -88,7 +90,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const uncommitted = lostOrderNames(stores.db, log);
   const failures = [
     stores.failed,
-    shop.strayed,
+    shop.storesChanged,
     ...(await startWorkers({ config, log, stores, board, directory, uncommitted, workers, ports }, teardown)),
   ];
   const port = workers[0]!.port;
@@ -122,7 +124,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   };
 }
 
-/** What takes requests, and has to answer those that are under way at the end. */
+/** Accepts requests, and answers those under way before it stops. */
 type Port = Pick<RunningWorker, 'stopListening' | 'stop'>;
 
 interface WorkerStart {
@@ -132,13 +134,13 @@ interface WorkerStart {
   readonly board: Board;
   readonly directory: SaleDirectory;
   readonly uncommitted: WorkerParts['uncommitted'];
-  /** Filled as they start: the metrics ask those that are there. */
+  /** Each worker is added when it has started, so that the metrics cover those that run. */
   readonly workers: RunningWorker[];
-  /** Filled as they open, and drained together: one grace is enough for all. */
+  /** Each port is added when it has opened. All are drained at the same time, so that they share one grace time. */
   readonly ports: Port[];
 }
 
-/** @returns promises of their failures */
+/** @returns promises that resolve with the reason when a part fails */
 async function startWorkers(parts: WorkerStart, teardown: Teardown): Promise<Promise<Error>[]> {
   const { config, log, stores, workers, ports } = parts;
   const leases = await WorkerLeases.take(stores.db, config.workers);
@@ -165,7 +167,7 @@ async function startWorkers(parts: WorkerStart, teardown: Teardown): Promise<Pro
     for (const worker of workers) worker.renewed(leaseEnd);
   };
   leases.onRenewed(renewed);
-  // Once while they started, perhaps.
+  // The leases may have been renewed while the workers started.
   renewed(leases.end);
   return failures;
 }
@@ -174,7 +176,7 @@ function warnOfUnprotectedKeys({ buyerAuth, jwtJwksUrl }: Config, log: Log): voi
   if (buyerAuth !== 'jwt' || jwtJwksUrl === undefined || !isUnprotected(jwtJwksUrl.reveal())) return;
   log.warn(
     { jwksUrl: jwtJwksUrl },
-    "the keys of the buyers' tokens are fetched without TLS from another machine: use https in JWT_JWKS_URL",
+    "the keys that verify buyers' tokens are fetched without TLS from another machine: use https in JWT_JWKS_URL",
   );
 }
 
@@ -182,16 +184,19 @@ function warnOfPublicPayment(config: Config, log: Log): void {
   if (!paysInPublic(config)) return;
   log.warn(
     { host: config.host },
-    'PUBLIC_PAYMENT=1: every buyer who reaches HOST can mark an order paid and redeemed without paying: unset it',
+    'PUBLIC_PAYMENT=1: every buyer who reaches HOST can mark orders paid and redeemed without paying: unset it',
   );
 }
 
-/** MAX_CONNECTIONS, or less where the process may not have so many files open. */
+/** MAX_CONNECTIONS, or less if the process may not have that many files open. */
 function connectionsOf({ maxConnections }: Config, log: Log): number {
   const openFiles = openFilesLimit();
   const possible = connectionsWithin(openFiles);
   if (possible >= maxConnections) return maxConnections;
-  log.warn({ openFiles, maxConnections, possible }, 'fewer connections are served than MAX_CONNECTIONS says');
+  log.warn(
+    { openFiles, maxConnections, possible },
+    'the limit of open files allows fewer connections than MAX_CONNECTIONS',
+  );
   return possible;
 }
 

@@ -11,16 +11,16 @@ import { redisOptions, type Stores } from './stores/stores.ts';
 import { openEngineBackend } from './worker/open-engine-backend.ts';
 import { startEngine } from './worker/start-engine.ts';
 
-/** What a part of the engine tells, where somebody wants to hear it. */
+/** What the engine reports, for callers that log or store it. */
 type Hooks = Pick<EngineOptions, 'onFault' | 'onForeign' | 'onUncommitted'>;
 
 export interface OwnEngine {
   readonly engine: Engine;
-  /** Resolves with the reason if its worker number is somebody else's now: it takes nothing any more. */
+  /** Resolves with the reason if the lease of its worker number is lost; the engine sells nothing from then on. */
   readonly lost: Promise<Error>;
 }
 
-/** @throws StockadeError `no_worker_numbers`; Redis' errors, with `strategy: 'lock'` */
+/** @throws StockadeError `no_worker_numbers`; with `strategy: 'lock'` also the errors of Redis */
 export async function startOwnEngine(
   stores: Stores,
   config: Config,
@@ -42,12 +42,12 @@ export async function startOwnEngine(
     laneCapacity: config.laneCapacity,
     ...hooks,
   });
-  // Purchases under way are answered first.
+  // The grace lets purchases under way be answered first.
   teardown.add(() => engine.close(), config.requestDeadlineMs);
   return { engine, lost: leases.lost };
 }
 
-/** Takes under locks need connections of their own. */
+/** The backend of the stores, unless takes run under locks: those need connections of their own. */
 async function engineBackend(stores: Stores, config: Config, teardown: Teardown): Promise<Backend> {
   const { strategy, lockWork } = config;
   if (strategy !== 'lock') return stores.backend;
@@ -57,8 +57,8 @@ async function engineBackend(stores: Stores, config: Config, teardown: Teardown)
 }
 
 /**
- * Buys without a node, for a command that works on the stores: only a late payment has to, so the engine is started by the
- * first purchase.
+ * Makes purchases without a node, for commands that work on the stores. Of these only a late payment buys, so the first
+ * purchase starts the engine.
  */
 export function engineOnDemand(stores: Stores, config: Config, teardown: Teardown): Buy {
   let starting: Promise<Engine> | undefined;

@@ -1,10 +1,11 @@
 /**
- * The sales that this node knows, and the keeper of its board: one per node, in the main thread.
+ * The sales that this node knows. There is one directory per node, in the main thread; it also keeps the node's board up to
+ * date.
  *
- * Changes come as messages; messages get lost. So the epochs of the sales whose board is closed are read every
- * BOARD_POLL_MS, which also confirms the board (board.ts). Those of all known sales are read when the backend's mark of
- * changes is another than at the last time, which is looked at every few polls. A writer who dies between a change and
- * its mark is made up for within ten seconds.
+ * Changes arrive as messages, and messages can get lost. So every BOARD_POLL_MS the directory reads the epochs of the sales
+ * that the board holds as sold out, which also confirms the board (board.ts). Every few polls it reads the backend's change
+ * counter, and if that has changed, the epochs of all known sales. A writer may die between a change and raising the
+ * counter; so once within ten seconds the epochs of all known sales are read in any case.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
@@ -15,18 +16,18 @@ import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 
-/** The mark of changes is looked at every this many polls: within BOARD_REPAIR_MS. */
+/** The change counter is read once in this many polls, which is within BOARD_REPAIR_MS. */
 const POLLS_PER_COUNTER = 3;
-/** All known sales are looked at every this many polls, whatever the mark says. */
+/** The epochs of all known sales are read once in this many polls, even if the counter is unchanged. */
 const POLLS_PER_FULL = 120;
-/** An id that nobody sells under is asked of the backend at most this often. */
+/** How long the directory remembers that no sale has an id. */
 const UNKNOWN_TTL_MS = 1_000;
 const REMEMBERED_UNKNOWN = 10_000;
-/** Lookups of unknown ids side by side: a flood of made-up ids must not become a flood of commands. */
+/** Parallel lookups of unknown ids, so that a flood of made-up ids does not become a flood of commands. */
 const PARALLEL_LOOKUPS = 16;
-/** Lookups that may wait for these. They take a millisecond or two each: who is behind more has no time left. */
+/** Lookups that may wait. Each takes one or two milliseconds, so a purchase behind more would miss its deadline. */
 const WAITING_LOOKUPS_MAX = 1_000;
-/** A sale whose segments are stale is read anew at most this often. */
+/** A sale is read from the backend at most once in this time, unless a change of it is announced. */
 const REFRESH_MS = 50;
 
 export class SaleDirectory implements Directory {
@@ -39,18 +40,18 @@ export class SaleDirectory implements Directory {
   readonly #readEpochs = new Map<string, number>();
   readonly #reading = new Map<string, Promise<SaleView | undefined>>();
   readonly #lookups = pLimit(PARALLEL_LOOKUPS);
-  /** By sale: a crowd that comes at once to a sale which this node has not seen yet waits for one lookup. */
+  /** Lookups under way, by sale id: all purchases of a sale that this node does not know yet wait for one lookup. */
   readonly #lookingUp = new Map<string, Promise<SaleView | undefined>>();
   readonly #listeners: ((view: SaleView) => void)[] = [];
   #nextSlot = 0;
   #changesHeard = 0;
   #polls = 0;
-  /** As it was before all known sales were read. */
+  /** Its value before the epochs of all known sales were last read. */
   #changeCounter: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
-  /** @param exists whether the truth knows a sale that the backend does not hold, which is then being built */
+  /** @param exists whether Postgres has the sale; if it does and the backend does not, the sale is being built */
   constructor(
     backend: Backend,
     board: Board,
@@ -66,7 +67,7 @@ export class SaleDirectory implements Directory {
       saleChanged: (saleId) => {
         this.#changesHeard++;
         this.#unknown.delete(saleId);
-        // A read that has begun may not have seen the change.
+        // A read under way may have missed the change, so the next one must not share its result.
         this.#reading.delete(saleId);
         if (this.#views.has(saleId)) void this.#read(saleId).catch(() => {});
       },
@@ -85,14 +86,14 @@ export class SaleDirectory implements Directory {
     return this.#views;
   }
 
-  /** @throws Busy, if more ids are asked for than can be looked up */
+  /** @throws Busy if too many lookups wait */
   async lookup(saleId: string): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
     if (known || this.#unknown.has(saleId) || !SALE_ID_PATTERN.test(saleId)) return known;
     const underWay = this.#lookingUp.get(saleId);
     if (underWay) return underWay;
     if (this.#lookups.pendingCount >= WAITING_LOOKUPS_MAX)
-      throw new Busy(`${WAITING_LOOKUPS_MAX} lookups of sales wait`);
+      throw new Busy(`${WAITING_LOOKUPS_MAX} lookups of sales are already waiting`);
     const begun = this.#lookups(() => this.#read(saleId)).finally(() => this.#lookingUp.delete(saleId));
     this.#lookingUp.set(saleId, begun);
     return begun;
@@ -103,7 +104,7 @@ export class SaleDirectory implements Directory {
     if (known && known.record.generation > generation) return known;
     // The record may be gone together with the segments.
     const view = (await this.#read(saleId).catch(() => undefined)) ?? known;
-    // It is no newer than the segment's refusal: sync finds out what is wrong with it.
+    // The record is no newer than the generation that a segment refused, so something is wrong: tell sync to look.
     if (view && view.record.generation <= generation) {
       const segments = Array.from({ length: view.record.sale.segments }, (_, i) => i);
       this.#backend.takes.hint({ saleId, segments, awaited: true });
@@ -115,7 +116,7 @@ export class SaleDirectory implements Directory {
     this.#listeners.push(listener);
   }
 
-  /** One read at a time per sale; who asks meanwhile gets its answer, which is at most REFRESH_MS old. */
+  /** One read at a time per sale. Calls during a read, and for REFRESH_MS after it, get the same result. */
   #read(saleId: string): Promise<SaleView | undefined> {
     const reading = this.#reading.get(saleId);
     if (reading) return reading;
@@ -132,7 +133,7 @@ export class SaleDirectory implements Directory {
     const record = await this.#backend.sales.read(saleId);
     if (record) return this.#learn(record, asked);
     if (await this.#exists(saleId)) throw new NotExecuted(`sale ${saleId} is being built`);
-    // Whatever has changed meanwhile may be that this sale is there now.
+    // If a change was announced meanwhile, the sale may exist now.
     if (heard === this.#changesHeard) this.#unknown.set(saleId, true);
     return undefined;
   }
@@ -159,8 +160,8 @@ export class SaleDirectory implements Directory {
   }
 
   /**
-   * A slot belongs to one generation of one sale for good. Another generation may count its epochs anew, and a thread may
-   * still hold the old number.
+   * A slot belongs to one generation of one sale and is never reused: another generation may count its epochs from the
+   * beginning, while a thread may still use the old slot.
    */
   #slot(): number {
     return this.#nextSlot < this.#board.capacity ? this.#nextSlot++ : NO_SLOT;

@@ -1,12 +1,13 @@
-/** Stores with what works on them, for commands that need no buyers' port. */
+/** The operators' services on opened stores, for commands that run without a node. */
 import type { Config } from '../config/config.ts';
-import { Teardown } from '../lib/teardown.ts';
+import type { Teardown } from '../lib/teardown.ts';
 import { type MigrateOptions, migrate } from '../postgres/migrate.ts';
 import type { Adoption } from '../shop/ownership.ts';
 import { type Operations, operationsOn } from './operations/operations.ts';
 import { engineOnDemand } from './own-engine.ts';
-import { openDataDir } from './process/data-dir.ts';
+import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
+import { loggedTeardown } from './process/logged-teardown.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { openDatabasePart, openStores } from './stores/stores.ts';
 
@@ -16,7 +17,7 @@ export interface Services extends Operations {
 
 /** @throws the stores' errors if they can't be reached, ForeignStores if they do not belong together */
 export async function openServices(config: Config, log: Log): Promise<Services> {
-  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = loggedTeardown(log);
   try {
     const stores = await openStores(config, teardown);
     await stores.ownership.check();
@@ -30,7 +31,7 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
   }
 }
 
-/** Brings the tables up to this version; needs no Redis. @throws as `migrate` */
+/** Migrates the tables to this version. It needs no Redis. @throws as `migrate` */
 export function migrateDatabase(config: Config, log: Log, options: MigrateOptions): Promise<string[]> {
   return withTeardown(config, log, async (teardown) => {
     const { db } = await openDatabasePart(config, teardown);
@@ -38,7 +39,7 @@ export function migrateDatabase(config: Config, log: Log, options: MigrateOption
   });
 }
 
-/** Makes the stores of this configuration belong together from now on (shop/ownership.ts). */
+/** Marks the stores of this configuration as belonging together from now on (shop/ownership.ts). */
 export function adoptStores(config: Config, log: Log): Promise<Adoption> {
   return withTeardown(config, log, async (teardown) => {
     const { db, ownership } = await openStores(config, teardown);
@@ -52,10 +53,10 @@ async function withTeardown<T>(
   log: Log,
   work: (teardown: Teardown) => Promise<T>,
 ): Promise<T> {
-  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = loggedTeardown(log);
   try {
-    // For PGlite; commands on the stores name a Postgres.
-    if (!config.databaseUrl) openDataDir(config, log);
+    // Without DATABASE_URL, PGlite writes to DATA_DIR.
+    if (!config.databaseUrl) secureDataDir(config, log);
     return await work(teardown);
   } finally {
     await teardown.release();

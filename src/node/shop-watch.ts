@@ -1,11 +1,11 @@
 /**
- * What a process watches that works on stores which others work on too.
+ * Checks that a process makes while it runs, if other processes can use its stores too.
  *
- * Each second: whether Redis and Postgres are still those of the start, as a name in DNS, a failover or a proxy may lead to
- * others. If they are not, the process ends; no sale is rebuilt there meanwhile (shop/ownership.ts). What a take does to a
- * sale of the same name in that second is not prevented. A store that does not answer says nothing.
+ * Each second it checks that Redis and Postgres are still those of the start: a DNS name, a failover or a proxy may lead to
+ * others. If they are not, the process ends; until then it rebuilds no sale there (shop/ownership.ts). Takes go on for up to
+ * a second, and may sell from a sale of the same id in the other store. If a store does not answer, the check says nothing.
  *
- * Every other second: it tells the other processes that it runs, and learns whether their settings are its own.
+ * Every other second it tells the other processes that it runs, and compares its settings with theirs.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -21,12 +21,12 @@ import type { Stores } from './stores/stores.ts';
 
 const LOOK_EVERY_MS = 1_000;
 const LOOKS_PER_TELL = 2;
-/** A store that is slower is asked again. */
+/** Limit for one check. A check that takes longer is made again at the next turn. */
 const ANSWER_MS = 5_000;
 
 export interface ShopWatchOptions {
   readonly stores: Pick<Stores, 'db' | 'ownership' | 'isShared'>;
-  /** Digests of the settings that are to be the same everywhere. */
+  /** Digests of the settings that must be the same in all processes. */
   readonly settings: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly registry: Registry;
@@ -38,17 +38,18 @@ export class ShopWatch {
   readonly #gauge: Gauge;
   #looks = 0;
   #differences: readonly SettingDifference[] = [];
-  #said = '';
+  /** The differences as they were last logged; `''` if there were none. */
+  #logged = '';
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
-  #tellStrayed!: (error: Error) => void;
+  #tellStoresChanged!: (error: Error) => void;
   /** Resolves with the reason if the stores are others than at the start. */
-  readonly strayed = new Promise<Error>((resolve) => {
-    this.#tellStrayed = resolve;
+  readonly storesChanged = new Promise<Error>((resolve) => {
+    this.#tellStoresChanged = resolve;
   });
 
-  /** Begins at once. The stores have been claimed. */
+  /** Begins at once. The stores must have been claimed. */
   static begin(options: ShopWatchOptions, teardown: Teardown): ShopWatch {
     const watch = new ShopWatch(options);
     teardown.add(() => watch.#stop());
@@ -63,12 +64,12 @@ export class ShopWatch {
     this.#list = new ProcessList(stores.db, { process, version: version(), settings });
     this.#gauge = new Gauge({
       name: 'stockade_settings_differing',
-      help: 'Settings that must be the same in all processes of a shop, and that another process has differently',
+      help: 'Shared settings whose value in another process of the shop differs',
       registers: [registry],
     });
   }
 
-  /** By what the others have told last. */
+  /** As of the last comparison. */
   get differences(): readonly SettingDifference[] {
     return this.#differences;
   }
@@ -82,14 +83,14 @@ export class ShopWatch {
     }, ms);
   }
 
-  /** @returns whether there is more to look at */
+  /** @returns whether to go on looking: not once the stores have changed */
   async #look(): Promise<boolean> {
     try {
       await withTimeout(ANSWER_MS, this.#options.stores.ownership.claim());
       if (this.#looks++ % LOOKS_PER_TELL === 0) this.#learn(await withTimeout(ANSWER_MS, this.#list.tell()));
     } catch (error) {
       if (!(error instanceof ForeignStores)) return true;
-      this.#tellStrayed(error);
+      this.#tellStoresChanged(error);
       return false;
     }
     return true;
@@ -104,12 +105,13 @@ export class ShopWatch {
       processes: each.processes.map((other) => `${other.process}, version ${other.version}`),
     }));
     const found = JSON.stringify(differing);
-    if (found === this.#said) return;
+    if (found === this.#logged) return;
     if (differing.length > 0) {
-      const what = 'settings differ from those of other processes of this shop: give all of them the same';
+      const what =
+        'settings differ from those of other processes of this shop: give them the same value everywhere';
       log.warn({ differing, version: version() }, what);
-    } else if (this.#said !== '') log.info('all processes of this shop have the same settings again');
-    this.#said = differing.length > 0 ? found : '';
+    } else if (this.#logged !== '') log.info('all processes of this shop have the same settings again');
+    this.#logged = differing.length > 0 ? found : '';
   }
 
   async #stop(): Promise<void> {

@@ -1,12 +1,12 @@
 /**
- * The parts that make a process one of a shop, put together in one place.
+ * Starts the parts of a shop's process.
  *
  *   stores -> no eviction -> migrate -> claim -> watch -> sync, expiry, events -> directory -> engines -> ports
- *   └──────────────── openShop ─────────────────────┘    └─── carryOrders ───┘    └ openDirectory
+ *   └──────────────────── openShop ─────────────────┘    startBackgroundWork      openDirectory
  *
- * A node (node.ts) goes all the way, with an engine in each worker. A shop in a program of the user's own (../embed/) has
- * one engine and no port, `stockade sync` (sync-process.ts) carries orders and sells nothing, and commands on the stores
- * (services.ts) claim nothing: they work beside the processes that do.
+ * A node (node.ts) starts all of them, with an engine in each worker. A shop embedded in another program (../embed/) has one
+ * engine and no port. `stockade sync` (sync-process.ts) does the background work and sells nothing. Commands on the stores
+ * (services.ts) claim nothing, because they work beside processes that have done so.
  */
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
@@ -23,7 +23,7 @@ import { watchSync } from './observability/sync-watch.ts';
 import type { Log } from './process/log.ts';
 import { SaleDirectory } from './sale-directory.ts';
 import { ShopWatch } from './shop-watch.ts';
-import { keepFromEviction } from './stores/eviction-watch.ts';
+import { refuseEviction } from './stores/eviction-watch.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { digestKey, settingDigests } from './stores/shared-settings.ts';
 import { openStores, type Stores } from './stores/stores.ts';
@@ -42,7 +42,7 @@ export interface Shop {
 }
 
 /**
- * Stores that are ready to be worked on: migrated, claimed for this shop, and watched.
+ * Opens the stores, migrates them, claims them for this shop and watches them.
  * @param settings that this process compares with those of the shop's other processes
  * @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
  * not belong together, StockadeError `migrations_pending`, `missing_rights`, `data_dir_in_use`
@@ -53,7 +53,7 @@ export async function openShop(
   teardown: Teardown,
 ): Promise<Shop> {
   const stores = await openStores(config, teardown);
-  await keepFromEviction({ config, log, registry }, teardown);
+  await refuseEviction({ config, log, registry }, teardown);
   await prepareDatabase(stores.db, log);
   await stores.ownership.claim();
   const digests = settingDigests(config, settings, await digestKey(stores.db));
@@ -61,19 +61,19 @@ export async function openShop(
   return { stores, watch };
 }
 
-export interface CarrierParts extends ShopParts {
+export interface BackgroundParts extends ShopParts {
   readonly stores: Stores;
-  /** How busy its buyers keep this process; missing: it sells nothing. */
+  /** How busy buyers keep this process; absent if it serves none. */
   readonly load?: Load | undefined;
-  /** Who is told of order events, instead of the webhook of the configuration. */
+  /** Gets the order events instead of the configured webhook. */
   readonly receiver?: Receiver | undefined;
 }
 
 /**
- * Starts what follows the buyers: sync, the expiry of unpaid orders, and order events. Where buyers are served, it resolves
- * when every sale is in the backend, and the processor goes to the buyers first.
+ * Starts sync, the expiry of unpaid orders, and the relay of order events. In a process that serves buyers, it resolves when
+ * every sale is in the backend, and this work then leaves the processor to the buyers for bounded times.
  */
-export async function carryOrders(parts: CarrierParts, teardown: Teardown): Promise<void> {
+export async function startBackgroundWork(parts: BackgroundParts, teardown: Teardown): Promise<void> {
   const { config, log, registry, stores, load } = parts;
   const { db, backend, locks, ownership } = stores;
   const sync = new Sync({
@@ -101,7 +101,7 @@ export interface KnownSales {
   readonly directory: SaleDirectory;
 }
 
-/** The sales that this process sells, and the board with those that are sold out. @param maxSales that the board has room for */
+/** The directory of the sales that this process sells, and its sold-out board. @param maxSales the size of the board */
 export async function openDirectory(
   { backend, db }: Stores,
   maxSales: number,

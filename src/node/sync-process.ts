@@ -1,33 +1,33 @@
-/** `stockade sync`: what carries the order logs in a node, by itself, with an ops port that tells how it does. */
+/** `stockade sync`: the background work of a node without the rest, and an ops port for its metrics and readiness. */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { Teardown } from '../lib/teardown.ts';
 import { whyNotSyncing } from './observability/readiness.ts';
 import { openOpsPort } from './operations/ops-port.ts';
-import { openDataDir } from './process/data-dir.ts';
+import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
+import { loggedTeardown } from './process/logged-teardown.ts';
 import { watchProcess } from './process/process-metrics.ts';
-import { carryOrders, openShop } from './shop.ts';
+import { openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfSync } from './stores/shared-settings.ts';
 import { StoreWatch } from './stores/store-watch.ts';
 
 export interface RunningSyncProcess {
   readonly opsUrl: string;
-  /** Resolves with the reason if sync can't go on; a loop that fails and starts again is no reason. */
+  /** Resolves with the reason if the process can't go on. A loop that fails and starts again does not count. */
   readonly failed: Promise<Error>;
   stop(): Promise<void>;
 }
 
 /** @throws as `openShop`, and StockadeError `port_in_use` */
 export async function startSyncProcess(config: Config, log: Log): Promise<RunningSyncProcess> {
-  const teardown = new Teardown((error) => log.error({ err: error }, 'an orderly end failed'));
+  const teardown = loggedTeardown(log);
   try {
-    openDataDir(config, log);
+    secureDataDir(config, log);
     const registry = new Registry();
     watchProcess(registry);
     const parts = { config, log, registry };
     const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
-    await carryOrders({ ...parts, stores }, teardown);
+    await startBackgroundWork({ ...parts, stores }, teardown);
     const watch = new StoreWatch(stores);
     let stopping = false;
     const ops = await openOpsPort(config, log, {
@@ -38,7 +38,7 @@ export async function startSyncProcess(config: Config, log: Log): Promise<Runnin
     teardown.add(() => ops.stop(), config.shutdownGraceMs);
     return {
       opsUrl: ops.url,
-      failed: Promise.race([stores.failed, shop.strayed]),
+      failed: Promise.race([stores.failed, shop.storesChanged]),
       async stop() {
         stopping = true;
         await teardown.release();

@@ -1,20 +1,20 @@
-/** The shop's webhook: events by HTTP POST, signed. docs/events.md tells receivers what they get. */
+/** Sends events to the shop's webhook by signed HTTP POST requests. docs/events.md describes them for receivers. */
 import { createHmac } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
 import { StockadeError } from '../engine/errors.ts';
 import type { OrderEvent, Receiver } from '../events/order-event.ts';
 
-/** Answers have nothing to say beyond their status. */
+/** Only the status of an answer is used. Its body is read up to this size, so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 65_536;
 
 export interface WebhookOptions {
   readonly url: string;
   readonly secret: string;
-  /** For the whole of one request, milliseconds. */
+  /** Limit for a whole request, milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** It has not taken the events, or has not said so in time. */
+/** The webhook did not accept the events, or its answer did not come in time. */
 export class NotDelivered extends StockadeError {
   constructor(why: string, cause?: unknown) {
     super('not_delivered', `the webhook ${why}`, { cause });
@@ -31,19 +31,22 @@ export class Webhook implements Receiver {
     this.#url = new URL(url);
     this.#secret = secret;
     this.#timeoutMs = timeoutMs;
-    // One request at a time is under way, and none is sent before the last one is answered.
+    // One connection and no pipelining: a request is sent only when the one before it is answered.
     this.#agent = new Agent({ connections: 1, pipelining: 1, connect: { timeout: timeoutMs } });
   }
 
-  /** @throws NotDelivered, unless it answers 2xx in time. Redirects are not followed: nobody has said that events may go there. */
+  /**
+   * Redirects are not followed, because no setting allows events to go to their target.
+   * @throws NotDelivered unless the webhook answers 2xx in time
+   */
   async deliver(events: readonly OrderEvent[], signal: AbortSignal): Promise<void> {
-    const within = new Deadline(this.#timeoutMs, signal);
-    const status = await this.#post(JSON.stringify({ events }), within.signal)
+    const deadline = new Deadline(this.#timeoutMs, signal);
+    const status = await this.#post(JSON.stringify({ events }), deadline.signal)
       .catch((error: unknown) => {
-        if (within.isOver) throw new NotDelivered(`did not answer within ${this.#timeoutMs} ms`, error);
+        if (deadline.isOver) throw new NotDelivered(`did not answer within ${this.#timeoutMs} ms`, error);
         throw new NotDelivered(`can't be reached: ${reasonOf(error)}`, error);
       })
-      .finally(() => within.letGo());
+      .finally(() => deadline.release());
     if (status < 200 || status > 299) throw new NotDelivered(`answered ${status}`);
   }
 
@@ -66,15 +69,15 @@ export class Webhook implements Receiver {
       signal,
     };
     const answer = await this.#agent.request(options);
-    // The status counts, whatever becomes of the rest.
+    // The status is the result, even if the rest of the answer fails.
     await answer.body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => {});
     return answer.statusCode;
   }
 }
 
 /**
- * Aborts what it is given to when the time is over or `outer` aborts, whichever is first. Not `AbortSignal.any`: with it,
- * Node keeps something of every request at `outer`, which lives as long as the node does.
+ * Its signal aborts when the time is over or when `outer` aborts. `AbortSignal.any` would do the same, but Node would keep
+ * some memory of every request at `outer`, which lives as long as the process.
  */
 class Deadline {
   readonly #controller = new AbortController();
@@ -96,8 +99,8 @@ class Deadline {
     return this.#controller.signal;
   }
 
-  /** To be called at the end, whatever it was. */
-  letGo(): void {
+  /** Must be called when the request has ended, however it did. */
+  release(): void {
     clearTimeout(this.#timer);
     this.#outer.removeEventListener('abort', this.#abort);
   }

@@ -166,7 +166,7 @@ function appendOnly({ aof_enabled: enabled, appendfsync }: RedisFacts): Check {
 
 /** Also without a memory limit: one may be set at any time, and a node does not start here. */
 function eviction({ maxmemory_policy: policy }: RedisFacts): Check {
-  const advice = 'Set maxmemory-policy noeviction: a key that is evicted is stock that is gone.';
+  const advice = 'Set maxmemory-policy noeviction: stock is lost with each evicted key.';
   if (policy === undefined) return warn('maxmemory-policy', 'is not told', advice);
   return policy === 'noeviction' ? ok('maxmemory-policy', policy) : fail('maxmemory-policy', policy, advice);
 }

@@ -52,7 +52,7 @@ async function httpServer(wanted: Config['httpServer']): Promise<Check> {
     if (kind === 'uws') return ok('HTTP', 'uWebSockets.js serves: its binary loads');
     return ok(
       'HTTP',
-      why === undefined ? 'node:http serves' : `node:http serves, as ${why}: ${COST_OF_NODE_HTTP}`,
+      why === undefined ? 'node:http serves' : `node:http serves, because ${why}: ${COST_OF_NODE_HTTP}`,
     );
   } catch (error) {
     return fail('HTTP', describe(error), 'Unset HTTP_SERVER, or use a Node.js that it has a binary for.');

@@ -2,13 +2,13 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RelayEvents } from '../../events/relay-events.ts';
 import type { Log } from '../process/log.ts';
 
-/** What readers of the stream have missed is reported once in this time. */
+/** Events that readers of the stream have missed are logged at most once in this time. */
 const REPORT_EVERY_MS = 10_000;
 const NAMED_GROUPS = 10;
 const MISSED =
-  'order events made room in the stream before these consumer groups were given them; make EVENTS_STREAM_MAX longer';
+  'order events were trimmed from the stream before these consumer groups read them; raise EVENTS_STREAM_MAX';
 const UNSEEN =
-  'whether readers of the event stream miss events can’t be seen: give the user in Redis the rights of deploy/redis-users.acl';
+  'the relay can’t see whether readers of the event stream miss events: give the user in Redis the rights of deploy/redis-users.acl';
 
 function metricsOf(registry: Registry) {
   const registers = [registry];
@@ -18,24 +18,27 @@ function metricsOf(registry: Registry) {
     streamed: counter('stockade_events_streamed_total', 'Order events appended to the stream'),
     missed: counter(
       'stockade_events_missed_total',
-      'Order events that made room in the stream before a consumer group was given them',
+      'Order events trimmed from the stream before a consumer group read them',
     ),
     reach: gauge(
       'stockade_events_stream_reach_seconds',
-      'How far the stream of order events reached back when it last made room',
+      'Age of the oldest order event in the stream when it was last trimmed',
     ),
     outboxRows: gauge('stockade_outbox_rows', 'Rows of the outbox that wait for the relay'),
-    outboxAge: gauge('stockade_outbox_age_seconds', 'How long the oldest row of the outbox has waited'),
-    posted: counter('stockade_webhook_events_total', 'Order events that the webhook has taken'),
-    failures: counter('stockade_webhook_failures_total', 'Requests that the webhook did not take'),
+    outboxAge: gauge('stockade_outbox_age_seconds', 'Age of the oldest row of the outbox'),
+    posted: counter('stockade_webhook_events_total', 'Order events that the webhook has accepted'),
+    failures: counter('stockade_webhook_failures_total', 'Requests that the webhook did not accept'),
     pages: gauge('stockade_webhook_pages', 'Pages of events that wait for the webhook'),
     pageAge: gauge('stockade_webhook_age_seconds', 'Age of the oldest event that waits for the webhook'),
-    dead: gauge('stockade_webhook_dead_letters', 'Pages of events that were given up'),
+    dead: gauge(
+      'stockade_webhook_dead_letters',
+      'Pages of events that are sent again only when an operator asks for it',
+    ),
     crashes: counter('stockade_relay_crashes_total', 'Failures of the relay of order events'),
   };
 }
 
-/** What the relay of order events says of itself, to the log and to the metrics. */
+/** Writes what the relay of order events reports to the log and the metrics. */
 export function watchEvents(log: Log, registry: Registry): RelayEvents {
   const metrics = metricsOf(registry);
   const lost = new Map<string, number>();
@@ -62,10 +65,13 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
     },
     postFailed({ error, ...info }) {
       metrics.failures.inc();
-      log.warn({ err: error, ...info }, 'the webhook did not take order events; they are tried again');
+      log.warn({ err: error, ...info }, 'the webhook did not accept order events; the relay will try again');
     },
     gaveUp({ error, ...info }) {
-      log.error({ err: error, ...info }, 'order events are dead letters now: stockade events dead');
+      log.error(
+        { err: error, ...info },
+        'order events became dead letters after the last attempt: list them with stockade events dead',
+      );
     },
     waiting({ rows, oldestMs, pages, oldestPageMs, deadPages }) {
       metrics.outboxRows.set(rows);
@@ -76,7 +82,7 @@ export function watchEvents(log: Log, registry: Registry): RelayEvents {
     },
     crashed({ error, ...info }) {
       metrics.crashes.inc();
-      log.error({ err: error, ...info }, 'the relay of order events failed and starts again');
+      log.error({ err: error, ...info }, 'the relay of order events failed and will start again');
     },
   };
 }

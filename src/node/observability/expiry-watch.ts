@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ExpiryEvents } from '../../orders/expiry.ts';
 import type { Log } from '../process/log.ts';
 
-/** What the expiry of unpaid orders says of itself, to the log and to the metrics. */
+/** Writes what the expiry of unpaid orders reports to the log and the metrics. */
 export function watchExpiry(log: Log, registry: Registry): ExpiryEvents {
   const registers = [registry];
   const expired = new Counter({
@@ -12,12 +12,12 @@ export function watchExpiry(log: Log, registry: Registry): ExpiryEvents {
   });
   const overdue = new Gauge({
     name: 'stockade_expiry_lag_seconds',
-    help: 'How long the first order of the last page had been due when it expired',
+    help: 'Delay between the end of the payment time and the expiry, for the first order of the last page',
     registers,
   });
   const failures = new Counter({
     name: 'stockade_expiry_failures_total',
-    help: 'Times that unpaid orders could not be expired, or their units not be given back at once',
+    help: 'Failed attempts to expire unpaid orders or to return their units',
     registers,
   });
   return {
@@ -27,7 +27,7 @@ export function watchExpiry(log: Log, registry: Registry): ExpiryEvents {
     },
     failed({ error }) {
       failures.inc();
-      log.error({ err: error }, 'unpaid orders could not be expired, which is tried again');
+      log.error({ err: error }, 'unpaid orders could not be expired; this will be tried again');
     },
   };
 }

@@ -1,4 +1,4 @@
-/** `/metrics`: what the workers have counted, added up, with what only the main thread knows. */
+/** `/metrics`: the sums of the workers' counters, and the metrics of the main thread. */
 import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
 import type { Board } from '../../engine/board/board.ts';
 import type { SaleView } from '../../engine/board/directory.ts';
@@ -9,9 +9,9 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import { watchProcess } from '../process/process-metrics.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
 
-/** Sales with metrics of their own: a label per sale must not grow without bound. */
+/** Only this many sales, the newest, have metrics of their own, so that the number of labels is bounded. */
 const MAX_LABELLED_SALES = 200;
-/** For the counters of all sales together. A backend that can't be reached must not take the metrics along. */
+/** Time for the counters of all sales together. While the backend can't be reached, the other metrics must still come. */
 const SNAPSHOTS_MS = 2_000;
 
 export interface MetricSources {
@@ -25,7 +25,7 @@ export class NodeMetrics {
   readonly #registry: Registry;
   readonly #sources: MetricSources;
 
-  /** @param registry where the other parts of the node register theirs */
+  /** @param registry has the metrics of the node's other parts */
   constructor(registry: Registry, sources: MetricSources) {
     this.#registry = registry;
     this.#sources = sources;
@@ -34,7 +34,7 @@ export class NodeMetrics {
     const labelNames = ['sale'];
     const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames, registers });
     const soldOut = gauge('stockade_board_sold_out', '1 while this node answers "sold out" from its board');
-    const epoch = gauge('stockade_board_epoch', "The sale's epoch as this node knows it");
+    const epoch = gauge('stockade_board_epoch', 'Newest epoch of the sale that this node knows');
     const left = gauge('stockade_units_left', 'Units left in all segments');
     const empty = gauge('stockade_segments_empty', 'Segments without units');
     this.#collect = async () => {
@@ -75,7 +75,7 @@ interface Value {
   readonly metricName?: string;
 }
 
-/** In the form in which prom-client's cluster workers report, so that it adds them up and writes them. */
+/** A worker's metrics in the form that prom-client's aggregator expects of a cluster worker. */
 function workerJson({
   requests,
   refills,
@@ -107,21 +107,21 @@ function workerJson({
     },
     {
       name: 'stockade_refills_total',
-      help: 'Batches whose home segment was short: units were moved there, or the sale found sold out',
+      help: 'Batches whose home segment had too few units; units were moved there, or the sale was found sold out',
       type: 'counter',
       aggregator: 'sum',
       values: [{ labels: {}, value: refills }],
     },
     {
       name: 'stockade_rate_limited_total',
-      help: 'Requests that were answered 429, by the limit that they were above',
+      help: 'Requests answered 429, by the limit that they exceeded',
       type: 'counter',
       aggregator: 'sum',
       values: byLabel('limit', limits.refused),
     },
     {
       name: 'stockade_rate_limit_evictions_total',
-      help: 'Buyers and addresses that were forgotten while their requests still counted',
+      help: 'Buyers and addresses whose counts were dropped too early because the table was full',
       type: 'counter',
       aggregator: 'sum',
       values: byLabel('limit', limits.evicted),
@@ -135,7 +135,7 @@ function workerJson({
     },
     {
       name: 'stockade_connections',
-      help: "Open connections at the buyers' port",
+      help: "Open connections to the buyers' port",
       type: 'gauge',
       aggregator: 'sum',
       values: [{ labels: {}, value: connections.open }],
@@ -162,7 +162,7 @@ function workerJson({
     },
     {
       name: 'stockade_worker_heap_bytes',
-      help: 'What the heaps of the workers hold, live or not collected yet',
+      help: 'Heap of all workers, including garbage that is not collected yet',
       type: 'gauge',
       aggregator: 'sum',
       values: [{ labels: {}, value: heapBytes }],
@@ -176,7 +176,7 @@ function workerJson({
     },
     {
       name: 'stockade_commit_waiters',
-      help: 'Purchases that are taken and wait for Postgres',
+      help: 'Purchases whose units are taken and which wait for the commit in Postgres',
       type: 'gauge',
       aggregator: 'sum',
       values: perSale.map(({ saleId, waiting }) => ({ labels: { sale: saleId }, value: waiting })),

@@ -22,43 +22,46 @@ function metricsOf(registry: Registry) {
     lagOrders: gauge('stockade_sync_lag_orders', 'Orders in the logs that are not in Postgres yet'),
     lagSeconds: gauge(
       'stockade_sync_lag_seconds',
-      'Age of the oldest order of the last transaction; while none succeeds, how long orders have waited',
+      'Age of the oldest order of the last transaction; while no transaction succeeds, how long orders have waited',
     ),
     rejected: new Counter({
       name: 'stockade_guard_rejections_total',
-      help: 'Orders that Postgres refused; never normal',
+      help: 'Orders that Postgres rejected; 0 in normal operation',
       labelNames: ['reason'],
       registers,
     }),
     broken: counter(
       'stockade_log_breaks_total',
-      'Logs that did not follow on from what was applied: the backend has lost writes',
+      'Order logs with a missing entry: the backend has lost writes',
     ),
     lost: counter(
       'stockade_sync_lost_orders_total',
-      'Orders that the backend has lost before they were in Postgres, at least',
+      'Orders that the backend lost before they were in Postgres; a lower bound',
     ),
     transfers: new Counter({
       name: 'stockade_transfers_total',
-      help: 'Moves of units between segments by sync: of uneven sales, and of moves that somebody has left unfinished',
+      help: 'Transfers of units between segments that sync made to even out a sale, or that it finished for another process',
       labelNames: ['why'],
       registers,
     }),
-    transferredUnits: counter('stockade_transferred_units_total', 'Units in those moves'),
-    rebuilds: counter('stockade_rebuilds_total', 'Sales whose state was built from Postgres'),
+    transferredUnits: counter('stockade_transferred_units_total', 'Units in those transfers'),
+    rebuilds: counter(
+      'stockade_rebuilds_total',
+      'Times that a sale was loaded into the backend from Postgres',
+    ),
     failures: counter(
       'stockade_sync_sale_failures_total',
-      'Times that one sale could not be worked on because of what the backend held of it',
+      'Times that sync could not process a sale because of its data in the backend',
     ),
     crashes: counter('stockade_sync_crashes_total', 'Failures of the sync loop'),
   };
 }
 
-/** What sync says of itself, to the log and to the metrics. */
+/** Writes what sync reports to the log and the metrics. */
 export function watchSync(log: Log, registry: Registry): SyncEvents {
   const metrics = metricsOf(registry);
   const { lagOrders, lagSeconds } = metrics;
-  /** Since when there is a backlog of which nothing was applied. */
+  /** Since when (Unix milliseconds) there is a backlog and nothing was applied. */
   let waitingSince: number | undefined;
 
   return {
@@ -71,26 +74,26 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
     },
     rejected({ saleId, orderId, reason }) {
       metrics.rejected.inc({ reason });
-      log.error({ saleId, orderId, reason }, 'Postgres refused an order; it was taken back');
+      log.error({ saleId, orderId, reason }, 'Postgres rejected an order; sync undoes it in the backend');
     },
     logBroken(info) {
       metrics.broken.inc();
-      log.error(info, 'an order log has lost writes; the sale is rebuilt from Postgres');
+      log.error(info, 'an order log has lost writes; sync rebuilds the sale from Postgres');
     },
     ordersLost(info) {
       metrics.lost.inc(info.orders);
-      log.error(info, 'orders are lost for good, at least so many: they were not in Postgres yet');
+      log.error(info, 'at least this many orders are lost for good: they were not in Postgres yet');
     },
     rebuilt(info) {
       metrics.rebuilds.inc();
-      if (info.again) log.warn(info, 'a sale was built again from Postgres');
-      else log.info(info, 'a sale was built from Postgres');
+      if (info.again) log.warn(info, 'a sale was rebuilt from Postgres');
+      else log.info(info, 'a sale was loaded from Postgres');
     },
     transferred({ saleId, why, moves, units }) {
       metrics.transfers.inc({ why }, moves);
       metrics.transferredUnits.inc(units);
       if (why === 'unfinished')
-        log.warn({ saleId, moves, units }, 'finished a transfer that was left halfway');
+        log.warn({ saleId, moves, units }, 'finished a transfer that another process had left halfway');
       else log.debug({ saleId, moves, units }, 'evened out the segments of a sale');
     },
     backlog(info) {
@@ -99,20 +102,20 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
         waitingSince = undefined;
         lagSeconds.set(0);
       } else if (waitingSince === undefined) {
-        // Something was applied since the last sweep: its age says more than this moment.
+        // Something was applied since the last sweep, and `applied` has set its age: keep that.
         waitingSince = Date.now();
       } else lagSeconds.set((Date.now() - waitingSince) / 1_000);
     },
     saleFailed({ saleId, error }) {
       metrics.failures.inc();
-      log.error({ err: error, saleId }, 'sync can’t work on a sale and tries again');
+      log.error({ err: error, saleId }, 'sync can’t process a sale and will try again');
     },
     foreign({ error }) {
-      log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over');
+      log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write');
     },
     crashed({ error, retryMs }) {
       metrics.crashes.inc();
-      log.error({ err: error, retryMs }, 'sync failed and starts again');
+      log.error({ err: error, retryMs }, 'sync failed and will start again');
     },
   };
 }

@@ -4,7 +4,7 @@ import { StoreWatch } from '../stores/store-watch.ts';
 import type { Stores } from '../stores/stores.ts';
 import { BoundedWork } from './bounded-work.ts';
 
-/** Each throws StoresAway and OperationTimedOut. What was given up goes on unheard. */
+/** EventOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
 class BoundedEvents implements EventOperations {
   readonly #work: EventOperations;
   readonly #bounded: BoundedWork;

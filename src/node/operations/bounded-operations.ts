@@ -14,10 +14,7 @@ import { StoreWatch } from '../stores/store-watch.ts';
 import type { Stores } from '../stores/stores.ts';
 import { BoundedWork, type Bounds, type Watch } from './bounded-work.ts';
 
-/**
- * Each throws, beside what SaleOperations says, StoresAway, OperationTimedOut and MetRebuild. What was given up goes on
- * unheard.
- */
+/** SaleOperations with the bounds of BoundedWork. Each also throws StoresAway, OperationTimedOut and MetRebuild. */
 export class BoundedOperations implements SaleOperations {
   readonly #work: SaleOperations;
   readonly #bounded: BoundedWork;

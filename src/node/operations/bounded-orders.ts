@@ -6,7 +6,7 @@ import { StoreWatch } from '../stores/store-watch.ts';
 import type { Stores } from '../stores/stores.ts';
 import { BoundedWork } from './bounded-work.ts';
 
-/** Each throws StoresAway and OperationTimedOut. What was given up goes on unheard. */
+/** OrderOperations with the bounds of BoundedWork. Each also throws StoresAway and OperationTimedOut. */
 class BoundedOrders implements OrderOperations {
   readonly #work: OrderOperations;
   readonly #bounded: BoundedWork;
@@ -30,7 +30,7 @@ class BoundedOrders implements OrderOperations {
   }
 }
 
-/** @param buy takes the units of late payments */
+/** @param buy makes the purchase that a late payment needs */
 export function boundedOrders(stores: Stores, buy: LatePaymentParts['buy']): OrderOperations {
   const { db, backend } = stores;
   return new BoundedOrders(

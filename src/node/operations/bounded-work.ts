@@ -1,6 +1,6 @@
 /**
- * Operators' work with an end. Sync may wait for a store for ever; an operator, and the connection that he holds, must
- * not. Also says which store it was, which the clients' own errors seldom do.
+ * Bounds the time of operators' work. Sync may wait for a store for ever, but an operator's request must end. Its error
+ * also names the store that does not answer, which the errors of the stores' client libraries seldom do.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
@@ -13,8 +13,8 @@ import { QUERY_TIMEOUT_MS } from '../../postgres/database.ts';
 import type { StoreWatch } from '../stores/store-watch.ts';
 
 /**
- * While work goes on, the stock's store is asked this often whether it answers: a frozen Redis is not waited for until
- * the deadline. Postgres is not asked, because a statement in it has a bound of its own and may keep PGlite's one session.
+ * How often the stock's store is checked while the work goes on, so that an operator does not wait until the deadline for a
+ * Redis that hangs. Postgres is not checked: its statements have their own bound, and one may hold PGlite's only session.
  */
 const LOOK_EVERY_MS = 5_000;
 
@@ -24,7 +24,7 @@ if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
   );
 }
 
-/** Answers to what was asked, and no faults of the stores. */
+/** Errors that answer the operator's request. They say nothing about the stores. */
 const ANSWERS = [InsufficientStock, InvalidInput, SaleExists, UnknownDeadLetter, UnknownSale, WrongState];
 
 export type Watch = Pick<StoreWatch, 'away' | 'backendAway'>;
@@ -57,8 +57,8 @@ export class BoundedWork {
   }
 
   /**
-   * The work's result. What was given up goes on unheard.
-   * @param changes something is to be changed, and the error says that it may be so all the same
+   * The work's result. Work that is abandoned continues; its result is discarded.
+   * @param changes the work makes a change; then the error says that the change may have been made
    * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration
    */
   async run<T>(
@@ -68,7 +68,7 @@ export class BoundedWork {
   ): Promise<T> {
     const end = new AbortController();
     try {
-      return await Promise.race([work, this.#giveUp({ name, deadlineMs, changes }, end.signal)]);
+      return await Promise.race([work, this.#abandon({ name, deadlineMs, changes }, end.signal)]);
     } catch (error) {
       if (ANSWERS.some((kind) => error instanceof kind) || error instanceof StoresAway) throw error;
       const away = await this.#watch.away();
@@ -79,8 +79,8 @@ export class BoundedWork {
     }
   }
 
-  /** Rejects when the work must be given up; once the signal has come it does not matter any more. */
-  async #giveUp({ name, deadlineMs, changes }: Operation, signal: AbortSignal): Promise<never> {
+  /** Rejects when the work is abandoned. The signal, sent when the work has ended, stops this check. */
+  async #abandon({ name, deadlineMs, changes }: Operation, signal: AbortSignal): Promise<never> {
     const deadline = monotonicMs() + deadlineMs;
     for (;;) {
       await delay(Math.min(this.bounds.lookEveryMs, deadline - monotonicMs()), undefined, { signal });

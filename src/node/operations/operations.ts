@@ -7,14 +7,14 @@ import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
 
-/** What operators do. Each throws StoresAway and OperationTimedOut, beside what it says itself. */
+/** What operators do, in bounded time. Each also throws StoresAway and OperationTimedOut. */
 export interface Operations {
   readonly operations: SaleOperations;
   readonly orders: OrderOperations;
   readonly events: EventOperations;
 }
 
-/** @param buy takes the units of late payments */
+/** @param buy makes the purchase that a late payment needs */
 export function operationsOn(stores: Stores, buy: Buy): Operations {
   return {
     operations: boundedOperations(stores),

@@ -11,9 +11,9 @@ export interface OpsPort {
   readonly token: string;
   /** Requests that are not answered yet. */
   underWay(): number;
-  /** No new connections. */
+  /** Accepts no new connections. */
   stopListening(): Promise<void>;
-  /** What is under way is answered, for at most SHUTDOWN_GRACE_MS; then all connections are closed. */
+  /** Answers the requests under way, for at most SHUTDOWN_GRACE_MS; then closes all connections. */
   stop(): Promise<void>;
 }
 

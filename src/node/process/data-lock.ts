@@ -1,19 +1,22 @@
 import { linkSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { closeFolder } from '../../config/private-folder.ts';
+import { makeFolderPrivate } from '../../config/private-folder.ts';
 import { StockadeError } from '../../engine/errors.ts';
 
-/** Those of this process, which may hold several shops. A lock file with its number may be from a process before it. */
+/**
+ * The folders that this process has locked; a process may run several shops. The lock file alone does not tell: the number
+ * in it may be that of an earlier process with the same id.
+ */
 const held = new Set<string>();
 
 /**
- * Makes a data directory this process's own: PGlite would corrupt a directory that two processes have open.
- * A lock whose process is gone is taken over.
- * @returns a function that gives it back
- * @throws StockadeError `data_dir_in_use`, OpenFolder
+ * Locks a data directory for this process, because two processes that open the same PGlite directory would corrupt it. If
+ * the process that holds the lock is gone, this one takes it over.
+ * @returns a function that unlocks it
+ * @throws StockadeError `data_dir_in_use`, FolderNotPrivate
  */
 export function lockDataDir(directory: string): () => void {
-  closeFolder(directory);
+  makeFolderPrivate(directory);
   const folder = realpathSync(directory);
   if (held.has(folder))
     throw new StockadeError('data_dir_in_use', `${directory} is in use by another shop of this process`);
@@ -37,7 +40,10 @@ export function lockDataDir(directory: string): () => void {
   };
 }
 
-/** Of two who take over at once, the second must not remove the first one's new lock: it looks at what it has moved. */
+/**
+ * If two processes take over a lock at the same time, the second must not remove the first one's new lock. So each moves the
+ * file away first and puts it back if it names another holder than expected.
+ */
 function removeStale(file: string, holder: number): void {
   const moved = `${file}.${process.pid}`;
   try {

@@ -1,6 +1,6 @@
 /**
- * Which program speaks HTTP at the ports of this process. uWebSockets.js is compiled for each version of Node and for few
- * systems. Where no binary of it loads, `node:http` serves, with the same promises (http/server/http-server.ts), and slower.
+ * Chooses the HTTP server of this process. uWebSockets.js has binaries for some versions of Node on some systems only. Where
+ * none loads, `node:http` serves. It keeps the same promises (http/server/http-server.ts), but is slower.
  */
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/load-config.ts';
@@ -8,14 +8,14 @@ import type { OpenHttpServer } from '../../http/server/http-server.ts';
 import type { Log } from './log.ts';
 import { canShareNodePorts } from './ports.ts';
 
-/** Beside uWebSockets.js, in one run: bench/results/http.md. */
+/** Compared with uWebSockets.js, measured in one run: bench/results/http.md. */
 export const COST_OF_NODE_HTTP =
   'a refused purchase costs about 5 times the processor time, a committed one 1.8 times';
 
 export interface ChosenServer {
   readonly kind: 'uws' | 'node';
   readonly open: OpenHttpServer;
-  /** Why it is not uWebSockets.js, if nobody has asked for the other. */
+  /** Why `auto` chose `node:http`. */
   readonly why?: string;
 }
 
@@ -33,7 +33,7 @@ export async function chooseHttpServer(
   } catch (error) {
     const why = whyNotLoaded(error);
     if (wanted === 'auto') return { kind: 'node', open: await loadNode(), why };
-    const problem = `is uws, but ${why}: unset it, and node:http serves`;
+    const problem = `is uws, but ${why}: unset it to serve with node:http`;
     throw new ConfigError([{ field: 'HTTP_SERVER', problem }]);
   }
 }
@@ -44,17 +44,17 @@ function whyNotLoaded(error: unknown): string {
   return `no binary of uWebSockets.js loads on ${process.platform} ${process.arch} with Node ${process.versions.node}`;
 }
 
-/** Says what serves buyers if it is not uWebSockets.js, and what that costs. @returns how many workers can */
+/** Logs when `node:http` serves buyers, why, and what that costs. @returns how many workers can serve */
 export async function workersPossible(
   { httpServer, workers, host }: Pick<Config, 'httpServer' | 'workers' | 'host'>,
   log: Log,
 ): Promise<number> {
   const { kind, why } = await chooseHttpServer(httpServer);
-  if (why !== undefined) log.info(`node:http serves, as ${why}: ${COST_OF_NODE_HTTP}`);
+  if (why !== undefined) log.info(`node:http serves, because ${why}: ${COST_OF_NODE_HTTP}`);
   if (kind === 'uws' || workers === 1 || (await canShareNodePorts(host))) return workers;
   log.warn(
     { workers, node: process.versions.node },
-    'one worker serves buyers: with node:http threads share a port only on Linux, from Node 22.12 and 23.1',
+    'only one worker serves buyers: with node:http, threads can share a port only on Linux, from Node 22.12 and 23.1',
   );
   return 1;
 }

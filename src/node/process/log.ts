@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 
 type Write = (first: object | string, message?: string) => void;
 
-/** What the parts of a process write to: pino's Logger, or one of the program that Stockade runs in. */
+/** What the parts of a process write to: pino's Logger, or the log of the program that Stockade is embedded in. */
 export interface Log {
   readonly debug: Write;
   readonly info: Write;
@@ -11,7 +11,7 @@ export interface Log {
   readonly error: Write;
 }
 
-/** Wherever they turn up in what is logged: a configuration, a request's headers, an error's context. */
+/** Fields that are hidden at the top of a logged object and one level below: in a configuration, headers, an error's context. */
 const REDACTED = [
   'token',
   'secret',
@@ -22,7 +22,7 @@ const REDACTED = [
   'headers.authorization',
 ];
 
-/** Errors of Redis carry their command; the arguments of AUTH are the password. */
+/** Keeps only the name of the command in an error of Redis, because the arguments of AUTH contain the password. */
 function describeError(error: Error): object {
   const described = pino.stdSerializers.err(error) as pino.SerializedError & { command?: { name?: string } };
   if (described?.command) described.command = { name: String(described.command.name) };
@@ -31,12 +31,12 @@ function describeError(error: Error): object {
 
 const toStderr = new WeakSet<Log>();
 
-/** Whether worker threads, which each write for themselves, must keep off stdout too. */
+/** Whether the log goes to stderr. Each worker thread has a log of its own, which must go to the same place. */
 export function writesToStderr(log: Log): boolean {
   return toStderr.has(log);
 }
 
-/** JSON lines. Commands other than `serve` keep stdout for their result and log to stderr. */
+/** A log of JSON lines on stdout, or on stderr for commands that print their result on stdout. */
 export function createLog(config: Pick<Config, 'logLevel'>, options: { stderr?: boolean } = {}): pino.Logger {
   const log = pino(
     {

@@ -1,16 +1,16 @@
 /**
- * A process at its limit of open files can neither accept nor reach its stores, and goes round in circles over the
- * connections that wait. So buyers never get the last ones.
+ * A process at its limit of open files can neither accept connections nor open any to its stores, and it spends its time
+ * retrying to accept. So buyers' connections are bounded below that limit.
  */
 import { readFileSync } from 'node:fs';
 import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';
 
-/** For the stores, the ops port, logs, threads, libraries. */
+/** Files left for the stores, the ops port, logs, threads and libraries. */
 const SPARE_FILES = 256;
-/** Linux only. Node has raised its own soft limit to the hard one by then. */
+/** Linux only. At its start, Node raises its soft limit to the hard one; so this shows the hard limit. */
 const OWN_LIMITS = '/proc/self/limits';
 
-/** How many files and sockets this process may have open, as far as the system says. */
+/** How many files and sockets this process may have open; infinite if the system does not say. */
 export function openFilesLimit(): number {
   try {
     return limitIn(readFileSync(OWN_LIMITS, 'utf8'));
@@ -24,7 +24,7 @@ export function limitIn(limits: string): number {
   return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
 }
 
-/** The largest MAX_CONNECTIONS with which a process stays below its limit. */
+/** The largest MAX_CONNECTIONS with which a process stays below its limit of open files. */
 export function connectionsWithin(openFiles: number): number {
   return Math.max(1, Math.floor((openFiles - SPARE_FILES) / (1 + ANSWERED_ABOVE_SHARE)));
 }

@@ -2,8 +2,8 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { StockadeError } from '../../engine/errors.ts';
 
 /**
- * Finds out whether a port is free, and which one where any will do. Servers of HTTP share ports among threads, and with
- * them among processes: without this two nodes would take turns at one port, and nobody would be told.
+ * Checks that a port is free, or finds a free one. The HTTP servers share a port among threads, and then the system lets
+ * other processes share it too: without this check, two nodes could serve on one port by mistake, without any error.
  *
  * @param port 0 for any free one
  * @returns the port @throws StockadeError `port_in_use`
@@ -24,8 +24,8 @@ export function claimPort(host: string, port: number): Promise<number> {
 }
 
 /**
- * Whether several servers of `node:http` may listen on one port, each in a thread of its own: on Linux from Node 22.12 and
- * 23.1. Older versions don't know the option, and other systems refuse it.
+ * Whether several `node:http` servers, each in its own thread, may listen on one port. They may on Linux, from Node 22.12
+ * and 23.1. Older versions don't know the option, and other systems refuse it.
  */
 export async function canShareNodePorts(host: string): Promise<boolean> {
   const servers = [createServer(), createServer()] as const;

@@ -1,4 +1,4 @@
-/** What the process itself holds, under the names that every exporter uses. */
+/** Memory and open files of the process, under the names that Prometheus exporters usually use. */
 import { readdirSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { Gauge, type Registry } from 'prom-client';
@@ -10,7 +10,7 @@ export function watchProcess(registry: Registry): void {
   const registers = [registry];
   new Gauge({
     name: 'process_resident_memory_bytes',
-    help: 'Memory of the process, all threads, that is in RAM',
+    help: 'RAM that the process uses, with all its threads',
     registers,
     collect() {
       this.set(process.memoryUsage.rss());
@@ -18,7 +18,7 @@ export function watchProcess(registry: Registry): void {
   });
   new Gauge({
     name: 'nodejs_heap_size_used_bytes',
-    help: "What the main thread's heap holds, live or not collected yet",
+    help: 'Heap of the main thread, including garbage that is not collected yet',
     registers,
     collect() {
       this.set(getHeapStatistics().used_heap_size);
@@ -27,7 +27,7 @@ export function watchProcess(registry: Registry): void {
   if (process.platform !== 'linux') return;
   new Gauge({
     name: 'process_open_fds',
-    help: 'Files and sockets that are open',
+    help: 'Open files and sockets',
     registers,
     collect() {
       this.set(readdirSync(OWN_HANDLES).length);

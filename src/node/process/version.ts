@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** Of this program. */
+/** The version in package.json. */
 export function version(): string {
   return (createRequire(import.meta.url)('../../../package.json') as { version: string }).version;
 }

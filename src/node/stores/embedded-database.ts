@@ -7,17 +7,17 @@ import { lockDataDir } from '../process/data-lock.ts';
 
 export interface EmbeddedDatabase {
   readonly url: string;
-  /** Resolves with the reason if the thread ends without having been told to. */
+  /** Resolves with the reason if the thread ends before it was stopped. */
   readonly failed: Promise<Error>;
   stop(): Promise<void>;
 }
 
-/** What the path of a socket may have on every system, less its name in the folder. */
+/** A socket's path may have 103 bytes on every system; this is what its folder may have. */
 const SOCKET_FOLDER_MAX_BYTES = 103 - '/.s.PGSQL.5432'.length;
 
 /**
- * PGlite asks nobody for a password, and a port of the loopback is open to every user of the machine: so it listens in a
- * folder that is its owner's alone. Windows has to do with the port.
+ * PGlite asks for no password, and every user of the machine can connect to a loopback port. So PGlite listens on a socket in
+ * a folder that only its owner can enter; on Windows, which lacks this, on a port.
  */
 function socketPlace(dataDir: string): { folder: string | undefined; remove: () => void } {
   if (process.platform === 'win32') return { folder: undefined, remove: () => {} };
@@ -28,8 +28,8 @@ function socketPlace(dataDir: string): { folder: string | undefined; remove: () 
 }
 
 /**
- * PGlite in a thread of this process, behind a socket, so that it is reached as any Postgres is. It has one session: use
- * one connection. @throws StockadeError `data_dir_in_use`
+ * Starts PGlite in a thread of this process. It listens on a socket, so that it is used like any Postgres. It has one
+ * session only: use one connection. @throws StockadeError `data_dir_in_use`
  */
 export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDatabase> {
   const unlock = lockDataDir(dataDir);
@@ -47,7 +47,7 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
     });
   });
   try {
-    // What has ended the thread says more than that it has ended.
+    // If the thread ends, both promises reject. The first one comes first: its error names the cause.
     const started = Promise.race([
       failed.then((error) => Promise.reject(error)),
       calls.call<string>('start'),

@@ -1,6 +1,6 @@
 /**
- * Redis must not evict keys. A process that is to work on one that may does not start; one that runs when the policy is
- * changed goes on, since nothing is lost yet, and says so in its log and its metrics until somebody has put it right.
+ * Redis must not evict keys. If its policy allows eviction, a process refuses to start. If the policy is changed later, a
+ * process that runs goes on, since nothing is lost yet, and reports it in its log and its metrics until it is corrected.
  */
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../config/config.ts';
@@ -19,10 +19,11 @@ export interface EvictionWatchParts {
 }
 
 /**
- * Refuses a Redis that may evict keys, and watches for a change from then on. Does nothing for the in-process backend.
+ * Refuses a Redis that may evict keys, and checks every few seconds whether it may now. Does nothing for the in-process
+ * backend.
  * @throws ConfigError that names the servers and their policies
  */
-export async function keepFromEviction(
+export async function refuseEviction(
   { config, log, registry }: EvictionWatchParts,
   teardown: Teardown,
 ): Promise<void> {
@@ -34,13 +35,13 @@ export async function keepFromEviction(
   }
   const gauge = new Gauge({
     name: 'stockade_redis_evicting_servers',
-    help: 'Servers of Redis whose maxmemory-policy lets them evict keys; anything but 0 loses stock',
+    help: 'Redis servers whose maxmemory-policy lets them evict keys; stock may be lost if this is not 0',
     registers: [registry],
   });
   const alarm = new EvictionAlarm();
   let timer: NodeJS.Timeout | undefined;
   const look = async () => {
-    // While no Redis can be asked, what was known last stands.
+    // While no Redis answers, the last result stays.
     const found = await lookForEviction(urls).catch(() => undefined);
     if (found) {
       const before = alarm.text;
@@ -58,7 +59,7 @@ export async function keepFromEviction(
   });
 }
 
-/** What is known of the servers: one that does not answer is as it was when it did. */
+/** The servers that may evict keys. A server that does not answer keeps its last state. */
 export class EvictionAlarm {
   servers: readonly EvictingServer[] = [];
 
@@ -67,7 +68,7 @@ export class EvictionAlarm {
     this.servers = [...evicting, ...kept].sort((a, b) => a.server.localeCompare(b.server));
   }
 
-  /** `''`: there is nothing to say. */
+  /** The message of the alarm; `''` if no server may evict keys. */
   get text(): string {
     return this.servers.map((one) => `REDIS_URL ${problemOf(one)}`).join('; ');
   }
@@ -76,6 +77,6 @@ export class EvictionAlarm {
 function problemOf({ server, policy }: EvictingServer): string {
   return (
     `leads to the Redis at ${server}, whose maxmemory-policy is ${policy}: set it to noeviction there ` +
-    '(CONFIG SET maxmemory-policy noeviction, and in redis.conf), because a key that is evicted is stock that is gone'
+    '(CONFIG SET maxmemory-policy noeviction, and in redis.conf), because stock is lost with each evicted key'
   );
 }

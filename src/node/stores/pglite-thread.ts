@@ -1,4 +1,4 @@
-/** Entry of the thread that runs PGlite: its SQL is computed on the thread that it lives in, and must not hold up buyers. */
+/** Entry of the thread that runs PGlite. PGlite executes SQL on its own thread, so on the main thread it would delay buyers. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -31,10 +31,10 @@ new PortCalls(parentPort!, {
   },
 });
 
-/** The names that Postgres' clients look for in a folder. */
+/** Listens in the folder under the name that Postgres' clients look for. */
 async function startOnSocket(folder: string): Promise<string> {
   const path = join(folder, '.s.PGSQL.5432');
-  // Of a process that was killed: the folder is this one's own.
+  // A killed process may have left its socket. No other process uses this folder.
   rmSync(path, { force: true });
   server = new PGLiteSocketServer({ db: db!, path, maxConnections: MAX_CONNECTIONS });
   await server.start();

@@ -4,8 +4,8 @@ import { migrate } from '../../postgres/migrate.ts';
 import type { Log } from '../process/log.ts';
 
 /**
- * Brings the tables up to this version, if this user may do that, and sees that it may do all that serving asks for: what it
- * lacks is better said now than by the first buyer's order.
+ * Migrates the tables to this version, if this Postgres user may do that. Then checks that the user has all rights that a
+ * node needs, so that a missing one is reported at the start and not when the first order comes.
  * @throws StockadeError `migrations_pending`, `missing_rights`
  */
 export async function prepareDatabase(db: Database, log: Log): Promise<void> {

@@ -1,9 +1,10 @@
 /**
- * Settings that all processes of a shop must share (`shared` in config/settings.ts), as each tells the others: digests under a
- * key that is kept in Postgres, so that none of them tells a secret to who reads the table or a backup of it without that key.
+ * Compares the settings that all processes of a shop must share (`shared` in config/settings.ts). Each process writes digests
+ * of its settings to Postgres. The digests are keyed, and the key is stored in another table; without it, a copy of the
+ * process list reveals no secret.
  *
- * Nothing is refused where they differ: while settings are changed node by node they do. It is said, in the log, in the metrics
- * and by `/readyz`, until they are the same again.
+ * Differences are allowed, because they are normal while an operator changes a setting node by node. They are reported in the
+ * log, in the metrics and by `/readyz` until the settings are the same again.
  */
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,18 +22,18 @@ const DIGEST_BYTES = 16;
 export interface SettingDifference {
   /** Its environment variable. */
   readonly setting: string;
-  /** Those that have another value. */
+  /** The processes that have another value. */
   readonly processes: readonly ListedProcess[];
-  /** How many others have the setting. */
+  /** How many other processes have the setting at all. */
   readonly of: number;
 }
 
-/** Under which all processes of this database make their digests. */
+/** The key with which all processes of this database make their digests. */
 export function digestKey(db: Database): Promise<Uint8Array> {
   return sharedKey(db, DIGEST_KEY);
 }
 
-/** Of the settings that this process goes by. */
+/** Digests of the shared settings among those that this process uses, by environment variable. */
 export function settingDigests(
   config: Config,
   used: readonly SettingName[],
@@ -44,17 +45,17 @@ export function settingDigests(
   );
 }
 
-/** A node without sync relays no events. */
+/** The settings that a node uses. Without sync it relays no events. */
 export function settingsOfNode({ sync }: Config): SettingName[] {
   return settingNames.filter((name) => sync || groupOf(name) !== 'Events');
 }
 
-/** `stockade sync` has no buyers. */
+/** The settings that `stockade sync` uses and shares: it serves no buyers, so only those of the events. */
 export function settingsOfSync(): SettingName[] {
   return settingNames.filter((name) => groupOf(name) === 'Events');
 }
 
-/** Only what both have can differ: another version may not know a setting. */
+/** A setting that the other process lacks does not count as a difference: another version may not know it. */
 export function differencesTo(
   own: Readonly<Record<string, string>>,
   others: readonly ListedProcess[],

@@ -15,7 +15,7 @@ import { startEmbeddedDatabase } from './embedded-database.ts';
 
 const CONNECT_WAIT_MS = 10_000;
 
-/** Where stock and truth are kept, as the configuration says. */
+/** The opened stores of a configuration: the backend that holds the stock, and the database. */
 export interface Stores {
   readonly backend: Backend;
   readonly db: Database;
@@ -23,11 +23,11 @@ export interface Stores {
   readonly locks: SaleLocks;
   readonly backendName: RedisKind | 'in-process';
   readonly databaseName: 'postgres' | 'pglite';
-  /** Whether other processes can work with the same ones. */
+  /** Whether other processes can use the same stores. */
   readonly isShared: boolean;
-  /** To be claimed before the stores are worked on, or at least checked. */
+  /** Must be claimed, or at least checked, before the stores are used. */
   readonly ownership: Ownership;
-  /** Resolves with the reason if an embedded part ends by itself. */
+  /** Resolves with the reason if the embedded database fails. */
   readonly failed: Promise<Error>;
 }
 
@@ -60,7 +60,7 @@ class NoLocksOnCluster extends StockadeError {
   }
 }
 
-/** @throws if the configuration names no Redis */
+/** The configuration must name a Redis. */
 export function redisOptions(config: Config): OpenRedisOptions {
   return {
     urls: redisUrls(config.redisUrl!.reveal()),
@@ -70,7 +70,7 @@ export function redisOptions(config: Config): OpenRedisOptions {
   };
 }
 
-/** In messages, and in the mark of a Redis: without users and passwords. */
+/** How messages, and the mark that a shop leaves in its Redis, name the stores: without users and passwords. */
 function storeNames({ redisUrl, databaseUrl, keyPrefix, dataDir }: Config) {
   const database = databaseUrl ? withoutUser(databaseUrl) : `PGlite in ${resolve(dataDir)} on ${hostname()}`;
   return { redis: redisUrl?.toString(), keyPrefix, database, isShared: databaseUrl !== undefined };

@@ -1,4 +1,4 @@
-/** Who is let in: the parts of src/admission/ put together, for a node and then for each of its workers. */
+/** Puts the parts of src/admission/ together: first the settings that a node's workers share, then each worker's part. */
 import { randomBytes } from 'node:crypto';
 import { type ForwardedHeader, mayBeProxy, parseTrustedProxies } from '../../admission/addresses.ts';
 import { ChallengeCaller } from '../../admission/challenge.ts';
@@ -20,7 +20,7 @@ interface SharedLimit extends SharedRates {
   readonly policy: RatePolicy;
 }
 
-/** Of addresses, and of IPv6 networks of 48 bits beside them. */
+/** Limits for an address, and for the /48 network of an IPv6 address. */
 interface SharedAddressLimit {
   readonly address: SharedLimit;
   readonly site: SharedLimit;
@@ -38,10 +38,13 @@ export interface AdmissionSettings {
 }
 
 const TOKEN_KEY = 'purchase_token_key';
-/** In which all nodes of a shop are restarted, one after the other, with a secret in the place of the key in Postgres. */
+/**
+ * Time to restart all nodes of a shop one after the other, when a secret replaces the key in Postgres. During it, tokens
+ * signed with that key stay valid.
+ */
 const MOVE_WITHIN_S = 3_600;
 
-/** One for all workers of a node. */
+/** The settings that all workers of a node share. */
 export async function admissionSettings(config: Config, db: Database): Promise<AdmissionSettings> {
   const { challenge, challengeBits, rateLimitKeys } = config;
   return {
@@ -66,7 +69,7 @@ function sharedLimit<P extends RatePolicy | undefined>(
   return policy && { policy, table: rateTable(keys), key: randomBytes(HASH_KEY_BYTES) };
 }
 
-/** A network of 48 bits has so many of those that are counted as addresses that its table may be smaller. */
+/** Many addresses fall into one /48 network, so the table of the networks may be smaller. */
 function sharedAddressLimit(policy: RatePolicy | undefined, keys: number): SharedAddressLimit | undefined {
   return (
     policy && {
@@ -90,7 +93,7 @@ function bytesOf(secret: Secret): Uint8Array {
   return new TextEncoder().encode(secret.reveal());
 }
 
-/** What a worker lets in. */
+/** The admission checks of one worker. */
 export interface Admission {
   readonly limits: RateLimits;
   readonly connections: ConnectionBound | undefined;
@@ -98,7 +101,7 @@ export interface Admission {
   readonly challenge: ChallengeCaller | undefined;
 }
 
-/** @param fault told why the challenge gave no answer @throws StockadeError if the challenge can't be loaded */
+/** @param fault is called with the error when the challenge fails @throws StockadeError if the challenge can't be loaded */
 export async function openAdmission(
   settings: AdmissionSettings,
   fault: (error: unknown) => void,
@@ -106,7 +109,7 @@ export async function openAdmission(
   const { forwardedHeader, tokens, challenge } = settings;
   const trustedProxies =
     settings.trustedProxies === undefined ? undefined : parseTrustedProxies(settings.trustedProxies);
-  // What other nodes have asked with a key that is on its way out still counts.
+  // Solutions to challenges that other nodes made with the outgoing key are still accepted.
   const keys = tokens.outgoing ? [...tokens.keys, tokens.outgoing.key] : tokens.keys;
   const loaded = challenge && (await loadChallenge(challenge, keys));
   return {
@@ -135,7 +138,7 @@ function limit(shared: SharedLimit | undefined): Limit | undefined {
   return shared && { limiter: new RateLimiter(shared.policy, shared), policy: shared.policy };
 }
 
-/** How requests for purchase tokens have ended, by outcome. */
+/** Counts requests for purchase tokens by outcome. */
 export class TokenCounts {
   readonly #counts = new Map<string, number>();
 

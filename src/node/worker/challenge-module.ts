@@ -10,17 +10,17 @@ export interface ChallengeSettings {
 }
 
 /**
- * The challenge that CHALLENGE names.
- * @param keys the shop's own, from which those of the built-in one are made
- * @throws StockadeError if the module can't be loaded, or does not export what it must
+ * Loads the challenge that CHALLENGE names.
+ * @param keys the shop's keys, from which the keys of the built-in proof of work are derived
+ * @throws StockadeError if the module can't be loaded, or lacks an export
  */
 export async function loadChallenge(
   { challenge, challengeBits }: ChallengeSettings,
   keys: readonly Uint8Array[],
 ): Promise<Challenge> {
   if (challenge === 'pow') {
-    const ofWork = keys.map((key) => createHmac('sha256', key).update('proof of work').digest());
-    return new ProofOfWork(ofWork, challengeBits);
+    const derived = keys.map((key) => createHmac('sha256', key).update('proof of work').digest());
+    return new ProofOfWork(derived, challengeBits);
   }
   return (await loadShopModule('CHALLENGE', challenge, ['issue', 'verify'])) as unknown as Challenge;
 }

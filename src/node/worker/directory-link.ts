@@ -1,7 +1,7 @@
 import type { Directory, SaleView } from '../../engine/board/directory.ts';
 import type { PortCalls } from '../../lib/port-calls.ts';
 
-/** The directory, as a worker thread sees it: the main thread's, over the port. */
+/** The main thread's directory as a worker thread uses it, through messages. */
 export class DirectoryLink implements Directory {
   readonly #calls: PortCalls;
   readonly #listeners: ((view: SaleView) => void)[] = [];

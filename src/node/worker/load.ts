@@ -1,12 +1,12 @@
 import { monotonicMs } from '../../lib/monotonic.ts';
 
-/** Shorter times say little: a turn of the event loop takes milliseconds under load. */
+/** Over a shorter time the share says little, because one turn of the event loop takes milliseconds under load. */
 const MEASURED_OVER_MS = 100;
-/** Of their time, on average over all workers. Above this, what sync does is missing to the buyers. */
+/** Share of the workers' time, on average. Above it, processor time that sync uses would slow down buyers. */
 const HIGH_LOAD_SHARE = 0.5;
 /**
- * Above this, what nobody waits for can wait. Less, because buyers who wait for their commits leave the workers idle while
- * they keep the machine busy.
+ * Above it, work that no buyer waits for, such as events, is put off. It is lower than HIGH_LOAD_SHARE: while buyers wait for
+ * commits, the workers are idle although the machine is busy.
  */
 const ELEVATED_LOAD_SHARE = 0.2;
 

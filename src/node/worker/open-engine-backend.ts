@@ -8,7 +8,7 @@ export interface EngineBackendOptions extends Pick<Config, 'strategy' | 'lockWor
   readonly redis: OpenRedisOptions;
 }
 
-/** The backend that an engine takes from, by the strategy. A cluster has no locks: openStores has seen to that. */
+/** Opens the backend that an engine takes from, by the strategy. `openStores` has refused locks on a cluster. */
 export async function openEngineBackend(options: EngineBackendOptions): Promise<Backend> {
   const { strategy, lockWork, redis } = options;
   if (strategy === 'script') return (await openRedis(redis)).backend;

@@ -3,8 +3,8 @@ import { pathToFileURL } from 'node:url';
 import { StockadeError } from '../../engine/errors.ts';
 
 /**
- * The functions that a file of the shop's own exports.
- * @param setting that names the file, for the errors
+ * Loads a file of the shop and returns the functions that it exports.
+ * @param setting the name of the setting that holds the file's path, for the errors
  * @throws StockadeError `invalid_config` if it can't be loaded, or does not export all of them
  */
 export async function loadShopModule<Name extends string>(

@@ -3,13 +3,13 @@ import { Engine, type EngineOptions } from '../../engine/purchase/engine.ts';
 import { assertLeased, type LeaseEnd, namingTimeMs } from '../../postgres/lease-end.ts';
 
 export interface EngineParts extends Omit<EngineOptions, 'nextOrderId'> {
-  /** The same in all processes of the shop. */
+  /** It must be the same in all processes of the shop. */
   readonly orderIdKey: Uint8Array;
-  /** Until when the worker number may be used, as it is known now. */
+  /** The end of the lease of the worker number, as known now. */
   readonly leaseEnd: () => LeaseEnd;
 }
 
-/** An engine that names its orders by a leased worker number, and takes nothing once the lease is over. */
+/** An engine that puts a leased worker number into its order ids, and sells nothing once the lease is over. */
 export function startEngine({ orderIdKey, leaseEnd, ...options }: EngineParts): Promise<Engine> {
   const ids = new OrderIds({
     key: orderIdKey,

@@ -9,12 +9,15 @@ import type { RunningWorker, WorkerMetrics, WorkerParts } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
 
 /**
- * A purchase lives for a few milliseconds, and thousands are under way: with V8's default of 16 MB they are copied, and
- * promoted, before they die.
+ * Size of V8's young generation. A purchase lives for a few milliseconds, and thousands are under way. With the default of
+ * 16 MB, V8 would copy them and promote them to the old generation before they are garbage.
  */
 const YOUNG_GENERATION_MB = 96;
 
-/** For a worker's connections, after its requests; below TEARDOWN_LIMIT_MS, so that the thread is ended and not left. */
+/**
+ * Time for a worker to close its connections after its last request. It is below TEARDOWN_LIMIT_MS, so that a thread that
+ * takes longer is terminated before the teardown goes on without it.
+ */
 const THREAD_END_MS = 2_000;
 
 if (THREAD_END_MS >= TEARDOWN_LIMIT_MS) {
@@ -23,9 +26,9 @@ if (THREAD_END_MS >= TEARDOWN_LIMIT_MS) {
   );
 }
 
-/** A worker in a thread of its own, as the main thread handles it. */
+/** The main thread's handle on a worker in a thread of its own. */
 export interface WorkerThread extends RunningWorker {
-  /** Resolves with the reason if the thread ends without having been told to. */
+  /** Resolves with the reason if the thread ends before it was stopped. */
   readonly failed: Promise<Error>;
 }
 
@@ -61,7 +64,7 @@ export async function startThread(
     failed.then((error) => Promise.reject(error)),
   ]).catch(async (error: unknown) => {
     stopping = true;
-    // Its connections and its port would outlive the start that failed.
+    // Otherwise the thread would keep its connections and its port after the failed start.
     await thread.terminate();
     throw error;
   });

@@ -25,7 +25,7 @@ export interface ThreadData {
   readonly logToStderr: boolean;
 }
 
-/** Workers read and change single orders for their owners; everything else of Postgres is the main thread's. */
+/** A worker uses Postgres only to read and change single orders for their buyers. The main thread does the rest. */
 const WORKER_CONNECTIONS = 2;
 
 const data = workerData as ThreadData;

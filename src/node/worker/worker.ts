@@ -38,17 +38,17 @@ import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.
 import { busyShareOf } from './load.ts';
 import { startEngine } from './start-engine.ts';
 
-/** What a worker is told at its start; crosses a thread boundary, so plain values only. */
+/** A worker's settings. They cross a thread boundary, so they are plain values only. */
 export interface WorkerSettings {
   readonly host: string;
   readonly port: number;
   /** Other workers listen on the same port. */
   readonly isShared: boolean;
   readonly httpServer: Config['httpServer'];
-  /** `undefined`: buyers are named by the `X-Buyer-Id` header. */
+  /** `undefined` if the `X-Buyer-Id` header names the buyer. */
   readonly jwt: JwtOptions | undefined;
   readonly publicPayment: boolean;
-  /** TRUST_BUYER_HEADER: whoever sets that header is a gateway. */
+  /** TRUST_BUYER_HEADER: a gateway in front of this port sets that header. */
   readonly isBehindGateway: boolean;
   readonly requestDeadlineMs: number;
   readonly laneCapacity: number;
@@ -77,12 +77,12 @@ export interface WorkerMetrics {
   readonly limits: RateLimitCounts;
   /** Requests for purchase tokens by outcome. */
   readonly tokens: Readonly<Record<string, number>>;
-  /** Refills that buyers have waited for. */
+  /** Batches that needed a refill. */
   readonly refills: number;
   readonly connections: ConnectionCounts;
   /** Requests that are not answered yet. */
   readonly underWay: number;
-  /** What the thread's heap holds, live or not collected yet. */
+  /** Heap of the thread, including garbage that is not collected yet. */
   readonly heapBytes: number;
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
 }
@@ -90,7 +90,7 @@ export interface WorkerMetrics {
 export interface RunningWorker {
   readonly number: number;
   readonly port: number;
-  /** Why it can't sell now, continuing "worker 7 …"; `undefined` if it can. */
+  /** Why it can't sell now, as the end of a sentence that begins with "worker 7"; `undefined` if it can. */
   notReady(): Promise<string | undefined>;
   /** The purchase's outcome, as for a buyer of this worker. */
   buy(purchase: Purchase): Promise<Outcome>;
@@ -99,13 +99,13 @@ export interface RunningWorker {
   busyShare(): number;
   /** The worker's number was renewed. */
   renewed(leaseEnd: LeaseEnd): void;
-  /** No new connections; to be called on all workers of a port before one of them is stopped (http/server/listener.ts). */
+  /** Accepts no new connections. Call it on all workers of a port before one of them is stopped (http/server/listener.ts). */
   stopListening(): Promise<void>;
-  /** Answers what has come, then lets go of everything. */
+  /** Answers the requests under way, then closes everything. */
   stop(): Promise<void>;
 }
 
-/** Work on single orders under way at a time: enough to keep both connections to Postgres busy. */
+/** How many single orders are read or changed at a time: enough to keep both connections to Postgres busy. */
 const PARALLEL_ORDER_WORK = 16;
 const WAITING_ORDER_WORK_MAX = 4_096;
 
@@ -147,7 +147,7 @@ export async function startWorker({
     onUncommitted: uncommitted,
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
-    onForeign: (error) => log.warn({ err: error }, 'a message in Redis is none of ours, and was passed over'),
+    onForeign: (error) => log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const connections = new Connections(settings.maxConnections, bound);
@@ -160,7 +160,7 @@ export async function startWorker({
   const orders = new OrderService({
     db,
     backend,
-    // A late payment waits here for its commit: that must not stand in the way of other orders.
+    // A late payment waits for the commit of its purchase. Meanwhile it must not use up the room of other orders.
     buy: (purchase) => bulkhead.aside(() => buy(purchase)),
   });
   const readBulkhead = new Bulkhead(orderWork);
@@ -182,7 +182,7 @@ export async function startWorker({
       readRecord: async (saleId) => (await engine.view(saleId))?.record,
       tokenAnswered: (outcome) => tokenCounts.answered(outcome),
       answered: (outcome, ms) => stats.answered(outcome, ms),
-      // Half of the time, so that a sale whose counters can't be read is shown without them.
+      // Half of the deadline for the counters: if they can't be read, there is time to show the sale without them.
       readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
       readOrder: (orderId) => bulkhead.run(() => readOrder(db, orderId)),
       changeOrder: (orderId, change, buyerId) =>
@@ -223,14 +223,14 @@ export async function startWorker({
     async stop() {
       const deadline = monotonicMs() + settings.shutdownGraceMs;
       await listener.drain(settings.shutdownGraceMs);
-      // Whoever is still waiting for a purchase has been cut off: nobody needs its outcome.
+      // After the drain every connection is closed, so no client needs the outcome of a purchase that is still under way.
       await withTimeout(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
     },
   };
 }
 
 function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Authenticate {
-  // Without a gateway the port is on the loopback (config/relations.ts).
+  // Without a gateway, the settings allow the port on the loopback only (config/relations.ts).
   if (!jwt) return isBehindGateway ? headerIdentity() : onlyFromThisMachine(headerIdentity());
   return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
 }

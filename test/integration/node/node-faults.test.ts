@@ -193,7 +193,7 @@ describe('Postgres', () => {
       what: 'orders are committed again',
     });
     const { answers } = await running.stop();
-    await market.saysInLog('sync failed and starts again');
+    await market.saysInLog('sync failed and will start again');
     expect(await market.expectTrue(answers)).toBe(answers.length);
   });
 });
@@ -235,9 +235,9 @@ describe('Redis', () => {
     expect(await metric(carrier, 'stockade_rebuilds_total')).toBe(1);
     expect(await metric(carrier, 'stockade_sync_lost_orders_total')).toBe(1);
     const said = await carrier.log();
-    expect(said).toContain('an order log has lost writes; the sale is rebuilt from Postgres');
-    expect(said).toContain('orders are lost for good, at least so many: they were not in Postgres yet');
-    expect(said).toContain('a sale was built again from Postgres');
+    expect(said).toContain('an order log has lost writes; sync rebuilds the sale from Postgres');
+    expect(said).toContain('at least this many orders are lost for good: they were not in Postgres yet');
+    expect(said).toContain('a sale was rebuilt from Postgres');
     expect((await ordersOf(market.databaseUrl, SALE)).size).toBe(11);
     expect(await carrier.ops.verify(SALE)).toMatchObject({ ok: true, findings: [] });
   });
@@ -252,7 +252,7 @@ describe('Redis', () => {
     await until(async () => (await metric(node, 'stockade_guard_rejections_total')) === 1, {
       what: 'the rejection is counted',
     });
-    await market.saysInLog('Postgres refused an order; it was taken back');
+    await market.saysInLog('Postgres rejected an order; sync undoes it in the backend');
     const orders = [...(await ordersOf(market.databaseUrl, SALE)).values()];
     expect(orders.map(({ status }) => status).sort()).toEqual(['rejected', 'unpaid']);
     const { orderId } = orders.find(({ status }) => status === 'rejected')!;

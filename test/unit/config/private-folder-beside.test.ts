@@ -3,7 +3,7 @@ import { chmodSync, lchownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { closeFolder } from '../../../src/config/private-folder.ts';
+import { makeFolderPrivate } from '../../../src/config/private-folder.ts';
 
 /** What happens beside the product's calls; each happens once. */
 const beside = vi.hoisted(() => ({ afterListing: () => {}, beforeClosing: () => {} }));
@@ -43,7 +43,7 @@ test('a draft that another node removes meanwhile is nobody’s fault', () => {
   const draft = join(folder, 'ops-token.1.abcd');
   writeFileSync(draft, '');
   beside.afterListing = () => rmSync(draft);
-  expect(closeFolder(folder)).toBeUndefined();
+  expect(makeFolderPrivate(folder)).toBeUndefined();
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -54,5 +54,5 @@ test.runIf(process.getuid?.() === 0)('what another user puts there just before i
     writeFileSync(token, 'a-token-that-i-know\n');
     lchownSync(token, STRANGER, STRANGER);
   };
-  expect(() => closeFolder(folder)).toThrow(/ops-token belongs to another user/);
+  expect(() => makeFolderPrivate(folder)).toThrow(/ops-token belongs to another user/);
 });

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dataDir } from '../../../src/cli/doctor/runtime.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { opsToken } from '../../../src/config/ops-token.ts';
-import { closeFolder, OpenFolder } from '../../../src/config/private-folder.ts';
+import { FolderNotPrivate, makeFolderPrivate } from '../../../src/config/private-folder.ts';
 import { lockDataDir } from '../../../src/node/process/data-lock.ts';
 
 const STRANGER = 54_321;
@@ -45,7 +45,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
     folder = join(base, 'above', 'data');
     const umask = process.umask(0);
     try {
-      expect(closeFolder(folder)).toBeUndefined();
+      expect(makeFolderPrivate(folder)).toBeUndefined();
     } finally {
       process.umask(umask);
     }
@@ -65,8 +65,8 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
 
   test('that is closed tells the mode that it had', () => {
     open(0o755, 'lock');
-    expect(closeFolder(folder)).toBe(0o755);
-    expect(closeFolder(folder)).toBeUndefined();
+    expect(makeFolderPrivate(folder)).toBe(0o755);
+    expect(makeFolderPrivate(folder)).toBeUndefined();
   });
 
   test.each([
@@ -74,7 +74,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
     ['is for everybody, as /tmp', 0o1777, []],
   ])('that %s is not closed, and not used', (_, mode, files) => {
     open(mode, ...files);
-    expect(() => closeFolder(folder)).toThrow(/not for Stockade's data alone: set DATA_DIR to/);
+    expect(() => makeFolderPrivate(folder)).toThrow(/not for Stockade's data alone: set DATA_DIR to/);
     expect(statSync(folder).mode & 0o7777).toBe(mode);
     expect(doctor()).toBe('fail');
   });
@@ -82,18 +82,18 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
   test('may be a link of its owner', () => {
     open(0o700);
     symlinkSync(folder, join(base, 'link'));
-    expect(closeFolder(join(base, 'link'))).toBeUndefined();
+    expect(makeFolderPrivate(join(base, 'link'))).toBeUndefined();
   });
 
   test('keeps what else its owner has put there, if it is closed', () => {
     open(0o700, 'letter.txt');
-    expect(closeFolder(folder)).toBeUndefined();
+    expect(makeFolderPrivate(folder)).toBeUndefined();
   });
 });
 
 describe.runIf(mayGiveAway)('what another user has made in its place', () => {
   const refused = () => {
-    expect(() => closeFolder(folder)).toThrow(OpenFolder);
+    expect(() => makeFolderPrivate(folder)).toThrow(FolderNotPrivate);
     expect(() => opsToken({ opsToken: undefined, dataDir: folder })).toThrow(String(STRANGER));
     expect(doctor()).toBe('fail');
   };
