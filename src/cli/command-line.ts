@@ -1,10 +1,10 @@
-/** A command line from its words to its exit code: what fails is said, and nothing is thrown. */
+/** Runs a command line and returns its exit code. Errors are printed, never thrown. */
 import { inspect } from 'node:util';
 import { runProgram } from './program.ts';
 import { type ExitCode, explain } from './terminal/explain.ts';
 import { note, printJson, visible } from './terminal/output.ts';
 
-/** @param argv of a process: the command begins with the third */
+/** @param argv as `process.argv`: the command begins at the third element */
 export async function runCommandLine(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<ExitCode> {
   try {
     return await runProgram(argv, env);
@@ -17,7 +17,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   }
 }
 
-/** A stack trace helps developers of Stockade; its users need the sentence. */
+/** A stack trace helps developers of Stockade; its users need only the message. */
 function wantsStacks(argv: readonly string[], env: NodeJS.ProcessEnv): boolean {
   const flag = argv.lastIndexOf('--log-level');
   const level = flag === -1 ? env.LOG_LEVEL : argv[flag + 1];

@@ -8,12 +8,12 @@ export const migrate: CommandSpec = {
   name: 'migrate',
   summary: "bring the database's tables up to this version",
   details:
-    'A node does the same when it starts, if its user in Postgres may create tables; if not, run this as the owner before ' +
-    'it starts. All pending files are applied in one transaction, or none is.',
+    'A node does the same when it starts, if its Postgres user may create tables; if not, run this as the owner of the ' +
+    'tables before you start the node. All pending files are applied in one transaction, or none is.',
   options: [
     new Option(
       '--grant-to <role>',
-      'also give this role of Postgres the rights that serving needs on the tables, and take all others there away',
+      'also give this Postgres role exactly the rights on the tables that a node needs, and revoke all others',
     ),
   ],
   settings: [...settingsOf('Stores'), 'logLevel'],
@@ -31,7 +31,7 @@ export const migrate: CommandSpec = {
     if (json) printJson({ database, applied, ...(grantee !== undefined && { grantedTo: grantee }) });
     else if (applied.length === 0) print(`${database} is up to date.`);
     else print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
-    if (!json && grantee !== undefined) print(`${grantee} has the rights that serving needs.`);
+    if (!json && grantee !== undefined) print(`${grantee} has the rights that a node needs.`);
     return EXIT_OK;
   },
 };

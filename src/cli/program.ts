@@ -23,7 +23,7 @@ const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor
 const GROUPS = [
   {
     name: 'sale',
-    summary: 'create, list, show and steer sales',
+    summary: 'create, list, show and change sales',
     specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger],
   },
   {
@@ -33,7 +33,7 @@ const GROUPS = [
   },
   {
     name: 'events',
-    summary: 'list and re-send order events that the webhook has not taken',
+    summary: 'list and re-send order events that the webhook did not accept',
     specs: EVENT_COMMANDS,
   },
 ];
@@ -41,8 +41,8 @@ const GROUPS = [
 const OUTRO = `
 Settings come from flags, then the environment, then defaults;
 \`stockade serve --help\` shows all of them.
-Exit codes: 0 what was asked for holds, 1 it does not, 2 the command or its
-configuration is wrong.
+Exit codes: 0 the command succeeded, 1 it failed or found a fault, 2 the command
+line or the configuration is wrong.
 
 Examples:
   stockade demo                             sell 100 units to 20,000 requests
@@ -51,12 +51,12 @@ Examples:
 ${hereStockadeIs(invokedAs())}`;
 
 function hereStockadeIs(command: string): string {
-  return command === 'stockade' ? '' : `\nStarted as it was here, \`stockade\` is:\n  ${command}\n`;
+  return command === 'stockade' ? '' : `\nHere, \`stockade\` stands for:\n  ${command}\n`;
 }
 
 /**
- * @param argv of a process: the command begins with the third
- * @returns the exit code of the command. @throws CommanderError, and whatever the command throws
+ * @param argv as `process.argv`: the command begins at the third element
+ * @returns the exit code of the command. @throws CommanderError, and the errors of the command
  */
 export async function runProgram(
   argv: readonly string[],
@@ -86,7 +86,7 @@ export async function runProgram(
   return exitCode;
 }
 
-/** Without `[options]`, which all commands have: so the summaries fit beside the names at 80 columns. */
+/** A command's name and arguments. All commands have `[options]`: without it, the summaries fit into 80 columns. */
 function subcommandTerm(command: Command): string {
   const args = command.registeredArguments.map((argument) => {
     return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;

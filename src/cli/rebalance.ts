@@ -7,10 +7,10 @@ import { columns, number, plural, print, printJson } from './terminal/output.ts'
 
 export const rebalance: CommandSpec = {
   name: 'rebalance <sale>',
-  summary: "even out what a sale's segments have left",
+  summary: "even out the units left in a sale's segments",
   details:
-    'A buyer whose segment is empty waits until units are moved there. A rebalance moves them before. Nodes do it by ' +
-    'themselves (REBALANCE_EVERY_MS); this does it now, or with --dry-run only says what it would do.',
+    'A buyer whose segment is empty waits until units are moved there. A rebalance moves them in advance. Nodes do it ' +
+    'regularly (REBALANCE_EVERY_MS). This command does it now; with --dry-run it only says what it would do.',
   options: [new Option('--dry-run', 'move nothing, and show what would be moved')],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -28,7 +28,7 @@ export const rebalance: CommandSpec = {
 
 export function reportText({ saleId, dryRun, before, after, moves }: RebalanceReport): string {
   const units = moves.reduce((sum, move) => sum + move.units, 0);
-  if (moves.length === 0) return `${saleId}: its segments are as even as they get; nothing is moved.`;
+  if (moves.length === 0) return `${saleId}: its segments are already even; nothing is moved.`;
   const verb = dryRun ? 'would be moved' : moves.length === 1 ? 'was made' : 'were made';
   const headline = dryRun
     ? `${saleId}: ${plural(units, 'unit')} ${verb} in ${plural(moves.length, 'move')}.`

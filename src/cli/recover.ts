@@ -13,14 +13,14 @@ const LOOK_MS = 200;
 
 export const recover: CommandSpec = {
   name: 'recover [sale]',
-  summary: 'build the stock of a sale anew from Postgres',
+  summary: 'rebuild the stock of a sale from Postgres',
   details:
-    'Nodes do this by themselves when Redis has lost data; this does it now. Orders that are in the logs still are saved ' +
-    'first. Buyers wait meanwhile. It says which accepted orders were lost, as far as the nodes remember them.\n\n' +
-    '--adopt, without a sale: the Redis and the database of these settings belong together from now on, whatever either ' +
-    'says of it. For a database that was made anew or a KEY_PREFIX that was changed; stop all nodes before. Sales in that ' +
-    'Redis that have the name of one of this database and are not the same are removed, with what is in their logs. The ' +
-    'nodes build the sales when they start.',
+    'Nodes do this by themselves when Redis has lost data; this command does it now. Orders that are still in the logs are ' +
+    'saved first. Buyers wait meanwhile. It lists the accepted orders that were lost, as far as the nodes remember them.\n\n' +
+    '--adopt, without a sale, marks the Redis and the database of these settings as belonging together, even if their own ' +
+    'marks say otherwise. Use it after the database was created again or KEY_PREFIX was changed, and stop all nodes ' +
+    'first. If that Redis has a sale with the id of one in this database that is not the same sale, it is removed ' +
+    'together with its logs. The nodes rebuild the sales when they start.',
   options: [new Option('--adopt', 'make these stores belong together, and recover nothing')],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -29,7 +29,7 @@ export const recover: CommandSpec = {
     const [saleId] = args;
     if (options.adopt === true) return adopt({ config, log, json }, saleId);
     if (saleId === undefined)
-      throw new UsageError('name the sale that is to be built anew, such as: stockade recover tickets');
+      throw new UsageError('name the sale to rebuild, such as: stockade recover tickets');
     const done = await withOperations({ config, log }, (operations) => follow(operations, saleId));
     if (json) printJson(done);
     else print(recoveryText(done));
@@ -41,10 +41,10 @@ async function adopt(
   { config, log, json }: Pick<Invocation, 'config' | 'log' | 'json'>,
   saleId: string | undefined,
 ): Promise<ExitCode> {
-  if (saleId !== undefined) throw new UsageError('--adopt is for all sales together: name none');
+  if (saleId !== undefined) throw new UsageError('--adopt is for all sales together: name no sale');
   if (config.opsUrl !== undefined) {
     throw new UsageError(
-      '--adopt works on the stores themselves: take OPS_URL out, and set what the nodes will have',
+      '--adopt works on the stores themselves: unset OPS_URL, and set REDIS_URL and DATABASE_URL as for the nodes',
     );
   }
   const { adoptStores } = await import('../node/services.ts');
@@ -56,7 +56,7 @@ async function adopt(
 
 export function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): string {
   return [
-    'These stores belong together now. Start the nodes: they build the sales.',
+    'These stores belong together now. Start the nodes: they rebuild the sales.',
     `owner before       ${before ?? 'none'}`,
     `KEY_PREFIX before  ${keyPrefixBefore ?? 'none'}`,
     `sales removed      ${discarded.length === 0 ? 'none' : discarded.join(', ')}`,
@@ -65,7 +65,7 @@ export function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): 
 
 type Done = Extract<Recovery, { state: 'done' }>;
 
-/** Begins, and looks until it is done. @throws StockadeError `not_recovered` */
+/** Starts the rebuild and shows its progress until it is done. @throws StockadeError `not_recovered` */
 async function follow(operations: RecoverOperations, saleId: string): Promise<Done> {
   let bar: Progress | undefined;
   let shown = '';
@@ -73,7 +73,7 @@ async function follow(operations: RecoverOperations, saleId: string): Promise<Do
     for (let now = await operations.recover(saleId); ; now = await operations.recovery(saleId)) {
       if (now.state === 'done') return now;
       if (now.state !== 'running') throw notRecovered(now);
-      // Until it is known how much there is, there is nothing to show.
+      // A bar needs the total, which is not known at the beginning of a step.
       if (now.step !== shown && (now.total > 0 || now.step === 'wait')) {
         bar?.stop();
         bar = show(now);
@@ -96,16 +96,16 @@ const COUNTED = {
 
 function show({ saleId, step, total }: Extract<Recovery, { state: 'running' }>): Progress | undefined {
   if (step !== 'wait') return progressBar(total, COUNTED[step]);
-  note(`Another process builds ${saleId}; waiting for it …`);
+  note(`Another process is rebuilding ${saleId}; waiting for it …`);
   return undefined;
 }
 
 function notRecovered(now: Exclude<Recovery, { state: 'running' | 'done' }>): StockadeError {
-  const why = now.state === 'failed' ? now.problem : 'the node has been started anew meanwhile';
+  const why = now.state === 'failed' ? now.problem : 'the node was restarted meanwhile';
   return new StockadeError(
     'not_recovered',
-    `sale ${now.saleId} was not built: ${why}. Sync goes on with it by itself; or recover it again, which goes on where ` +
-      'this has stopped',
+    `sale ${now.saleId} was not rebuilt: ${why}. Sync will continue by itself; or recover the sale again, which continues ` +
+      'where this attempt stopped',
   );
 }
 
@@ -115,7 +115,7 @@ export function recoveryText(done: Done): string {
   const named = losses.flatMap((loss) => loss.named);
   const rows = named.map(({ orderId, buyerId, quantity, segment }) => [orderId, buyerId, quantity, segment]);
   return [
-    `${saleId}: built as generation ${generation} in ${(tookMs / 1_000).toFixed(1)} s. ${sourcesText(done)}`,
+    `${saleId}: rebuilt as generation ${generation} in ${(tookMs / 1_000).toFixed(1)} s. ${sourcesText(done)}`,
     lost === 0
       ? 'No accepted order is known to be lost.'
       : `Lost: at least ${plural(lost, 'accepted order')}, ${named.length} of them known by name.`,
@@ -124,7 +124,7 @@ export function recoveryText(done: Done): string {
 }
 
 function sourcesText({ loadedBuyers, salvagedOrders = 0, rejectedOrders = 0 }: Done): string {
-  if (loadedBuyers === undefined) return 'Another process has done it meanwhile.';
-  const refused = rejectedOrders === 0 ? '' : `, of which Postgres refused ${rejectedOrders}`;
+  if (loadedBuyers === undefined) return 'Another process has rebuilt it.';
+  const refused = rejectedOrders === 0 ? '' : `, of which Postgres rejected ${rejectedOrders}`;
   return `Buyers loaded: ${loadedBuyers}; orders saved from the logs: ${salvagedOrders}${refused}.`;
 }

@@ -13,7 +13,7 @@ export const serve: CommandSpec = {
   summary: 'run a node: the public port for buyers, the ops port for operators',
   details:
     'Without REDIS_URL and DATABASE_URL everything runs in this one process, with its data in DATA_DIR. ' +
-    'Ends in good order on SIGINT or SIGTERM; a second signal ends it at once.',
+    'On SIGINT or SIGTERM it answers the requests under way and stops; a second signal ends it at once.',
   settings: settingNames.filter((name) => name !== 'opsUrl'),
   examples: [
     'stockade serve',
@@ -22,7 +22,7 @@ export const serve: CommandSpec = {
     '  stockade serve --workers 2',
   ],
   async run({ config, json }) {
-    // Logs are what this command produces; with --json stdout is kept for the one object.
+    // Logs go to stdout. With --json they go to stderr, because stdout has the one object.
     const log = createLog(config, { stderr: json });
     const interruption = watchSignals();
     const tell = process.stderr.isTTY ? note : () => {};

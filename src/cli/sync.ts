@@ -5,16 +5,16 @@ import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, printJson } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 
-/** Settings of its groups that mean nothing here: it has no buyers to let go first. */
+/** Settings of its groups that have no effect here, because this process serves no buyers. */
 const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl']);
 
 export const sync: CommandSpec = {
   name: 'sync',
-  summary: 'carry the order logs from Redis to Postgres, until a signal',
+  summary: 'copy the order logs from Redis to Postgres, until a signal',
   details:
-    'For nodes that run with SYNC=off. Any number of these may run at once: they share the work out, and take over ' +
-    'from one another. Serves /metrics, /healthz and /readyz at the ops port; beside a node on the same machine it ' +
-    'needs an OPS_PORT of its own.',
+    'For nodes that run with SYNC=off. Any number of these processes may run at once: they divide the work among them, ' +
+    'and if one ends, the others take over. Serves /metrics, /healthz and /readyz at the ops port; on the machine of a ' +
+    'node it needs an OPS_PORT of its own.',
   settings: settingsOf('Stores', 'Operators', 'Sync', 'Events', 'Process').filter(
     (name) => !WITHOUT.has(name),
   ),
@@ -29,7 +29,7 @@ export const sync: CommandSpec = {
       const { startSyncProcess } = await import('../node/sync-process.ts');
       const running = await startSyncProcess(config, log);
       if (json) printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl });
-      else note(`Carrying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
+      else note(`Copying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
       const end = await Promise.race([interruption.asked, running.failed]);
       if (end instanceof Error) log.fatal({ err: end }, 'sync failed');
       else {
@@ -46,7 +46,7 @@ export const sync: CommandSpec = {
   },
 };
 
-/** The in-process backend and PGlite live inside one node, which carries its orders itself. */
+/** The in-process backend and PGlite live inside one node, which runs sync itself. */
 function requireStores({ redisUrl, databaseUrl }: Config): void {
   const faults: ConfigFault[] = [];
   const problem = 'is not set: sync works between a Redis and a Postgres that nodes share';

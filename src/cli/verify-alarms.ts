@@ -1,14 +1,17 @@
 import type { VerifyReport } from '../operations/sale-operations.ts';
 
-/** A rebuild that takes longer than this, from look to look, is no longer work under way. */
+/** A rebuild that takes longer than this counts as a fault. */
 const REBUILD_MAX_S = 120;
 
-/** Which of the reports that come one after the other are alarms. A sale that is being rebuilt can't be counted: that is one only if it lasts. */
+/**
+ * Decides which reports of `verify --watch` are alarms. The units of a sale can't be counted while it is rebuilt, so its
+ * report is not ok; that is an alarm only if it lasts.
+ */
 export class VerifyAlarms {
   readonly #everyS: number;
   readonly #buildingS = new Map<string, number>();
 
-  /** @param everyS seconds from look to look */
+  /** @param everyS seconds between two reports */
   constructor(everyS: number) {
     this.#everyS = everyS;
   }

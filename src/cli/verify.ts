@@ -17,18 +17,18 @@ export const verify: CommandSpec = {
   name: 'verify [sale]',
   summary: 'prove that no unit was lost or sold twice, for one sale or all',
   details:
-    'Counts every unit: unsold and sold in Postgres against what the sale began with, and the unsold ones against ' +
-    'the segments, the order logs and what is on its way between them. Each difference is named with its cause. Exit ' +
-    'code 1 if something is found that must not be.\n\n' +
-    '--repair mends what has a proven cause in Redis, says what it did, and looks again; Postgres is never changed but ' +
-    'for what was under way there. --watch looks again and again until Ctrl-C, also while the sale is sold; exit code 1 ' +
-    'if any look has found a fault. With --json it prints one object per look.',
+    'Counts every unit. Sold and unsold units in Postgres must make up what the sale began with; the unsold units must ' +
+    'be in the segments, in the order logs or on their way between them. Each difference is listed with its cause. Exit ' +
+    'code 1 if there is a fault.\n\n' +
+    '--repair repairs differences that have a proven cause in Redis, says what it did, and verifies again. It changes ' +
+    'Postgres only to finish changes that were under way there. --watch verifies again and again until Ctrl-C, also ' +
+    'while the sale sells; exit code 1 if there was a fault at any time. With --json it prints one object each time.',
   options: [
-    new Option('--repair', 'mend what has a proven cause'),
-    new Option('--watch', 'look again and again until Ctrl-C'),
+    new Option('--repair', 'repair differences that have a proven cause'),
+    new Option('--watch', 'verify again and again until Ctrl-C'),
     new Option(
       '--every <seconds>',
-      `seconds between two looks of --watch, 1 to ${MAX_WATCH_S} (default: ${WATCH_EVERY_S})`,
+      `with --watch: seconds between two checks, 1 to ${MAX_WATCH_S} (default: ${WATCH_EVERY_S})`,
     ),
   ],
   settings: SALE_SETTINGS,
@@ -42,7 +42,7 @@ export const verify: CommandSpec = {
   async run({ config, log, json, args, options }) {
     const what = { saleId: args[0], repair: options.repair === true };
     if (options.every !== undefined && options.watch !== true) {
-      throw new UsageError('--every says how often --watch looks: give --watch too, or leave --every out');
+      throw new UsageError('--every says how often --watch verifies: give --watch too, or leave --every out');
     }
     const everyS = parseSeconds(options.every ?? WATCH_EVERY_S);
     return withOperations({ config, log }, async (operations) => {
@@ -57,7 +57,7 @@ export const verify: CommandSpec = {
 };
 
 interface Wanted extends VerifyOptions {
-  /** `undefined`: all. */
+  /** `undefined` for all sales. */
   readonly saleId: string | undefined;
 }
 
@@ -76,7 +76,7 @@ async function verifySales(operations: SaleOperations, { saleId, repair }: Wante
   return reports;
 }
 
-/** Looks until a signal. A store or a node that is away for a while is no fault of the sale: it is noted, and asked again. */
+/** Verifies until a signal. If a store or the node does not answer for a while, it prints that and tries again. */
 async function watch(
   operations: SaleOperations,
   wanted: Wanted,
@@ -98,7 +98,7 @@ async function watch(
           print(`${at} ${reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n')}`);
       } catch (error) {
         if (isFirst || !isAway(error)) throw error;
-        note(visible(`${at} not looked: ${describe(error)}`));
+        note(visible(`${at} not verified: ${describe(error)}`));
       }
       await delay(everyS * 1_000, undefined, { signal: interruption.signal }).catch(() => {});
     }

@@ -1,4 +1,4 @@
-/** Who makes a change on the command line, and why: flags that every command with a change has. */
+/** The flags of every command that makes a change: who makes it, and why. */
 import { userInfo } from 'node:os';
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
@@ -17,7 +17,7 @@ export function authorOf({ by, reason }: Readonly<Record<string, unknown>>): Aut
   };
 }
 
-/** In a container the user may have a number and no name. */
+/** The name of the user who runs the command. In a container the user may have a number only. */
 function userOfShell(): string {
   try {
     return userInfo().username;

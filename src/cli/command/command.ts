@@ -31,11 +31,11 @@ export interface CommandSpec {
   /** Paragraphs after the summary. */
   readonly details?: string;
   readonly options?: readonly Option[];
-  /** Settings that are flags here. The environment and defaults give the others. */
+  /** Settings that are flags of this command. The others come from the environment and the defaults. */
   readonly settings: readonly SettingName[];
   /** Defaults of this command that differ from the settings' own. */
   readonly defaults?: Partial<Record<SettingName, unknown>>;
-  /** Settings that are fixed here, whatever the environment says. */
+  /** Settings with a fixed value in this command; the environment can't change them. */
   readonly fixed?: Partial<Record<SettingName, unknown>>;
   readonly examples: readonly string[];
   run(invocation: Invocation): Promise<ExitCode>;
@@ -45,13 +45,13 @@ export function settingsOf(...groups: readonly SettingGroup[]): SettingName[] {
   return settingNames.filter((name) => groups.includes(groupOf(name)));
 }
 
-/** Commands that end by themselves say what went wrong, and not what went right. */
+/** Log level of commands that end by themselves: they log what goes wrong only. */
 export const QUIET = { logLevel: 'warn' } as const;
 
-/** Settings by which a command finds sales: the stores themselves, or a running node. */
+/** Settings of commands that work on sales: they name the stores, or a running node. */
 export const SALE_SETTINGS: readonly SettingName[] = [...settingsOf('Stores', 'Operators'), 'logLevel'];
 
-/** Of a command line: where its settings come from, and who learns of its end. */
+/** Where a command line gets its settings from, and what it calls with its exit code. */
 export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
   finished(exitCode: ExitCode): void;
@@ -59,7 +59,7 @@ export interface Surroundings {
 
 export function addCommand(parent: Command, spec: CommandSpec, { env, finished }: Surroundings): Command {
   const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
-  command.showHelpAfterError(`(such as: ${firstExample(spec)}\n add --help for all that it takes)`);
+  command.showHelpAfterError(`(example: ${firstExample(spec)}\n add --help for all arguments and options)`);
   for (const option of spec.options ?? []) command.addOption(option);
   command.option('--json', 'print one JSON object on stdout and nothing else there');
   for (const name of spec.settings) addSetting(command, name, spec.defaults?.[name]);
@@ -82,7 +82,7 @@ export function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 }
 
-/** On one line, however many it has in the help. */
+/** The first example. If it has several lines in the help, they are joined. */
 function firstExample({ examples }: CommandSpec): string {
   const end = examples.findIndex((line) => !line.endsWith('\\'));
   return examples

@@ -5,8 +5,8 @@ import type { Invocation } from './command.ts';
 import { OpsClient } from './ops-client.ts';
 
 /**
- * Runs `work` with what operators do with sales and orders: on the stores themselves if both are named, else through a running node. Whoever
- * has set OPS_URL means that node, wherever the stores are.
+ * Runs `work` with the operators' services: on the stores themselves if both are named, else through a running node. If
+ * OPS_URL is set, always through that node.
  */
 export async function withOperations<T>(
   { config, log }: Pick<Invocation, 'config' | 'log'>,

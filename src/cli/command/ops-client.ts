@@ -1,4 +1,4 @@
-/** What operators do with sales, orders and events, done by a running node that is asked through its ops port. */
+/** The operators' services for sales, orders and events, through the ops port of a running node. */
 import type { Config } from '../../config/config.ts';
 import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import type { Author } from '../../engine/sale/author.ts';
@@ -16,7 +16,7 @@ import type {
 } from '../../operations/sale-operations.ts';
 import { type Call, OpsConnection, type Problem } from './ops-connection.ts';
 
-/** What each change does to a sale, for the error that says it can't be done. */
+/** How an error names a change that the sale's state does not allow: "it can't be paused". */
 const DONE: Readonly<Record<SaleAction, string>> = {
   pause: 'paused',
   resume: 'resumed',
@@ -134,7 +134,7 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     return this.#connection.close();
   }
 
-  /** What leaves nothing decided is thrown, as it says why. */
+  /** Answers about the order are outcomes. Any other answer leaves the order undecided, so it is thrown with its reason. */
   async #order(call: Call): Promise<OrderOutcome> {
     const { status, body } = await this.#connection.send(call);
     if (status === 200 && body !== undefined) return doneFrom(body as DoneOrder);
@@ -163,8 +163,8 @@ function orderPathOf(orderId: string): string {
 }
 
 /**
- * An id as one segment of a path. `.` and `..` would be folded into the path, also if they were escaped: another route would
- * be asked. Escaped twice they are an id that nothing has.
+ * An id as one segment of a path. URL parsers resolve `.` and `..`, even escaped, so the request would reach another route.
+ * Escaped twice, they arrive as an id that no sale or order has.
  */
 function segmentOf(id: string): string {
   return /^\.{1,2}$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id);

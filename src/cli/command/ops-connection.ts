@@ -1,4 +1,4 @@
-/** The way to a node's ops port: one request and its answer, and what its problems mean as errors. */
+/** Requests to a node's ops port. It turns the problems that the node answers into errors. */
 import { Agent, request } from 'undici';
 import type { Config } from '../../config/config.ts';
 import { OPERATION_DEADLINE_MS } from '../../config/ops-deadlines.ts';
@@ -11,17 +11,17 @@ import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../op
 import { invokedAs } from '../terminal/invoked-as.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** The node gives up first and says why; this is for one that says nothing. */
+/** Time beyond the node's own deadline, after which it answers with a reason. It bounds the wait for a node that hangs. */
 const ANSWER_MARGIN_MS = 10_000;
 
-/** Nobody answers at the ops port, or somebody who is not a Stockade node does. */
+/** Nothing answers at the ops port, or something that is not a Stockade node. */
 export class NoNode extends StockadeError {
   constructor(message: string, cause?: unknown) {
     super('no_node', message, { cause });
   }
 }
 
-/** The node does not take the token. */
+/** The node did not accept the token. */
 export class TokenRefused extends StockadeError {
   constructor(message: string) {
     super('token_refused', message);
@@ -37,9 +37,9 @@ export interface Problem {
   readonly state?: SaleState;
   /** With `insufficient_stock`: units that are unsold. */
   readonly remaining?: number;
-  /** With `wrong_status`: the order's. */
+  /** With `wrong_status`: the order's status. */
   readonly orderStatus?: OrderStatus | 'accepted';
-  /** With `expired`. */
+  /** With `expired`: whether a refund is due. */
   readonly refundDue?: boolean;
 }
 
@@ -47,13 +47,13 @@ export interface Call {
   readonly method: 'GET' | 'POST' | 'PATCH';
   readonly path: string;
   readonly body?: unknown;
-  /** The sale it is about, for the error that names it. */
+  /** The sale that errors name. */
   readonly saleId?: string;
-  /** What it does to that sale, for the error that says it can't be done. */
+  /** How an error names the change if it can't be made: "it can't be paused". */
   readonly wanted?: string;
-  /** Who does it, for the ledger. */
+  /** The operator's name, for the ledger. */
   readonly operator?: string;
-  /** When the node gives up, if not after OPERATION_DEADLINE_MS. */
+  /** The node's deadline for this call; OPERATION_DEADLINE_MS if absent. */
   readonly deadlineMs?: number;
 }
 
@@ -91,7 +91,7 @@ export class OpsConnection {
     throw this.errorFrom(call, status, body as Problem | undefined);
   }
 
-  /** The answer, whatever its status; its `body` is `undefined` if it is no JSON. @throws NoNode */
+  /** The answer with any status; its `body` is `undefined` if it is not JSON. @throws NoNode */
   async send({
     method,
     path,
@@ -128,7 +128,7 @@ export class OpsConnection {
     );
   }
 
-  /** What an answer that is no success means. */
+  /** The error that an unsuccessful answer means. */
   errorFrom(
     { saleId = '', wanted = 'changed', body }: Call,
     status: number,
@@ -137,7 +137,9 @@ export class OpsConnection {
     const detail = problem?.detail ?? problem?.title ?? `the answer was ${status}`;
     if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
     if (problem?.code === undefined) {
-      return new NoNode(`what answers at ${withoutUser(this.#url)} is no Stockade node: status ${status}`);
+      return new NoNode(
+        `the server at ${withoutUser(this.#url)} is not a Stockade node: it answered with status ${status}`,
+      );
     }
     switch (problem.code) {
       case 'unknown_sale':
@@ -163,8 +165,8 @@ export class OpsConnection {
   #aboutToken(): string {
     const where = `the node at ${withoutUser(this.#url)}`;
     return this.#token === undefined
-      ? `${where} wants a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`
-      : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN, or DATA_DIR to that node's`;
+      ? `${where} requires a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`
+      : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`;
   }
 }
 

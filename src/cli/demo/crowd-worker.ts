@@ -1,4 +1,4 @@
-/** The crowd, in a thread of its own: clients on real sockets, each with one request in flight. */
+/** The demo's clients, in a thread of their own. Each has its own connection and one request in flight. */
 import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Client } from 'undici';
@@ -21,7 +21,7 @@ interface Reply {
   readonly body: string;
 }
 
-/** `dispatch` and not `request`: at this rate a stream for each body would be most of what is measured. */
+/** Uses `dispatch`, because `request` makes a stream for each body: at this rate that would dominate the measurement. */
 function ask(
   client: Client,
   method: 'GET' | 'POST',
@@ -71,7 +71,7 @@ async function run(): Promise<void> {
 
   const ticker = setInterval(() => say({ kind: 'progress', requests: tally.requests }), PROGRESS_INTERVAL_MS);
   const start = performance.now();
-  // Requests are dealt out like cards: client k has k, k + concurrency, k + 2 concurrency …
+  // Client k sends the requests k, k + concurrency, k + 2 concurrency …
   await Promise.all(
     clients.map(async (client, k) => {
       for (let i = k; i < buyers.length; i += clients.length) await buy(client, buyers[i]!);

@@ -12,10 +12,10 @@ export type CrowdMessage =
   | { readonly kind: 'progress'; readonly requests: number }
   | { readonly kind: 'done'; readonly result: CrowdResult };
 
-/** Compiled, for threads load no TypeScript: the demo runs from dist. */
+/** The compiled file: a thread can't load TypeScript, so the demo runs from dist. */
 const WORKER = new URL('./crowd-worker.js', import.meta.url);
 
-/** Sends the crowd to the node and gives back what it saw. @throws the signal's reason if that comes first */
+/** Sends all requests to the node and returns what was answered. @throws the signal's reason if it is aborted first */
 export async function sendCrowd(
   orders: CrowdOrders,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 /**
- * The promises, tried before the eyes of whoever asks: a node is started, a crowd is sent to it over real sockets, and
- * what the crowd was told is held against what Postgres has.
+ * Tries the promises of Stockade: it starts a node, sends it requests of a crowd over real sockets, and compares the answers
+ * with the orders in Postgres.
  */
 import { Option } from 'commander';
 import type { RunningNode } from '../../node/node.ts';
@@ -24,16 +24,16 @@ export const demo: CommandSpec = {
   name: 'demo',
   summary: 'sell 100 units to a crowd of 20,000 requests, and count',
   details:
-    'Starts a node on free ports, with REDIS_URL and DATABASE_URL if they are set and with nothing but this process ' +
-    'otherwise, and asks it for more than there is. Exit code 0 only if exactly the stock was sold, each unit to ' +
-    'another buyer, by the books in Postgres.',
+    'Starts a node on free ports and asks it for more units than there are. The node uses REDIS_URL and DATABASE_URL ' +
+    'if they are set; otherwise it keeps everything in this process. Exit code 0 only if, by the orders in Postgres, ' +
+    'exactly the stock was sold, each unit to another buyer.',
   options: [
     ...scenarioOptions,
-    new Option('--keep', 'leave the node running afterwards, and print how to talk to it'),
+    new Option('--keep', 'leave the node running afterwards, and print commands to try on it'),
   ],
   settings: [...settingsOf('Stores', 'Process'), 'port', 'opsPort', 'workers'],
   defaults: { port: 0, opsPort: 0, logLevel: 'warn', dataDir: ownDataDir },
-  // The crowd names its buyers itself, which only a loopback bind allows.
+  // The crowd names its buyers in a header, which a node accepts only on a loopback address.
   fixed: { host: '127.0.0.1', opsHost: '127.0.0.1', buyerAuth: 'header' },
   examples: [
     'stockade demo',
@@ -95,7 +95,7 @@ async function runScenario(
   return demoReport(scenario, judge(stock, requests, crowd, report), report, node, config);
 }
 
-/** The work's result, unless the node dies under it. */
+/** The work's result. @throws the node's error if the node fails first */
 async function orFailed<T>(node: RunningNode, work: Promise<T>): Promise<T> {
   const failure = node.failed.then((error: Error): never => {
     throw error;

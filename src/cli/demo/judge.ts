@@ -1,6 +1,6 @@
 /**
- * The verdict on a run. Postgres says what was sold; the crowd says what it was told; the stock and the number of
- * different buyers say what had to be sold. All three must agree.
+ * The verdict on a run. Three things must agree: the orders in Postgres, the answers that the crowd got, and what had to be
+ * sold by the stock and the number of different buyers.
  */
 import type { VerifyReport } from '../../operations/sale-operations.ts';
 import { number, plural } from '../terminal/output.ts';
@@ -13,10 +13,11 @@ const SOLD_ANSWERS = ['committed', 'accepted'];
 
 export interface Verdict {
   readonly requests: number;
-  /** Orders, and different buyers with one, in Postgres. */
+  /** Orders in Postgres. */
   readonly committed: number;
+  /** Different buyers who have an order in Postgres. */
   readonly distinctBuyers: number;
-  /** Units that had to be sold: the stock, or one for each buyer who asked if those are fewer. */
+  /** Units that had to be sold: the stock, or one for each buyer who asked if these are fewer than the stock. */
   readonly expected: number;
   readonly oversold: number;
   readonly undersold: number;
@@ -26,7 +27,7 @@ export interface Verdict {
   readonly p99Ms: number;
   /** Answers with an order: `committed` (201) and `accepted` (202) together. */
   readonly accepted: number;
-  /** Answers by code, without those that are orders. */
+  /** The other answers, by code. */
   readonly refused: Readonly<Record<string, number>>;
   readonly answersAgree: boolean;
   readonly holds: boolean;
@@ -43,8 +44,8 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   const undersold = Math.max(0, expected - committed);
   const disagreements = compareAnswers(accepted, crowd, report);
   const failures = [
-    ...(oversold > 0 ? [`${oversold} more sold than the ${expected} that could be`] : []),
-    ...(undersold > 0 ? [`${undersold} of ${expected} not sold although buyers asked`] : []),
+    ...(oversold > 0 ? [`${oversold} units more sold than the ${expected} for sale`] : []),
+    ...(undersold > 0 ? [`${undersold} of ${expected} units not sold although buyers asked`] : []),
     ...(distinctBuyers === committed
       ? []
       : [`${plural(committed, 'order')} belong to only ${plural(distinctBuyers, 'buyer')}`]),
@@ -73,7 +74,10 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   };
 }
 
-/** An answer is a promise: every order that was named must be there, and none that was not, but for answers left open. */
+/**
+ * Compares the answers with Postgres. Every order that an answer named must be there, and no other, except for one order per
+ * answer that left the outcome open.
+ */
 function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyReport): string[] {
   const open = count(crowd.answers, OPEN_ANSWERS);
   const { committedOrders, distinctBuyers, rejectedOrders } = report;

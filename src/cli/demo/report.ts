@@ -8,7 +8,7 @@ import { columns, number, plural } from '../terminal/output.ts';
 import type { Verdict } from './judge.ts';
 import { type Scenario, scenarioName } from './scenario.ts';
 
-/** What `--json` prints; its fields are a promise to scripts. */
+/** What `--json` prints. Scripts rely on its fields, so they must not change. */
 export interface DemoReport extends Scenario, Verdict {
   readonly scenario: string;
   readonly saleId: string;
@@ -53,10 +53,7 @@ export function demoText(demo: DemoReport): string {
       `refused: ${code}`,
       number(times),
     ]),
-    [
-      'orders',
-      `${number(demo.committed)} in ${demo.database}, for ${number(demo.expected)} that could be sold`,
-    ],
+    ['orders', `${number(demo.committed)} in ${demo.database}; ${number(demo.expected)} could be sold`],
     ['distinct buyers', number(demo.distinctBuyers)],
     ['oversold', number(demo.oversold)],
     ['undersold', number(demo.undersold)],
@@ -79,6 +76,6 @@ function verdictText({ holds, failures, committed, distinctBuyers }: DemoReport)
 function measuredText({ backend, database, workers, cores }: DemoReport): string {
   return (
     `Measured with client and server (${plural(workers, 'worker')}; ${backend}, ${database}) on the same machine with ` +
-    `${plural(cores, 'core')}: the client's own work is part of every figure.`
+    `${plural(cores, 'core')}: the clients' own work is part of every figure.`
   );
 }

@@ -1,4 +1,4 @@
-/** What the demo does: a crowd of buyers, drawn by a seeded generator, so that a run can be run again. */
+/** The parameters of a demo. A seeded generator draws the buyers, so that a run can be repeated. */
 import { randomInt } from 'node:crypto';
 import { Option } from 'commander';
 import { z } from 'zod';
@@ -8,7 +8,7 @@ import { InvalidInput } from '../../engine/errors.ts';
 export interface Scenario {
   readonly stock: number;
   readonly segments: number;
-  /** How many different buyers requests are drawn from. */
+  /** How many different buyers there are; each request is of one of them. */
   readonly buyers: number;
   readonly requests: number;
   /** Clients, each with a connection of its own and one request in flight. */
@@ -41,9 +41,9 @@ export const scenarioOptions = [
   new Option('--stock <n>', `units for sale (default: ${S1.stock})`),
   new Option('--segments <n>', `parts of the stock (default: ${S1.segments})`),
   new Option('--buyers <n>', `different buyers, drawn at random (default: ${S1.buyers})`),
-  new Option('--requests <n>', `purchases asked for (default: ${S1.requests})`),
+  new Option('--requests <n>', `purchases to try (default: ${S1.requests})`),
   new Option('--concurrency <n>', `clients, one request in flight each (default: ${S1.concurrency})`),
-  new Option('--seed <n>', 'of the random buyers (default: a new one, which is printed)'),
+  new Option('--seed <n>', 'seed for the random buyers (default: a new one, which is printed)'),
 ];
 
 /** @throws InvalidInput with all faults at once */
@@ -72,7 +72,7 @@ export function drawBuyers({ requests, buyers, seed }: Scenario): Uint32Array {
   return Uint32Array.from({ length: requests }, () => Math.floor(random() * buyers));
 }
 
-/** Small, seeded, and even enough to draw buyers with: numbers from 0 to below 1. */
+/** A small seeded generator of numbers from 0 to below 1, even enough to draw buyers with. */
 function mulberry32(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

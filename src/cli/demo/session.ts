@@ -3,7 +3,7 @@ import { opsTokenFile } from '../../config/ops-token.ts';
 import type { RunningNode } from '../../node/node.ts';
 import { shellWord } from '../terminal/invoked-as.ts';
 
-/** Commands to paste into another shell while the node runs. The token is read where it lies, so that none is printed. */
+/** Commands to paste into another shell while the node runs. They read the token from its file, so that it is not printed. */
 export function curlSession(
   node: Pick<RunningNode, 'publicUrl' | 'opsUrl'>,
   saleId: string,
@@ -14,7 +14,7 @@ export function curlSession(
   const buy = (sale: string, buyer: string) =>
     `curl -s -X POST ${node.publicUrl}/v1/sales/${sale}/orders -H 'X-Buyer-Id: ${buyer}' -d '{"quantity":1}'`;
   return `
-# The sale that the crowd has just been through, and a buyer who comes too late:
+# The sale that has just been sold out, and a buyer who comes too late:
 curl -s ${node.publicUrl}/v1/sales/${saleId}
 ${buy(saleId, 'alice')}
 

@@ -5,8 +5,8 @@ const POLL_MS = 100;
 export const SETTLE_LIMIT_MS = 30_000;
 
 /**
- * Waits until everything that was accepted is committed: two reports in a row that agree, with at least that many
- * orders. After the limit the last report is given as it is, for it to be judged.
+ * Waits until every accepted order is committed: until two reports in a row are fine, have the same number of orders, and
+ * have at least the accepted ones. After the limit it returns the last report as it is.
  */
 export async function settle(
   operations: Pick<SaleOperations, 'verify'>,

@@ -1,6 +1,6 @@
 import { createHistogram } from 'node:perf_hooks';
 
-/** What the crowd saw: the answers it got, and nothing that the server says of itself. */
+/** The answers that the crowd got. Nothing in it comes from the server's own counters. */
 export interface CrowdResult {
   readonly requests: number;
   readonly seconds: number;
@@ -10,8 +10,9 @@ export interface CrowdResult {
   readonly answers: Readonly<Record<string, number>>;
   /** Different buyers who asked. */
   readonly buyersAsked: number;
-  /** Different order ids in answers, and different buyers who were given one. */
+  /** Different order ids in the answers. */
   readonly orders: number;
+  /** Different buyers who were given an order. */
   readonly buyersServed: number;
 }
 
@@ -29,7 +30,7 @@ export class Tally {
     return this.#requests;
   }
 
-  /** One request that has ended. `status` 0: there was no answer. */
+  /** Counts one request that has ended. @param status 0 if there was no answer */
   add(buyer: number, status: number, body: string, milliseconds: number): void {
     this.#requests++;
     this.#latencyUs.record(Math.max(1, Math.round(milliseconds * 1_000)));
@@ -57,7 +58,7 @@ export class Tally {
 
 interface Answer {
   readonly code: string;
-  /** Only with an order that was sold: a refusal may name orders too. */
+  /** Only if the answer sold an order: a refusal may name orders too. */
   readonly orderId?: string;
 }
 
@@ -70,7 +71,7 @@ function readAnswer(status: number, body: string): Answer {
     }
     if (status >= 400 && typeof parsed.code === 'string') return { code: parsed.code };
   } catch {
-    // Falls through: an answer that is no JSON is counted by its status.
+    // Falls through: an answer that is not JSON is counted by its status.
   }
   return { code: `http_${status}` };
 }

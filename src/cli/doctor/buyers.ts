@@ -6,7 +6,10 @@ const { ok, warn } = checksOf('buyers');
 
 type BuyerSettings = Pick<Config, 'buyerAuth' | 'jwtJwksUrl' | 'publicPayment' | 'host'>;
 
-/** How buyers are known, and what they may do. Fetches nothing: the publisher of the keys may count the requests for them. */
+/**
+ * Checks how buyers are identified and what they may do. It does not fetch the key set, because its publisher may limit the
+ * number of requests.
+ */
 export function checkBuyers(config: BuyerSettings): readonly Check[] {
   return [...checkKeySet(config), ...checkPayment(config)];
 }
@@ -29,7 +32,7 @@ function checkKeySet({ buyerAuth, jwtJwksUrl }: BuyerSettings): readonly Check[]
     warn(
       'key set',
       `${jwtJwksUrl} is fetched without TLS from another machine`,
-      'Use https in JWT_JWKS_URL: who can change the keys on their way can be any buyer.',
+      'Use https in JWT_JWKS_URL: an attacker who can change the keys on their way can act as any buyer.',
     ),
   ];
 }

@@ -6,11 +6,11 @@ export interface Check {
   readonly status: Status;
   /** What was found, with its values. */
   readonly found: string;
-  /** What to do about it; always there unless the status is `ok`. */
+  /** What to do about it; absent only if the status is `ok`. */
   readonly advice?: string;
 }
 
-/** Checks of one group: `pass`, or what it is with what to do. */
+/** Functions that make the checks of one group. */
 export function checksOf(group: Check['group']) {
   return {
     ok: (name: string, found: string): Check => ({ group, name, status: 'ok', found }),
@@ -31,7 +31,7 @@ export function checksOf(group: Check['group']) {
   };
 }
 
-/** What a look into one store gives; the clock is missing if there was no answer. */
+/** The results of checking one store; without a clock if the store did not answer. */
 export interface StoreFindings {
   readonly checks: readonly Check[];
   readonly clock?: ClockReading;
@@ -41,7 +41,7 @@ export interface ClockReading {
   readonly store: string;
   /** The store's clock minus this machine's, in milliseconds. */
   readonly aheadMs: number;
-  /** The reading may be off by this much: half of what asking for it took. */
+  /** The reading may be off by this much: half of the time that it took, in milliseconds. */
   readonly uncertainMs: number;
 }
 

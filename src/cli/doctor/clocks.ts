@@ -1,7 +1,7 @@
 import { type Check, type ClockReading, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('clocks');
-/** Sale windows are kept by the nodes' clocks, order ids by theirs, and commit times by Postgres': they should agree. */
+/** Sale windows and order ids go by the clocks of the nodes, commit times by that of Postgres. So the clocks should agree. */
 const MOST_APART_MS = 500;
 
 export function checkClocks(readings: readonly ClockReading[]): Check[] {

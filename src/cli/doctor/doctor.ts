@@ -14,8 +14,8 @@ export const doctor: CommandSpec = {
   name: 'doctor',
   summary: 'check what a node needs: Node.js, Redis, Postgres, clocks, ports',
   details:
-    'Changes nothing. Each check says what was found and what to do about it. Exit code 1 if any fails; a warning is ' +
-    'something that works and may cost you later.',
+    'Changes nothing. Each check says what was found and what to do about it. Exit code 1 if a check fails. A warning is ' +
+    'about something that works now and may cause trouble later.',
   settings: [...settingsOf('Stores', 'Listening', 'Buyers', 'Operators'), 'maxConnections', 'logLevel'],
   defaults: QUIET,
   examples: [

@@ -19,14 +19,14 @@ export async function checkPorts({ host, port, opsHost, opsPort }: Config): Prom
   ];
 }
 
-/** Who has the token may do all that operators may, and the port speaks plain HTTP. */
+/** The ops port speaks plain HTTP, and its token allows everything that operators may do. */
 export function opsReach(opsHost: string): Check {
   if (isLoopback(opsHost)) return ok('OPS_HOST', `${opsHost}: only this machine reaches the ops port`);
   return warn(
     'OPS_HOST',
     `${opsHost}: other machines may reach the ops port, which has no TLS`,
-    'Set OPS_HOST to 127.0.0.1 and come through a tunnel or a proxy with TLS; else let a firewall keep all but ' +
-      'operators out: whoever reads the OPS_TOKEN on the way may change and close sales.',
+    'Set OPS_HOST to 127.0.0.1 and connect through a tunnel or a proxy with TLS; or let a firewall admit operators ' +
+      'only. Anyone who reads the OPS_TOKEN on the network can change and close sales.',
   );
 }
 
@@ -46,7 +46,7 @@ async function checkPort(
 
 function adviceFor(setting: PortSetting, code: string | undefined): string {
   if (code === 'EADDRINUSE')
-    return `Stop what listens there, or set ${setting} to another port (0: any free one).`;
+    return `Stop the program that listens there, or set ${setting} to another port (0: any free one).`;
   if (code === 'EACCES') return `This user may not listen there: set ${setting} to 1024 or above.`;
   return `Set ${setting === 'PORT' ? 'HOST' : 'OPS_HOST'} to an address of this machine.`;
 }

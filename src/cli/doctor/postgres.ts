@@ -18,7 +18,7 @@ export interface PostgresFacts {
   readonly fsync: string;
   readonly synchronousCommit: string;
   readonly inRecovery: boolean;
-  /** Names of applied migrations; `undefined`: there has been none. */
+  /** Names of applied migrations; `undefined` if the database was never migrated. */
   readonly applied: readonly string[] | undefined;
 }
 
@@ -29,7 +29,7 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
   });
-  // A connection that breaks later shows in the query that it breaks.
+  // If the connection breaks, the query that it breaks reports it.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -52,16 +52,17 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
   }
 }
 
-/** Who listens on the way to Postgres reads the password, and can do all that the node can. */
+/** Anyone who can read the traffic to Postgres gets the password, and with it all rights of the node. */
 export function encryption(url: string): Check {
   const { hostname, searchParams } = new URL(url);
   const mode = searchParams.get('sslmode');
-  const advice = 'Set sslmode=verify-full in DATABASE_URL, or keep the network between to yourself.';
+  const advice =
+    'Set sslmode=verify-full in DATABASE_URL, or use a network that only your machines can reach.';
   if (mode === 'verify-full') return ok('encryption', 'TLS, and the certificate is checked');
   if (hostname === '' || isLoopback(hostname))
     return ok('encryption', 'none, and the connection does not leave this machine');
   return mode === 'no-verify'
-    ? warn('encryption', 'TLS, with whoever answers: the certificate is not checked', advice)
+    ? warn('encryption', 'TLS, but the certificate is not checked', advice)
     : warn('encryption', 'none', advice);
 }
 
@@ -140,7 +141,7 @@ function migrations({ applied }: PostgresFacts, shipped: readonly string[]): Che
     return fail(
       'migrations',
       found,
-      'Use the version of Stockade that the database was migrated by, or a newer one.',
+      'Use the version of Stockade that migrated the database, or a newer one.',
     );
   }
   if (pending.length > 0) {

@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
 const FULL_FROM = 0.8;
 
-/** Fields of Redis' INFO, and `appendfsync` where Redis tells it. */
+/** Fields of Redis' INFO and CLUSTER INFO, and `appendfsync` if CONFIG may be read. */
 export type RedisFacts = Readonly<Record<string, string | undefined>>;
 
 export async function checkRedis(
@@ -35,7 +35,7 @@ export async function checkRedis(
   return { checks, ...(clock && { clock }) };
 }
 
-/** What the whole REDIS_URL asks of each of its servers. */
+/** What the checks of one server must know about the whole configuration. */
 export interface RedisPlan {
   readonly strategy: Config['strategy'];
   /** Servers that REDIS_URL names. */
@@ -52,7 +52,7 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  // A failed connect rejects with "Connection is closed"; why it was closed comes as an event.
+  // A failed connect rejects with "Connection is closed"; the reason comes as an event.
   let reason: unknown;
   client.on('error', (error) => {
     reason ??= error;
@@ -79,7 +79,7 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
 async function factsOf(client: Redis): Promise<RedisFacts> {
   const info = fieldsOf(await client.info());
   const cluster = info.cluster_enabled === '1' ? fieldsOf(String(await client.cluster('INFO'))) : {};
-  // Hosted Redis often keeps CONFIG to itself.
+  // Hosted Redis often does not allow CONFIG.
   const answer = await client.config('GET', 'appendfsync').catch(() => []);
   return { ...info, ...cluster, appendfsync: (answer as string[])[1] };
 }
@@ -104,13 +104,17 @@ export function judgeRedis(facts: RedisFacts, plan: RedisPlan): Check[] {
   ];
 }
 
-/** Who listens on the way to Redis reads the password, and can do all that the node can. */
+/** Anyone who can read the traffic to Redis gets the password, and with it all rights of the node. */
 export function encryption(url: string): Check {
   const { protocol, hostname } = new URL(url);
   if (protocol === 'rediss:') return ok('encryption', 'TLS, and the certificate is checked');
   return isLoopback(hostname)
     ? ok('encryption', 'none, and the connection does not leave this machine')
-    : warn('encryption', 'none', 'Begin REDIS_URL with rediss://, or keep the network between to yourself.');
+    : warn(
+        'encryption',
+        'none',
+        'Begin REDIS_URL with rediss://, or use a network that only your machines can reach.',
+      );
 }
 
 function version({ redis_version: found = 'unknown' }: RedisFacts): Check {
@@ -139,11 +143,11 @@ function topology(facts: RedisFacts, { strategy, servers }: RedisPlan): Check {
     : fail(
         'topology',
         `a Redis Cluster in state ${state}, with ${slots} of 16384 slots served`,
-        'See that each slot has a primary that is up: redis-cli --cluster check.',
+        'Make sure that each slot has a primary that is up: redis-cli --cluster check.',
       );
 }
 
-/** Whoever names a replica of a cluster is told of its primary. */
+/** In a cluster REDIS_URL may name a replica: the client learns the primaries from it. */
 function role({ role: found = 'unknown', cluster_enabled: cluster }: RedisFacts): Check {
   if (found === 'slave' && cluster !== '1')
     return fail('role', 'a replica, which takes no writes', 'Point REDIS_URL at the primary.');
@@ -161,13 +165,13 @@ function appendOnly({ aof_enabled: enabled, appendfsync }: RedisFacts): Check {
   if (appendfsync === 'no') {
     return warn('appendonly', 'on, but appendfsync is no', 'Set appendfsync everysec, or always.');
   }
-  return ok('appendonly', `on, appendfsync ${appendfsync ?? 'is not told'}`);
+  return ok('appendonly', `on, appendfsync ${appendfsync ?? 'is not known'}`);
 }
 
-/** Also without a memory limit: one may be set at any time, and a node does not start here. */
+/** Fails even if Redis has no memory limit now: a limit may be set at any time, and a node refuses to start. */
 function eviction({ maxmemory_policy: policy }: RedisFacts): Check {
   const advice = 'Set maxmemory-policy noeviction: stock is lost with each evicted key.';
-  if (policy === undefined) return warn('maxmemory-policy', 'is not told', advice);
+  if (policy === undefined) return warn('maxmemory-policy', 'is not known', advice);
   return policy === 'noeviction' ? ok('maxmemory-policy', policy) : fail('maxmemory-policy', policy, advice);
 }
 
@@ -178,7 +182,7 @@ function memory({ maxmemory, used_memory: used }: RedisFacts): Check {
     return warn(
       'memory',
       found,
-      'Set maxmemory below what the machine has: at its limit Redis refuses, without one it is killed.',
+      'Set maxmemory below the memory of the machine: at its limit Redis refuses writes, without one it is killed.',
     );
   }
   const found = `${megabytes(inUse)} of ${megabytes(limit)} in use`;

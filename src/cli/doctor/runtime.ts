@@ -9,10 +9,10 @@ import { number } from '../terminal/output.ts';
 import { type Check, checksOf } from './check.ts';
 
 const { ok, warn, fail } = checksOf('runtime');
-/** The first with `crypto.hash`, which every request with a token calls. */
+/** The first version with `crypto.hash`, which every request with a token calls. */
 const LEAST_NODE = { major: 20, minor: 12 };
-/** Each of these runs the tests: `npm run test:node`. */
-const TRIED_NODES = [20, 22, 24, 26];
+/** The versions on which `npm run test:node` runs the tests. */
+const TESTED_NODES = [20, 22, 24, 26];
 const BEST_NODE = 24;
 
 export async function checkRuntime(config: Config): Promise<Check[]> {
@@ -41,9 +41,9 @@ export function nodeVersion(version: string): Check {
     const least = `${LEAST_NODE.major}.${LEAST_NODE.minor}`;
     return fail('Node.js', `version ${version}`, `Install Node.js ${BEST_NODE}, or another from ${least}.`);
   }
-  if (TRIED_NODES.includes(major)) return ok('Node.js', `version ${version}`);
-  const tried = TRIED_NODES.join(', ');
-  return warn('Node.js', `version ${version}, which is not tried`, `Use one of Node.js ${tried}.`);
+  if (TESTED_NODES.includes(major)) return ok('Node.js', `version ${version}`);
+  const tested = TESTED_NODES.join(', ');
+  return warn('Node.js', `version ${version}, which is not tested`, `Use one of Node.js ${tested}.`);
 }
 
 async function httpServer(wanted: Config['httpServer']): Promise<Check> {
@@ -55,7 +55,11 @@ async function httpServer(wanted: Config['httpServer']): Promise<Check> {
       why === undefined ? 'node:http serves' : `node:http serves, because ${why}: ${COST_OF_NODE_HTTP}`,
     );
   } catch (error) {
-    return fail('HTTP', describe(error), 'Unset HTTP_SERVER, or use a Node.js that it has a binary for.');
+    return fail(
+      'HTTP',
+      describe(error),
+      'Unset HTTP_SERVER, or use a version of Node.js for which it has a binary.',
+    );
   }
 }
 
@@ -63,7 +67,7 @@ export function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check
   const full = resolve(path);
   if (databaseUrl && opsToken) return ok('data folder', 'not needed: DATABASE_URL and OPS_TOKEN are set');
   try {
-    // What this had to make is taken away again: a look leaves nothing behind.
+    // Folders that this check makes are removed again, because doctor changes nothing.
     const made = mkdirSync(full, { recursive: true });
     accessSync(full, constants.W_OK);
     if (made !== undefined) removeEmpty(full, made);
@@ -78,7 +82,7 @@ export function dataDir({ dataDir: path, databaseUrl, opsToken }: Config): Check
   }
 }
 
-/** A node refuses a folder that can't be its own, and closes one that others may enter. */
+/** A node refuses a folder that it can't have for itself, and denies other users access to the folder that it uses. */
 function existing(path: string): Check {
   const fault = whyNotOurs(path);
   if (fault !== undefined) {
@@ -89,7 +93,8 @@ function existing(path: string): Check {
   return warn(
     'data folder',
     `${path} has the mode ${mode.toString(8)}: other users of this machine may enter it`,
-    'Its next node closes it. If you do not trust them, begin with a new folder: they may have read the keys in it.',
+    'The next start of a node denies them access. If you do not trust them, begin with a new folder: they may have read ' +
+      'the keys in it.',
   );
 }
 

@@ -1,4 +1,4 @@
-/** Dead letters: order events that the webhook has not taken. */
+/** Commands for dead letters: order events that the webhook did not accept. */
 import { Option } from 'commander';
 import type { DeadLetter } from '../../operations/event-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
@@ -8,7 +8,7 @@ import { columns, plural, print, printJson } from '../terminal/output.ts';
 
 const listDead: CommandSpec = {
   name: 'dead',
-  summary: 'list the order events that the webhook has not taken after all attempts, the oldest first',
+  summary: 'list the order events that the webhook did not accept in any attempt, the oldest first',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade events dead', 'stockade events dead --json'],
@@ -26,7 +26,7 @@ const listDead: CommandSpec = {
 const resend: CommandSpec = {
   name: 'resend [id]',
   summary: 'deliver a dead letter to the webhook again, or all of them with --all',
-  details: 'They are delivered next, before anything younger, with the ids that the events had.',
+  details: 'They are delivered next, before newer events, and the events keep their ids.',
   options: [new Option('--all', 'all dead letters')],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -59,7 +59,7 @@ function deadTable(letters: readonly DeadLetter[]): string {
     attempts,
     failedWith,
   ]);
-  const head = ['id', 'events', 'orders', 'happened', 'given up', 'attempts', 'because'];
+  const head = ['id', 'events', 'orders', 'happened', 'dead since', 'attempts', 'error'];
   return columns(rows, { head, align: ['right', 'left', 'right', 'left', 'left', 'right', 'left'] });
 }
 

@@ -11,7 +11,7 @@ import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
 const EXAMPLE_ID = '662207995405477814';
 
-/** @throws InvalidInput for what no order can be called: it need not be looked for, and will not come later either */
+/** @throws InvalidInput if the text can't be the id of any order, so that it is not searched for */
 function orderIdFrom([id]: readonly string[]): string {
   if (isOrderId(id!)) return id!;
   const problem = `is ${JSON.stringify(id)}: must be the number of an order, such as ${EXAMPLE_ID}`;
@@ -20,7 +20,7 @@ function orderIdFrom([id]: readonly string[]): string {
 
 const showOrder: CommandSpec = {
   name: 'show <id>',
-  summary: 'show one order: whose, what, and what has become of it',
+  summary: 'show one order: its buyer, its units and its status',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: [`stockade order show ${EXAMPLE_ID}`],
@@ -74,12 +74,12 @@ function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec)
 
 const payOrder = changeCommand({
   kind: 'pay',
-  summary: 'note that an order is paid',
+  summary: 'record that an order is paid',
   details:
-    'If it has expired, its units are taken anew, by another order; if they can no longer be had, the order is listed by ' +
-    '`order refunds-due` and the exit code is 1.',
+    'If the order has expired, its units are taken again, by a new order. If there are not enough units left, ' +
+    '`order refunds-due` lists the order, and the exit code is 1.',
   options: [
-    new Option('--pay-type <type>', 'by what means')
+    new Option('--pay-type <type>', 'means of payment')
       .choices([...PAY_TYPES])
       .default('other' satisfies PayType),
   ],
@@ -88,26 +88,27 @@ const payOrder = changeCommand({
 
 const cancelOrder = changeCommand({
   kind: 'cancel',
-  summary: 'cancel an unpaid order: its units are sold again',
+  summary: 'cancel an unpaid order; its units go back for sale',
   change: () => ({ kind: 'cancel' }),
 });
 
 const redeemOrder = changeCommand({
   kind: 'redeem',
-  summary: 'note that a paid order was redeemed',
+  summary: 'record that a paid order was redeemed',
   change: () => ({ kind: 'redeem' }),
 });
 
 const refundOrder = changeCommand({
   kind: 'refund',
-  summary: 'note that the money of an order went back',
-  details: 'The units of a paid order are sold again. Of one that was paid too late they were long ago.',
+  summary: 'record that the money of an order was paid back',
+  details:
+    'The units of a paid order go back for sale. Those of an order that was paid too late went back when it expired.',
   change: () => ({ kind: 'refund' }),
 });
 
 const refundsDue: CommandSpec = {
   name: 'refunds-due [sale]',
-  summary: 'list orders that were paid too late and whose money has to go back, the longest due first',
+  summary: 'list orders that were paid too late and have to be refunded, the longest due first',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade order refunds-due', 'stockade order refunds-due tickets --json'],

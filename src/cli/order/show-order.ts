@@ -1,4 +1,4 @@
-/** An order in words, and why one could not be changed. */
+/** Prints orders, and explains why an order could not be changed. */
 import { StockadeError } from '../../engine/errors.ts';
 import type { Order, OrderChange, OrderOutcome } from '../../operations/order-operations.ts';
 import { columns, plural } from '../terminal/output.ts';
@@ -6,8 +6,8 @@ import { columns, plural } from '../terminal/output.ts';
 type Done = Extract<OrderOutcome, { code: 'done' }>;
 
 /**
- * @param change what was asked for; missing: only to see the order
- * @throws StockadeError with the code of an outcome that is not what was asked for
+ * @param change the change that was tried; absent if the order was only to be shown
+ * @throws StockadeError with the outcome's code unless the outcome is `done`
  */
 export function expectDone(outcome: OrderOutcome, orderId: string, change?: OrderChange): Done {
   if (outcome.code === 'done') return outcome;
@@ -32,23 +32,23 @@ function refusalText(outcome: Refusal, order: string, change?: OrderChange): str
       return wrongStatusText(`${order} is ${outcome.orderStatus}`, outcome.orderStatus, change);
     case 'expired':
       return outcome.refundDue
-        ? `${order} had expired, and its units can't be had any more: give the money back, then refund the order`
+        ? `${order} had expired, and its units are no longer available: give the money back, then refund the order`
         : `${order} had expired, and its payment has been refunded`;
     case 'wrong_state':
-      return `${order} had expired, and its units can't be taken anew while the sale is paused: try again when it is resumed`;
+      return `${order} had expired, and its units can't be taken again while the sale is paused: try again when it is resumed`;
     case 'not_arrived':
-      return `${order} is not in Postgres, and the order logs are not carried over yet: it may still come, so try again`;
+      return `${order} is not in Postgres yet, but may still be in an order log that sync has not copied: try again`;
     case 'busy':
     case 'unavailable':
-      return `the units of ${order} could not be taken anew now, and nothing is decided: try again`;
+      return `the units of ${order} could not be taken again now, and nothing has changed: try again`;
     case 'unknown':
-      return `it is not known whether the units of ${order} were taken anew: try again, which does no harm`;
+      return `it is not known whether the units of ${order} were taken again: try again, which does no harm`;
   }
 }
 
 function wrongStatusText(what: string, status: string, change?: OrderChange): string {
   if (change?.kind === 'pay' && status === 'paid') {
-    return `${what} already, and not by ${change.payType}; if it was paid twice, give one payment back`;
+    return `${what} already, by another means than ${change.payType}; if it was paid twice, give one payment back`;
   }
   return change === undefined ? what : `${what}; ${ALLOWED[change.kind]}`;
 }
@@ -69,7 +69,7 @@ export function orderSheet(order: Order, replaces?: string): string {
     ['cancelled', order.cancelledAt],
     ['expired', order.expiredAt],
     ['refunded', order.refundedAt],
-    ['taken anew by', order.retakenBy],
+    ['taken again by', order.retakenBy],
     ...(order.changes ?? []).map(({ change, at, actor, reason }): [string, string] => [
       'operator',
       `${change} by ${actor} at ${at}${reason && `: ${reason}`}`,

@@ -1,6 +1,6 @@
 /**
- * Changes of a sale. All are said alike: the sale's id is the only argument, and what the change sets is an option, as in
- * `sale create`, named as in the JSON of the ops port.
+ * Commands that change a sale. The sale's id is the only argument. What the change sets is an option, as in `sale create`,
+ * and has the name that it has in the JSON of the ops port.
  */
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
@@ -10,10 +10,11 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { numberOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {
-  /** The change in JSON, as the ops port takes it, from the options. */
+  /** Makes the JSON of the change, as the ops port accepts it, from the options. */
   readonly change: (options: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 }
 
@@ -37,17 +38,13 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
   };
 }
 
-/** What is found to be invalid, here or by the node, is said of flags. */
+/** Makes faults that this command or the node finds name flags. */
 async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error;
-    const faults = error.faults.map(({ field, problem }) => ({
-      field: FLAGS[field] ?? field,
-      problem: problem.replaceAll(/\b(startsAt|endsAt)\b/g, (name) => FLAGS[name]!),
-    }));
-    throw new InvalidInput('the change is not valid', faults);
+    throw withFlags(error, 'the change is not valid', (field) => FLAGS[field] ?? field);
   }
 }
 
@@ -58,14 +55,10 @@ const FLAGS: Readonly<Record<string, string>> = {
   segments: '--segments',
 };
 
-/** What is no number stays text: the schema then says what it must be. */
-const numberOrText = (text: unknown) =>
-  typeof text === 'string' && /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
-
 const SUMMARIES = {
-  pause: 'pause a sale: buyers are told so until it is resumed',
+  pause: 'pause a sale: buyers are refused until it is resumed',
   resume: 'resume a paused sale',
-  close: 'close a sale for good: orders stay, nothing more is sold',
+  close: 'close a sale for good: its orders stay, and nothing more is sold',
 } as const;
 
 const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as const).map((action) =>
@@ -79,7 +72,7 @@ const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as cons
 
 const topUpSale = changeCommand({
   name: 'top-up <id>',
-  summary: 'add units to a sale, while it sells or is sold out',
+  summary: 'add units to a sale, also while it sells or is sold out',
   options: [new Option('--units <n>', 'how many to add (required)')],
   examples: ['stockade sale top-up tickets --units 500 --reason "second batch came in"'],
   change: ({ units }) => ({ action: 'top-up', units: numberOrText(units) }),
@@ -88,7 +81,7 @@ const topUpSale = changeCommand({
 const withdrawFromSale = changeCommand({
   name: 'withdraw <id>',
   summary: 'take unsold units out of a sale',
-  details: 'All of them or none: if fewer are unsold, nothing is changed and the exit code is 1.',
+  details: 'Takes out all of them or none: if fewer are unsold, nothing changes and the exit code is 1.',
   options: [new Option('--units <n>', 'how many to take out (required)')],
   examples: ['stockade sale withdraw tickets --units 20 --reason "kept for guests"'],
   change: ({ units }) => ({ action: 'withdraw', units: numberOrText(units) }),
@@ -100,7 +93,7 @@ const moveSaleWindow = changeCommand({
   options: [
     new Option('--starts-at <time>', 'ISO 8601 with zone'),
     new Option('--ends-at <time>', 'ISO 8601 with zone'),
-    new Option('--no-end', 'the sale ends when it is closed').conflicts('endsAt'),
+    new Option('--no-end', 'no end: the sale goes on until it is closed').conflicts('endsAt'),
   ],
   examples: [
     'stockade sale window tickets --ends-at 2026-11-28T01:00:00+01:00 \\',
@@ -109,7 +102,7 @@ const moveSaleWindow = changeCommand({
   ],
   change: ({ startsAt, endsAt, end }) => {
     if (startsAt === undefined && endsAt === undefined && end !== false) {
-      throw new UsageError('--starts-at, --ends-at or --no-end must be given: what of the window to change');
+      throw new UsageError('say what to change: give --starts-at, --ends-at or --no-end');
     }
     return {
       action: 'window',
@@ -122,7 +115,7 @@ const moveSaleWindow = changeCommand({
 const resizeSale = changeCommand({
   name: 'resize <id>',
   summary: 'give a sale another number of segments, while it sells',
-  details: 'Buyers wait for a moment; none is refused for it, and no limit is forgotten.',
+  details: 'Buyers wait for a moment. None is refused because of it, and the limits per buyer stay in force.',
   options: [new Option('--segments <n>', 'from 1 to 1024 (required)')],
   examples: ['stockade sale resize tickets --segments 32 --reason "more buyers than thought"'],
   change: ({ segments }) => ({ action: 'resize', segments: numberOrText(segments) }),
@@ -130,10 +123,10 @@ const resizeSale = changeCommand({
 
 const requireToken = changeCommand({
   name: 'require-token <id>',
-  summary: 'say whether buyers need a purchase token',
+  summary: 'set whether buyers need a purchase token',
   options: [
     new Option('--on', 'sell only to buyers who have one'),
-    new Option('--off', 'sell to all').conflicts('on'),
+    new Option('--off', 'sell to all buyers').conflicts('on'),
   ],
   examples: ['stockade sale require-token tickets --on --reason "programs buy ahead"'],
   change: ({ on, off }) => {

@@ -6,11 +6,12 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { numberOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [
   new Option('--stock <n>', 'units for sale (required)'),
-  new Option('--title <text>', 'what is sold, in words'),
+  new Option('--title <text>', 'name of the item, for people'),
   new Option('--segments <n>', 'parts that the stock is split into (default: 8)'),
   new Option('--starts-at <time>', 'ISO 8601 with zone (default: now)'),
   new Option('--ends-at <time>', 'ISO 8601 with zone (default: no end)'),
@@ -20,8 +21,8 @@ const options = [
   new Option('--price-minor <n>', 'price in minor units of the currency, such as cents'),
   new Option('--face-value-minor <n>', 'face value in minor units'),
   new Option('--currency <code>', 'ISO 4217 code, such as EUR'),
-  new Option('--shop-id <id>', 'whose sale it is'),
-  new Option('--metadata <json>', 'a JSON object that is kept with the sale'),
+  new Option('--shop-id <id>', 'the shop that the sale belongs to'),
+  new Option('--metadata <json>', 'a JSON object that is stored with the sale'),
 ];
 
 const NUMBERS = new Set([
@@ -57,7 +58,7 @@ export const createSale: CommandSpec = {
 };
 
 /**
- * The sale's JSON from the command line. It is checked here too, so that all faults show without a node or a database.
+ * The sale's JSON from the command line. It is checked here too, so that faults are reported without a node or a database.
  * @throws InvalidInput that names the flags
  */
 export function saleInput(id: string, given: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -71,14 +72,9 @@ export function saleInput(id: string, given: Readonly<Record<string, unknown>>):
   try {
     parseSale(input);
   } catch (error) {
-    throw error instanceof InvalidInput ? namingFlags(error) : error;
+    throw error instanceof InvalidInput ? withFlags(error, 'the sale is not valid', flagOf) : error;
   }
   return input;
-}
-
-/** What is no number stays text: the schema then says what it must be. */
-function numberOrText(value: unknown): unknown {
-  return typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }
 
 function parsedOrText(value: unknown): unknown {
@@ -87,15 +83,6 @@ function parsedOrText(value: unknown): unknown {
   } catch {
     return value;
   }
-}
-
-function namingFlags(error: InvalidInput): InvalidInput {
-  const faults = error.faults.map(({ field, problem }) => ({
-    field: flagOf(field),
-    // A problem may speak of another field: "must be after startsAt".
-    problem: problem.replaceAll(/\b[a-z]+[A-Z]\w*/g, flagOf),
-  }));
-  return new InvalidInput('the sale is not valid', faults);
 }
 
 function flagOf(field: string): string {

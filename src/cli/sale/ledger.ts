@@ -7,7 +7,7 @@ import { columns, number, plural, print, printJson } from '../terminal/output.ts
 
 export const saleLedger: CommandSpec = {
   name: 'ledger <id>',
-  summary: 'list how a sale began and what operators have changed: when, who, why',
+  summary: 'list how a sale began and what operators changed: when, who, why',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade sale ledger tickets', 'stockade sale ledger tickets --json'],
@@ -37,7 +37,7 @@ export function ledgerTable(ledger: readonly LedgerEntry[]): string {
 
 function detailText({ action, units, detail }: LedgerEntry): string {
   const { from, to, wanted } = detail;
-  if (detail.void === true) return `came to nothing, wanted ${wanted}`;
+  if (detail.void === true) return `had no effect, wanted ${wanted}`;
   switch (action) {
     case 'create':
       return settingsText(detail as unknown as Settings);
@@ -56,7 +56,7 @@ function detailText({ action, units, detail }: LedgerEntry): string {
   }
 }
 
-/** What a sale began with, as in the ledger. */
+/** The settings that a sale began with, as in the ledger. */
 type Settings = Omit<SaleJson, 'id' | 'metadata'>;
 
 function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...settings }: Settings): string {
@@ -70,10 +70,10 @@ function settingsText({ stock, segments, perBuyerLimit, startsAt, endsAt, ...set
   ].join('; ');
 }
 
-/** Start and end as in the ledger; `null`: open. */
+/** Start and end as in the ledger; `null` if the sale has no end. */
 type Window = readonly [string, string | null];
 
-/** Only what has moved. */
+/** Names only the times that have changed. */
 function windowText(from: Window, to: Window): string {
   const moves = ['starts', 'ends'].map((name, i) =>
     from[i] === to[i] ? [] : [`${name} ${to[i] ?? 'never'}, was ${from[i] ?? 'never'}`],

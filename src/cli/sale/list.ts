@@ -7,7 +7,7 @@ import { inOrder, saleTable } from './show-sale.ts';
 
 export const listSales: CommandSpec = {
   name: 'list',
-  summary: 'list all sales: running ones first, then those to come, ended, closed, each by start',
+  summary: 'list all sales: first those that run, then not started, ended and closed ones',
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade sale list', 'stockade sale list --json'],

@@ -1,4 +1,4 @@
-/** A sale in words. */
+/** Prints sales. */
 import type { SaleStatus } from '../../operations/sale-operations.ts';
 import { columns, number, plural } from '../terminal/output.ts';
 
@@ -29,7 +29,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['withdrawn since', sale.movedUnits < 0 ? plural(-sale.movedUnits, 'unit') : undefined],
     [
       'remaining',
-      sale.remaining === undefined ? 'not loaded: its stock waits to be rebuilt' : number(sale.remaining),
+      sale.remaining === undefined ? 'not loaded: the sale must be rebuilt first' : number(sale.remaining),
     ],
     ['committed', `${plural(sale.committedUnits, 'unit')} in ${plural(sale.committedOrders, 'order')}`],
     ['limit per buyer', sale.perBuyerLimit],
@@ -46,13 +46,13 @@ export function saleSheet(sale: SaleStatus): string {
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-/** What it began with, and what operators have made of that: `100 + 20`. */
+/** The units that the sale began with, and those that operators added or withdrew: `100 + 20`. */
 function stockText({ stock, movedUnits }: SaleStatus): string {
   if (movedUnits === 0) return number(stock);
   return `${number(stock)} ${movedUnits > 0 ? '+' : '-'} ${number(Math.abs(movedUnits))}`;
 }
 
-/** Running sales first, then those to come, those that have ended, those that were closed; each by start. */
+/** Sorts by phase: running, not started, ended, closed; within a phase by start. */
 export function inOrder(sales: readonly SaleStatus[], now = Date.now()): SaleStatus[] {
   const rank = (sale: SaleStatus) => PHASES.indexOf(phaseOf(sale, now));
   return [...sales].sort(
@@ -68,7 +68,7 @@ function phaseOf({ state, startsAt, endsAt }: SaleStatus, now: number): (typeof 
   return Date.parse(startsAt) > now ? 'not started' : 'running';
 }
 
-/** The state with what else keeps a buyer from buying: `open, sold out`, `paused, not started`. */
+/** The state, and what else prevents purchases: `open, sold out`, `paused, not started`. */
 function stateOf(sale: SaleStatus): string {
   const phase = phaseOf(sale, Date.now());
   if (phase === 'closed') return phase;
@@ -76,7 +76,7 @@ function stateOf(sale: SaleStatus): string {
   return sale.soldOut ? `${sale.state}, sold out` : sale.state;
 }
 
-/** Minor units as they are: how many of them make a whole depends on the currency. */
+/** The amount in minor units, because how many of them make a whole depends on the currency. */
 function inMinor(amount: number | undefined, currency: string | undefined): string | undefined {
   return amount === undefined
     ? undefined

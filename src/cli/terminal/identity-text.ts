@@ -26,16 +26,16 @@ const CAUSES: Readonly<Record<Cause, string>> = {
   unexplained: 'unexplained',
 };
 
-/** A repair gives its own advice. */
+/** Advice for unexplained differences. After a repair there is none, because the repair gives its own. */
 function adviceOn({ saleId, differences, repairs }: VerifyReport): string[] {
   if (repairs || !differences.some(({ cause }) => cause === 'unexplained')) return [];
   return [
-    '  Nothing proves which store is right. Pause the sale, and see who else writes to this Redis. Where Postgres is right,',
-    `  \`stockade recover ${saleId}\` builds the segments anew from it.`,
+    '  Nothing proves which store is right. Pause the sale, and find out who else writes to this Redis. If Postgres is',
+    `  right, \`stockade recover ${saleId}\` rebuilds the segments from it.`,
   ];
 }
 
-/** A report as lines: verdict, equations, differences with their causes, repairs. */
+/** Prints a report: verdict, equations, differences with their causes, repairs. */
 export function reportText(report: VerifyReport): string {
   const orders = `${plural(report.committedOrders, 'order')} of ${plural(report.distinctBuyers, 'buyer')}`;
   return lines([
@@ -45,13 +45,13 @@ export function reportText(report: VerifyReport): string {
       ({ cause, isFault, what }) => `  ${isFault ? 'found' : 'under way'}: ${what} (${CAUSES[cause]})`,
     ),
     ...adviceOn(report),
-    // What was not done says so itself.
-    ...(report.repairs ?? []).map(({ done, what }) => `  ${done ? 'mended: ' : ''}${what}`),
+    // The text of a repair that was not made says so itself.
+    ...(report.repairs ?? []).map(({ done, what }) => `  ${done ? 'repaired: ' : ''}${what}`),
     ...(report.rejectedOrders === 0
       ? []
       : [`  ${plural(report.rejectedOrders, 'order')} rejected by the guard in Postgres`]),
     ...(report.lostOrders === 0
       ? []
-      : [`  ${plural(report.lostOrders, 'order')} at least lost by Redis for good`]),
+      : [`  at least ${plural(report.lostOrders, 'order')} lost by Redis for good`]),
   ]);
 }

@@ -1,12 +1,12 @@
-/** How this program was started, for the commands that it tells others to run: from a clone it is on nobody's PATH. */
+/** How this program was started, for the commands that its messages advise: run from a clone, it is not on the PATH. */
 import { basename, delimiter, dirname, relative, resolve, sep } from 'node:path';
 
 const NAME = 'stockade';
 
-/** The package that this is: `stockade` alone is another one, which npx would fetch. */
+/** The name of this package. On npm, `stockade` is another package, which npx would fetch. */
 const PACKAGE = '@stockade-engine/stockade';
 
-/** `stockade`, what npx finds without fetching, or `node dist/cli/main.js` from where the caller stands. */
+/** `stockade`, or the call of npx, or `node dist/cli/main.js` with the path from the current folder. */
 export function invokedAs(
   script = process.argv[1] ?? NAME,
   env: NodeJS.ProcessEnv = process.env,

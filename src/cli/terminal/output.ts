@@ -1,31 +1,31 @@
 /**
- * What a command says, and where: its result on stdout, everything else on stderr. With `--json` the result is one
- * object, so that a script can read stdout as a whole.
+ * A command writes its result to stdout and everything else to stderr. With `--json` the result is one object, so that a
+ * script can parse stdout as a whole.
  */
 import Table from 'cli-table3';
 
-/** What a terminal obeys or turns around instead of showing it: C0, DEL, C1, line separators, marks of writing direction. */
-const OBEYED = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+/** Characters that a terminal executes instead of showing them: C0, DEL, C1, line separators, marks of writing direction. */
+const CONTROL_CHARACTERS = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 const ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * One line, and nothing in it that is not shown: titles, reasons and messages of servers are others' words, which could
- * set a terminal, hide a line or put in another one.
+ * The text as one line with all control characters escaped. Titles, reasons and messages of servers come from others: their
+ * control characters could change the terminal's settings, hide a line or forge one.
  */
 export function visible(text: string): string {
-  return text.replace(OBEYED, (character) => ESCAPES[character] ?? escaped(character));
+  return text.replace(CONTROL_CHARACTERS, (character) => ESCAPES[character] ?? escaped(character));
 }
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Line breaks are this program's own here: others' words have been through `visible` before they came into it. */
+/** Keeps line breaks, which come from this program: foreign text must have passed `visible` before it became part of it. */
 function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n');
 }
 
-/** Lines that others' words are part of. */
+/** Joins lines that contain foreign text. */
 export function lines(all: readonly string[]): string {
   return all.map(visible).join('\n');
 }
@@ -34,12 +34,12 @@ export function print(text: string): void {
   process.stdout.write(`${visibleLines(text)}\n`);
 }
 
-/** `JSON.stringify` escapes C0. The other control characters are escaped here: a parser reads the same text. */
+/** `JSON.stringify` escapes C0 only. The other control characters are escaped here; a parser reads the same text. */
 export function printJson(value: object): void {
-  process.stdout.write(`${JSON.stringify(value).replace(OBEYED, escaped)}\n`);
+  process.stdout.write(`${JSON.stringify(value).replace(CONTROL_CHARACTERS, escaped)}\n`);
 }
 
-/** Progress and remarks: for whoever watches, never part of the result. */
+/** Prints progress and remarks on stderr; they are never part of the result. */
 export function note(text: string): void {
   process.stderr.write(`${visibleLines(text)}\n`);
 }
@@ -61,7 +61,7 @@ const NO_BORDERS = Object.fromEntries(
   ]),
 );
 
-/** Rows in aligned columns, without borders or colours; a cell that is `undefined` shows as a dash, and each is one line. */
+/** Rows in aligned columns, without borders or colours. Each cell is one line; an `undefined` cell shows as a dash. */
 export function columns(rows: readonly (readonly Cell[])[], { head, align }: ColumnsOptions = {}): string {
   const table = new Table({
     ...(head ? { head: [...head] } : {}),

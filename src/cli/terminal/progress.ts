@@ -6,10 +6,10 @@ export interface Progress {
   stop(): void;
 }
 
-/** A bar on stderr, if somebody watches. @param of what is counted */
-export function progressBar(total: number, of: string): Progress {
+/** Shows a progress bar if stderr is a terminal. @param unit what is counted */
+export function progressBar(total: number, unit: string): Progress {
   if (!process.stderr.isTTY) return { update: () => {}, stop: () => {} };
-  const format = `{bar} {value}/{total} ${of}, {duration_formatted}`;
+  const format = `{bar} {value}/{total} ${unit}, {duration_formatted}`;
   const bar = new SingleBar(
     { format, stream: process.stderr, clearOnComplete: true },
     Presets.shades_classic,

@@ -8,7 +8,7 @@ type Place = Pick<RunningNode, 'publicUrl' | 'opsUrl' | 'backendName' | 'databas
 
 const USUAL_OPS_URL = httpUrl(String(settings.opsHost.fallback), Number(settings.opsPort.fallback));
 
-/** The one line that a node says when it serves. */
+/** The line that a node prints when it is ready. */
 export function readyText(node: Place, config: Config): string {
   return (
     `Stockade sells at ${node.publicUrl} (operators: ${node.opsUrl}; stock: ${node.backendName}; ` +
@@ -16,7 +16,7 @@ export function readyText(node: Place, config: Config): string {
   );
 }
 
-/** The command that another shell finds this node with: only what differs from the defaults must be said. */
+/** A command that creates a sale on this node from another shell. It has only the flags that differ from the defaults. */
 export function createCommand(
   { opsUrl }: Pick<Place, 'opsUrl'>,
   { dataDir, opsToken }: Config,

@@ -1,13 +1,12 @@
 /**
- * What a node tells whoever watches it start and stop at a terminal. Elsewhere its log is all: a program reads that, and
- * `--json` keeps stdout for one object.
+ * What a node prints at a terminal when it starts and stops. Without a terminal, it only logs.
  */
 import type { Config } from '../../config/config.ts';
 import { describeConfig } from '../../config/describe.ts';
 import { TEARDOWN_LIMIT_MS } from '../../lib/teardown.ts';
 import { plural } from './output.ts';
 
-/** Before anything is loaded: that alone may take seconds. */
+/** Printed before anything is loaded, because that may take seconds. */
 export function startingText(config: Config): string {
   const { REDIS_URL, DATABASE_URL } = describeConfig(config);
   const stock = REDIS_URL ?? 'this process';
@@ -17,7 +16,7 @@ export function startingText(config: Config): string {
 
 export const HOW_TO_STOP = 'Ctrl-C stops it.';
 
-/** @param underWay `undefined`: the workers did not say */
+/** @param underWay `undefined` if a worker did not report its number in time */
 export function stoppingText(underWay: number | undefined, { shutdownGraceMs }: Config): string {
   const grace = `${shutdownGraceMs / 1_000} s`;
   const most = `${(shutdownGraceMs + TEARDOWN_LIMIT_MS) / 1_000} s`;

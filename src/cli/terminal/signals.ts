@@ -8,11 +8,11 @@ export interface Interruption {
   readonly asked: Promise<NodeJS.Signals>;
   /** Aborted by the first signal; its reason is `Interrupted`. */
   readonly signal: AbortSignal;
-  /** Gives the signals back to Node, which ends the process at once. */
+  /** Restores Node's handling of the signals: the next one ends the process at once. */
   release(): void;
 }
 
-/** The first SIGINT or SIGTERM asks the command to end; a second one does not wait for that. */
+/** The first SIGINT or SIGTERM asks the command to end; a second one kills the process at once. */
 export function watchSignals(): Interruption {
   const abort = new AbortController();
   let ask: (signal: NodeJS.Signals) => void = () => {};
@@ -20,9 +20,9 @@ export function watchSignals(): Interruption {
     ask = resolve;
   });
   const onSignal = (signal: NodeJS.Signals) => {
-    // Not `process.exit`: it stops worker threads under their open sockets, at which Node aborts with a core dump.
+    // Not `process.exit`: it stops worker threads that have open sockets, at which Node aborts with a core dump.
     if (abort.signal.aborted) {
-      note(`A second signal, ${signal}: ended at once, whatever was under way.`);
+      note(`A second signal, ${signal}: ended at once, without waiting for the work under way.`);
       process.kill(process.pid, 'SIGKILL');
     }
     abort.abort(new Interrupted(signal));

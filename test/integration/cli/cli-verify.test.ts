@@ -29,7 +29,7 @@ test('says the cause, and with --repair what it did about it', async () => {
   expect(found.stdout).toMatch(/found: segment 1: 15 units left, .* \(foreign write in Redis\)\n/);
   const mended = await callCli(['verify', '--repair'], stores);
   expect(mended.exitCode).toBe(0);
-  expect(mended.stdout).toMatch(/mended: set units left of segment 1/);
+  expect(mended.stdout).toMatch(/repaired: set units left of segment 1/);
   const whole = await callCli(['verify', id, '--repair', '--json'], stores);
   expect(JSON.parse(whole.stdout)).toMatchObject({ saleId: id, ok: true, repairs: [] });
 });

@@ -39,7 +39,7 @@ describe.each([
       failedWith: 'the webhook answered 500',
     });
     const listed = await events('dead');
-    expect(listed.stdout).toMatch(/^ *id +events +orders +happened +given up +attempts +because$/m);
+    expect(listed.stdout).toMatch(/^ *id +events +orders +happened +dead since +attempts +error$/m);
     expect(listed.stdout).toMatch(/order\.committed +1 .* 1 +the webhook answered 500$/m);
     expect(listed.stdout).toMatch(/^2 dead letters\.$/m);
     expect(JSON.parse((await events('dead --json')).stdout)).toEqual({ total: 2, dead: [first, second] });

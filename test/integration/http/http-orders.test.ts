@@ -380,7 +380,7 @@ describe('on Redis and Postgres', () => {
     for (const env of [throughNode, onStores]) {
       expect(await order(`pay ${third}`, env)).toEqual({
         exitCode: 1,
-        text: `error: order ${third} had expired, and its units can't be had any more: give the money back, then refund the order\n`,
+        text: `error: order ${third} had expired, and its units are no longer available: give the money back, then refund the order\n`,
       });
       const due = await order('refunds-due', env);
       expect(due).toMatchObject({ exitCode: 0, text: expect.stringContaining(third) });

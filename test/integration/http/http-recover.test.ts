@@ -37,7 +37,7 @@ onEachStore((stage) => {
     const shown = await callCli(['recover', id], { env });
     expect(shown).toMatchObject({ exitCode: 0 });
     expect(shown.stdout).toMatch(
-      new RegExp(`^${id}: built as generation 2 in \\d+\\.\\d s\\. Buyers loaded: 1;`),
+      new RegExp(`^${id}: rebuilt as generation 2 in \\d+\\.\\d s\\. Buyers loaded: 1;`),
     );
     expect(shown.stdout).toContain('No accepted order is known to be lost.');
     const { stdout } = await callCli(['recover', id, '--json'], { env });

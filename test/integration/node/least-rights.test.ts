@@ -180,7 +180,7 @@ describe('the role of Postgres', () => {
     const { exitCode, stdout } = await callCli(['migrate', '--grant-to', APP_ROLE], { env });
     expect({ exitCode, stdout }).toEqual({
       exitCode: 0,
-      stdout: expect.stringContaining(`${APP_ROLE} has the rights that serving needs.`),
+      stdout: expect.stringContaining(`${APP_ROLE} has the rights that a node needs.`),
     });
     expect(await granted(url)).toEqual(listed());
   });

@@ -67,7 +67,7 @@ describe('errors in words', () => {
   });
 
   test.each<[unknown, string]>([
-    [undefined, 'error: failed without saying why'],
+    [undefined, 'error: failed without a message'],
     ['a text', 'error: a text'],
     [new Error(''), 'error: Error'],
   ])('anything may be thrown: %s', (thrown, line) => expect(explain(thrown).lines).toEqual([line]));

@@ -114,7 +114,7 @@ test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
   ['top-up', 5, {}, ''],
   ['withdraw', -3, { wanted: 3 }, ''],
   ['withdraw', 0, { wanted: 3 }, 'wanted 3'],
-  ['withdraw', 0, { wanted: 3, void: true }, 'came to nothing, wanted 3'],
+  ['withdraw', 0, { wanted: 3, void: true }, 'had no effect, wanted 3'],
 ])('a %s in the ledger, in words', (action, units, detail, text) => {
   const entry = { id: '1', at: 'now', action, units, detail, actor: 'ann', reason: 'so', applied: true };
   const [, row] = ledgerTable([entry]).split('\n');
@@ -133,7 +133,7 @@ test.each<[OrderChange, OrderStatus, RegExp]>([
   [
     { kind: 'pay', payType: 'card' },
     'paid',
-    /^order 7 is paid already, and not by card; if it was paid twice/,
+    /^order 7 is paid already, by another means than card; if it was paid twice/,
   ],
   [{ kind: 'pay', payType: 'card' }, 'cancelled', /^order 7 is cancelled; only an unpaid order can be paid$/],
   [{ kind: 'cancel' }, 'paid', /^order 7 is paid; only an unpaid order .* goes back by `order refund`$/],
@@ -144,7 +144,7 @@ test.each<[OrderChange, OrderStatus, RegExp]>([
 
 test('an order that may still come is not called unknown', () => {
   expect(() => expectDone({ code: 'not_arrived' }, '17')).toThrow(
-    /^order 17 is not in Postgres, .* may still come/,
+    /^order 17 is not in Postgres yet, .* may still be in an order log/,
   );
   expect(() => expectDone({ code: 'unknown_order' }, '17')).toThrow('there is no order 17');
 });
@@ -208,10 +208,10 @@ test('an equation, term by term', () => {
       'x: FAILED, 1 order of 1 buyer',
       '  found: segment 3 is missing (lost log entries)',
       '  under way: 2 units are taken (in flight)',
-      '  mended: built generation 2',
+      '  repaired: built generation 2',
       '  left alone: stock is 3',
       '  2 orders rejected by the guard in Postgres',
-      '  1 order at least lost by Redis for good',
+      '  at least 1 order lost by Redis for good',
     ].join('\n'),
   );
 });

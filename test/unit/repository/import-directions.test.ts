@@ -77,7 +77,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'config/values': ['redis'],
   'config/settings': ['engine', 'admission', 'config/values'],
   config: ['engine', 'admission', 'config/values', 'config/settings'],
-  'node/process': ['engine', 'http/server', 'http/server/uws', 'http/server/node-http', 'config'],
+  'node/process': ['engine', 'lib', 'http/server', 'http/server/uws', 'http/server/node-http', 'config'],
   'node/stores': [
     'engine',
     'lib',
@@ -208,10 +208,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node/operations',
     'node',
   ],
-  // Runs in browsers too, and shares nothing with the rest.
   'client/generated': [],
   client: ['client/generated'],
-  // The entries of the package.
   '.': ['engine', 'redis', 'operations', 'shop', 'locks', 'events', 'config', 'embed'],
 };
 

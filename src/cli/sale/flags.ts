@@ -1,0 +1,21 @@
+/** The flags of the commands on sales: their values, and faults that name them instead of the fields of the JSON. */
+import { InvalidInput } from '../../engine/errors.ts';
+
+/** Text that is not a number stays text: the schema then says what it must be. */
+export function numberOrText(value: unknown): unknown {
+  return typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+}
+
+/** The error with flags instead of fields. @param flagOf the flag of a field, or the name itself if it is no field */
+export function withFlags(
+  { faults }: InvalidInput,
+  message: string,
+  flagOf: (field: string) => string,
+): InvalidInput {
+  const renamed = faults.map(({ field, problem }) => ({
+    field: flagOf(field),
+    // A problem may name another field: "must be after startsAt".
+    problem: problem.replaceAll(/\b[a-z]+[A-Z]\w*/g, flagOf),
+  }));
+  return new InvalidInput(message, renamed);
+}
