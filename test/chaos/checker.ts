@@ -1,9 +1,9 @@
 /**
- * Whether the answers of a round are true, by what Postgres holds when everything is over.
+ * Compares all answers of a round with what Postgres holds when everything is over.
  *
- * `201` is for ever. `202` may be lost by a fault in which Redis itself loses writes, and then it must be in the reports:
- * named in `lost_orders`, or rejected. A refusal means that there is no order, and so does a purchase that was open and
- * then settled as refused. Nobody has an order that he has not asked for.
+ * An order answered `201` must be there. One answered `202` may be lost by a fault in which Redis itself loses writes; then
+ * it must be reported: named in `lost_orders`, or rejected. After a refusal there must be no order, also if the purchase was
+ * unknown first and settled as refused later. No buyer may have an order that it did not ask for.
  */
 import pg from 'pg';
 import type { History, Purchase } from './history.ts';
@@ -14,27 +14,27 @@ const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 export interface Verdict {
   readonly sold: number;
   readonly oversold: number;
-  /** Units left although the last customers were told "sold out". */
+  /** Units left although the last customers were answered "sold out". */
   readonly unsold: number;
-  /** Orders that were answered `201` and are not there. */
+  /** Orders that were answered `201` and are not in Postgres. */
   readonly lostCommitted: number;
-  /** Orders that were answered `202` and are not there. */
+  /** Orders that were answered `202` and are not in Postgres. */
   readonly lostAccepted: number;
-  /** Of those, the ones that no report names. */
+  /** Those of the lost accepted orders that no report names. */
   readonly unreported: number;
-  /** Orders that the sale's own count of losses knows of, at least. */
+  /** A lower bound of the orders that the sale itself counts as lost. */
   readonly countedLost: number;
   /** Buyers with more units than the sale allows. */
   readonly limitBroken: number;
-  /** Purchases whose customers still do not know, or were told what is not so. */
+  /** Purchases that are still unknown to their customers, or were answered wrongly. */
   readonly unsettled: number;
-  /** Purchases that were refused in every attempt, and have an order. */
+  /** Purchases that were refused in every attempt and nevertheless have an order. */
   readonly falseRefusals: number;
-  /** Orders that nobody has asked for. */
+  /** Orders that no customer asked for. */
   readonly invented: number;
-  /** Keys that were told of two orders. */
+  /** Keys that were answered with two different orders. */
   readonly changed: number;
-  /** Orders that Postgres refused. */
+  /** Orders that Postgres rejected. */
   readonly rejected: number;
 }
 
@@ -49,16 +49,16 @@ export interface Order {
 /** What Postgres holds of a sale. */
 export interface Truth {
   readonly orders: readonly Order[];
-  /** Ids of orders that are known by name to be lost. */
+  /** Ids of the orders that are reported as lost by name. */
   readonly named: ReadonlySet<string>;
-  /** Orders that are counted as lost, at least. */
+  /** A lower bound of the orders that are counted as lost. */
   readonly countedLost: number;
 }
 
 export interface JudgedSale {
   readonly stock: number;
   readonly limit: number;
-  /** Whether the customers were told so. */
+  /** Whether the customers were answered "sold out". */
   readonly soldOut: boolean;
 }
 

@@ -1,6 +1,6 @@
-// A clock that steps: loaded with --import into a process, it moves Date, in all threads, by the milliseconds that the
-// file CHAOS_CLOCK holds at the time. What counts on without a date (performance.now, timers) goes on as it did, as it
-// does when a machine's clock is set.
+// Steps the clock of a process that loads this file with --import: moves Date, in all threads, by the milliseconds
+// that the file CHAOS_CLOCK holds at the time. Clocks that don't depend on the date (performance.now, timers) are
+// left alone, as when the clock of a machine is set.
 import { readFileSync } from 'node:fs';
 
 const LOOK_EVERY_MS = 20;
@@ -12,7 +12,7 @@ function look() {
   try {
     stepMs = Number(readFileSync(file, 'utf8'));
   } catch {
-    // Not written yet, or being written.
+    // The file is not there yet, or is being written.
   }
 }
 

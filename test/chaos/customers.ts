@@ -1,30 +1,30 @@
 /**
- * Customers over HTTP, each with a connection to every door, who buy for as long as they are let. Some are content with
- * `202`, some want two units, some come back for more than the sale allows. All of them send a key. Who was not told how a
- * purchase ended asks again, at another door, with the same key: some at once, others when everything is over.
+ * Customers that buy over HTTP, each with a connection to every door, until they are stopped. Some accept `202`, some want two
+ * units, some ask for more than the limit. All of them send a key. If the outcome of a purchase is unknown, the customer
+ * repeats it with the same key at another door: some at once, others after the last fault.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'undici';
 import { type Random, random } from '../support/random.ts';
 import { type Answer, History, isOpen, type Purchase } from './history.ts';
 
-/** A customer who is not answered for so long has lost patience: longer than a node's own deadline. */
+/** A customer stops waiting for an answer after this time, which is longer than a node's own deadline. */
 const PATIENCE_MS = 3_000;
 const RETRY_PAUSE_MS = { least: 20, most: 150 };
-/** Between two purchases of a customer, until the rush. */
+/** The pause between two purchases of a customer, until the rush. */
 const THINKING_MS = { least: 20, most: 80 };
-/** The same when little is left: what comes now should still find something to buy. */
+/** The same pause when little stock is left, so that later customers still find something to buy. */
 const HESITATING_MS = { least: 500, most: 1_000 };
-/** Attempts of a customer who asks again at once, before he leaves it for later. */
+/** How often a customer repeats an unknown purchase at once, before it leaves it for the end. */
 const PERSISTENCE = 6;
-/** Refusals that say nothing about later. */
+/** Refusals that may be different at the next attempt. */
 const PASSING = new Set(['busy', 'unavailable', 'rate_limited', 'paused', 'not_started']);
 
 export interface CustomersOptions {
   readonly doors: readonly string[];
   readonly saleId: string;
   readonly customers: number;
-  /** Units after which they hesitate until `rush`: the rest is for afterwards. */
+  /** After so many units customers pause longer until `rush`, so that stock is left for the last part of the round. */
   readonly reserveFrom: number;
   readonly seed: number;
 }
@@ -45,7 +45,10 @@ export class Customers implements AsyncDisposable {
     this.#running = Array.from({ length: options.customers }, (_, i) => this.#shop(i));
   }
 
-  /** They stop thinking and buy all that is left; resolves when each was told "sold out", or at the limit. */
+  /**
+   * Customers stop pausing and buy everything that is left. Resolves when each was answered "sold out", or has
+   * reached the limit.
+   */
   async rush(limitMs: number): Promise<boolean> {
     this.#rushing = true;
     this.#soldOut = 0;
@@ -54,14 +57,14 @@ export class Customers implements AsyncDisposable {
     return this.#soldOut >= this.#options.customers;
   }
 
-  /** No new purchases; resolves when each has ended his last. */
+  /** Starts no new purchases. Resolves when each customer's last one has ended. */
   async stop(): Promise<History> {
     this.#stopped = true;
     await Promise.all(this.#running);
     return this.history;
   }
 
-  /** All who do not know how their purchase ended ask with their keys, until they do. */
+  /** Repeats all purchases with an unknown outcome, with their keys, until all outcomes are known. */
   async settle(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     const open = this.history.open;
@@ -147,7 +150,7 @@ export class Customers implements AsyncDisposable {
     if (answer.kind === 'ok') this.history.served(purchase, answer.status);
   }
 
-  /** A key names one order for ever. */
+  /** A key always names the same order. */
   async #repeat(door: Client, purchase: Purchase): Promise<void> {
     const first = purchase.answer;
     const again = await send(door, this.#options.saleId, purchase);

@@ -1,27 +1,27 @@
-/** What the customers of a round have asked and been told. */
+/** The requests and answers of all customers of a round. */
 
-/** How one attempt ended. */
+/** The outcome of one attempt. */
 export type Answer =
   | { readonly kind: 'ok'; readonly status: 201 | 202; readonly orderId: string }
-  /** This attempt left no order. `final`: asking again is of no use while nothing changes. */
+  /** This attempt left no order. `final`: repeating it is of no use unless something changes. */
   | { readonly kind: 'refused'; readonly code: string; readonly final: boolean }
-  /** Nobody knows: `unknown`, no answer, a broken connection. */
+  /** The outcome is unknown: the answer `unknown`, no answer, or a broken connection. */
   | { readonly kind: 'unknown' };
 
 export interface Purchase {
   readonly buyerId: string;
   readonly key: string;
   readonly quantity: number;
-  /** The customer is content with `202`. */
+  /** The customer accepts `202`. */
   readonly hurried: boolean;
   attempts: number;
-  /** Attempts whose end nobody knows. */
+  /** Attempts whose outcome is unknown. */
   unknowns: number;
-  /** The last that was told. */
+  /** The last answer. */
   answer: Answer;
 }
 
-/** Whether the customer still does not know if there is an order. */
+/** Whether the customer does not know yet if there is an order. */
 export function isOpen({ answer, unknowns }: Purchase): boolean {
   if (answer.kind === 'ok') return false;
   return answer.kind === 'unknown' || (unknowns > 0 && !answer.final);
@@ -29,9 +29,9 @@ export function isOpen({ answer, unknowns }: Purchase): boolean {
 
 export class History {
   readonly purchases: Purchase[] = [];
-  /** When a `201` or `202` came, by `performance.now()`. */
+  /** The times of all answers `201` and `202`, by `performance.now()`. */
   readonly servedAtMs: number[] = [];
-  /** Repetitions of a purchase with an order that were told of another order. */
+  /** Repetitions of a purchase that were answered with another order than the first time. */
   readonly changed: string[] = [];
   readonly #committedAtMs: number[] = [];
   #units = 0;
@@ -43,12 +43,12 @@ export class History {
     if (status === 201) this.#committedAtMs.push(now);
   }
 
-  /** Units that were promised, of orders that were lost since too. */
+  /** The units of all orders that were answered `201` or `202`, including orders lost since. */
   get units(): number {
     return this.#units;
   }
 
-  /** When the first `201` after this moment came, both by `performance.now()`. */
+  /** When the first `201` after the given time came, both by `performance.now()`. */
   firstCommittedMs(afterMs: number): number | undefined {
     return this.#committedAtMs.find((ms) => ms > afterMs);
   }
@@ -61,7 +61,7 @@ export class History {
     return this.#with(202).length;
   }
 
-  /** Purchases of which the customer has not known for a while whether there was an order. */
+  /** Purchases whose outcome was unknown at some time. */
   get onceUnknown(): Purchase[] {
     return this.purchases.filter(({ unknowns }) => unknowns > 0);
   }
@@ -70,7 +70,7 @@ export class History {
     return this.purchases.filter(isOpen);
   }
 
-  /** The longest time in which nobody was served, in milliseconds. */
+  /** The longest time in which no customer was served, in milliseconds. */
   get longestWaitMs(): number {
     let longest = 0;
     for (let i = 1; i < this.servedAtMs.length; i++) {
@@ -79,7 +79,7 @@ export class History {
     return longest;
   }
 
-  /** How often each refusal was the last word. */
+  /** How many purchases ended with each refusal. */
   get refusals(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const { answer } of this.purchases) {

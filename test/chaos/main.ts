@@ -1,4 +1,4 @@
-/** `npm run chaos`: what can go wrong around a sale, brought about on real processes while customers buy. */
+/** `npm run chaos`: brings about faults on real processes while customers buy. */
 import { forgetSettings } from '../../bench/support/stores.ts';
 import { print, printJson } from '../../src/cli/terminal/output.ts';
 import { readOptions } from './options.ts';

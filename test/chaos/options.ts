@@ -7,7 +7,7 @@ import { SCHEDULES, scheduleNamed } from './schedules.ts';
 const SEED_LIMIT = 2 ** 31;
 const MOST_ROUNDS = 1_000;
 const MOST_SECONDS = 600;
-/** More than is sold before the last strike, so that it meets a sale that sells. */
+/** More stock than is sold before the last strike, so that every fault hits a sale that is still selling. */
 const ROUND = { stock: 5_000, segments: 4, limit: 2, customers: 16, servedBetween: 150 } as const;
 
 export interface ChaosOptions {
@@ -21,18 +21,20 @@ export interface ChaosOptions {
 export function readOptions(argv: readonly string[]): ChaosOptions {
   const given = new Command('npm run chaos --')
     .description(
-      'Faults on real processes while customers buy; afterwards every answer is held against Postgres.',
+      'Faults on real processes while customers buy; afterwards every answer is compared with Postgres.',
     )
     .addOption(
       new Option('--only <names>', 'these faults, with commas between them').argParser(schedulesNamed),
     )
     .addOption(new Option('--rounds <n>', 'rounds of each fault').default(1).argParser(whole(1, MOST_ROUNDS)))
     .addOption(
-      new Option('--seconds <n>', 'how long a fault lasts that has no end of its own')
+      new Option('--seconds <n>', 'duration of a fault that does not end by itself')
         .default(2)
         .argParser(whole(1, MOST_SECONDS)),
     )
-    .addOption(new Option('--seed <n>', 'of the customers (default: random)').argParser(whole(0, SEED_LIMIT)))
+    .addOption(
+      new Option('--seed <n>', 'seed of the customers (default: random)').argParser(whole(0, SEED_LIMIT)),
+    )
     .option('--json', 'print one JSON object on stdout and nothing else there')
     .addHelpText('after', `\nFaults:\n${faultsText()}\n`)
     .parse(argv)

@@ -1,4 +1,4 @@
-/** What the schedules tell and ask a Redis behind Stockade's back. */
+/** Commands that the schedules send to Redis directly, past Stockade. */
 import type { RedisServer } from '../support/servers/redis-server.ts';
 import type { World } from './world.ts';
 
@@ -8,7 +8,7 @@ export async function roleIs(world: World, server: RedisServer, role: string): P
   return (await fieldOf(world, server, 'replication', 'role')) === role;
 }
 
-/** A field of INFO; '' if there is none. */
+/** @returns a field of INFO; '' if there is none */
 export async function fieldOf(
   world: World,
   server: RedisServer,

@@ -6,10 +6,10 @@ import type { Schedule } from './schedule.ts';
 
 export interface Row {
   readonly schedule: Schedule;
-  /** Why it could not be run. */
+  /** Why the fault could not be run here. */
   readonly missing: string | undefined;
   readonly rounds: RoundResult[];
-  /** Promises that were broken. */
+  /** The promises that were broken. */
   readonly broken: string[];
 }
 
@@ -51,7 +51,7 @@ function rowOf({ schedule, missing, rounds }: Row): string[] {
   ];
 }
 
-/** The same figures on one line, each with its name: the table that has the names comes at the end. */
+/** The figures on one line, each with its name, because the table with the names comes only at the end. */
 export function progressText(row: Row): string {
   if (row.missing !== undefined) return `not run: ${row.missing}`;
   const figures = rowOf(row).slice(1);

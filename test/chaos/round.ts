@@ -1,7 +1,7 @@
 /**
- * Faults on a fresh sale, one after another:
+ * One round: faults on a fresh sale, one after another.
  *
- *   customers buy -> [strike -> over -> somebody is answered 201] … -> the rest is sold -> open purchases are settled
+ *   customers buy -> [strike -> over -> a customer is answered 201] … -> the rest is sold -> unknown purchases are repeated
  *   -> the logs are drained, verify says ok -> the checker
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,7 +21,7 @@ const SETTLE_LIMIT_MS = 60_000;
 const VERIFY_LIMIT_MS = 60_000;
 export interface RoundOptions extends SaleSpec {
   readonly customers: number;
-  /** How long a fault lasts that has no end of its own. */
+  /** Duration of a fault that does not end by itself. */
   readonly holdMs: number;
   /** Purchases served before the first strike, and between two. */
   readonly servedBetween: number;
@@ -33,15 +33,15 @@ export interface RoundResult extends Verdict {
   readonly stock: number;
   readonly served201: number;
   readonly served202: number;
-  /** Purchases whose customers have not known for a while how they ended. */
+  /** Purchases whose outcome was unknown at some time. */
   readonly unknown: number;
-  /** Of those, the ones that know now. */
+  /** Those of them whose outcome is known now. */
   readonly settled: number;
   readonly refusals: Readonly<Record<string, number>>;
   readonly longestWaitMs: number;
-  /** From the end of a fault to the next `201`: the longest of the round. */
+  /** The longest time from the end of a fault to the next `201`. */
   readonly recoveryMs: number;
-  /** What verify has found in the end; empty if it was content. */
+  /** Complaints of verify at the end; empty if it had none. */
   readonly complaints: readonly string[];
 }
 
@@ -83,11 +83,13 @@ export async function runRound(
     refusals: history.refusals,
     longestWaitMs,
     recoveryMs,
-    complaints: soldOut ? complaints : [...complaints, 'customers were not told that the sale is sold out'],
+    complaints: soldOut
+      ? complaints
+      : [...complaints, 'customers were not answered that the sale is sold out'],
   };
 }
 
-/** @returns how long it took at most until somebody was answered 201 again, in milliseconds */
+/** @returns the longest time until a customer was answered 201 again, in milliseconds */
 async function strikeAll(
   schedule: Schedule,
   place: Omit<Scene, 'hold'>,
@@ -110,7 +112,7 @@ async function strikeAll(
 
 async function timeToRecover(history: History, overAtMs: number): Promise<number> {
   await until(() => history.firstCommittedMs(overAtMs) !== undefined, {
-    what: 'somebody is answered 201 after the fault',
+    what: 'a customer is answered 201 after the fault',
     timeoutMs: RECOVERY_LIMIT_MS,
   });
   return history.firstCommittedMs(overAtMs)! - overAtMs;
@@ -125,7 +127,7 @@ async function recover({ nodes }: World): Promise<void> {
   });
 }
 
-/** @returns what verify finds when the logs are drained */
+/** @returns the complaints of verify after the logs are drained */
 async function verified({ nodes }: World): Promise<string[]> {
   let last: VerifyReport | undefined;
   const isQuiet = async () => {
@@ -134,14 +136,14 @@ async function verified({ nodes }: World): Promise<string[]> {
     return last.ok && waiting.every(({ units }) => units === 0);
   };
   try {
-    await until(isQuiet, { what: 'verify is content', timeoutMs: VERIFY_LIMIT_MS });
+    await until(isQuiet, { what: 'verify has no complaints', timeoutMs: VERIFY_LIMIT_MS });
     return [];
   } catch (error) {
     return [String(error), JSON.stringify(last)];
   }
 }
 
-/** Promises that a round has broken, in words; none if all held. */
+/** The promises that a round has broken, in words; none if all were kept. */
 export function brokenIn(schedules: readonly Schedule[], result: RoundResult): string[] {
   const { complaints, lostAccepted, unreported } = result;
   const losesWrites = schedules.some((schedule) => schedule.losesWrites);
@@ -152,7 +154,7 @@ export function brokenIn(schedules: readonly Schedule[], result: RoundResult): s
     [losesWrites ? 'lost 202 without a report' : 'lost 202', losesWrites ? unreported : lostAccepted],
     ['buyers above the limit', result.limitBroken],
     ['unsettled', result.unsettled],
-    ['refused, and yet sold', result.falseRefusals],
+    ['refused, but sold', result.falseRefusals],
     ['orders that nobody asked for', result.invented],
     ['keys with two orders', losesWrites ? 0 : result.changed],
   ];

@@ -5,7 +5,7 @@ import { progressText, type Row } from './report.ts';
 import { brokenIn, runRound } from './round.ts';
 import type { Schedule } from './schedule.ts';
 
-/** A row for each fault; what is under way is told on stderr. */
+/** Runs every fault and returns a row for each. Progress goes to stderr. */
 export async function runAll(options: ChaosOptions): Promise<Row[]> {
   await using postgres = await PostgresServer.start();
   const rows: Row[] = [];
@@ -29,8 +29,8 @@ async function runRounds(schedule: Schedule, postgres: PostgresServer, options: 
       row.rounds.push(result);
       row.broken.push(...brokenIn([schedule], result));
     } catch (error) {
-      // What can't be brought to its end shows nothing: it counts as broken, and the others go on.
-      row.broken.push(`a round did not come to its end: ${String(error)}`);
+      // A round that does not end proves nothing: it counts as broken, and the other faults go on.
+      row.broken.push(`a round did not end: ${String(error)}`);
       if (error instanceof Error && error.stack) note(error.stack);
       await postgres.restart();
     }

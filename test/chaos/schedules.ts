@@ -11,7 +11,7 @@ const SINGLE: readonly Schedule[] = [...PROCESSES, ...NETWORK, ...REDIS, ...EVIC
 
 export const SCHEDULES: readonly Schedule[] = [...SINGLE, storm(SINGLE)];
 
-/** @throws if there is none of this name */
+/** @throws if no fault has this name */
 export function scheduleNamed(name: string): Schedule {
   const found = SCHEDULES.find((schedule) => schedule.name === name);
   if (found) return found;

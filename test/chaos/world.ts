@@ -1,6 +1,6 @@
 /**
- * What a schedule strikes: two `serve` processes and a `sync`, a Redis with an append-only file and a replica, a Postgres.
- * Every way between two of them leads through a proxy of its own.
+ * The system that faults strike: two `serve` processes and a `sync`, a Redis with an append-only file and a replica, a
+ * Postgres. Each connection between two of them leads through a proxy of its own.
  *
  *   customers ──door──> serve 0, serve 1 ──redis──> Redis ──> replica
  *                          sync ────────────redis──┘
@@ -22,22 +22,22 @@ import { until } from '../support/until.ts';
 const NODES = 2;
 const CLOCK = fileURLToPath(new URL('./clock.mjs', import.meta.url));
 const KEY_PREFIX = 'stockade:chaos:';
-/** Started by a shell that ignores what else ends a process whose file may not grow: it is told of it instead. */
+/** The shell ignores SIGXFSZ, which would end a process whose file may not grow: the process gets an error instead. */
 const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
 const OPS_TOKEN = 'the-token-of-a-world-that-ends-soon';
 export const SALE = 'tickets';
 
-/** The ways out of one process, and its clock. */
+/** The proxies behind one process, and its clock. */
 export interface Ways {
   readonly redis: TcpProxy;
   readonly postgres: TcpProxy;
-  /** Its clock is ahead of the machine's by so much from now on. */
+  /** Sets the process's clock ahead of the machine's by this much. */
   stepClock(ms: number): Promise<void>;
 }
 
 export interface Serving extends Ways {
   readonly node: TestNode;
-  /** Where customers come in. */
+  /** The address for customers. */
   readonly door: TcpProxy;
 }
 
@@ -56,7 +56,7 @@ export class World implements AsyncDisposable {
   readonly databaseUrl: string;
   readonly sale: SaleSpec;
   readonly nodes: Serving[] = [];
-  /** Server that takes the writes, and its replica: a failover exchanges them. */
+  /** The server that takes the writes, and its replica. A failover swaps them. */
   primary!: RedisServer;
   replica!: RedisServer;
   sync!: Syncing;
@@ -69,7 +69,7 @@ export class World implements AsyncDisposable {
     this.sale = sale;
   }
 
-  /** A world on this Postgres, with a sale that is open. */
+  /** A world on this Postgres, with an open sale. */
   static async open(postgres: PostgresServer, sale: SaleSpec): Promise<World> {
     const world = new World(postgres, await postgres.createDatabase('chaos'), sale);
     try {
@@ -81,7 +81,7 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** The settings of one more process in this world, which goes straight to the stores. */
+  /** The settings of a further process in this world, which connects to the stores without proxies. */
   get settings(): Record<string, string> {
     const { primary, databaseUrl } = this;
     return { REDIS_URL: primary.productUrl, DATABASE_URL: databaseUrl, KEY_PREFIX, OPS_TOKEN };
@@ -92,7 +92,7 @@ export class World implements AsyncDisposable {
     return [...this.nodes, this.sync];
   }
 
-  /** Asks a server something behind Stockade's back. */
+  /** Sends a server a command directly, past Stockade. */
   async ask<T>(server: RedisServer, question: (redis: Redis) => Promise<T>): Promise<T> {
     const redis = new Redis(server.url, { maxRetriesPerRequest: 1 });
     redis.on('error', () => {});
@@ -103,18 +103,18 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** One more sync, straight on the stores. */
+  /** A further sync, connected to the stores without proxies. */
   anotherSync(): Promise<SyncProgram> {
     return SyncProgram.start(this.settings);
   }
 
-  /** Starts it again after its death, behind the same door. */
+  /** Starts a dead process again, behind the same proxies. */
   async revive({ node, door }: Serving): Promise<void> {
     await node.start();
     door.failOver(portOf(node.publicUrl));
   }
 
-  /** The replica is the primary from now on, and the ways lead there. */
+  /** Makes the replica the primary, and points the proxies to it. */
   async exchange(ways: readonly Ways[] = this.all): Promise<void> {
     for (const { redis } of ways) redis.failOver(this.replica.port);
     [this.primary, this.replica] = [this.replica, this.primary];
@@ -146,7 +146,7 @@ export class World implements AsyncDisposable {
         stock: this.sale.stock,
         segments: this.sale.segments,
         perBuyerLimit: this.sale.limit,
-        // Long before any step of a clock.
+        // Must be long before any step of a clock.
         startsAt: '2024-01-01T00:00:00Z',
       },
       BY.actor,

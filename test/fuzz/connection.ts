@@ -1,10 +1,10 @@
-/** One connection of a fuzzer: what is sent goes out as it is, and what comes is looked at later. */
+/** A raw connection of the fuzzer: bytes are sent as they are, and answers are parsed later. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ReadAnswer, takeAnswer } from './wire.ts';
 
-/** The pause between two pieces: long enough that they are not read as one. */
+/** The pause between two pieces, long enough that the server does not read them as one. */
 const PIECE_MS = 1;
 
 export class FuzzConnection implements Disposable {
@@ -27,7 +27,7 @@ export class FuzzConnection implements Disposable {
     });
   }
 
-  /** @throws if nobody listens there */
+  /** @throws if no server listens there */
   static async open(port: number): Promise<FuzzConnection> {
     const socket = connect(port, '127.0.0.1');
     const connection = new FuzzConnection(socket);
@@ -39,7 +39,7 @@ export class FuzzConnection implements Disposable {
     return this.#isClosed;
   }
 
-  /** @param cuts where a pause is made */
+  /** @param cuts the positions at which the sender pauses */
   async send(bytes: Buffer, cuts: readonly number[]): Promise<void> {
     let at = 0;
     for (const cut of [...cuts, bytes.length]) {
@@ -50,7 +50,7 @@ export class FuzzConnection implements Disposable {
     }
   }
 
-  /** The next answer, or why there is none: the connection is closed, or the time is over. */
+  /** The next answer; or why there is none: the connection is closed, or the time is over. */
   async answer(limitMs: number, toHead: boolean): Promise<ReadAnswer | 'closed' | 'silence'> {
     const deadline = performance.now() + limitMs;
     for (;;) {

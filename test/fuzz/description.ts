@@ -1,4 +1,4 @@
-/** One port as docs/openapi*.json describe it: what a fuzzer makes requests from, and judges answers by. */
+/** One port as docs/openapi*.json describe it. The fuzzer makes requests from it and judges answers by it. */
 import { readFileSync } from 'node:fs';
 
 export type PortName = 'public' | 'ops';
@@ -33,20 +33,20 @@ export interface Operation {
   readonly port: PortName;
   readonly id: string;
   readonly method: string;
-  /** With its parameters in braces. */
+  /** The path, with parameters in braces. */
   readonly path: string;
   readonly parameters: readonly Parameter[];
   readonly body: { readonly schema: Schema; readonly required: boolean } | undefined;
   readonly isOpen: boolean;
-  /** Bodies of answers that are no problem, by status; `undefined`: text. */
+  /** The schemas of answers that are not problems, by status; `undefined` for text. */
   readonly answers: ReadonlyMap<number, Schema | undefined>;
-  /** Codes of problems, by status. */
+  /** The codes of problems, by status. */
   readonly codes: ReadonlyMap<number, readonly string[]>;
 }
 
 const FILES: Record<PortName, string> = { public: 'openapi.json', ops: 'openapi-ops.json' };
 
-// biome-ignore lint/suspicious/noExplicitAny: a document of somebody else's format.
+// biome-ignore lint/suspicious/noExplicitAny: the document has an external format.
 type Json = any;
 
 export class ApiDescription {
@@ -69,7 +69,7 @@ export class ApiDescription {
     return new ApiDescription(JSON.parse(readFileSync(file, 'utf8')), port);
   }
 
-  /** What a reference stands for. */
+  /** Resolves a reference. */
   resolve<T extends { readonly $ref?: string }>(part: T): T {
     if (part.$ref === undefined) return part;
     const names = part.$ref.split('/').slice(1);

@@ -1,8 +1,8 @@
 /**
- * Fuzzing of the HTTP surface: sessions of requests, made from the descriptions of the ports and bent, against a node.
+ * Fuzzes the HTTP ports of a node: sessions of requests, made from the ports' descriptions and then corrupted.
  *
- * A session is judged answer by answer (judge.ts), and by what the node logs meanwhile. What fails is made smaller by
- * fast-check, against the same node; a node that died can't be asked again, and the session is printed as it was.
+ * Every answer is judged (judge.ts), and so is what the node logs. fast-check shrinks a failing session by running smaller
+ * ones against the same node. If the node has died, that is impossible, and the session is printed as it was.
  */
 import fc from 'fast-check';
 import { FuzzConnection } from './connection.ts';
@@ -11,21 +11,24 @@ import { type RequestSpec, type Session, sessions } from './requests.ts';
 import type { Target } from './target.ts';
 import { pathOf, type ReadAnswer, wire } from './wire.ts';
 
-/** An answer in good order comes within this time, also on a machine that does much else. */
+/** A valid request must be answered within this time, even on a busy machine. */
 const ANSWER_LIMIT_MS = 60_000;
-/** What is no request may be waited for without end; nobody does. */
+/** An invalid request may never be answered, so the fuzzer waits only this long for it. */
 const SILENCE_MS = 30;
 const SESSIONS_PER_SALES = 400;
-/** Of one case, on average somewhat more: what is left over when there were enough requests is not sent. */
+/**
+ * Requests of one case; the average is somewhat higher. When enough requests were sent, the remaining cases are
+ * skipped.
+ */
 const REQUESTS_PER_CASE = 8;
-/** Connections at a time. */
+/** Connections at the same time. */
 const MAX_BESIDE = 4;
 
 export interface FuzzOptions {
   readonly seed: number;
-  /** Requests, at least. */
+  /** The least number of requests. */
   readonly requests: number;
-  /** As fast-check has printed it, to run one case again. */
+  /** The path that fast-check printed, to run one case again. */
   readonly path?: string | undefined;
   progress?(requests: number): void;
 }
@@ -33,7 +36,7 @@ export interface FuzzOptions {
 export interface FuzzReport {
   readonly requests: number;
   readonly connections: number;
-  /** How often each answer came: `201`, `409 sold_out`; `closed` and `silence` for none. */
+  /** How often each answer came, such as `201` or `409 sold_out`; `closed` and `silence` count requests without one. */
   readonly answers: Readonly<Record<string, number>>;
   readonly failure: { readonly what: string; readonly path: string; readonly sessions: unknown } | undefined;
 }
@@ -103,14 +106,14 @@ class Run {
         }
         unanswered = (await this.#request(connection, spec, unanswered)) ? 0 : unanswered + 1;
       }
-      // What was sent without waiting may be answered still.
+      // Requests sent without waiting may still be answered.
       if (connection && unanswered > 0) await this.#rest(connection, requests[0]!);
     } finally {
       connection?.end();
     }
   }
 
-  /** Whether the connection can go on: all that was asked is answered. */
+  /** @returns whether the connection can be used further: all requests on it are answered */
   async #request(connection: FuzzConnection, spec: RequestSpec, unanswered: number): Promise<boolean> {
     const { names } = this.#target;
     const { bytes, cuts, isSound } = wire(spec, names);
@@ -126,7 +129,7 @@ class Run {
     const answer = await connection.answer(known ? ANSWER_LIMIT_MS : SILENCE_MS, spec.method === 'HEAD');
     this.#count(answer);
     if (typeof answer === 'string') {
-      if (known) throw new Error(`${shown(spec)} got no answer, but ${answer}`);
+      if (known) throw new Error(`${shown(spec)} got no answer: ${answer}`);
       return false;
     }
     this.#learn(answer);
@@ -136,12 +139,12 @@ class Run {
     const against = known && !toHead ? objectionTo(api, request, answer) : objection(api, answer, toHead);
     if (against !== undefined)
       throw new Error(`${shown(spec)}: ${against}\n${answer.status} ${answer.body.slice(0, 1_000)}`);
-    // That the server closes it is said before the end of the connection is seen here.
+    // The answer announces the close before the end of the connection is seen here.
     const goesOn = answer.headers.get('connection') !== 'close';
     return known && goesOn && !spec.headers.some(([name]) => name === 'Connection');
   }
 
-  /** Whatever comes, in whatever order. */
+  /** Judges whatever answers come, in any order. */
   async #rest(connection: FuzzConnection, { port }: RequestSpec): Promise<void> {
     for (;;) {
       const answer = await connection.answer(SILENCE_MS, false);

@@ -1,16 +1,16 @@
-/** What must hold for every answer, whatever was asked; and what must hold if the request was one. */
+/** Checks that hold for every answer, and checks that hold for the answer to a valid request. */
 import { METHODS } from 'node:http';
 import type { ApiDescription, Operation } from './description.ts';
 import type { ReadAnswer } from './wire.ts';
 
-/** What the inside looks like: stacks, paths of files, SQL, Redis. */
+/** Signs of internal details: stack traces, file paths, SQL, Redis errors. */
 const LEAK =
   /\bat \S+ \(|node_modules|\/(?:src|dist)\/|\.[jt]s:\d|\b(?:SELECT|INSERT|UPDATE|DELETE) \S+ (?:FROM|INTO|SET)\b|syntax error|ReplyError|WRONGTYPE|NOSCRIPT|EVALSHA|redis\.call|knex|relation "|violates|invalid input syntax|out of range for type|invalid byte sequence|ECONN|Cannot read prop|is not a function|undefined/;
 
-/** What the HTTP library says of its own accord, before there is a request. */
+/** Statuses with which the HTTP server itself answers, before there is a request. */
 const LIBRARY_STATUSES = [400, 431, 505];
 
-/** Why an answer may not be; `undefined` if it may. */
+/** @returns why the answer is wrong; `undefined` if it is not */
 export function objection(api: ApiDescription, answer: ReadAnswer, toHead = false): string | undefined {
   const { status, body, headers } = answer;
   if (status === 500) return 'the answer is 500';
@@ -18,11 +18,11 @@ export function objection(api: ApiDescription, answer: ReadAnswer, toHead = fals
   const leak = LEAK.exec(body.replaceAll('invalid_request', ''));
   if (leak) return `the body says ${JSON.stringify(leak[0])}`;
   if (!headers.has('content-type'))
-    return LIBRARY_STATUSES.includes(status) || body === '' ? undefined : `${status} has no type`;
+    return LIBRARY_STATUSES.includes(status) || body === '' ? undefined : `${status} has no content-type`;
   if (headers.get('content-type') !== 'application/problem+json') {
     return status < 400 || status === 503
       ? undefined
-      : `${status} is no problem, but ${headers.get('content-type')}`;
+      : `${status} is not a problem answer but ${headers.get('content-type')}`;
   }
   const problem = parsed(body);
   const misfit = api.misfit(problem, { $ref: '#/components/schemas/Problem' });
@@ -30,10 +30,10 @@ export function objection(api: ApiDescription, answer: ReadAnswer, toHead = fals
   const { code, status: said } = problem as { code: string; status: number };
   if (!api.codes.includes(code)) return `the code ${code} is not described`;
   if (code === 'internal') return 'the code is internal';
-  return said === status ? undefined : `the problem says ${said}, the head ${status}`;
+  return said === status ? undefined : `the problem names the status ${said}, the status line ${status}`;
 }
 
-/** As `objection`, for the answer to a request in good order. */
+/** As `objection`, for the answer to a valid request. */
 export function objectionTo(
   api: ApiDescription,
   { method, path }: { readonly method: string; readonly path: string },
@@ -45,10 +45,10 @@ export function objectionTo(
   const onPath = operationsAt(api, path);
   const operation = onPath.find((one) => one.method === method);
   if (!operation) {
-    // No server has to read on behind a method that it does not know, or that is for proxies.
+    // After a method that it does not know, or one for proxies, a server need not read on.
     if (status === 400 && (method === 'CONNECT' || !METHODS.includes(method))) return undefined;
     const wanted = onPath.length > 0 ? 405 : 404;
-    return status === wanted ? undefined : `${status}, but ${wanted} was due: it is no route`;
+    return status === wanted ? undefined : `${status} instead of ${wanted}: there is no such route`;
   }
   const problemCodes = operation.codes.get(status);
   const schema = operation.answers.get(status);
@@ -61,7 +61,7 @@ export function objectionTo(
   return schema && api.misfit(parsed(body), schema);
 }
 
-/** What is at an address, as the server finds it: literal parts before parameters. */
+/** The operations at an address, found as the server does: fixed segments before parameters. */
 function operationsAt(api: ApiDescription, path: string): readonly Operation[] {
   const parts = path.split('/');
   const fitting = api.operations.filter((operation) => {

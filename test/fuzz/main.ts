@@ -1,4 +1,4 @@
-/** `npm run fuzz`: see CONTRIBUTING.md. Its servers are its own, and end with it. */
+/** `npm run fuzz` (docs/contributing/testing.md). It starts its own servers and stops them. */
 import { randomInt } from 'node:crypto';
 import { Command, InvalidArgumentError } from 'commander';
 import { startTestNode } from '../support/node.ts';
@@ -16,7 +16,7 @@ function whole(text: string): number {
 }
 
 const options = new Command('npm run fuzz --')
-  .description('Sends requests, made from docs/openapi*.json and bent, to both ports of a node.')
+  .description('Sends requests, made from docs/openapi*.json and corrupted, to both ports of a node.')
   .option('--runs <requests>', 'requests to send', whole, 20_000)
   .option('--seed <number>', 'draws the same requests in the same order', whole)
   .option('--path <path>', 'runs one case again, as a failure has printed it')

@@ -1,38 +1,41 @@
-/** Requests as a fuzzer makes them: from the description of a port, then bent. Plain data, so that they shrink and print. */
+/**
+ * Generates requests: made from the description of a port, then corrupted. They are plain data, so that fast-check
+ * can shrink and print them.
+ */
 import fc from 'fast-check';
 import type { ApiDescription, Operation, PortName } from './description.ts';
 import { bodies } from './values.ts';
 
-/** How the bytes of a request go out. */
+/** How the bytes of a request are sent. */
 export type Framing =
   | { readonly kind: 'whole' }
-  /** In pieces of so many bytes. */
+  /** In pieces of this many bytes. */
   | { readonly kind: 'pieces'; readonly bytes: number }
   | { readonly kind: 'chunked'; readonly bytes: number }
-  /** The connection ends, or breaks, behind this share of the bytes. */
+  /** The connection ends, or breaks, after this share of the bytes. */
   | { readonly kind: 'abort'; readonly share: number; readonly reset: boolean }
-  /** The next request follows without waiting. */
+  /** The next request follows without waiting for the answer. */
   | { readonly kind: 'pipelined' }
-  /** What no client sends. Nothing is known of the answer but what holds for all. */
+  /** A malformed request. Only the checks for all answers apply. */
   | { readonly kind: 'broken'; readonly how: string };
 
 export interface RequestSpec {
   readonly port: PortName;
   readonly method: string;
-  /** `{sale:N}` and `{order:N}` stand for one that there is. */
+  /** `{sale:N}` and `{order:N}` stand for a sale or an order that exists. */
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | undefined;
   readonly framing: Framing;
 }
 
-/** Requests on one connection, one after the other. */
+/** Requests on one connection, in sequence. */
 export interface Session {
   readonly port: PortName;
   readonly requests: readonly RequestSpec[];
 }
 
-/** Sales and buyers that requests name: few enough that they meet. */
+/** Few sales and buyers, so that requests of different sessions affect each other. */
 export const SALES = 8;
 const BUYERS = 12;
 
@@ -288,7 +291,7 @@ function requestsOf(api: ApiDescription, operation: Operation): fc.Arbitrary<Req
   });
 }
 
-/** What sells, pays and changes comes more often: deep states are made of it. */
+/** Operations that change state come more often, because deep states need many of them. */
 const OFTEN = new Set(['buy', 'payOrder', 'cancelOrder', 'changeSale']);
 const SELDOM = new Set(['recover', 'resendAll']);
 

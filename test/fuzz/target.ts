@@ -1,4 +1,4 @@
-/** The node that is fuzzed: its sales and orders, what it logs, and whether it is still in order. */
+/** The node under test: its sales and orders, what it logs, and whether it still works. */
 
 import { BY } from '../support/author.ts';
 import type { TestNode } from '../support/node.ts';
@@ -9,7 +9,7 @@ import type { Names } from './wire.ts';
 
 /** pino's number for "error". */
 const ERROR_LEVEL = 50;
-/** A flood of requests fills caches and metrics; what grows beyond that is kept of each request. */
+/** Memory that caches and metrics may take under a flood of requests. More growth than this is a leak. */
 const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
 const KNOWN_ORDERS = 10;
 const VERIFY_LIMIT_MS = 60_000;
@@ -45,7 +45,7 @@ export class Target {
     };
   }
 
-  /** Sales anew: what was done to the ones before, their closing above all, is over. */
+  /** Replaces the sales by new ones, because requests may have closed the old ones. */
   async newSales(): Promise<void> {
     const round = this.#round++;
     this.#orders = [];
@@ -62,12 +62,12 @@ export class Target {
     }
   }
 
-  /** Orders that answers name are what later requests are about. */
+  /** Remembers orders that answers name, so that later requests are about them. */
   learn(orderId: string): void {
     this.#orders = [orderId, ...this.#orders.filter((id) => id !== orderId)].slice(0, KNOWN_ORDERS);
   }
 
-  /** Why the node is not as it should be; `undefined` if it is. */
+  /** @returns what is wrong with the node; `undefined` if nothing is */
   async complaint(): Promise<string | undefined> {
     if (!this.#node.isUp) return `the node has ended with ${this.#node.lastEnd}`;
     const log = await this.#node.log();
@@ -76,7 +76,7 @@ export class Target {
     return lines.find(isFault)?.slice(0, 2_000);
   }
 
-  /** That a purchase still works, nothing was oversold, and nothing is kept of what has been. @throws if not */
+  /** Checks that a purchase works, nothing was oversold, and memory has not leaked. @throws if not */
   async assertSound(): Promise<void> {
     const complaint = await this.complaint();
     if (complaint !== undefined) throw new Error(complaint);
@@ -90,13 +90,13 @@ export class Target {
       throw new Error(`the node has grown by ${Math.round(growth / 2 ** 20)} MB`);
   }
 
-  /** A recovery or a resize may be under way. */
+  /** Waits if a recovery or a resize is under way. */
   async #assertVerified(saleId: string): Promise<void> {
     const deadline = Date.now() + VERIFY_LIMIT_MS;
     for (;;) {
       const report = await this.#node.ops.verify(saleId);
       if (report.ok) {
-        if (report.rejectedOrders > 0) throw new Error(`Postgres has refused orders of ${saleId}`);
+        if (report.rejectedOrders > 0) throw new Error(`Postgres has rejected orders of ${saleId}`);
         return;
       }
       if (Date.now() > deadline) throw new Error(`verify of ${saleId}: ${report.findings.join('; ')}`);
@@ -105,7 +105,7 @@ export class Target {
 }
 
 function isFault(line: string): boolean {
-  // What is not the log's own is said by Node, of an exception that nobody has caught.
+  // A line that is not the logger's comes from Node, about an uncaught exception.
   if (!line.startsWith('{')) return line.trim() !== '';
   const { level } = JSON.parse(line) as { level?: number };
   return level !== undefined && level >= ERROR_LEVEL;

@@ -1,8 +1,8 @@
-/** Values for the fields of requests: such as a schema allows, and such as it does not. */
+/** Values for the fields of requests: valid and invalid by their schema. */
 import fc from 'fast-check';
 import type { ApiDescription, Schema } from './description.ts';
 
-/** Times at the ends of what ISO 8601, JavaScript and Postgres can say, and some between. */
+/** Times at the limits of ISO 8601, JavaScript and Postgres, and some between them. */
 const TIMES = [
   '2026-11-27T20:00:00+01:00',
   '2020-01-01T00:00:00Z',
@@ -16,7 +16,7 @@ const TIMES = [
 
 const DEEP = `${'['.repeat(800)}${']'.repeat(800)}`;
 
-/** JSON texts that hardly any field allows. */
+/** JSON texts that are invalid for nearly every field. */
 const ODD = fc.constantFrom(
   ...['null', 'true', '-1', '-0', '0.5', '1e400', '-1e400', '1e-400', '9007199254740993', '2147483649'],
   ...[
@@ -37,7 +37,7 @@ const ODD = fc.constantFrom(
   ...TIMES.map((time) => JSON.stringify(time)),
 );
 
-/** JSON text of a value that fits. */
+/** JSON text of a valid value. */
 export function fitting(api: ApiDescription, unresolved: Schema): fc.Arbitrary<string> {
   const schema = api.resolve(unresolved);
   if ('const' in schema) return fc.constant(JSON.stringify(schema.const));
@@ -60,7 +60,7 @@ export function fitting(api: ApiDescription, unresolved: Schema): fc.Arbitrary<s
   }
 }
 
-/** Mostly few: a sale of a thousand segments is served like one of four, and takes long to make. */
+/** Mostly small numbers: a sale of a thousand segments tests no more than one of four, and takes long to create. */
 function numbers(least: number, most: number): fc.Arbitrary<number> {
   const few = fc.integer({ min: least, max: Math.min(most, least + 5) });
   return fc.oneof({ weight: 12, arbitrary: few }, { weight: 1, arbitrary: fc.constant(most) });
@@ -82,7 +82,7 @@ function objectText(members: readonly Member[]): string {
 
 type Change = (members: Member[], at: number, odd: string) => Member[];
 
-/** What can be wrong with the members of an object. */
+/** Ways to corrupt the members of an object. */
 const CHANGES: readonly Change[] = [
   (of, at) => of.filter((_, i) => i !== at),
   (of, at, odd) => of.map((member, i) => (i === at ? [member[0], odd] : member)),
@@ -92,7 +92,7 @@ const CHANGES: readonly Change[] = [
   (of, at) => of.map(([name, text], i) => (i === at ? [name.toUpperCase(), text] : [name, text])),
 ];
 
-/** What can be wrong with a text as a whole. */
+/** Ways to corrupt a whole text. */
 const SPOILS: readonly ((text: string) => string)[] = [
   (text) => text.slice(0, -1),
   (text) => `${text}${text}`,
@@ -108,7 +108,7 @@ const SPOILS: readonly ((text: string) => string)[] = [
   (text) => text.replaceAll('"', "'"),
 ];
 
-/** A body for a schema: as it should be, with wrong members, or spoilt as a whole. Latin-1: a character for each byte. */
+/** Bodies for a schema: valid, with wrong members, or corrupted as a whole. In Latin-1: each character is a byte. */
 export function bodies(api: ApiDescription, unresolved: Schema): fc.Arbitrary<string> {
   const schema = api.resolve(unresolved);
   const variants = (schema.oneOf ?? [schema]).map((one) => members(api, api.resolve(one)));

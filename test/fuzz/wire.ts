@@ -1,21 +1,21 @@
-/** Requests as bytes, and answers out of bytes. */
+/** Writes requests as bytes, and parses answers. */
 import type { RequestSpec } from './requests.ts';
 
-/** What stands for what a request names; see `RequestSpec.target`. */
+/** The sales and orders that placeholders stand for; see `RequestSpec.target`. */
 export interface Names {
   sale(n: number): string;
   order(n: number): string;
   readonly token: string;
 }
 
-/** A thousand pieces, each with its pause, would tell no more. */
+/** More pieces, each with its pause, would find no more. */
 const MAX_PIECES = 100;
 
 export interface Wired {
   readonly bytes: Buffer;
-  /** Where it is cut into the pieces in which it goes out. */
+  /** The positions at which the request is cut into pieces. */
   readonly cuts: readonly number[];
-  /** A request as HTTP has it: it must be answered, as its description says. */
+  /** Whether the request is valid HTTP: then it must be answered as its description says. */
   readonly isSound: boolean;
 }
 
@@ -26,7 +26,7 @@ function filled(text: string, names: Names): string {
     .replaceAll('{token}', `Bearer ${names.token}`);
 }
 
-/** The address as it is asked for, and what it is without its query. */
+/** The address that is sent, and the same without its query. */
 export function pathOf(spec: RequestSpec, names: Names): string {
   return filled(spec.target, names).split('?')[0]!;
 }
@@ -53,8 +53,8 @@ export function wire(spec: RequestSpec, names: Names): Wired {
 }
 
 /**
- * The first piece has the whole request line: uWebSockets.js answers 505 to one that comes in two, cut before, within or
- * behind its version (docs/known-gaps.md).
+ * The first piece has the whole request line, because uWebSockets.js answers 505 to a request line that is cut before, within
+ * or after its version (docs/known-gaps.md).
  */
 function cutsOf(bytes: Buffer, apart: number): number[] {
   const cuts: number[] = [];
@@ -63,12 +63,15 @@ function cutsOf(bytes: Buffer, apart: number): number[] {
   return cuts;
 }
 
-/** Whether HTTP allows it; and the server's own bounds, of which it need not tell in a problem. */
+/**
+ * Whether the request is valid HTTP and within the server's own bounds, whose excess it need not answer with a
+ * problem.
+ */
 function isSound({ method, headers, framing, body }: RequestSpec, target: string): boolean {
   const values = headers.map(([, value]) => value).join('');
   return (
     framing.kind !== 'broken' &&
-    // They are refused, and the connection is closed.
+    // These are refused, and the connection is closed.
     framing.kind !== 'chunked' &&
     framing.kind !== 'abort' &&
     /^[A-Z]{1,20}$/.test(method) &&
@@ -173,10 +176,10 @@ export interface ReadAnswer {
   readonly body: string;
 }
 
-/** What the library says to `Expect: 100-continue`: no answer yet. */
+/** An interim answer of the server to `Expect: 100-continue`. */
 const CONTINUE = /^HTTP\/1\.1 100 .*?\r\n\r\n/;
 
-/** The first whole answer in what was received, and what follows it. @throws if it is no HTTP */
+/** The first complete answer in what was received, and what follows it. @throws if it is not HTTP */
 export function takeAnswer(
   received: Buffer,
   toHead: boolean,
@@ -194,7 +197,7 @@ export function takeAnswer(
       line.slice(line.indexOf(':') + 1).trim(),
     ]),
   );
-  // What the server refuses before it is a request has no length, and is the last thing that it says.
+  // An answer that the server gives before there is a request has no length, and is its last.
   const announced = headers.get('content-length');
   const length = toHead ? 0 : announced === undefined ? received.length - end - 4 : Number(announced);
   if (received.length < end + 4 + length) return undefined;

@@ -3,9 +3,9 @@ import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';
 
-/** No run comes near it. */
+/** More than any run writes. */
 const MAX_LOG_ORDERS = 100_000;
-/** Time stands still in these tests: a take is never given up for its age. */
+/** Time stands still in these tests, so no take times out. */
 const TAKE_TIMEOUT_MS = 60_000;
 
 export const MEMORY = {

@@ -1,7 +1,7 @@
 /**
- * One thing in the middle of another: before any call that the first makes to the backend, the second is done from
- * beginning to end, or as far as it comes while the first stands still. Whatever the two are, and wherever they meet, the
- * books balance when sync has caught up, every promise to a buyer is kept, and what is left is sold to the last unit.
+ * Interleaves two operations: before any backend call that the first one makes, the second is run to its end, or as far as it
+ * can while the first stands still. For every pair and every point of interruption, the books must balance when sync has
+ * caught up, every promise to a buyer must be kept, and the rest must sell to the last unit.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -24,10 +24,10 @@ import { LifeTrial } from './life-trial.ts';
 
 const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 4, release: 20 })) * 2;
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
-/** What waits for the first is left alone after this time, and ends behind it. */
+/** An operation that waits for the first one is left running after this time, and ends after it. */
 const STANDS_STILL_MS = 100;
 
-/** A sale with orders in each state, at a moment at which no sync is running. */
+/** A sale with orders in each state, while no sync runs. */
 interface Scene {
   readonly trial: LifeTrial;
   readonly shop: Shop;
@@ -60,7 +60,7 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   pause: operator({ action: 'pause' }),
   rebalance: ({ shop, saleId }, backend) => rebalanceSale(shop.db, backend, saleId, { dryRun: false }),
   cancel: buyer('unpaid', { kind: 'cancel' }),
-  'cancel what is overdue': buyer('overdue', { kind: 'cancel' }),
+  'cancel an overdue order': buyer('overdue', { kind: 'cancel' }),
   refund: buyer('paid', { kind: 'refund' }),
   'pay late': buyer('overdue', PAY),
   expire: async ({ shop: { db } }, backend) => {
@@ -85,7 +85,7 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   },
 };
 
-/** Has the most steps of which each matters, and everything can come in between. */
+/** The operations with the most steps; each step matters, and everything else may come in between. */
 const BUILDING = ['rebuild', 'resize to 5', 'resize to 1'];
 
 async function scene(shop: Shop): Promise<Scene> {
@@ -100,7 +100,7 @@ async function scene(shop: Shop): Promise<Scene> {
   await aged(shop, [overdue]);
   await trial.stopSync();
   const made = { trial, shop, saleId, unpaid, paid, overdue, bought: [] };
-  // In the logs only; on the in-process backend he waits for his commit.
+  // This order is in the logs only. On the in-process backend its buyer waits for the commit.
   const dora = { buyerId: 'dora', outcome: undefined as Outcome | undefined };
   made.bought.push(dora as never);
   void till!.buy(saleId, 'dora', { awaitCommit: !shop.backend.durable }).then((outcome) => {
@@ -109,7 +109,10 @@ async function scene(shop: Shop): Promise<Scene> {
   return made;
 }
 
-/** Does the deed, and before its `nth` call to the backend the others. Who waits for sync ends when it comes. */
+/**
+ * Runs the operation, and the others before its `nth` call to the backend. Operations that wait for sync end when it
+ * comes.
+ */
 async function disturb(scene: Scene, deed: Deed, others: readonly Deed[], nth: number): Promise<void> {
   const { shop, trial } = scene;
   const begun: Promise<unknown>[] = [];
@@ -130,11 +133,11 @@ async function disturb(scene: Scene, deed: Deed, others: readonly Deed[], nth: n
 interface Step {
   readonly deed: string;
   readonly call: string;
-  /** Calls to the backend that the deed has made by then, with this one. */
+  /** The operation's calls to the backend so far, including this one. */
   readonly nth: number;
 }
 
-/** Where the deeds can be interrupted: before each call that is of another kind than the one before. */
+/** The points of interruption: before each call that is of another kind than the one before. */
 async function stepsOf(shop: Shop): Promise<Step[]> {
   const steps: Step[] = [];
   for (const [name, deed] of Object.entries(DEEDS)) {
@@ -162,7 +165,7 @@ function stoodStill(times = 1): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, times * STANDS_STILL_MS));
 }
 
-/** What stands in the way of what may be said: it is to be asked again. */
+/** Errors that are allowed: they only say that the operation must be tried again. */
 async function tolerated(deed: Promise<unknown>): Promise<void> {
   await deed.catch((error) => {
     if (!(error instanceof StockadeError)) throw error;
@@ -170,7 +173,7 @@ async function tolerated(deed: Promise<unknown>): Promise<void> {
 }
 
 async function expectKept({ shop, saleId, bought }: Scene): Promise<void> {
-  await until(() => bought.every(({ outcome }) => outcome), { what: 'every buyer is answered' });
+  await until(() => bought.every(({ outcome }) => outcome), { what: 'every purchase is answered' });
   const orders = await ordersOf(shop.databaseUrl, saleId);
   for (const { buyerId, outcome } of bought) {
     const code = outcome!.code;
@@ -191,7 +194,9 @@ describe.each(['memory', 'redis'] as const)('on %s', (backend) => {
   });
   afterAll(() => shop[Symbol.asyncDispose]());
 
-  it('two things meet anywhere, and the books balance', { timeout: 60_000 + RUNS * 10_000 }, async () => {
+  it('the books balance, wherever two operations interleave', {
+    timeout: 60_000 + RUNS * 10_000,
+  }, async () => {
     const others = fc.uniqueArray(fc.constantFrom(...Object.keys(DEEDS)), { minLength: 1, maxLength: 4 });
     const building = steps.filter(({ deed }) => BUILDING.includes(deed));
     const step = fc.oneof(fc.constantFrom(...steps), fc.constantFrom(...building));

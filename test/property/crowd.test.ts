@@ -1,6 +1,6 @@
 /**
- * A crowd buys at once, from several workers, while takes and their replies get lost. Who is first is nobody's business;
- * what must hold whoever it is, is checked when all have been answered.
+ * Many buyers buy at once from several workers, while takes and their replies get lost. The test does not predict who is
+ * first. It checks, after all are answered, what must hold whoever it is.
  */
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -20,7 +20,7 @@ const COMMIT_EVERY_MS = 10;
 type Wish = Pick<Purchase, 'quantity' | 'key' | 'awaitCommit'> & {
   readonly buyer: string;
   readonly worker: number;
-  /** Comes in a later turn of the event loop than the wish before. */
+  /** Starts in a later turn of the event loop than the wish before it. */
   readonly pause: boolean;
 };
 
@@ -76,14 +76,14 @@ class Crowd {
     }
     await this.#answers();
     await this.#expectTruths();
-    // Now that there is something to take again, what was given up must not be taken late behind somebody's back.
+    // Stock has come back, so a take that timed out could now succeed late. It must not.
     await this.#giveOneBack();
     await this.#backend.deliver();
     await this.#expectExplained();
     await this.#settleUnknown();
   }
 
-  /** Sync commits, and time passes, until everybody is answered: at his deadline at the latest. */
+  /** Sync commits and time passes until every purchase is answered, at its deadline at the latest. */
   async #answers(): Promise<void> {
     const waiting = () => this.#bought.some(({ outcome }) => !outcome);
     for (await turn(); waiting(); await this.#trial.elapse(COMMIT_EVERY_MS)) await this.#trial.commitAll();
@@ -101,7 +101,7 @@ class Crowd {
     this.#expectSold(sale.stock - left);
   }
 
-  /** Nothing was made or lost, nobody has more than he may, and nobody has what he was not told of. */
+  /** No unit was made or lost, no buyer is above the limit, and every order was answered. */
   async #expectExplained(): Promise<Map<string, readonly HeldOrder[]>> {
     const { stock, perBuyerLimit } = this.#trial.sale;
     const records = new Map<string, readonly HeldOrder[]>();
@@ -129,7 +129,7 @@ class Crowd {
     }
   }
 
-  /** While units are left, whoever asks gets one: of single units so many are sold as are there and wanted. */
+  /** As long as units are left, every buyer gets some: with single units, as many are sold as are there and wanted. */
   #expectSold(sold: number): void {
     const { stock, perBuyerLimit } = this.#trial.sale;
     const cut = this.#bought.some(({ outcome }) => ['unavailable', 'unknown'].includes(outcome!.code));
@@ -147,7 +147,7 @@ class Crowd {
     );
   }
 
-  /** The same request with the same key, sent again, tells what nobody knew. */
+  /** Repeating an unknown purchase with the same key reveals its outcome. */
   async #settleUnknown(): Promise<void> {
     const unknown = this.#bought.filter(
       ({ purchase, outcome }) => outcome!.code === 'unknown' && purchase.key !== '',
@@ -164,17 +164,17 @@ class Crowd {
   }
 }
 
-/** Each order is one that somebody was told of, or may be one of those whose fate was unknown. */
+/** Each order was answered to a buyer, or belongs to a purchase whose outcome is unknown. */
 function expectExplained(record: readonly HeldOrder[], bought: readonly Bought[]): void {
   const unknown = bought.filter(({ outcome }) => outcome!.code === 'unknown').map(({ purchase }) => purchase);
   for (const { orderId, quantity, key } of record) {
     const told = bought.filter(({ outcome }) => idOf(outcome!) === orderId);
     const keys = new Set(told.map(({ purchase }) => purchase.key));
-    expect(keys.size, `keys under which ${orderId} was told`).toBeLessThanOrEqual(1);
-    if (key === '') expect(told.length, `purchases that were told ${orderId}`).toBeLessThanOrEqual(1);
+    expect(keys.size, `keys of answers with ${orderId}`).toBeLessThanOrEqual(1);
+    if (key === '') expect(told.length, `purchases answered with ${orderId}`).toBeLessThanOrEqual(1);
     if (told.length > 0) continue;
     const maybe = unknown.findIndex((purchase) => purchase.quantity === quantity && purchase.key === key);
-    expect(maybe, `a purchase for ${orderId} of which nothing is known`).not.toBe(-1);
+    expect(maybe, `a purchase with unknown outcome for ${orderId}`).not.toBe(-1);
     unknown.splice(maybe, 1);
   }
 }
@@ -183,7 +183,7 @@ function idOf(outcome: Outcome): string | undefined {
   return outcome.code === 'committed' || outcome.code === 'accepted' ? outcome.orderId : undefined;
 }
 
-/** No unit ever comes back here: what was truly said once is true at the end. */
+/** No units come back in this test, so an answer that was true once is true at the end. */
 function expectTrue(
   outcome: Outcome,
   { quantity, key }: Purchase,
@@ -236,7 +236,7 @@ describe.each([
   it.each([
     ['one unit each', 1],
     ['several units', 3],
-  ])('a crowd that buys %s is sold what there is, and told the truth', async (_, most) => {
+  ])('when many buy %s at once, all units are sold and all answers are true', async (_, most) => {
     const property = fc.asyncProperty(scenario(most), async ({ limit, split, wishes, fates }) => {
       const takes = lossy(backend, fates);
       const trial = await Trial.begin(takes, { sale: { perBuyerLimit: limit }, split, workers: WORKERS });

@@ -1,4 +1,4 @@
-/** All that can happen to a sale and its orders, one thing at a time, each with what the model makes of it. */
+/** Everything that can happen to a sale and its orders, one step at a time, each with its effect on the model. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
@@ -21,7 +21,7 @@ import { watched } from './watched-backend.ts';
 type LifeCommand = fc.AsyncCommand<LifeModel, LifeTrial>;
 
 interface Doing<A> {
-  /** Whether it can happen now. */
+  /** Whether the step is possible now. */
   readonly when?: (model: LifeModel, args: A) => boolean;
   readonly run: (trial: LifeTrial, args: A) => Promise<void>;
 }
@@ -74,7 +74,7 @@ const change: fc.Arbitrary<OrderChange> = fc.oneof(
   fc.record({ kind: fc.constantFrom('cancel', 'cancel', 'redeem', 'refund') }),
 ) as fc.Arbitrary<OrderChange>;
 
-/** An order, and whether the one who changes it dies before its units are given back. */
+/** An order, and whether the process that changes it dies before the units are returned. */
 const picked = fc.record({ nth: fc.nat(20), dies: rarely });
 
 const changeOrder = command(14, 'change', fc.record({ picked, change }), {
@@ -82,9 +82,9 @@ const changeOrder = command(14, 'change', fc.record({ picked, change }), {
   run: async (trial, { picked: { nth, dies }, change }) => {
     const order = trial.model.nth(nth)!;
     const isLate = isLatePayment(order, change);
-    // Who pays late waits for the commit of what he takes anew.
+    // A late payment waits for the commit of the retake.
     if (isLate && !trial.model.isSyncOn) return;
-    // An operator would wait for the logs, which take their time while sync is off.
+    // An operator's change would wait for the logs, which are not read while sync is off.
     const by = order.status === 'logged' ? order.buyerId : BY;
     const outcome = await ordersOf(trial, dies).changeOrder(order.id, change, by);
     if (isLate) return paidLate(trial, order, change, outcome);
@@ -182,7 +182,7 @@ const hear = command(1, 'hear', fc.boolean(), {
   run: async (trial, on) => trial.setHearing(on),
 });
 
-/** The sale's own changes; one whose sale is not built is open until it is. */
+/** Makes an operator's change of the sale. If the sale is not built, the change stays open until it is. */
 async function operate(trial: LifeTrial, change: SaleChange, before?: Before): Promise<unknown> {
   try {
     await trial.change(change, before);
@@ -196,7 +196,7 @@ function expectFollowed({ model }: LifeTrial, error: unknown): void {
   if (model.isBuilt) expect(error).toBeUndefined();
   else expect(error).toBeInstanceOf(StaleGeneration);
   if (!model.isBuilt) return;
-  // What others have left is followed up too.
+  // Changes that others left open are completed too.
   if (model.uncredited > 0) model.uncredited = 0;
   model.owesEpoch = false;
 }
@@ -234,7 +234,7 @@ const topUp = command(4, 'top up', fc.integer({ min: 1, max: 5 }), {
   },
 });
 
-/** Whoever makes the change dies at this call. */
+/** The process that makes the change dies at this call. */
 const dieAt = fc.record({ units: fc.integer({ min: 1, max: 5 }), at: fc.nat(4) });
 
 const brokenTopUp = command(2, 'top up, and die', dieAt, {
@@ -249,7 +249,7 @@ const brokenTopUp = command(2, 'top up, and die', dieAt, {
           : call === 'sales.credit' && (share as { segment: number }).segment === segment;
       if (!isFatal) return;
       missing = call === 'sales.credit' ? (share as { units: number }).units : 0;
-      throw new Error('dead, as the test wants it');
+      throw new Error('killed by the test');
     });
     expect(error).toMatchObject({ message: /as the test wants it/ });
     const { model } = trial;
@@ -297,7 +297,7 @@ const brokenWithdrawal = command(2, 'withdraw, and die', dieAt, {
         at === 0
           ? call === 'sales.snapshot' && ++looks === 2
           : call === 'sales.withdraw' && (share as { segment: number }).segment === (at - 1) % trial.segments;
-      if (isFatal) throw new Error('dead, as the test wants it');
+      if (isFatal) throw new Error('killed by the test');
     });
     const { model } = trial;
     model.ledger.push({ action: 'withdraw', units: error ? 0 : -units });
@@ -380,13 +380,13 @@ const brokenRebuild = command(
       let calls = 0;
       const backend = watched(
         intercept(shop.backend, (call) => {
-          if (call === step && ++calls >= nth) throw new Error('dead, as the test wants it');
+          if (call === step && ++calls >= nth) throw new Error('killed by the test');
         }),
       );
       const [end] = await Promise.allSettled([rebuildSale(shop.db, backend, saleId)]);
       await backend.quiet();
       if (end!.status === 'fulfilled') model.isBuilt = true;
-      // The freeze is the first that it does.
+      // A rebuild freezes first.
       else if (step !== 'sales.freeze') model.isBuilt = false;
       if (end!.status === 'rejected') expect(end!.reason.message).toMatch(/as the test wants it/);
     },
@@ -407,7 +407,7 @@ const anywhere = [
   ...[transfer, rebalance, resize, rebuild, brokenRebuild],
 ];
 
-/** @param size what is drawn at most */
+/** @param size the most steps of a run */
 export function lifeCommands(backend: 'memory' | 'redis', size: number) {
   const drawn = fc.oneof(...anywhere, ...(backend === 'redis' ? [wipe] : []));
   return fc.commands([drawn], { maxCommands: size, size: 'max' });

@@ -1,7 +1,7 @@
 /**
- * What must be true of a sale and its orders, worked out from the promises alone: who holds what, what is left, what the
- * ledger says. Segments, generations and stores are none of its business; it only knows what is on its way between two of
- * them because somebody was interrupted.
+ * The state that a sale and its orders must have, derived from the promises alone: who holds what, what is left, what the
+ * ledger says. The model knows nothing of segments, generations and stores. It knows of units in transit only where the test
+ * has interrupted an operation.
  */
 import { expect } from 'vitest';
 import type { Outcome, Purchase, SaleState } from '../../src/engine/contract.ts';
@@ -21,12 +21,12 @@ export interface LifeOrder {
   readonly quantity: number;
   readonly key: string;
   status: LifeStatus;
-  /** Its buyer's record holds it: its units are not for sale, and count against his limit. */
+  /** Whether the buyer's record holds the order: then its units are not for sale and count towards the limit. */
   recorded: boolean;
-  /** The time to pay is over. */
+  /** Whether the time to pay is over. */
   overdue: boolean;
   payType: PayType | undefined;
-  /** Changes that were made, for those who ask again. */
+  /** Changes made so far, because a repeated change must be answered the same. */
   readonly done: Set<OrderChange['kind']>;
   refundDue: boolean;
   retakenBy: string | undefined;
@@ -49,14 +49,14 @@ export interface OrderTruth {
   readonly retakenBy: string | null;
 }
 
-/** A purchase that was told something. */
+/** A purchase that was answered. */
 export interface Concluded {
   readonly purchase: Purchase;
   readonly outcome: Outcome;
 }
 
 interface Before {
-  /** Units. */
+  /** Units left. */
   readonly left: number;
   readonly orders: ReadonlySet<string>;
 }
@@ -71,17 +71,17 @@ export class LifeModel {
   state: SaleState = 'open';
   window: Window = 'open';
   isSyncOn = false;
-  /** False: the segments serve nobody until the sale is built again. */
+  /** False: the segments sell nothing until the sale is rebuilt. */
   isBuilt = true;
-  /** Units of a top-up that some segments were not given yet. */
+  /** Units of a top-up that have not reached their segments yet. */
   uncredited = 0;
-  /** Units that are out of the segments for a withdrawal that nobody has ended. */
+  /** Units taken out of the segments for a withdrawal that has not ended. */
   withdrawing: number | undefined;
-  /** Units came back, and nodes were not told: a closed board is right by what it knows. */
+  /** Units came back and the nodes were not notified: a board that is still closed is correct by what it knows. */
   owesEpoch = false;
-  /** The backend's data were lost: with them, what was not in Postgres. */
+  /** The backend has lost its data, including orders that were not in Postgres. */
   mayLose = false;
-  /** Orders that were lost with the backend's data before they were in Postgres. */
+  /** Orders lost with the backend's data before they were in Postgres. */
   lost = 0;
 
   constructor({ stock, limit }: { stock: number; limit: number }) {
@@ -89,12 +89,12 @@ export class LifeModel {
     this.limit = limit;
   }
 
-  /** All units that there are, sold or not. */
+  /** All units, sold or not. */
   get total(): number {
     return this.stock + this.ledger.reduce((sum, { units }) => sum + units, 0);
   }
 
-  /** Units that a buyer can have now. */
+  /** Units for sale now. */
   get left(): number {
     return this.total - units(this.where((o) => o.recorded)) - this.uncredited - (this.withdrawing ?? 0);
   }
@@ -107,7 +107,7 @@ export class LifeModel {
     return this.where(isLive);
   }
 
-  /** Returned in Postgres, and still in the backend's records. */
+  /** Orders returned in Postgres and still in the backend's records. */
   get returning(): LifeOrder[] {
     return this.where((order) => order.recorded && !isLive(order));
   }
@@ -125,7 +125,7 @@ export class LifeModel {
     return all[index % all.length];
   }
 
-  /** An order as Postgres has it, of which nothing is on its way. */
+  /** An order in Postgres, if nothing of it is in transit. */
   adopt({ id, buyerId, quantity, status, refundDue, retakenBy }: OrderTruth): void {
     const order = fresh({ id, buyerId, quantity, key: '' });
     const what = { status, refundDue, retakenBy: retakenBy ?? undefined };
@@ -134,31 +134,31 @@ export class LifeModel {
 
   take(id: string, { buyerId, quantity, key, retake }: Purchase): LifeOrder {
     const order = fresh({ id, buyerId, quantity, key });
-    expect(this.isBuilt, 'somebody can buy').toBe(true);
+    expect(this.isBuilt, 'the sale is built').toBe(true);
     expect([this.state, retake || this.window], `${buyerId} buys`).toEqual(['open', retake || 'open']);
     this.orders.set(id, order);
     expect(units(this.recordOf(buyerId)), `units of ${buyerId}`).toBeLessThanOrEqual(this.limit);
-    expect(this.left, `units left behind ${buyerId}'s purchase`).toBeGreaterThanOrEqual(0);
+    expect(this.left, `units left after ${buyerId}'s purchase`).toBeGreaterThanOrEqual(0);
     return order;
   }
 
   /**
-   * The purchases were made side by side; who was first is nobody's business.
-   * @param before what there was when they asked
+   * For purchases made at the same time; the model does not predict who is first.
+   * @param before the units that were there when they began
    */
   conclude(batch: readonly Concluded[], before: Before): void {
     for (const { purchase, outcome } of batch) {
       if (outcome.code !== 'committed' && outcome.code !== 'accepted') continue;
       const order = this.orders.get(outcome.orderId) ?? this.take(outcome.orderId, purchase);
       const { buyerId, quantity, key } = purchase;
-      expect(order, 'the order of which a buyer was told').toMatchObject({ buyerId, quantity, key });
+      expect(order, 'the order that a buyer was answered').toMatchObject({ buyerId, quantity, key });
       expect(order.recorded, `${order.id} stands`).toBe(true);
       expect(outcome.quantity).toBe(quantity);
     }
     for (const told of batch) expect(this.mayTell(told, before), JSON.stringify(told)).toBe(true);
   }
 
-  /** Whether it is true, now that all of the batch have what they got. */
+  /** Whether the answer is true, now that all purchases of the batch have theirs. */
   mayTell({ purchase, outcome }: Concluded, before: Before): boolean {
     const { buyerId, quantity, key } = purchase;
     const held = this.recordOf(buyerId);
@@ -194,7 +194,7 @@ export class LifeModel {
     }
   }
 
-  /** What the change of an order must be answered, and what it makes of it. A late payment is `settleLate`'s business. */
+  /** The answer that the change of an order must get, and its effect. `settleLate` handles late payments. */
   change(order: LifeOrder, change: OrderChange): OrderOutcome['code'] | 'late' {
     const { kind } = change;
     const payType = change.kind === 'pay' ? change.payType : undefined;
@@ -227,14 +227,14 @@ export class LifeModel {
     return due;
   }
 
-  /** The units of these, if they have ended, are for sale again. */
+  /** Makes the units of these orders available again, if the orders have ended. */
   applyReturns(orders: readonly LifeOrder[] = this.returning): void {
     for (const order of orders) if (!isLive(order)) order.recorded = false;
   }
 
   /**
-   * All that was on its way has arrived: sync has caught up, or a new generation was begun from Postgres.
-   * @param inPostgres the orders that are there: what was only in the backend's data may be lost with it
+   * Everything in transit has arrived: sync has caught up, or a rebuild has begun a new generation.
+   * @param inPostgres the orders that are in Postgres: others may be lost with the backend's data
    */
   arrive(inPostgres: ReadonlySet<string>): void {
     for (const order of this.logged) {

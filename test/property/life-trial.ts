@@ -1,6 +1,6 @@
 /**
- * One run of the life of a sale: two nodes that sell it, sync, and operators, on real stores; and after each step the
- * books, read from both stores by other means than the product's own.
+ * One run of the life of a sale: two nodes that sell it, sync and operators, on real stores. After each step it compares the
+ * books in both stores, read without the product's code.
  */
 import { expect } from 'vitest';
 import type {
@@ -23,7 +23,7 @@ import type { Shop, Till, WatchedSync } from '../support/shop.ts';
 import { isLive, LifeModel, type OrderTruth, units } from './life-model.ts';
 import { watched } from './watched-backend.ts';
 
-/** Nobody's time runs out here: who is not told anything waits for something that the run has to bring about. */
+/** No deadline passes here: a purchase without an answer waits for something that the run must bring about. */
 const REQUEST_DEADLINE_MS = 30_000;
 const PAY_WITHIN_SECONDS = 3_600;
 const NODES = 2;
@@ -44,7 +44,7 @@ export interface Wish {
 interface Bought {
   readonly purchase: Purchase;
   outcome: Outcome | undefined;
-  /** The order that was taken, while its buyer waits for the commit. */
+  /** The order that was taken, while its purchase waits for the commit. */
   orderId?: string | undefined;
 }
 
@@ -111,7 +111,7 @@ export class LifeTrial {
     return { saleId: this.saleId, generation: this.generation };
   }
 
-  /** Messages of changed sales are lost on their way to the last node, until they are not any more. */
+  /** While set, messages about changed sales do not reach the last node. */
   setHearing(on: boolean): void {
     this.#hearing.on = on;
   }
@@ -126,14 +126,14 @@ export class LifeTrial {
     if (!this.#sync) return;
     await this.#sync.stop();
     const { failures, crashes, rejections } = this.#sync.seen;
-    expect({ failures, crashes, rejections }, 'what sync has met').toEqual({
+    expect({ failures, crashes, rejections }, 'errors of sync').toEqual({
       ...{ failures: [], crashes: [], rejections: [] },
     });
     this.#sync = undefined;
     this.model.isSyncOn = false;
   }
 
-  /** Whoever has begun a change and not ended it is not coming back. */
+  /** A process that began a change and did not end it does not come back. */
   async forsake(): Promise<void> {
     await this.shop.db.raw(
       "UPDATE stock_movements SET moved_at = now() - interval '1 minute' WHERE sale_id = ? AND applied_at IS NULL",
@@ -141,7 +141,7 @@ export class LifeTrial {
     );
   }
 
-  /** Side by side. Returns when each has been told something, or has taken its order and waits for the commit. */
+  /** Buys side by side. Returns when each purchase is answered, or has taken its order and waits for the commit. */
   async buy(wishes: readonly Wish[]): Promise<void> {
     const bought = wishes.map(({ node, ...wish }) => this.#begin(this.tills[node % NODES]!, wish));
     await this.#taken(bought);
@@ -150,14 +150,14 @@ export class LifeTrial {
   #begin(till: Till, wish: Omit<Purchase, 'saleId'>): Bought {
     const bought: Bought = { purchase: { ...wish, saleId: this.saleId }, outcome: undefined };
     till.engine.buy(bought.purchase, (outcome) => {
-      expect(bought.outcome, 'a purchase is told once').toBeUndefined();
+      expect(bought.outcome, 'a purchase is answered once').toBeUndefined();
       bought.outcome = outcome;
     });
     return bought;
   }
 
   async #taken(bought: readonly Bought[]): Promise<void> {
-    await until(() => this.#haveEnded(bought), { what: `what becomes of ${JSON.stringify(bought)}` });
+    await until(() => this.#haveEnded(bought), { what: `the outcome of ${JSON.stringify(bought)}` });
     const before = { left: this.model.left, orders: new Set(this.model.orders.keys()) };
     for (const { purchase, orderId } of bought) {
       if (orderId !== undefined && !this.model.orders.has(orderId)) this.model.take(orderId, purchase);
@@ -170,13 +170,13 @@ export class LifeTrial {
     this.#waiting.push(...bought.filter(({ orderId }) => orderId !== undefined));
   }
 
-  /** Names the orders of those who wait. */
+  /** Assigns orders to the waiting purchases. */
   async #haveEnded(bought: readonly Bought[]): Promise<boolean> {
     const records = new Map<string, readonly HeldOrder[]>();
     for (const { purchase } of bought) {
       records.set(purchase.buyerId, await this.#record(purchase.buyerId));
     }
-    // From here on nothing can happen in between.
+    // Nothing can happen between here and the answer.
     for (const one of bought) one.orderId = undefined;
     for (const one of bought) {
       const { buyerId, quantity, key, awaitCommit } = one.purchase;
@@ -204,7 +204,7 @@ export class LifeTrial {
     return holdings[0]!.orders;
   }
 
-  /** Does the operator's change. @param before see `intercept`: what it throws is the change's end */
+  /** Makes the operator's change. @param before see `intercept`: if it throws, the change ends there */
   async change(change: SaleChange, before?: Before): Promise<void> {
     const backend = watched(before ? intercept(this.shop.backend, before) : this.shop.backend);
     try {
@@ -215,8 +215,8 @@ export class LifeTrial {
   }
 
   /**
-   * Several things have happened side by side, and nobody can say what must have come of them: the model begins anew with
-   * what Postgres says now that sync has caught up.
+   * After several steps side by side, nothing predicts the result. So the model starts again from what Postgres holds once sync
+   * has caught up.
    */
   async adopt(): Promise<void> {
     const { model } = this;
@@ -231,7 +231,7 @@ export class LifeTrial {
     [this.generation, this.segments] = [generation, segments];
   }
 
-  /** Units that are out of the segments for the newest withdrawal. */
+  /** Units taken out of the segments for the newest withdrawal. */
   async withdrawn(): Promise<number> {
     const { ledger } = await this.#truth();
     const open = ledger.find((row) => row.open && row.action === 'withdraw')?.id;
@@ -242,7 +242,7 @@ export class LifeTrial {
     return out.reduce((sum, units) => sum + units, 0);
   }
 
-  /** Redis loses all that it has of the sale. */
+  /** Redis loses all data of the sale. */
   async wipe(): Promise<void> {
     await using keys = new RedisKeys(this.shop);
     const segments = Array.from({ length: this.segments }, (_, segment) => keys.of(this.saleId, segment));
@@ -252,7 +252,7 @@ export class LifeTrial {
     );
   }
 
-  /** The books, in both stores. */
+  /** Compares the books in both stores. */
   async check(): Promise<void> {
     const { model } = this;
     const truth = model.isSyncOn ? await this.#caughtUp() : await this.#truth();
@@ -346,7 +346,7 @@ export class LifeTrial {
     return (await this.shop.backend.log.readLog(positions, 0)).map(({ head }) => head);
   }
 
-  /** `stock` is in the segments, in the logs, or on its way; and each is what the model says. */
+  /** The units of `stock` are in the segments, in the logs, or in transit; and each part is as the model says. */
   async #checkBackend({ stock, ledger, cursors }: Truth): Promise<void> {
     const { model, saleId, generation, segments } = this;
     const snapshot = await this.shop.backend.sales.snapshot(saleId, segments, generation);
@@ -394,10 +394,13 @@ export class LifeTrial {
       const [version] = await this.shop.backend.sales.versions([this.saleId]);
       return this.tills.every((till) => till.hasLearned(this.saleId, version!));
     };
-    await until(knows, { what: 'the nodes have learned of the sale as it is' });
+    await until(knows, { what: 'the nodes know the current state of the sale' });
   }
 
-  /** Who waits is told of the commit. Of an order that is lost, or has ended by then, nobody knows. */
+  /**
+   * Waiting purchases are answered at the commit. If their order is lost or has ended by then, they are answered
+   * `unknown`.
+   */
   async #checkWaiting(): Promise<void> {
     const waiting = this.#waiting.splice(0);
     for (const one of waiting) tellApart(one, waiting);
@@ -415,7 +418,10 @@ export class LifeTrial {
     }
   }
 
-  /** All is mended, and each unit that is left is sold to the first who asks; then the sale is sold out. */
+  /**
+   * Repairs everything, sells each remaining unit to the first buyer that asks, and then expects the sale to be sold
+   * out.
+   */
   async sellOut(): Promise<void> {
     this.setHearing(true);
     const { model } = this;
@@ -428,7 +434,7 @@ export class LifeTrial {
     const wishes = Array.from({ length: model.left }, (_, i) => this.#late(i));
     await this.buy(wishes);
     await this.check();
-    expect(model.left, 'units left when as many have asked').toBe(0);
+    expect(model.left, 'units left after as many purchases').toBe(0);
     await this.buy([this.#late(wishes.length), this.#late(wishes.length + 1)]);
     await this.check();
     const report = await this.shop.service.verify(this.saleId);
@@ -441,7 +447,7 @@ export class LifeTrial {
 
   async #operate(change: SaleChange): Promise<void> {
     this.model.ledger.push({ action: change.action, units: 0 });
-    // A sale that is not built does not follow yet.
+    // A sale that is not built does not apply changes yet.
     await this.change(change).catch((error) => {
       if (this.model.isBuilt) throw error;
     });
@@ -450,13 +456,13 @@ export class LifeTrial {
   async end(): Promise<void> {
     await this.#sync?.stop();
     const closed = Promise.all(this.tills.map((till) => till.close()));
-    // Of a run that has failed nobody may ever bring about what they wait for.
+    // In a run that has failed, what they wait for may never come.
     if (this.#waiting.length === 0) await closed;
     await this.shop.service.change(this.saleId, { action: 'close' }, BY).catch(() => {});
   }
 }
 
-/** Of the same buyer's purchases, each for as much and without a key, it shows at the end only whose is which. */
+/** Purchases of one buyer for the same quantity and without keys can only be told apart at the end. */
 function tellApart(one: Bought, waiting: readonly Bought[]): void {
   const { outcome } = one;
   if (outcome?.code !== 'committed' || outcome.orderId === one.orderId) return;
@@ -471,7 +477,7 @@ function byId(a: { id: string }, b: { id: string }): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** Changes of sales are not heard of while `hearing` is off. */
+/** While `hearing` is off, messages about changed sales are dropped. */
 function hardOfHearing(backend: Backend, hearing: { readonly on: boolean }): Backend {
   return {
     ...intercept(backend, () => {}),

@@ -1,6 +1,6 @@
 /**
- * The life of a sale and its orders: whatever buyers, operators, sync and time do to it, in whatever order, and wherever
- * one of them is interrupted, the books balance after each step, and at the end what is left is sold to the last unit.
+ * The life of a sale and its orders: whatever buyers, operators, sync and time do, in any order and with an interruption
+ * anywhere, the books balance after each step, and the rest sells to the last unit.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
@@ -11,7 +11,7 @@ import { lifeCommands } from './life-commands.ts';
 import { LifeTrial } from './life-trial.ts';
 
 const RUNS = Number(process.env.LIFE_RUNS ?? inTier({ test: 5, release: 30 }));
-/** To find a smaller example takes many runs, of which some wait in vain for what does not come. */
+/** Shrinking takes many runs, some of which wait in vain until a timeout. */
 const SHRINKS = process.env.LIFE_SHRINK === '1';
 const COMMANDS = 60;
 const TIMEOUT_MS = 60_000 + RUNS * 10_000 + (SHRINKS ? 1_800_000 : 0);

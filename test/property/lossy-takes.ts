@@ -2,17 +2,17 @@ import type { Backend, RefillReply, TakeBatch, TakeReply, TakeStore } from '../.
 import { NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 
 /**
- * What happens to a take on its way. late, very late: the caller gives it up, and it arrives when another one has been
+ * What happens to a take on its way. `late`, `very late`: the caller times out, and the take arrives after another one was
  * answered, or when the test says so.
  */
 export type Fate = 'well' | 'refused' | 'request lost' | 'reply lost' | 'late' | 'very late';
 
 export interface LossyBackend extends Backend {
-  /** Lets arrive what is still on its way. */
+  /** Delivers what is still on its way. */
   deliver(): Promise<void>;
 }
 
-/** A backend whose takes meet these fates, one after the other; those behind the last one are well. */
+/** A backend whose takes have these fates, one after the other. Takes after the last fate arrive normally. */
 export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
   const { takes } = backend;
   const late: (() => Promise<unknown>)[] = [];
@@ -21,13 +21,13 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
 
   async function meet<T>({ sending }: TakeBatch, send: () => Promise<T>): Promise<T> {
     const fate = fates[next++] ?? 'well';
-    if (fate === 'refused') throw new NotExecuted('refused, as the test wants it');
+    if (fate === 'refused') throw new NotExecuted('refused by the test');
     sending?.();
     if (fate === 'late') late.push(send);
     if (fate === 'very late') veryLate.push(send);
-    if (fate !== 'well' && fate !== 'reply lost') throw new OutcomeUnknown('given up, as the test wants it');
+    if (fate !== 'well' && fate !== 'reply lost') throw new OutcomeUnknown('timed out by the test');
     const reply = await send();
-    if (fate === 'reply lost') throw new OutcomeUnknown('no reply, as the test wants it');
+    if (fate === 'reply lost') throw new OutcomeUnknown('reply dropped by the test');
     await late.shift()?.();
     return reply;
   }
@@ -64,7 +64,7 @@ export function lossy(backend: Backend, fates: readonly Fate[]): LossyBackend {
   };
 }
 
-/** The batch as it is now: what is under way does not change with the caller's orders. */
+/** A copy of the batch: a take on its way does not change when the caller's orders do. */
 function bind<T>(
   { sending: _, ...batch }: TakeBatch,
   send: (batch: TakeBatch) => Promise<T>,

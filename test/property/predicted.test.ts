@@ -1,6 +1,6 @@
 /**
- * A model predicts what every purchase is told, in random sequences of all that happens to a sale. The model knows only
- * the number of units that the sale has left (sale-model.ts): where they lie must not matter to any buyer.
+ * A model predicts the answer to every purchase, in random sequences of everything that happens to a sale. The model knows
+ * only how many units are left (sale-model.ts), because it must not matter to a buyer in which segment they are.
  */
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -45,7 +45,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       worker: fc.nat(WORKERS - 1),
       buyer: fc.constantFrom(...BUYERS),
       key: fc.constantFrom('', 'k1', 'k2'),
-      /** Units behind the first, counted round to the limit and one more. */
+      /** Units above one, modulo the limit and one more. */
       more: fc.oneof(fc.constant(0), fc.nat(4)),
       awaitCommit: fc.boolean(),
     }),
@@ -56,7 +56,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
       do: fc.constant('commit'),
       segments: fc.oneof(fc.constant(ALL_SEGMENTS), fc.nat(ALL_SEGMENTS)),
       entries: fc.constantFrom(1, 1, 2, 100),
-      /** The order, counted over all that are committed, that is rejected. */
+      /** Index among the committed orders of the one that is rejected. */
       reject: fc.oneof({ weight: 3, arbitrary: fc.constant(NOBODY) }, { weight: 1, arbitrary: fc.nat(3) }),
       reason: fc.constantFrom('stock', 'limit'),
     }),
@@ -93,7 +93,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   actions: fc.array(action, { maxLength: 120, size: 'max' }),
 });
 
-/** The trial and the model, side by side. */
+/** Runs the trial and the model side by side. */
 class Comparison {
   readonly codes: Set<string>;
   readonly #trial: Trial;
@@ -176,13 +176,13 @@ class Comparison {
     await trial.learn();
   }
 
-  /** Every purchase has been told what the model says, and units are where the model has them. */
+  /** Every purchase has the answer that the model predicts, and the units are where the model has them. */
   async #compare(): Promise<void> {
     this.#model.expire(this.#trial.clock);
     for (const { bought, prediction } of this.#open) {
       const { purchase, outcome } = bought;
       if (!outcome) {
-        expect(prediction.answer, `what ${JSON.stringify(purchase)} should have been told`).toBeUndefined();
+        expect(prediction.answer, `the answer that ${JSON.stringify(purchase)} should have`).toBeUndefined();
       } else {
         this.codes.add(outcome.code);
         this.#model.compare(outcome, prediction);
@@ -202,7 +202,7 @@ class Comparison {
     }
   }
 
-  /** While a unit is left, whoever asks gets it, wherever it lies. */
+  /** While a unit is left in any segment, a buyer that asks gets it. */
   async #sellOut(): Promise<void> {
     if (this.#model.state === 'closed') return;
     await this.#do({ do: 'set clock', hours: 0 });
@@ -234,7 +234,7 @@ describe.each([
   beforeEach(() => freezeTime(NOON));
   afterEach(() => vi.useRealTimers());
 
-  it('every purchase is told what the model predicts', async () => {
+  it('every purchase is answered as the model predicts', async () => {
     const codes = new Set<string>();
     const property = fc.asyncProperty(scenario, async ({ limit, split, ends, actions }) => {
       vi.setSystemTime(NOON);
@@ -255,7 +255,7 @@ describe.each([
   });
 });
 
-/** What the workload must have reached, to be worth its time. */
+/** The outcomes that the workload must reach to be worth its time. */
 function everyCode(durable: boolean): string[] {
   const inEither = [
     'committed',

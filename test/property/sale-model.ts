@@ -1,6 +1,6 @@
 /**
- * What must become of every purchase, worked out from the promises alone. It knows of no segments, lanes, batches,
- * refills or epochs: a sale is a number of units, and nothing else decides who gets one.
+ * The answer that every purchase must get, derived from the promises alone. The model knows nothing of segments, lanes,
+ * batches, refills or epochs: a sale is a number of units, and nothing else decides who gets one.
  */
 import { expect } from 'vitest';
 import type {
@@ -13,7 +13,7 @@ import type {
   TakeOrder,
 } from '../../src/engine/contract.ts';
 
-/** An order that a buyer holds. Its id is free until an answer or the log names it, and the same ever after. */
+/** An order that a buyer holds. Any id is accepted until an answer or the log names it; afterwards only that id. */
 export interface ModelOrder {
   readonly buyerId: string;
   readonly quantity: number;
@@ -22,18 +22,18 @@ export interface ModelOrder {
   committed: boolean;
 }
 
-/** What a purchase must be told. */
+/** The answer that a purchase must get. */
 export interface Answer {
   readonly code: OutcomeCode;
   readonly values: Readonly<Record<string, unknown>>;
-  /** The orders that it names. */
+  /** The orders that the answer names. */
   readonly orders: readonly ModelOrder[];
 }
 
-/** A purchase; without an answer it must still be waiting. */
+/** The prediction for a purchase; without an answer the purchase must still be waiting. */
 export interface Prediction {
   answer: Answer | undefined;
-  /** Nothing is left: a closed board answers `sold_out` before anything else is looked at. */
+  /** Nothing is left: a closed board answers `sold_out` before all other checks. */
   readonly orSoldOut: boolean;
 }
 
@@ -60,7 +60,7 @@ export class SaleModel {
     this.left = sale.stock;
   }
 
-  /** @param now the date @param clock milliseconds that have passed, for deadlines */
+  /** @param now the date @param clock milliseconds since the start, for deadlines */
   buy(purchase: Purchase, now: number, clock: number): Prediction {
     const { buyerId, quantity, key } = purchase;
     const { perBuyerLimit: limit, startsAt, endsAt } = this.#sale;
@@ -109,7 +109,7 @@ export class SaleModel {
     return prediction;
   }
 
-  /** The order of the log that sync has come to. */
+  /** Sync has reached this order in the log. */
   logged(entry: TakeOrder): ModelOrder {
     const order = this.held(entry.buyerId).find((o) => !o.committed)!;
     expect(entry).toMatchObject({ quantity: order.quantity, key: order.key });
@@ -125,7 +125,7 @@ export class SaleModel {
     );
   }
 
-  /** The truth refuses the order. Where it was for the limit, its units were there, and come back. */
+  /** Postgres rejects the order. If the reason is the limit, its units were taken, and come back. */
   reject(order: ModelOrder, reason: Rejection['reason']): void {
     this.#remove(order);
     if (reason === 'limit') this.left += order.quantity;
@@ -148,7 +148,7 @@ export class SaleModel {
     );
   }
 
-  /** The node is gone, and nobody hears what it would have said. */
+  /** The node is gone, and its answers are lost. */
   forgetWaiting(): void {
     this.#waiting = [];
   }
@@ -162,7 +162,7 @@ export class SaleModel {
     this.#waiting = this.#waiting.filter((waiting) => !whose(waiting));
   }
 
-  /** Fails the test if the purchase was told anything else than it must be. */
+  /** Fails the test if the purchase got another answer. */
   compare(outcome: Outcome, { answer: expected, orSoldOut }: Prediction): void {
     if (orSoldOut && outcome.code === 'sold_out') return;
     const { orderId, orderIds, ...values } = outcome as Partial<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-/** The simulation (test/sim/main.ts): promises hold in any weather, a seed repeats, and planted bugs are found. */
+/** The simulation (test/sim/main.ts): finds no broken promise, repeats a seed exactly, and finds the planted bugs. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { seed } from '../support/fixtures.ts';
 import { inTier } from '../support/tier.ts';
 
 const MAIN = fileURLToPath(new URL('../sim/main.ts', import.meta.url));
-/** A run takes a minute of two cores; they may have much else to do. */
+/** A run takes a minute on two idle cores, and more if they are busy. */
 const TIMEOUT_MS = 1_200_000;
 const SEEDS = inTier({ test: 20, release: 300 });
 const MAX_OUTPUT_BYTES = 16 * 2 ** 20;
@@ -22,7 +22,7 @@ interface Summary {
   readonly notFound: readonly string[];
 }
 
-/** Its exit code says no more than the summary does. */
+/** The exit code says no more than the summary does. */
 async function simulate(...args: string[]): Promise<Summary> {
   const options = { maxBuffer: MAX_OUTPUT_BYTES };
   const run = promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, '--json', ...args], options);
@@ -39,14 +39,14 @@ describe('the simulation', { timeout: TIMEOUT_MS }, () => {
     const { violations, failures, hashes } = await simulate('--seeds', String(SEEDS), '--first', first);
     expect({ violations, failures }).toEqual({ violations: 0, failures: [] });
     expect(Object.keys(hashes)).toHaveLength(SEEDS);
-    // In another process, behind other seeds.
+    // Repeated in another process, after other seeds.
     const repeated = Object.keys(hashes).slice(-2);
     const again = await simulate('--seeds', '2', '--first', repeated[0]!, '--processes', '1');
     expect(Object.keys(again.hashes)).toEqual(repeated);
     expect(hashes).toMatchObject(again.hashes);
   });
 
-  // Each by the seeds that are known to find it, which are tried first (`seenIn`).
+  // Each bug is tried first with the seeds that are known to find it (`seenIn`).
   it('finds every planted bug within 1,000 seeds', async () => {
     const { mutationsPlanted, mutationsFound, notFound } = await simulate('--mutations', '--seeds', '1000');
     expect(notFound).toEqual([]);

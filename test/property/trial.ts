@@ -1,6 +1,6 @@
 /**
- * One run of a property: a sale in a backend, a node of two workers or more that sells it, and sync, whose part the test
- * plays by hand. Time stands still but for what the test lets pass.
+ * One run of a property: a sale in a backend, a node of two or more workers that sells it, and sync, which the test plays by
+ * hand. Time passes only when the test says so.
  */
 import { expect, vi } from 'vitest';
 import { Board } from '../../src/engine/board/board.ts';
@@ -26,16 +26,16 @@ import { type WatchedBackend, watched } from './watched-backend.ts';
 
 /** Time passes in steps of this size. */
 const STEP_MS = 10;
-/** Not a multiple of a step: between two of them it is clear who has expired. */
+/** Not a multiple of a step, so that no deadline coincides with a step. */
 export const REQUEST_DEADLINE_MS = 995;
-/** A node knows of a change after this time even if the message got lost, and its first look came too early. */
+/** A node knows of a change within this time, even if the message was lost and the next poll came just before. */
 const LEARNED_WITHIN_MS = 2 * BOARD_REPAIR_MS;
-/** Messages of the backend take real time, but not so much. */
+/** Messages of the backend take real time, but less than this. */
 const MESSAGE_LIMIT_NS = 10_000_000_000n;
 const LANE_CAPACITY = 10_000;
 const ORDER_ID_KEY = new Uint8Array(32).fill(9);
 
-/** A purchase, and what it was told. */
+/** A purchase and its answer. */
 export interface Bought {
   readonly purchase: Purchase;
   outcome: Outcome | undefined;
@@ -57,13 +57,13 @@ export interface TrialOptions {
 export class Trial {
   readonly backend: WatchedBackend;
   readonly loaded: LoadedSale;
-  /** Milliseconds that have passed. */
+  /** Milliseconds since the start of the run. */
   clock = 0;
   readonly #workers: number;
   readonly #nodes: SaleNode[] = [];
   readonly #faults: unknown[] = [];
   readonly #cursors: LogPosition[];
-  /** The newest of each segment. */
+  /** The newest log entry of each segment. */
   readonly #told = new Map<number, Watermark>();
   #nextWorker = 1;
 
@@ -91,7 +91,7 @@ export class Trial {
     return this.#nodes.at(-1)!;
   }
 
-  /** A node of its own memory, on the same backend. It takes the place of the one before. */
+  /** Starts a node with its own memory on the same backend. It replaces the one before. */
   async startNode(): Promise<void> {
     await this.#nodes.at(-1)?.directory.stop();
     const board = new Board(1);
@@ -117,18 +117,18 @@ export class Trial {
     });
   }
 
-  /** Does not wait for the outcome. */
+  /** Starts a purchase and does not wait for its outcome. */
   buy(worker: number, purchase: Omit<Purchase, 'saleId'>): Bought {
     const bought: Bought = { purchase: { ...purchase, saleId: this.sale.id }, outcome: undefined };
     const engine = this.#node.engines[worker % this.#workers]!;
     engine.buy(bought.purchase, (outcome) => {
-      expect(bought.outcome, 'a purchase is told once').toBeUndefined();
+      expect(bought.outcome, 'a purchase is answered once').toBeUndefined();
       bought.outcome = outcome;
     });
     return bought;
   }
 
-  /** Lets happen all that needs no time. */
+  /** Lets everything happen that needs no time. */
   quiet(): Promise<void> {
     return this.backend.quiet();
   }
@@ -140,7 +140,7 @@ export class Trial {
     }
   }
 
-  /** Waits for what a message of the backend will bring about. */
+  /** Waits for the effect of a message of the backend. */
   async messages(arrived: () => boolean): Promise<void> {
     const limit = process.hrtime.bigint() + MESSAGE_LIMIT_NS;
     while (!arrived() && process.hrtime.bigint() < limit) await turn();
@@ -151,7 +151,7 @@ export class Trial {
     await this.learn();
   }
 
-  /** Until the node knows the sale's state and epoch. */
+  /** Waits until the node knows the sale's state and epoch. */
   async learn(): Promise<void> {
     const { board, directory } = this.#node;
     const view = directory.views.get(this.sale.id);
@@ -169,7 +169,7 @@ export class Trial {
     }
   }
 
-  /** What sync finds behind its cursors, and what it tells the backend when it has judged each order. */
+  /** Reads the logs beyond the cursors, as sync does, and tells the backend the verdict on each order. */
   async commit(
     segments: readonly number[],
     maxEntries: number,
@@ -206,7 +206,7 @@ export class Trial {
     await this.backend.log.advance(watermarks);
   }
 
-  /** As a sync does that does not know whether the one before it has told. */
+  /** Repeats the last notification, as a sync does that does not know whether its predecessor has sent it. */
   async tellAgain(): Promise<void> {
     const told = [...this.#told.values()];
     await this.backend.log.advance(told.map((w) => ({ ...w, tails: w.tails!.slice(-1) })));
@@ -232,7 +232,7 @@ export class Trial {
     return this.loaded.held(buyerId, homeSegment(buyerId, this.sale.segments));
   }
 
-  /** Every purchase has been told something by its deadline, and nothing is left running. */
+  /** Every purchase is answered by its deadline, and nothing is left running. */
   async end(): Promise<void> {
     await this.#node.directory.stop();
     let closed = false;

@@ -1,10 +1,10 @@
 import type { Backend } from '../../src/engine/contract.ts';
 import { turn } from '../support/engine/frozen-time.ts';
 
-/** So many turns of the event loop in a row without a call under way: none is about to be made either. */
+/** After this many turns of the event loop without a call under way, no further call is expected. */
 const QUIET_TURNS = 4;
 
-/** A backend that knows how many of its calls are under way, so that a test can wait until all is quiet. */
+/** A backend that counts its calls under way, so that a test can wait until there are none. */
 export interface WatchedBackend extends Backend {
   quiet(): Promise<void>;
 }

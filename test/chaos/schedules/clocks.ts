@@ -1,4 +1,4 @@
-/** Clocks of processes that are set while they work. */
+/** Faults that set the clocks of running processes. */
 import type { Schedule } from '../schedule.ts';
 import { untilServed } from '../schedule.ts';
 

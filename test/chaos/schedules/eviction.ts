@@ -1,4 +1,7 @@
-/** A Redis that is told to throw keys away: nobody starts on it, who runs says so; and one that does it. */
+/**
+ * A Redis that is configured to evict keys: nodes must refuse to start on it, and running nodes must report it. And a
+ * Redis that evicts.
+ */
 import { runCli } from '../../support/cli.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { until } from '../../support/until.ts';
@@ -9,7 +12,7 @@ import type { World } from '../world.ts';
 const LIMIT_MS = 60_000;
 const WRONG_POLICY = 'allkeys-random';
 const EVICTED = 2;
-/** Below what is in use, in bytes: enough for a key or two of the sale. */
+/** How far below the memory in use the limit is set, in bytes: enough to evict a key or two of the sale. */
 const SQUEEZE = 4_096;
 
 export const EVICTION: readonly Schedule[] = [
@@ -57,12 +60,12 @@ export const EVICTION: readonly Schedule[] = [
   },
 ];
 
-/** @throws if the command starts, or does not say what to do */
+/** @throws if the command starts, or does not name the remedy */
 async function refused(world: World, args: readonly string[], exitCode: number): Promise<void> {
   const ended = await runCli(args, { env: world.settings });
   const said = `${ended.stdout}${ended.stderr}`;
   if (ended.exitCode === exitCode && /set .*noeviction/i.test(said)) return;
-  throw new Error(`${args[0]} ended with ${ended.exitCode}, and not with ${exitCode}: ${said}`);
+  throw new Error(`${args[0]} ended with ${ended.exitCode} instead of ${exitCode}: ${said}`);
 }
 
 async function tells({ nodes }: World, servers: number): Promise<boolean> {

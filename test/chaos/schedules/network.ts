@@ -1,4 +1,4 @@
-/** Connections that break, replies that are lost behind what was executed, and requests that arrive too late. */
+/** Connections that break, replies lost after their command was executed, and requests that arrive late. */
 import { until } from '../../support/until.ts';
 import type { Scene, Schedule } from '../schedule.ts';
 import { untilServed } from '../schedule.ts';

@@ -1,4 +1,4 @@
-/** A Postgres that is restarted. */
+/** Restarts of Postgres. */
 import type { Schedule } from '../schedule.ts';
 
 export const POSTGRES: readonly Schedule[] = [

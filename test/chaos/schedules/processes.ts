@@ -1,4 +1,4 @@
-/** Processes that die at once, and processes that stand still and go on as if nothing had been. */
+/** Processes that are killed, and processes that are stopped and resumed. */
 import { until } from '../../support/until.ts';
 import type { Scene, Schedule } from '../schedule.ts';
 import { untilServed } from '../schedule.ts';
@@ -142,7 +142,7 @@ export const PROCESSES: readonly Schedule[] = [
     async strike(scene) {
       const { world } = scene;
       world.sync.program.signal('SIGSTOP');
-      // Its session ends, and with it its locks: what it does when it goes on, another has done.
+      // Its session ends, and its locks with it. When it resumes, another sync has already done its work.
       world.sync.postgres.cutAll();
       await using other = await world.anotherSync();
       try {
@@ -159,7 +159,7 @@ export const PROCESSES: readonly Schedule[] = [
 async function carries({ history }: Scene): Promise<void> {
   const before = performance.now();
   await until(() => history.firstCommittedMs(before) !== undefined, {
-    what: 'somebody is answered 201',
+    what: 'a customer is answered 201',
     timeoutMs: START_LIMIT_MS,
   });
 }

@@ -1,4 +1,7 @@
-/** What Redis can lose, or refuse: failovers, an emptied server, a full disk, a full memory, keys that are evicted. */
+/**
+ * Faults in which Redis loses or refuses writes: failover, an emptied server, a full disk, a full memory, evicted
+ * keys.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { RedisServer } from '../../support/servers/redis-server.ts';
@@ -8,7 +11,7 @@ import type { Schedule } from '../schedule.ts';
 import { untilServed } from '../schedule.ts';
 
 const LIMIT_MS = 60_000;
-/** So far may the append-only file still grow, in bytes, before its disk is full. */
+/** How much the append-only file may still grow, in bytes, before its disk counts as full. */
 const ROOM_LEFT = 16 * 1024;
 
 const run = promisify(execFile);
@@ -37,7 +40,7 @@ export const REDIS: readonly Schedule[] = [
       const { world } = scene;
       await world.ask(world.replica, (redis) => redis.replicaof('NO', 'ONE'));
       await untilServed(scene, 20);
-      // What is in Postgres is not lost: let there be something that is not.
+      // What is in Postgres can't be lost, so wait until some orders are only in Redis.
       world.sync.program.signal('SIGSTOP');
       await untilServed(scene, 30);
       await world.primary.kill();
@@ -107,14 +110,12 @@ export const REDIS: readonly Schedule[] = [
   },
 ];
 
-/** Redis treats a write that is cut short by this limit as one that is cut short by a full disk. */
+/** Redis treats a write cut short by this limit like one cut short by a full disk. */
 async function limitFiles({ pid }: RedisServer, bytes: string): Promise<void> {
   await run('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
 }
 
 async function whyNoFileLimits(): Promise<string | undefined> {
   const help = await run('prlimit', ['--version']).catch(() => undefined);
-  return help
-    ? undefined
-    : 'there is no prlimit (util-linux), which keeps a file of another process from growing';
+  return help ? undefined : 'prlimit (util-linux) is missing, which limits the file size of another process';
 }

@@ -1,10 +1,13 @@
-/** Several faults at once, of different kinds: one of each line or none, drawn anew each time. */
+/** Several faults of different kinds at once: from each line one fault or none, at random. */
 import type { Schedule } from '../schedule.ts';
 
 const TIMES = 6;
 const LIKELY = 0.7;
 
-/** What is in one line gets in its own way. None of them makes Redis lose writes, nor kills all who know of an order. */
+/**
+ * Faults of one line would disturb each other. None of them makes Redis lose writes, or kills all processes that know
+ * of an order.
+ */
 const LINES: readonly (readonly string[])[] = [
   ['kill-serve', 'stop-serve', 'refuse-redis', 'clock-serve'],
   ['kill-sync', 'stop-sync'],
@@ -30,7 +33,7 @@ export function storm(all: readonly Schedule[]): Schedule {
   };
 }
 
-/** A fault that has got another name must not drop out in silence. */
+/** Fails if a fault was renamed, which would otherwise drop it silently. */
 function named(all: readonly Schedule[], name: string): Schedule {
   const found = all.find((schedule) => schedule.name === name);
   if (!found) throw new Error(`storm draws ${name}, and there is no such fault`);

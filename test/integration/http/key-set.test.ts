@@ -56,7 +56,7 @@ const keySet = (keys: number, spaces = 0) =>
   JSON.stringify({ keys: [jwk, ...Array.from({ length: keys - 1 }, () => ({ kty: 'OKP' }))] }) +
   ' '.repeat(spaces);
 
-test('a hundred keys, and a quarter of a MiB of them, are a key set', async () => {
+test('a hundred keys, and a quarter of a MiB of them, are accepted', async () => {
   const text = keySet(100);
   const url = await publish((response) => response.end(text + ' '.repeat(256 * 1_024 - text.length)));
   expect(await ask(url)).toEqual({ identity: { buyerId: 'ann' }, fault: '' });
@@ -65,8 +65,8 @@ test('a hundred keys, and a quarter of a MiB of them, are a key set', async () =
 test.each([
   ['one byte more', () => keySet(1).padEnd(256 * 1_024 + 1), /longer than 262144 bytes/],
   ['one key more', () => keySet(101), /has 101 keys; at most 100 are read/],
-  ['what is not JSON', () => '<html>', /is no JSON/],
-])('%s is none', async (_, text, reason) => {
+  ['what is not JSON', () => '<html>', /is not JSON/],
+])('%s is not a key set', async (_, text, reason) => {
   const url = await publish((response) => response.end(text()));
   expect(await ask(url)).toEqual({
     identity: { unavailable: expect.any(String) },
