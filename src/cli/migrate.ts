@@ -1,15 +1,18 @@
 import { Option } from 'commander';
 import { describeConfig } from '../config/describe.ts';
+import type { IndexProgress } from '../node/services.ts';
 import { type CommandSpec, QUIET, settingsOf } from './command/command.ts';
 import { EXIT_OK } from './terminal/explain.ts';
 import { plural, print, printJson } from './terminal/output.ts';
+import { type Progress, progressBar } from './terminal/progress.ts';
 
 export const migrate: CommandSpec = {
   name: 'migrate',
   summary: "bring the database's tables up to this version",
   details:
     'A node does the same when it starts, if its Postgres user may create tables; if not, run this as the owner of the ' +
-    'tables before you start the node. All pending files are applied in one transaction, or none is.',
+    'tables before you start the node. All pending files are applied in one transaction, or none is. Then this builds the ' +
+    'indexes that a node leaves out where the table is large; nodes sell meanwhile.',
   options: [
     new Option(
       '--grant-to <role>',
@@ -26,12 +29,31 @@ export const migrate: CommandSpec = {
   async run({ config, log, json, options }) {
     const { migrateDatabase } = await import('../node/services.ts');
     const grantee = options.grantTo as string | undefined;
-    const applied = await migrateDatabase(config, log, { grantee });
+    const { applied, indexes } = await withBar((progress) =>
+      migrateDatabase(config, log, { grantee }, progress),
+    );
     const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
-    if (json) printJson({ database, applied, ...(grantee !== undefined && { grantedTo: grantee }) });
-    else if (applied.length === 0) print(`${database} is up to date.`);
-    else print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
+    if (json) printJson({ database, applied, indexes, ...(grantee !== undefined && { grantedTo: grantee }) });
+    else if (applied.length + indexes.length === 0) print(`${database} is up to date.`);
+    else {
+      if (applied.length > 0)
+        print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
+      if (indexes.length > 0) print(`${database}: built ${indexes.join(', ')}`);
+    }
     if (!json && grantee !== undefined) print(`${grantee} has the rights that a node needs.`);
     return EXIT_OK;
   },
 };
+
+/** Shows a bar while an index is built. */
+async function withBar<T>(work: (progress: (now: IndexProgress) => void) => Promise<T>): Promise<T> {
+  let bar: Progress | undefined;
+  try {
+    return await work(({ index, done, total }) => {
+      bar ??= progressBar(total, `blocks for ${index}`);
+      bar.update(done, total);
+    });
+  } finally {
+    bar?.stop();
+  }
+}

@@ -1,4 +1,4 @@
-/** The outbox of order events (migrations/004-order-life.sql), as the relay reads and empties it. */
+/** The outbox of order events (table order_events), as the relay reads and empties it. */
 import type { EventPart } from '../engine/contract.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';

@@ -1,6 +1,8 @@
 /** The operators' services on opened stores, for commands that run without a node. */
 import type { Config } from '../config/config.ts';
 import type { Teardown } from '../lib/teardown.ts';
+import { openDatabase } from '../postgres/database.ts';
+import { buildLargeIndexes, type IndexProgress } from '../postgres/large-indexes.ts';
 import { type MigrateOptions, migrate } from '../postgres/migrate.ts';
 import type { Adoption } from '../shop/ownership.ts';
 import { type Operations, operationsOn } from './operations/operations.ts';
@@ -10,6 +12,8 @@ import type { Log } from './process/log.ts';
 import { loggedTeardown } from './process/logged-teardown.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { openDatabasePart, openStores } from './stores/stores.ts';
+
+export type { IndexProgress } from '../postgres/large-indexes.ts';
 
 export interface Services extends Operations {
   close(): Promise<void>;
@@ -31,11 +35,34 @@ export async function openServices(config: Config, log: Log): Promise<Services> 
   }
 }
 
-/** Migrates the tables to this version. It needs no Redis. @throws as `migrate` */
-export function migrateDatabase(config: Config, log: Log, options: MigrateOptions): Promise<string[]> {
+export interface Migrated {
+  /** Names of the migrations that were applied. */
+  readonly applied: readonly string[];
+  /** Names of the indexes that were built beside them. */
+  readonly indexes: readonly string[];
+}
+
+/**
+ * Migrates the tables to this version. It needs no Redis.
+ * @param progress called while an index of a large table is built
+ * @throws as `migrate`
+ */
+export function migrateDatabase(
+  config: Config,
+  log: Log,
+  options: MigrateOptions,
+  progress: (progress: IndexProgress) => void,
+): Promise<Migrated> {
   return withTeardown(config, log, async (teardown) => {
-    const { db } = await openDatabasePart(config, teardown);
-    return migrate(db, options);
+    const { db, databaseUrl, databaseName } = await openDatabasePart(config, teardown);
+    const applied = await migrate(db, options);
+    // PGlite has one session, and no table of the size at which a query could exceed its bound.
+    const unbound =
+      databaseName === 'pglite'
+        ? db
+        : openDatabase({ url: databaseUrl, maxConnections: 2, queryTimeoutMs: 0 });
+    if (unbound !== db) teardown.add(() => unbound.destroy());
+    return { applied, indexes: await buildLargeIndexes(unbound, progress) };
   });
 }
 

@@ -7,6 +7,8 @@ export interface DatabaseOptions {
   readonly url: string;
   /** 1 for PGlite, which has one session only. */
   readonly maxConnections: number;
+  /** 0: no bound. Default: QUERY_TIMEOUT_MS. */
+  readonly queryTimeoutMs?: number;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -14,13 +16,17 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
-export function openDatabase({ url, maxConnections }: DatabaseOptions): Database {
+export function openDatabase({
+  url,
+  maxConnections,
+  queryTimeoutMs = QUERY_TIMEOUT_MS,
+}: DatabaseOptions): Database {
   const db = createKnex({
     client: 'pg',
     connection: {
       connectionString: url,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
+      query_timeout: queryTimeoutMs,
       keepAlive: true,
     },
     pool: { min: 0, max: maxConnections },

@@ -227,7 +227,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     [39],
-    edit('postgres/migrations/004-order-life.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/014-history.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',

@@ -1,5 +1,6 @@
 import { assertRights } from '../../postgres/app-role.ts';
 import type { Database } from '../../postgres/database.ts';
+import { missingIndexes } from '../../postgres/large-indexes.ts';
 import { migrate } from '../../postgres/migrate.ts';
 import type { Log } from '../process/log.ts';
 
@@ -11,4 +12,11 @@ import type { Log } from '../process/log.ts';
 export async function prepareDatabase(db: Database, log: Log): Promise<void> {
   for (const name of await migrate(db)) log.info({ migration: name }, 'applied a migration');
   await assertRights(db);
+  const missing = await missingIndexes(db);
+  if (missing.length > 0) {
+    log.warn(
+      { indexes: missing },
+      'indexes are missing, so lists of orders are slow: run `stockade migrate`',
+    );
+  }
 }

@@ -16,23 +16,47 @@ function filesBelow(path: string): string[] {
   return found.filter((name) => /\.(ts|md)$/.test(name)).map((name) => join(path, name));
 }
 
+interface Definition {
+  readonly file: string;
+  readonly name: string;
+  readonly body: string;
+}
+
+/** All definitions of functions, in the order in which they are made. */
+const definitions: Definition[] = readdirSync(join(ROOT, MIGRATIONS))
+  .sort()
+  .flatMap((file) =>
+    [...read(join(MIGRATIONS, file)).matchAll(/^CREATE (?:OR REPLACE )?FUNCTION (\w+)[\s\S]*?^\$\$;$/gm)].map(
+      ([body, name]) => ({ file, name: name!, body }),
+    ),
+  );
+const home = new Map(definitions.map(({ name, file }) => [name, file]));
+const isOld = ({ name, file }: Definition) => home.get(name) !== file;
+
 test('functions are looked for where they are now', () => {
-  const home = new Map<string, string>();
-  const outdated = new Map<string, string>();
-  for (const file of readdirSync(join(ROOT, MIGRATIONS)).sort()) {
-    for (const [, name] of read(join(MIGRATIONS, file)).matchAll(
-      /^CREATE (?:OR REPLACE )?FUNCTION (\w+)/gm,
-    )) {
-      const before = home.get(name!);
-      if (before) outdated.set(before, `${name} is in ${file} now`);
-      home.set(name!, file);
-    }
-  }
   expect(home.size).toBeGreaterThan(0);
   const wrong = NAMED_IN.flatMap(filesBelow).flatMap((path) =>
-    [...read(path).matchAll(/migrations\/(\d{3}-[\w-]+\.sql)/g)]
-      .filter(([, file]) => outdated.has(file!))
-      .map(([, file]) => `${path} names ${file}: ${outdated.get(file!)}`),
+    [...read(path).matchAll(/migrations\/(\d{3}-[\w-]+\.sql)/g)].flatMap(([, file]) => {
+      const ofFile = definitions.filter((one) => one.file === file);
+      const isOutdated = ofFile.length > 0 && ofFile.every(isOld);
+      return isOutdated ? [`${path} names ${file}: ${namesOf(ofFile)} elsewhere now`] : [];
+    }),
   );
   expect(wrong).toEqual([]);
 });
+
+test('bugs are planted into functions that are used', () => {
+  const edits = [
+    ...read('test/sim/mutations.ts').matchAll(
+      /edit\(\s*'postgres\/migrations\/([\w.-]+)',\s*(['"])(.*?)\2,/g,
+    ),
+  ];
+  expect(edits.length).toBeGreaterThan(0);
+  const wrong = edits.flatMap(([, file, , text]) => {
+    const hit = definitions.filter((one) => one.file === file && one.body.includes(text!) && isOld(one));
+    return hit.length > 0 ? [`${text} in ${file}: ${namesOf(hit)} elsewhere now`] : [];
+  });
+  expect(wrong).toEqual([]);
+});
+
+const namesOf = (found: readonly Definition[]) => found.map(({ name }) => `${name} is`).join(', ');
