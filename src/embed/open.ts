@@ -10,7 +10,7 @@ import { lostOrderNames } from '../node/lost-order-names.ts';
 import { operationsOn } from '../node/operations/operations.ts';
 import { startOwnEngine } from '../node/own-engine.ts';
 import type { Log } from '../node/process/log.ts';
-import { loggedTeardown } from '../node/process/logged-teardown.ts';
+import { startOrRelease } from '../node/process/start.ts';
 import { openDirectory, openShop, startBackgroundWork } from '../node/shop.ts';
 import { busyShareOf, watchLoad } from '../node/worker/load.ts';
 import { EmbeddedShop } from './embedded-shop.ts';
@@ -35,14 +35,10 @@ const BOARD_SALES = 65_536;
 export async function open(options: OpenOptions = {}): Promise<Shop> {
   const config = configOf(options);
   const log = logTo(options.logger);
-  const teardown = loggedTeardown(log);
-  try {
+  return startOrRelease(log, async (teardown) => {
     const placed = { ...config, dataDir: dataDirOf(options, config, teardown) };
-    return await assemble(placed, log, options.onOrderEvents, teardown);
-  } catch (error) {
-    await teardown.release();
-    throw error;
-  }
+    return assemble(placed, log, options.onOrderEvents, teardown);
+  });
 }
 
 /** @returns a folder that goes with the shop, if PGlite needs one and none was named */

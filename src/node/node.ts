@@ -25,9 +25,9 @@ import { openOpsPort } from './operations/ops-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import { workersPossible } from './process/http-server.ts';
 import { type Log, writesToStderr } from './process/log.ts';
-import { loggedTeardown } from './process/logged-teardown.ts';
 import { connectionsWithin, openFilesLimit } from './process/open-files.ts';
 import { claimPort } from './process/ports.ts';
+import { startOrRelease } from './process/start.ts';
 import type { SaleDirectory } from './sale-directory.ts';
 import { openDirectory, openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfNode } from './stores/shared-settings.ts';
@@ -59,14 +59,8 @@ export interface RunningNode {
 }
 
 /** @throws as `openShop`, and StockadeError `port_in_use`, `no_worker_numbers` */
-export async function startNode(config: Config, log: Log): Promise<RunningNode> {
-  const teardown = loggedTeardown(log);
-  try {
-    return await start(config, log, teardown);
-  } catch (error) {
-    await teardown.release();
-    throw error;
-  }
+export function startNode(config: Config, log: Log): Promise<RunningNode> {
+  return startOrRelease(log, (teardown) => start(config, log, teardown));
 }
 
 async function start(wanted: Config, log: Log, teardown: Teardown): Promise<RunningNode> {

@@ -10,6 +10,7 @@ import { engineOnDemand } from './own-engine.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
 import { loggedTeardown } from './process/logged-teardown.ts';
+import { startOrRelease } from './process/start.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { openDatabasePart, openStores } from './stores/stores.ts';
 
@@ -20,19 +21,15 @@ export interface Services extends Operations {
 }
 
 /** @throws the stores' errors if they can't be reached, ForeignStores if they do not belong together */
-export async function openServices(config: Config, log: Log): Promise<Services> {
-  const teardown = loggedTeardown(log);
-  try {
+export function openServices(config: Config, log: Log): Promise<Services> {
+  return startOrRelease(log, async (teardown) => {
     const stores = await openStores(config, teardown);
     await stores.ownership.check();
     return {
       ...operationsOn(stores, engineOnDemand(stores, config, teardown)),
       close: () => teardown.release(),
     };
-  } catch (error) {
-    await teardown.release();
-    throw error;
-  }
+  });
 }
 
 export interface Migrated {
