@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
+import { rest } from '../lib/rest.ts';
 import type { SaleOperations, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
 import { withOperations } from './command/open-operations.ts';
@@ -100,7 +100,7 @@ async function watch(
         if (isFirst || !isAway(error)) throw error;
         note(visible(`${at} not verified: ${describe(error)}`));
       }
-      await delay(everyS * 1_000, undefined, { signal: interruption.signal }).catch(() => {});
+      await rest(everyS * 1_000, interruption.signal);
     }
     return code;
   } finally {

@@ -9,6 +9,7 @@
 import { StockadeError } from '../engine/errors.ts';
 import { Backpressure, type BackpressureOptions } from '../lib/backpressure.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import { rest } from '../lib/rest.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 
 /** A process that stands by tries the lock this often. */
@@ -45,7 +46,6 @@ export class SoleLoop {
   readonly #end = new AbortController();
   #working = false;
   #running: Promise<void> | undefined;
-  #wake: (() => void) | undefined;
 
   constructor(options: SoleLoopOptions) {
     this.#options = options;
@@ -64,7 +64,6 @@ export class SoleLoop {
   /** Ends after the step under way. */
   async stop(): Promise<void> {
     this.#end.abort();
-    this.#wake?.();
     await this.#running;
   }
 
@@ -73,14 +72,14 @@ export class SoleLoop {
     let retryMs = RETRY_FIRST_MS;
     while (!signal.aborted) {
       try {
-        await this.#rest(await this.#turn(signal));
+        await rest(await this.#turn(signal), signal);
         retryMs = RETRY_FIRST_MS;
       } catch (error) {
         await this.#standBy();
         if (error instanceof Contested) continue;
         if (signal.aborted) break;
         this.#options.crashed(error, retryMs);
-        await this.#rest(retryMs);
+        await rest(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
     }
@@ -102,17 +101,5 @@ export class SoleLoop {
     if (!this.#working) return;
     this.#working = false;
     await this.#options.locks.unlock(this.#options.name);
-  }
-
-  async #rest(ms: number): Promise<void> {
-    if (ms <= 0 || this.#end.signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = undefined;
   }
 }

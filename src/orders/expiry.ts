@@ -10,8 +10,8 @@
  *
  * Crash points: docs/internals/orders.md.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Backend } from '../engine/contract.ts';
+import { rest } from '../lib/rest.ts';
 import type { Database } from '../postgres/database.ts';
 import { expireOrders } from './order-changes.ts';
 import { applyReturnsOf } from './returns.ts';
@@ -60,7 +60,7 @@ export class Expiry {
         this.#options.events.failed({ error });
         return EXPIRE_EVERY_MS;
       });
-      if (pauseMs > 0) await delay(pauseMs, undefined, { signal }).catch(() => {});
+      await rest(pauseMs, signal);
     }
   }
 

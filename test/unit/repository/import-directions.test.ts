@@ -183,6 +183,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'cli/sale': ['engine', 'engine/sale', 'operations', 'cli/terminal', 'cli/command'],
   cli: [
     'engine',
+    'lib',
     'operations',
     'shop',
     'config',
