@@ -1,4 +1,4 @@
-import type { Log } from '../node/process/log.ts';
+import { hideArguments, type Log } from '../node/process/log.ts';
 import type { Logger, LogLine } from './options.ts';
 
 const nothing = () => {};
@@ -17,9 +17,7 @@ export function logTo(logger: Logger | undefined): Log {
 function writer(line: LogLine): Log['info'] {
   return (first, message = '') => {
     if (typeof first === 'string') return line({}, first);
-    const { err } = first as { err?: { command?: { name?: string } } };
-    // Errors of Redis carry their command; the arguments of AUTH are the password.
-    if (err?.command) err.command = { name: String(err.command.name) };
+    hideArguments((first as { err?: { command?: { name?: string } } }).err);
     line(first, message);
   };
 }

@@ -23,9 +23,13 @@ const REDACTED = [
 ];
 
 /** Keeps only the name of the command in an error of Redis, because the arguments of AUTH contain the password. */
+export function hideArguments(error: { command?: { name?: string } } | undefined): void {
+  if (error?.command) error.command = { name: String(error.command.name) };
+}
+
 function describeError(error: Error): object {
-  const described = pino.stdSerializers.err(error) as pino.SerializedError & { command?: { name?: string } };
-  if (described?.command) described.command = { name: String(described.command.name) };
+  const described = pino.stdSerializers.err(error);
+  hideArguments(described as { command?: { name?: string } });
   return described;
 }
 
