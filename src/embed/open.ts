@@ -18,9 +18,6 @@ import { logTo } from './log.ts';
 import { configOf, type OpenOptions, type OrderEventHandler, SHARED_OPTIONS } from './options.ts';
 import type { Shop } from './shop.ts';
 
-/** Sales that the board has room for; those beyond are answered without it. */
-const BOARD_SALES = 65_536;
-
 /**
  * Opens a shop in this process. Without options it sells from memory, and its orders are in a temporary PGlite. With
  * `redisUrl` and `databaseUrl` it shares its sales with all nodes and programs that have the same ones.
@@ -60,7 +57,7 @@ async function assemble(
   const load = watchLoad([{ busyShare: busyShareOf(performance) }]);
   const receiver = onOrderEvents && receiverOf(onOrderEvents);
   if (config.sync) await startBackgroundWork({ ...parts, stores, load, receiver }, teardown);
-  const sales = await openDirectory(stores, BOARD_SALES, teardown);
+  const sales = await openDirectory(stores, teardown);
   const { engine, lost } = await startOwnEngine(stores, config, sales, teardown, {
     onUncommitted: lostOrderNames(stores.db, log),
     onFault: (error, saleId, segment) =>

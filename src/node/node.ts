@@ -38,9 +38,6 @@ import { watchLoad } from './worker/load.ts';
 import { startThread } from './worker/threads.ts';
 import { type RunningWorker, startWorker, type WorkerParts, type WorkerSettings } from './worker/worker.ts';
 
-/** Sales that the board has room for while the node runs. Purchases of further sales always ask the backend. */
-const BOARD_SALES = 65_536;
-
 /** At a stop, the workers have this long to say how many requests they still have to answer. */
 const UNDER_WAY_WAIT_MS = 200;
 
@@ -73,7 +70,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const workers: RunningWorker[] = [];
   const ports: Port[] = [];
   if (config.sync) await startBackgroundWork({ ...parts, stores, load: watchLoad(workers) }, teardown);
-  const { board, directory } = await openDirectory(stores, BOARD_SALES, teardown);
+  const { board, directory } = await openDirectory(stores, teardown);
   const metrics = new NodeMetrics(parts.registry, {
     board,
     backend: stores.backend,

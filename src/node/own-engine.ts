@@ -63,7 +63,7 @@ async function engineBackend(stores: Stores, config: Config, teardown: Teardown)
 export function engineOnDemand(stores: Stores, config: Config, teardown: Teardown): Buy {
   let starting: Promise<Engine> | undefined;
   const start = async () => {
-    const sales = await openDirectory(stores, 1, teardown);
+    const sales = await openDirectory(stores, teardown, 1);
     return (await startOwnEngine(stores, { ...config, lockWork: undefined }, sales, teardown)).engine;
   };
   return async (purchase) => {

@@ -96,6 +96,9 @@ export async function startBackgroundWork(parts: BackgroundParts, teardown: Tear
   startEventRelay({ ...parts, isLoadHigh }, teardown);
 }
 
+/** Sales that the board has room for in the life of a process; those beyond are answered without it. */
+const BOARD_SALES = 65_536;
+
 export interface KnownSales {
   readonly board: Board;
   readonly directory: SaleDirectory;
@@ -104,8 +107,8 @@ export interface KnownSales {
 /** The directory of the sales that this process sells, and its sold-out board. @param maxSales the size of the board */
 export async function openDirectory(
   { backend, db }: Stores,
-  maxSales: number,
   teardown: Teardown,
+  maxSales = BOARD_SALES,
 ): Promise<KnownSales> {
   const board = new Board(maxSales);
   const isSale = async (saleId: string) => (await readSale(db, saleId)) !== undefined;
