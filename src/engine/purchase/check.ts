@@ -16,7 +16,7 @@ import type { Settlement } from './settle.ts';
  * generation, or because of a watermark that came first. stale: the segment does not serve this generation any more. unread: the
  * record could not be read.
  */
-export type Resolved = 'settled' | 'checking' | 'stale' | 'unread';
+type Resolved = 'settled' | 'checking' | 'stale' | 'unread';
 
 export interface ResolverParts {
   readonly takes: Pick<TakeStore, 'ready'>;
@@ -36,7 +36,7 @@ export class PurchaseResolver {
     purchase: LivePurchase,
     refusal: Outcome,
     home: Settlement,
-  ): Promise<'settled' | 'checking' | 'stale'> {
+  ): Promise<Exclude<Resolved, 'unread'>> {
     if (!this.#parts.takes.ready) {
       purchase.refuse({ code: 'unavailable' });
       return 'settled';
@@ -57,7 +57,7 @@ export class PurchaseResolver {
    * The buyer's record holds the order, if the backend has not lost it. A record that does not hold it says nothing: it may have
    * lost an order that Postgres has, or was built from Postgres when the order had ended.
    */
-  async byOrder(purchase: LivePurchase, home: Settlement): Promise<'settled' | 'checking' | 'unread'> {
+  async byOrder(purchase: LivePurchase, home: Settlement): Promise<Exclude<Resolved, 'stale'>> {
     const record = await this.#read(purchase, home);
     if (record === 'stale' || record === 'unread') return 'unread';
     const order = record.orders.find((held) => held.orderId === purchase.orderId);

@@ -1,13 +1,11 @@
 import { Fifo } from '../../lib/fifo.ts';
 import type { Rejection, Watermark } from '../contract.ts';
-import type { LivePurchase } from './purchase.ts';
+import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 
 /** Rejections are remembered for takes whose replies come after the watermark that rejects them. */
 const MAX_REMEMBERED_REJECTIONS = 10_000;
 /** So are the names of entries. */
 const MAX_REMEMBERED_ENTRIES = 256;
-const NONE: readonly LivePurchase[] = [];
-
 /**
  * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all up to its position: as
  * committed, or, where it names an order, as what the guard in Postgres said instead.
@@ -78,7 +76,7 @@ export class CommitWaiters {
     for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
     this.#named = tails !== undefined;
     for (const [i, tail] of tails?.entries() ?? []) this.#entries.set(seq - tails!.length + 1 + i, tail);
-    const unnamed = seq > this.#watermark ? this.#settleUpTo(seq) : NONE;
+    const unnamed = seq > this.#watermark ? this.#settleUpTo(seq) : NO_PURCHASES;
     forgetOldest(this.#rejected, MAX_REMEMBERED_REJECTIONS);
     forgetOldest(this.#entries, MAX_REMEMBERED_ENTRIES);
     return unnamed;

@@ -25,7 +25,7 @@ import type { Watermark } from '../contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { MAX_BATCH_ORDERS } from '../limits.ts';
 import { NO_RULES } from '../sale/rules.ts';
-import type { LivePurchase } from './purchase.ts';
+import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 import { isHopeless } from './refuse.ts';
 import { type Answer, type Left, type SaleNow, Settlement, type SettlementParts } from './settle.ts';
 import { TakeAttempts, type TakeAttemptsParts } from './take-attempts.ts';
@@ -50,8 +50,6 @@ export interface LaneSale extends SaleNow {
   readonly refills: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-const NONE: readonly LivePurchase[] = [];
-
 export class Lane {
   readonly settlement: Settlement;
   readonly #parts: LaneParts;
@@ -60,7 +58,7 @@ export class Lane {
   readonly #attempts: TakeAttempts;
   readonly #queue = new Fifo<LivePurchase>();
   /** The batch in flight: those that are not settled yet. */
-  #batch: readonly LivePurchase[] = NONE;
+  #batch: readonly LivePurchase[] = NO_PURCHASES;
   /** The batch was served before, and these were short: they are asked for behind a refill. */
   #isShort = false;
   #isRunning = false;
@@ -213,7 +211,7 @@ export class Lane {
     const asked = this.#batch;
     try {
       if (this.settlement.isRetired) {
-        this.#batch = NONE;
+        this.#batch = NO_PURCHASES;
         this.settlement.leave('stale', asked, left);
         return;
       }
@@ -230,7 +228,7 @@ export class Lane {
   }
 
   #unsettled(purchases: readonly LivePurchase[]): readonly LivePurchase[] {
-    return purchases.length === 0 ? NONE : purchases.filter((purchase) => !purchase.settled);
+    return purchases.length === 0 ? NO_PURCHASES : purchases.filter((purchase) => !purchase.settled);
   }
 
   /** @returns `undefined` if fewer are left to ask for: another lane has found the sale sold out meanwhile */

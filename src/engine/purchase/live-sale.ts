@@ -106,7 +106,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     else {
       const lane = this.laneOf(purchase.buyerId);
       lane.push(purchase);
-      if (lane.isWaiting) this.#inBackground(this.#run(lane));
+      this.#runIfWaiting(lane);
     }
   }
 
@@ -135,6 +135,10 @@ export class LiveSale implements LaneSale, SaleFacts {
     for (const timer of this.#checks.values()) clearTimeout(timer);
     for (const lane of this.lanes) lane?.settlement.close();
     this.#endParking();
+  }
+
+  #runIfWaiting(lane: Lane): void {
+    if (lane.isWaiting) this.#inBackground(this.#run(lane));
   }
 
   async #run(lane: Lane): Promise<void> {
@@ -184,7 +188,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   #readmit(purchase: LivePurchase): void {
     const lane = this.laneOf(purchase.buyerId);
     lane.readmit(purchase);
-    if (lane.isWaiting) this.#inBackground(this.#run(lane));
+    this.#runIfWaiting(lane);
   }
 
   /** Purchases that come while a sale stands still have the room of its lanes. */
@@ -269,7 +273,7 @@ export class LiveSale implements LaneSale, SaleFacts {
 
   #check(lane: Lane): void {
     lane.check();
-    if (lane.isWaiting) this.#inBackground(this.#run(lane));
+    this.#runIfWaiting(lane);
   }
 
   #checkLater(lane: Lane): void {

@@ -263,3 +263,6 @@ export class LivePurchase implements TakeOrder, Purchase {
     return this;
   }
 }
+
+/** No purchases: one list, shared by all lanes that have none. */
+export const NO_PURCHASES: readonly LivePurchase[] = [];

@@ -20,7 +20,7 @@ import { NotExecuted, OutcomeUnknown } from '../errors.ts';
 import { CommitWaiters } from './commit-waiters.ts';
 import type { EngineEvents } from './events.ts';
 import type { LogHints } from './log-hints.ts';
-import type { LivePurchase } from './purchase.ts';
+import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 import { isFinal } from './refuse.ts';
 import { type TakenOrder, UncommittedOrders } from './uncommitted-orders.ts';
 
@@ -57,8 +57,6 @@ export type Left =
 
 type Served = Extract<TakeReply, { status: 'served' }>;
 
-const NONE: readonly LivePurchase[] = [];
-
 export class Settlement {
   readonly place: SegmentRef;
   readonly waiters: CommitWaiters;
@@ -94,19 +92,19 @@ export class Settlement {
       case 'stale':
       case 'outdated':
         this.leave(reply.status, asked, left);
-        return NONE;
+        return NO_PURCHASES;
       case 'busy':
         for (const purchase of asked) {
           if (purchase.isUnconfirmed) purchase.giveUp();
           else purchase.refuse({ code: 'busy' });
         }
-        return NONE;
+        return NO_PURCHASES;
       default:
         for (const purchase of asked) {
           if (purchase.isUnconfirmed) purchase.giveUp();
           else this.#refuse(purchase, this.#refusal(reply.status), left);
         }
-        return NONE;
+        return NO_PURCHASES;
     }
   }
 
@@ -152,7 +150,7 @@ export class Settlement {
 
   /** @returns purchases that are to be checked */
   advance(watermark: Watermark): readonly LivePurchase[] {
-    if (watermark.generation !== this.place.generation) return NONE;
+    if (watermark.generation !== this.place.generation) return NO_PURCHASES;
     const toCheck = this.waiters.advance(watermark);
     this.#tellUncommitted(this.#uncommitted.advance(watermark));
     return toCheck;
