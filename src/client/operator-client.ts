@@ -95,21 +95,18 @@ export class OperatorClient {
   }
 
   /** @param dryRun move nothing, and tell what would be moved */
-  async rebalance(saleId: string, dryRun = false, options?: CallOptions): Promise<Found<'rebalance'>> {
-    const answer = await this.#call('rebalance', { saleId }, { dryRun }, REPEATABLE, options);
-    return outcomeOf(answer, (report: Operations['rebalance']['answer']) => ({ code: 'found', ...report }));
+  rebalance(saleId: string, dryRun = false, options?: CallOptions): Promise<Found<'rebalance'>> {
+    return this.#found('rebalance', { saleId }, options, { ...REPEATABLE, body: { dryRun } });
   }
 
   /** Builds the sale anew, if that is not under way. */
-  async recover(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recover'>> {
-    const answer = await this.#call('recover', { saleId }, undefined, REPEATABLE, options);
-    return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  recover(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recover'>> {
+    return this.#recovery('recover', saleId, REPEATABLE, options);
   }
 
   /** How far that is, at the node that was asked. */
-  async recovery(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recovery'>> {
-    const answer = await this.#call('recovery', { saleId }, undefined, READS, options);
-    return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  recovery(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recovery'>> {
+    return this.#recovery('recovery', saleId, READS, options);
   }
 
   order(orderId: string, options?: CallOptions): Promise<OrderOutcome<'showOrder'>> {
@@ -140,7 +137,7 @@ export class OperatorClient {
 
   /** @param saleId missing: of all sales */
   refundsDue(saleId?: string, options?: CallOptions): Promise<Found<'refundsDue'>> {
-    return this.#found('refundsDue', {}, options, { saleId });
+    return this.#found('refundsDue', {}, options, { ...READS, query: { saleId } });
   }
 
   deadLetters(options?: CallOptions): Promise<Found<'deadLetters'>> {
@@ -148,14 +145,12 @@ export class OperatorClient {
   }
 
   /** Asked once: a second request would find that it is not in the list any more. */
-  async resend(id: string, options?: CallOptions): Promise<Found<'resend'>> {
-    const answer = await this.#call('resend', { id }, undefined, ONCE, options);
-    return outcomeOf(answer, (resent: Operations['resend']['answer']) => ({ code: 'found', ...resent }));
+  resend(id: string, options?: CallOptions): Promise<Found<'resend'>> {
+    return this.#found('resend', { id }, options, ONCE);
   }
 
-  async resendAll(options?: CallOptions): Promise<Found<'resendAll'>> {
-    const answer = await this.#call('resendAll', {}, undefined, ONCE, options);
-    return outcomeOf(answer, (resent: Operations['resendAll']['answer']) => ({ code: 'found', ...resent }));
+  resendAll(options?: CallOptions): Promise<Found<'resendAll'>> {
+    return this.#found('resendAll', {}, options, ONCE);
   }
 
   /** Whether the process answers. */
@@ -198,13 +193,23 @@ export class OperatorClient {
     return outcomeOf(answer, (order: Order) => ({ code: 'done', order }));
   }
 
+  async #recovery<Of extends 'recover' | 'recovery'>(
+    name: Of,
+    saleId: string,
+    how: How,
+    options?: CallOptions,
+  ): Promise<RecoveryOutcome<Of>> {
+    const answer = await this.#call(name, { saleId }, undefined, how, options);
+    return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  }
+
   async #found(
     name: Name,
     params: Readonly<Record<string, string>>,
     options?: CallOptions,
-    query: NonNullable<Request['query']> = {},
+    { body, ...how }: How & Pick<Request, 'body'> = READS,
   ): Promise<never> {
-    const answer = await this.#call(name, params, undefined, { ...READS, query }, options);
+    const answer = await this.#call(name, params, body, how, options);
     return outcomeOf(answer, (body: object) => ({ code: 'found', ...body }));
   }
 
