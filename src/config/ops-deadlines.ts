@@ -1,6 +1,6 @@
 /**
- * How long operators' work may take. Known at both ends: the node gives up then, and whoever asks it waits a little
- * longer, so that he hears why.
+ * How long operators' work may take. Known at both ends: the node gives up then, and its client waits a
+ * little longer, so that it hears why.
  */
 
 /** Longer than one statement in Postgres may take. */

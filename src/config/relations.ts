@@ -41,7 +41,7 @@ export const relations: readonly Relation[] = [
     },
   },
   {
-    // A number of proxies believes whoever is connected: then every connection is a proxy's, and none is counted.
+    // With a number of proxies every connection counts as a proxy's, and none is limited.
     of: ['trustedProxies', 'rateLimitConnections'],
     broken: ({ trustedProxies, rateLimitConnections }) =>
       rateLimitConnections !== undefined &&

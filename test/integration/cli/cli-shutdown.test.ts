@@ -9,7 +9,7 @@ import { PostgresServer } from '../../support/servers/postgres-server.ts';
 
 const SALE = 'tickets';
 const GRACE_MS = 8_000;
-/** Many times TEARDOWN_LIMIT_MS: whoever waits for Postgres waits for ever. */
+/** Many times TEARDOWN_LIMIT_MS: a process that waits for Postgres waits for ever. */
 const REST_MS = 30_000;
 
 async function secondsToEnd(node: TestNode): Promise<number> {
