@@ -163,16 +163,19 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     });
   });
 
-  test.skipIf(isCluster)('beside counters that no repair may touch, it is mended with them by a rebuild', async () => {
-    await forge('buyer-0', ([, ...rest]) => ['77', ...rest]);
-    const { segment } = new Keys(shop.keyPrefix).segment({ saleId: id, segment: 0 });
-    await redis.hincrby(segment, 'left', 4);
-    await redis.hincrby(segment, 'supplied', 4);
-    const { differences } = await shop.service.verify(id);
-    expect(differences.map(({ cause }) => cause)).toContain('unexplained');
-    await isMended();
-    await sellsOut();
-  });
+  test.skipIf(isCluster)(
+    'beside counters that no repair may touch, it is mended with them by a rebuild',
+    async () => {
+      await forge('buyer-0', ([, ...rest]) => ['77', ...rest]);
+      const { segment } = new Keys(shop.keyPrefix).segment({ saleId: id, segment: 0 });
+      await redis.hincrby(segment, 'left', 4);
+      await redis.hincrby(segment, 'supplied', 4);
+      const { differences } = await shop.service.verify(id);
+      expect(differences.map(({ cause }) => cause)).toContain('unexplained');
+      await isMended();
+      await sellsOut();
+    },
+  );
 
   test.skipIf(isCluster)('too few units', async () => {
     const till = await shop.startEngine();
