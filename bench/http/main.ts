@@ -10,7 +10,7 @@ import { runRounds } from './rounds.ts';
 const { parameters, json } = readOptions(process.argv);
 forgetSettings();
 await runBench(json, async () => {
-  assertEnoughFiles(parameters.connections);
-  const rounds = await runRounds(parameters);
-  return report(rounds, parameters, describeMachine({ wrk: true }));
+  assertEnoughFiles(Math.max(...parameters.connections));
+  const legs = await runRounds(parameters);
+  return report(legs, parameters, describeMachine({ wrk: true }));
 });

@@ -1,44 +1,64 @@
 /** One phase: warmed up, measured with wrk, and its answers checked. */
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { endedChildrenCpuSecondsOf } from '../../test/support/servers/process-table.ts';
-import { type CpuReaders, measureCpu } from '../support/cpu-meter.ts';
+import { type CpuReaders, type CpuSeconds, measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
-import { answersBetween, backlog, type NodeFigures } from '../support/metrics-text.ts';
+import { answersBetween, backlog, meanBatch, type NodeFigures } from '../support/metrics-text.ts';
 import type { StockadeNode } from '../support/stockade-node.ts';
 import { runWrk } from '../support/wrk.ts';
 import type { WrkReport } from '../support/wrk-output.ts';
-import type { HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
 
 const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
 /** Part of the answers that may be other than wanted: those that wrk cuts off, and a stumble of the machine. */
 const MAX_WRONG_SHARE = 0.001;
 
+/** Processor time is in microseconds per request; `undefined` where the system doesn't tell. */
 export interface Measurement {
-  readonly requests: number;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Processor time per request, in microseconds; `undefined` where the system doesn't tell. */
   readonly nodeCpuMicros: number | undefined;
   readonly redisCpuMicros: number | undefined;
   readonly postgresCpuMicros: number | undefined;
   readonly wrkCpuMicros: number | undefined;
+  /** All of them together. */
+  readonly cpuMicros: number | undefined;
+  /** The share of all cores that they used. */
+  readonly coreUse: number | undefined;
+  /** Orders in each script call, and in each transaction of sync; `undefined`: there was none. */
+  readonly takeOrders?: number | undefined;
+  readonly transactionOrders?: number | undefined;
   readonly drain?: Drain;
 }
 
-/** What the phase left in the order logs, and how long sync needed for it afterwards. */
+/** What the phase left in the order logs, how long sync needed for it, and the phase with that time counted. */
 export interface Drain {
   readonly orders: number;
   readonly seconds: number;
+  readonly requestsPerSecond: number;
+  readonly cpuMicros: number | undefined;
 }
+
+type Payer = 'node' | 'redis' | 'postgres';
 
 export interface Load {
   readonly url: string;
   readonly prefer: string;
-  readonly parameters: HttpParameters;
+  readonly connections: number;
+  readonly seconds: number;
+  readonly warmupSeconds: number;
   /** Whose processor time counts as Node's, Redis' and Postgres'. */
-  readonly cpu: CpuReaders<'node' | 'redis' | 'postgres'>;
+  readonly cpu: CpuReaders<Payer>;
+}
+
+/** A load that has ended. */
+interface Spent {
+  readonly report: WrkReport;
+  readonly measurement: Measurement;
+  /** Processor time since it began, up to now, in microseconds per request. */
+  readonly cpuMicrosNow: () => number | undefined;
 }
 
 export async function measureEcho(load: Load): Promise<Measurement> {
@@ -55,48 +75,66 @@ export async function measureSelling(
 ): Promise<Measurement> {
   await warmUp(load);
   const before = await node.settled();
-  const { report, measurement } = await underLoad(load);
-  const drain = await waitForDrain(node);
+  const { report, measurement, cpuMicrosNow } = await underLoad(load);
+  const ended = performance.now();
+  const loaded = await node.figures();
+  await node.drained();
+  const seconds = (performance.now() - ended) / 1_000;
+  const drain = {
+    orders: backlog(loaded),
+    seconds,
+    requestsPerSecond: report.requests / (load.seconds + seconds),
+    cpuMicros: cpuMicrosNow(),
+  };
   checkAnswers(phase, before, await node.settled());
   refuseErrors(report, 0, '');
-  return { ...measurement, ...(phase.outcome === 'accepted' && { drain }) };
+  return {
+    ...measurement,
+    takeOrders: meanBatch(before.takes, loaded.takes),
+    transactionOrders: meanBatch(before.transactions, loaded.transactions),
+    ...(phase.outcome === 'accepted' && { drain }),
+  };
 }
 
 async function warmUp(load: Load): Promise<void> {
-  const seconds = load.parameters.warmupSeconds;
-  if (seconds > 0) await runWrk(wrkRun(load, seconds, 'w'));
+  if (load.warmupSeconds > 0) await runWrk(wrkRun(load, load.warmupSeconds, 'w'));
 }
 
-async function underLoad(load: Load): Promise<{ report: WrkReport; measurement: Measurement }> {
-  const used = measureCpu({ ...load.cpu, wrk: () => endedChildrenCpuSecondsOf(process.pid) });
-  const report = await runWrk(wrkRun(load, load.parameters.seconds, 'm'));
-  const seconds = used();
+async function underLoad(load: Load): Promise<Spent> {
+  const readers = { ...load.cpu, wrk: () => endedChildrenCpuSecondsOf(process.pid) };
+  const used = measureCpu(readers);
+  const began = performance.now();
+  const report = await runWrk(wrkRun(load, load.seconds, 'm'));
+  const tookSeconds = (performance.now() - began) / 1_000;
   const { requests, requestsPerSecond, p50Ms, p99Ms } = report;
   if (requests === 0) throw new BenchFailure(`no request to ${load.url} was answered`);
-  const micros = (used: number | undefined) => (used === undefined ? undefined : (used / requests) * 1e6);
+  const micros = (seconds: number | undefined) =>
+    seconds === undefined ? undefined : (seconds / requests) * 1e6;
+  const cpu = used();
+  const together = sumOf(cpu);
   const measurement = {
-    requests,
     requestsPerSecond,
     p50Ms,
     p99Ms,
-    nodeCpuMicros: micros(seconds.node),
-    redisCpuMicros: micros(seconds.redis),
-    postgresCpuMicros: micros(seconds.postgres),
-    wrkCpuMicros: micros(seconds.wrk),
+    nodeCpuMicros: micros(cpu.node),
+    redisCpuMicros: micros(cpu.redis),
+    postgresCpuMicros: micros(cpu.postgres),
+    wrkCpuMicros: micros(cpu.wrk),
+    cpuMicros: micros(together),
+    coreUse: together === undefined ? undefined : together / tookSeconds / availableParallelism(),
   };
-  return { report, measurement };
+  return { report, measurement, cpuMicrosNow: () => micros(sumOf(used())) };
+}
+
+function sumOf({ node, redis, postgres, wrk }: CpuSeconds<Payer | 'wrk'>): number | undefined {
+  if (node === undefined || redis === undefined || postgres === undefined || wrk === undefined)
+    return undefined;
+  return node + redis + postgres + wrk;
 }
 
 /** @param series keeps the buyers of the warm-up and of the measurement apart */
-function wrkRun({ url, prefer, parameters: { connections } }: Load, seconds: number, series: 'w' | 'm') {
+function wrkRun({ url, prefer, connections }: Load, seconds: number, series: 'w' | 'm') {
   return { url, connections, seconds, script: SCRIPT, scriptArgs: [`buyer-${series}`, prefer] };
-}
-
-async function waitForDrain(node: StockadeNode): Promise<Drain> {
-  const began = performance.now();
-  const orders = backlog(await node.figures());
-  await node.drained();
-  return { orders, seconds: (performance.now() - began) / 1_000 };
 }
 
 /** @throws BenchFailure with what came instead */

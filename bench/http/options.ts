@@ -1,23 +1,17 @@
+import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { Command } from 'commander';
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
 import { settings } from '../../src/config/settings.ts';
-import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
+import { type Parameters, parametersText, parseOptions } from '../support/options.ts';
 
 export const OPTIONS = {
-  connections: {
-    flags: '--connections <n>',
-    description: 'connections that wrk keeps open, each with one request under way',
-    least: 1,
-    most: 10_000,
-    fallback: 512,
-    tiny: 16,
-  },
   seconds: {
     flags: '--seconds <n>',
     description: 'how long each phase is measured',
     least: 1,
     most: 3_600,
-    fallback: 10,
+    fallback: 3,
     tiny: 1,
   },
   warmupSeconds: {
@@ -25,7 +19,7 @@ export const OPTIONS = {
     description: 'how long each phase runs before it is measured; 0: not at all',
     least: 0,
     most: 3_600,
-    fallback: 3,
+    fallback: 1,
     tiny: 0,
   },
   workers: {
@@ -57,27 +51,92 @@ export const OPTIONS = {
     most: 600_000,
     fallback: Number(settings.eventsYieldMs.fallback),
   },
-  nodeHttp: {
-    flags: '--node-http <0|1>',
-    description: '1: a second node, over node:http, goes through the same phases in the same run',
-    least: 0,
-    most: 1,
-    fallback: 0,
-  },
   rounds: {
     flags: '--rounds <n>',
-    description: 'how often the four phases are gone through; medians are printed',
+    description: 'how often all phases are gone through; medians and quartiles are printed',
     least: 1,
     most: 100,
-    fallback: 1,
+    fallback: 9,
+    tiny: 1,
   },
 } as const;
 
-export type HttpParameters = Parameters<typeof OPTIONS>;
+const DEFAULT_CONNECTIONS = [512];
+const TINY_CONNECTIONS = [16];
+const MOST_CONNECTIONS = 10_000;
 
-export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
-  const program = new Command('npm run bench:http --').description(
-    'Requests per second of a real node, beside a bare uWebSockets.js echo of the same request in the same run.',
+export interface HttpParameters extends Parameters<typeof OPTIONS> {
+  /** Ascending. The results of the last are the headline, the others are the sweep. */
+  readonly connections: readonly number[];
+  readonly compare: Build | undefined;
+}
+
+/** A build of the product, and flags of `stockade serve` that only its node has. */
+export interface Build {
+  /** As it was given. */
+  readonly label: string;
+  /** Its `cli/main.js`. */
+  readonly main: string;
+  readonly flags: Readonly<Record<string, string>>;
+}
+
+export interface HttpInvocation {
+  readonly parameters: HttpParameters;
+  readonly json: boolean;
+}
+
+export function readOptions(argv: readonly string[]): HttpInvocation {
+  const program = new Command('npm run bench:http --')
+    .description(
+      'Requests per second of a real node, beside a bare uWebSockets.js echo of the same request in the same run.',
+    )
+    .option(
+      '--connections <list>',
+      'connections that wrk keeps open, each with one request under way; with several numbers, as 64,128,256,512, ' +
+        `everything is measured with each of them (default: ${DEFAULT_CONNECTIONS})`,
+      connectionList,
+    )
+    .option(
+      '--compare <dist>',
+      'a second build, which goes through the same phases on the same stores in turns with this one; flags of its node ' +
+        'follow after commas: dist,http-server=node is this build over node:http',
+      readBuild,
+    );
+  const { parameters, json } = parseOptions(program, OPTIONS, argv);
+  const { tiny, connections, compare } = program.opts<{
+    tiny?: boolean;
+    connections?: number[];
+    compare?: Build;
+  }>();
+  const fallback = tiny ? TINY_CONNECTIONS : DEFAULT_CONNECTIONS;
+  return { parameters: { ...parameters, connections: connections ?? fallback, compare }, json };
+}
+
+export function describeParameters(parameters: HttpParameters): string {
+  const { connections, compare } = parameters;
+  const words = [`--connections ${connections}`, parametersText(OPTIONS, parameters)];
+  if (compare) words.push(`--compare ${compare.label}`);
+  return words.join(' ');
+}
+
+function connectionList(text: string): number[] {
+  const numbers = text.split(',').map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
+  if (numbers.every((n) => n >= 1 && n <= MOST_CONNECTIONS)) {
+    return [...new Set(numbers)].sort((a, b) => a - b);
+  }
+  throw new InvalidArgumentError(
+    `It must be whole numbers from 1 to ${MOST_CONNECTIONS}, with commas between.`,
   );
-  return parseOptions(program, OPTIONS, argv);
+}
+
+/** A missing build is found now, and not when servers have been started. */
+function readBuild(text: string): Build {
+  const [dist, ...settings] = text.split(',') as [string, ...string[]];
+  const main = resolve(dist, 'cli/main.js');
+  if (!existsSync(main)) throw new InvalidArgumentError(`There is no ${main}.`);
+  const flags = settings.map((setting) => setting.split('='));
+  if (flags.some((flag) => flag.length !== 2 || flag.includes(''))) {
+    throw new InvalidArgumentError('After the folder, flags must be given as name=value.');
+  }
+  return { label: text, main, flags: Object.fromEntries(flags) };
 }

@@ -1,25 +1,22 @@
-/** The four phases of a round, and what each of them must be answered. */
+/** The phases of a round, and what each of them must be answered. */
 
-type Outcome = 'soldOut' | 'accepted' | 'committed';
-export type PhaseName = 'echo' | Outcome | `${Outcome}OverNodeHttp`;
+export type SellingName = 'soldOut' | 'accepted' | 'committed';
 
 export interface SellingPhase {
-  readonly name: Exclude<PhaseName, 'echo'>;
-  /** A second node, whose HTTP_SERVER is `node`. */
-  readonly isOverNodeHttp?: boolean;
+  readonly name: SellingName;
   readonly title: string;
   /** The outcome that every request of the phase must have. */
   readonly outcome: string;
   /** Of the phase's sale: enough never to sell out, or so little that it is gone before the phase begins. */
   readonly stock: number;
   readonly prefer: string;
-  /** What the product promises of the ratio to the echo, if anything. */
-  readonly bar?: number;
+  /** What the product promises of the ratio to the echo. */
+  readonly bar: number;
 }
 
 const NEVER_SOLD_OUT = 50_000_000;
 
-const SELLING_PHASES: readonly (SellingPhase & { readonly name: Outcome })[] = [
+export const SELLING_PHASES: readonly SellingPhase[] = [
   { name: 'soldOut', title: 'sold out (409)', outcome: 'sold_out', stock: 1, prefer: '', bar: 0.9 },
   {
     name: 'accepted',
@@ -38,15 +35,3 @@ const SELLING_PHASES: readonly (SellingPhase & { readonly name: Outcome })[] = [
     bar: 0.35,
   },
 ];
-
-/** Those of a run. */
-export function sellingPhases({ nodeHttp }: { readonly nodeHttp: number }): readonly SellingPhase[] {
-  if (nodeHttp === 0) return SELLING_PHASES;
-  const second = SELLING_PHASES.map(({ bar: _, ...phase }) => ({
-    ...phase,
-    name: `${phase.name}OverNodeHttp` as const,
-    title: `${phase.title} over node:http`,
-    isOverNodeHttp: true,
-  }));
-  return [...SELLING_PHASES, ...second];
-}

@@ -1,90 +1,135 @@
-/** What a run has shown: medians over its rounds, as a table and as one object. */
+/** What a run has shown, as tables and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
-import { barText, count, decimals, rounded } from '../support/figures.ts';
+import { barText, count, decimals } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
-import { median, medianOf } from '../support/median.ts';
-import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
-import type { Drain, Measurement } from './measure.ts';
-import { type HttpParameters, OPTIONS } from './options.ts';
-import { type PhaseName, sellingPhases } from './phases.ts';
-import { drainText, type Round } from './rounds.ts';
+import {
+  compare,
+  type EchoFigures,
+  echoFigures,
+  type PhaseFigures,
+  phaseFigures,
+  type Spread,
+} from './figures.ts';
+import { describeParameters, type HttpParameters } from './options.ts';
+import { SELLING_PHASES, type SellingName } from './phases.ts';
+import type { Leg } from './rounds.ts';
+import type { CandidateName } from './stage.ts';
 
-interface PhaseFigures extends Omit<Measurement, 'requests' | 'drain'> {
-  /** To the echo of the same round; the echo has none. */
-  readonly ratio?: number;
-  readonly drain?: Drain;
-}
+type Phases = Readonly<Partial<Record<SellingName, PhaseFigures>>>;
 
-export function report(rounds: readonly Round[], parameters: HttpParameters, machine: Machine): BenchResult {
-  const echo = figuresOf(rounds, 'echo');
-  const selling = sellingPhases(parameters).map((phase) => ({
-    ...phase,
-    figures: figuresOf(rounds, phase.name),
-  }));
-  const drain = selling.find(({ figures }) => figures.drain)?.figures.drain;
-  const rows = [
-    row('echo', echo, '', ''),
-    ...selling.map(({ title, figures, bar }) =>
-      row(title, figures, figures.ratio!.toFixed(2), bar === undefined ? '' : barText(figures.ratio!, bar)),
-    ),
-  ];
+export function report(legs: readonly Leg[], parameters: HttpParameters, machine: Machine): BenchResult {
+  const points = parameters.connections.map((connections) => {
+    const own = legs.filter((leg) => leg.connections === connections);
+    const point = { connections, echo: echoFigures(own), ...phasesOf(own, 'this') };
+    return parameters.compare ? { ...point, compared: comparisonOf(own) } : point;
+  });
   const text = [
     machineText(machine),
-    parametersText(OPTIONS, parameters),
+    describeParameters(parameters),
+    ...points.flatMap((point) => ['', ...tableOf(point)]),
     '',
-    columns(rows, { head: HEAD, align: HEAD.map((_, i) => (i === 0 || i === 9 ? 'left' : 'right')) }),
-    '',
-    ...(drain ? [`accepted: ${drainText(drain)}`] : []),
     'The answers were the wanted ones, and verify found every sale in order.',
   ];
-  const phases = Object.fromEntries([['echo', echo], ...selling.map(({ name, figures }) => [name, figures])]);
-  return { text: text.join('\n'), json: { ...phases, parameters, machine } };
+  const json = { ...points.at(-1)!, sweep: points, parameters, machine };
+  return { text: text.join('\n'), json };
+}
+
+function phasesOf(legs: readonly Leg[], name: CandidateName): Phases {
+  return Object.fromEntries(
+    SELLING_PHASES.map((phase) => [phase.name, phaseFigures(legs, phase.name, name)]),
+  );
+}
+
+type Compared = Readonly<Record<SellingName, ReturnType<typeof compare> & { readonly other: PhaseFigures }>>;
+
+function comparisonOf(legs: readonly Leg[]): Compared {
+  const others = phasesOf(legs, 'other');
+  const compared = SELLING_PHASES.map(({ name }) => [name, { other: others[name], ...compare(legs, name) }]);
+  return Object.fromEntries(compared) as Compared;
+}
+
+interface Point extends Phases {
+  readonly connections: number;
+  readonly echo: EchoFigures;
+  readonly compared?: Compared;
 }
 
 const HEAD = [
   'phase',
   'requests/s',
+  'ratio',
+  'cpu ratio',
+  'cores',
   'p50 ms',
   'p99 ms',
   'Node µs',
   'Redis µs',
   'Postgres µs',
   'wrk µs',
-  'ratio',
+  'a take',
+  'a transaction',
   'bar',
 ];
 
-function row(title: string, figures: PhaseFigures, ratio: string, bar: string) {
+function tableOf(point: Point): string[] {
+  const { connections, echo, compared } = point;
+  const rows = SELLING_PHASES.map(({ name, title, bar }) => [
+    ...row(title, point[name]!),
+    barText(point[name]!.ratio, bar),
+  ]);
+  const others = SELLING_PHASES.map(
+    ({ name, title }) => compared && row(`${title}, other`, compared[name].other),
+  );
+  const table = [row('echo', echo), ...rows, ...others.filter((other) => other !== undefined)];
+  const align = HEAD.map((_, i) => (i === 0 || i === HEAD.length - 1 ? 'left' : 'right'));
+  return [
+    `${connections} connections`,
+    columns(
+      table.map((cells) => HEAD.map((_, i) => cells[i])),
+      { head: HEAD, align },
+    ),
+    ...drainLines(point.accepted?.drain),
+    ...(compared ? SELLING_PHASES.map(({ name, title }) => comparisonLine(title, compared[name])) : []),
+  ];
+}
+
+function row(title: string, figures: EchoFigures | PhaseFigures): (string | undefined)[] {
+  const { ratio, cpuRatio, quartiles, takeOrders, transactionOrders } = figures as Partial<PhaseFigures>;
   return [
     title,
     count(figures.requestsPerSecond),
+    ratio === undefined ? undefined : spreadText({ median: ratio, quartiles: quartiles!.ratio }),
+    cpuRatio === undefined ? undefined : spreadText({ median: cpuRatio, quartiles: quartiles!.cpuRatio! }),
+    figures.coreUse === undefined ? undefined : `${Math.round(figures.coreUse * 100)} %`,
     decimals(figures.p50Ms, 2),
     decimals(figures.p99Ms, 2),
     decimals(figures.nodeCpuMicros, 1),
     decimals(figures.redisCpuMicros, 1),
     decimals(figures.postgresCpuMicros, 1),
     decimals(figures.wrkCpuMicros, 1),
-    ratio,
-    bar,
+    decimals(takeOrders, 0),
+    decimals(transactionOrders, 0),
   ];
 }
 
-function figuresOf(rounds: readonly Round[], name: PhaseName): PhaseFigures {
-  const middle = (figure: (m: Measurement) => number | undefined, digits: number) =>
-    medianOf(rounds, (round) => figure(round[name]!), digits);
-  const ratios = rounds.map((round) => round[name]!.requestsPerSecond / round.echo.requestsPerSecond);
-  return {
-    requestsPerSecond: middle((m) => m.requestsPerSecond, 1)!,
-    p50Ms: middle((m) => m.p50Ms, 3)!,
-    p99Ms: middle((m) => m.p99Ms, 3)!,
-    nodeCpuMicros: middle((m) => m.nodeCpuMicros, 2),
-    redisCpuMicros: middle((m) => m.redisCpuMicros, 2),
-    postgresCpuMicros: middle((m) => m.postgresCpuMicros, 2),
-    wrkCpuMicros: middle((m) => m.wrkCpuMicros, 2),
-    ...(name !== 'echo' && { ratio: rounded(median(ratios), 3) }),
-    ...(rounds[0]![name]!.drain && {
-      drain: { orders: middle((m) => m.drain?.orders, 0)!, seconds: middle((m) => m.drain?.seconds, 2)! },
-    }),
-  };
+function drainLines(drain: PhaseFigures['drain']): string[] {
+  if (!drain) return [];
+  const { orders, seconds, requestsPerSecond, ratio, cpuRatio } = drain;
+  const cost = cpuRatio === undefined ? '' : `, cpu ratio ${cpuRatio.toFixed(2)}`;
+  return [
+    `accepted: when the load ended, ${count(orders)} orders were not in Postgres yet; they were ${seconds.toFixed(1)} s later.`,
+    `accepted, with that time counted: ${count(requestsPerSecond)} requests/s, ratio ${ratio.toFixed(2)}${cost}`,
+  ];
+}
+
+function comparisonLine(title: string, { nodeCpu, cpu }: ReturnType<typeof compare>): string {
+  if (!nodeCpu || !cpu)
+    return `${title}: this system tells no processor time, so there is nothing to compare`;
+  return `${title}: this build costs ${spreadText(cpu)} of the other's processor time, ${spreadText(nodeCpu)} of Node's`;
+}
+
+/** The median, and the quartiles around it. */
+function spreadText({ median, quartiles: [first, third] }: Spread): string {
+  return `${median.toFixed(2)} (${first.toFixed(2)}–${third.toFixed(2)})`;
 }

@@ -17,3 +17,17 @@ export function medianOf<T>(
   const known = measurements.map(figure).filter((value) => value !== undefined);
   return known.length === 0 ? undefined : rounded(median(known), digits);
 }
+
+/** The first and the third quartile, interpolated. @throws RangeError if there are no values */
+export function quartiles(values: readonly number[]): readonly [number, number] {
+  if (values.length === 0) throw new RangeError('there are no quartiles of nothing');
+  const sorted = [...values].sort((a, b) => a - b);
+  return [at(sorted, 0.25), at(sorted, 0.75)];
+}
+
+function at(sorted: readonly number[], share: number): number {
+  const place = share * (sorted.length - 1);
+  const below = Math.floor(place);
+  const [from, to] = [sorted[below]!, sorted[Math.ceil(place)]!];
+  return from + (to - from) * (place - below);
+}

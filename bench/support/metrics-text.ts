@@ -11,10 +11,23 @@ export interface NodeFigures {
   readonly lagOrders: number;
   /** Purchases that are under way: in a lane, or waiting for their commit. */
   readonly underWay: number;
+  /** Script calls that took orders, and the orders in them, since the node started. */
+  readonly takes: Batches;
+  /** Transactions of sync, and the orders in them, since the node started. */
+  readonly transactions: Batches;
+}
+
+export interface Batches {
+  readonly count: number;
+  readonly orders: number;
 }
 
 export function readFigures(text: string): NodeFigures {
   const answers = new Map<string, number>();
+  const [takes, transactions] = [
+    { count: 0, orders: 0 },
+    { count: 0, orders: 0 },
+  ];
   let [syncedOrders, streamedEvents, lagOrders, underWay] = [0, 0, 0, 0];
   for (const line of text.split('\n')) {
     const sample = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line);
@@ -36,9 +49,21 @@ export function readFigures(text: string): NodeFigures {
       case 'stockade_lane_depth':
       case 'stockade_commit_waiters':
         underWay += Number(value);
+        break;
+      case 'stockade_batch_orders_count':
+        takes.count = Number(value);
+        break;
+      case 'stockade_batch_orders_sum':
+        takes.orders = Number(value);
+        break;
+      case 'stockade_sync_batch_orders_count':
+        transactions.count = Number(value);
+        break;
+      case 'stockade_sync_batch_orders_sum':
+        transactions.orders = Number(value);
     }
   }
-  return { answers, syncedOrders, streamedEvents, lagOrders, underWay };
+  return { answers, syncedOrders, streamedEvents, lagOrders, underWay, takes, transactions };
 }
 
 /** Orders that buyers were told of and that sync has not committed yet. */
@@ -61,4 +86,10 @@ export function answersBetween(before: NodeFigures, after: NodeFigures): Map<str
     if (added > 0) between.set(outcome, added);
   }
   return between;
+}
+
+/** Orders in each batch between two readings; `undefined`: there was none. */
+export function meanBatch(before: Batches, after: Batches): number | undefined {
+  const count = after.count - before.count;
+  return count > 0 ? (after.orders - before.orders) / count : undefined;
 }

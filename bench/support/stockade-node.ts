@@ -41,6 +41,8 @@ export interface NodeSettings {
   readonly flags?: Readonly<Record<string, string>>;
   /** More of its environment, for secrets. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The `cli/main.js` of another build than this one. */
+  readonly main?: string;
 }
 
 /** The product as it is shipped: `stockade serve` in a process of its own, steered through its two ports only. */
@@ -57,9 +59,18 @@ export class StockadeNode implements AsyncDisposable {
 
   static async start(
     { redis, postgres }: StoreServers,
-    { workers, eventsStreamMax, eventsYieldMs, redisUrl, databaseUrl, flags: more, env }: NodeSettings,
+    {
+      workers,
+      eventsStreamMax,
+      eventsYieldMs,
+      redisUrl,
+      databaseUrl,
+      flags: more,
+      env,
+      main = MAIN,
+    }: NodeSettings,
   ): Promise<StockadeNode> {
-    if (!existsSync(MAIN)) throw new BenchFailure(`${MAIN} is missing: run \`npm run build\` first`);
+    if (!existsSync(main)) throw new BenchFailure(`${main} is missing: run \`npm run build\` first`);
     const flags = {
       'redis-url': redisUrl ?? redis.url,
       'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
@@ -77,7 +88,7 @@ export class StockadeNode implements AsyncDisposable {
       ...more,
     };
     const words = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-    const program = await NodeProgram.start<Ready>('stockade', [MAIN, 'serve', '--json', ...words], env);
+    const program = await NodeProgram.start<Ready>('stockade', [main, 'serve', '--json', ...words], env);
     const token = program.read(opsTokenFile({ dataDir: DATA_DIR })).trim();
     return new StockadeNode(program, token, eventsStreamMax > 0);
   }

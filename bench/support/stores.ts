@@ -8,9 +8,16 @@ export interface StoreServers {
   readonly postgres: PostgresServer;
 }
 
-/** A Redis and a Postgres of the bench's own, set as a shop would: an AOF synced every second, and fsync on. */
-export async function startStoreServers(teardown: Teardown): Promise<StoreServers> {
-  const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
+/**
+ * A Redis and a Postgres of the bench's own, set as a shop would: an AOF synced every second, and fsync on.
+ * @param redisFlags more arguments of redis-server
+ */
+export async function startStoreServers(
+  teardown: Teardown,
+  ...redisFlags: readonly string[]
+): Promise<StoreServers> {
+  const extraArgs = ['--appendfsync', 'everysec', ...redisFlags];
+  const redis = await RedisServer.start({ appendonly: true, extraArgs });
   teardown.add(() => redis[Symbol.asyncDispose]());
   const postgres = await PostgresServer.start();
   teardown.add(() => postgres[Symbol.asyncDispose]());

@@ -29,21 +29,40 @@ const cpu = onLinux
   : {};
 
 describe('bench:http', () => {
+  const figures = { requestsPerSecond: positive, p50Ms: positive, p99Ms: positive, ...cpu };
+  const selling = { ...figures, ratio: positive, ...(onLinux && { cpuRatio: positive, coreUse: positive }) };
+  const phases = ['soldOut', 'accepted', 'committed'];
+
   it('prints one object with the figures of all four phases', async () => {
     const result = JSON.parse(await runTiny('http'));
-    const figures = { requestsPerSecond: positive, p50Ms: positive, p99Ms: positive, ...cpu };
     expect(result.echo).toMatchObject(figures);
     expect(result.echo).not.toHaveProperty('ratio');
-    for (const phase of ['soldOut', 'accepted', 'committed']) {
-      expect(result[phase], phase).toMatchObject({ ...figures, ratio: positive });
-      expect(result[phase].ratio, phase).toBeCloseTo(
-        result[phase].requestsPerSecond / result.echo.requestsPerSecond,
-        2,
-      );
-    }
-    expect(result.accepted.drain).toMatchObject({ orders: someOrNone, seconds: positive });
-    expect(result.parameters).toMatchObject({ connections: 16, seconds: 1, rounds: 1 });
+    for (const phase of phases) expect(result[phase], phase).toMatchObject(selling);
+    expect(result.accepted).toMatchObject({
+      takeOrders: positive,
+      quartiles: { ratio: [positive, positive] },
+    });
+    expect(result.accepted.drain).toMatchObject({ orders: someOrNone, seconds: positive, ratio: positive });
+    expect(result.accepted.drain.requestsPerSecond).toBeLessThan(result.accepted.requestsPerSecond);
+    expect(result.committed).toMatchObject({ takeOrders: positive, transactionOrders: positive });
+    expect(result.connections).toBe(16);
+    expect(result.parameters).toMatchObject({ connections: [16], seconds: 1, rounds: 1 });
     expect(result.machine).toMatchObject({ cores: positive, wrk: expect.any(String) });
+  });
+
+  it('measures with each number of connections, and this build beside another', async () => {
+    const result = JSON.parse(
+      await runTiny('http', '--connections', '4,2', '--compare', 'dist,http-server=node'),
+    );
+    expect(result.sweep.map(({ connections }: { connections: number }) => connections)).toEqual([2, 4]);
+    for (const point of result.sweep) {
+      for (const phase of phases) {
+        expect(point[phase], phase).toMatchObject(selling);
+        expect(point.compared[phase].other, phase).toMatchObject(selling);
+      }
+    }
+    expect(result.connections).toBe(4);
+    if (onLinux) expect(result.compared.soldOut.nodeCpu.median).toBeLessThan(1);
   });
 });
 

@@ -1,0 +1,127 @@
+/** The servers of a run: stores, the node of each build, and the echo server. */
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { note } from '../../src/cli/terminal/output.ts';
+import type { Teardown } from '../../src/lib/teardown.ts';
+import { freePort } from '../../test/support/servers/free-port.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { NodeProgram } from '../support/node-program.ts';
+import { StockadeNode } from '../support/stockade-node.ts';
+import { type StoreServers, startStoreServers } from '../support/stores.ts';
+import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
+import type { Build, HttpParameters } from './options.ts';
+import type { SellingPhase } from './phases.ts';
+
+const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
+/** A rewrite of the file comes when it has doubled: within some phases and not within others, in a child that is not counted. */
+const NO_REWRITE_OF_AOF = ['--auto-aof-rewrite-percentage', '0'];
+
+/** This build, and the one it is compared with. */
+export type CandidateName = 'this' | 'other';
+
+export class Stage {
+  readonly #stores: StoreServers;
+  readonly #echo: NodeProgram<unknown>;
+  readonly #echoPort: number;
+  readonly #nodes: ReadonlyMap<CandidateName, StockadeNode>;
+  readonly #parameters: HttpParameters;
+  /** Sales to be verified, and the node of each. */
+  readonly #sold: { readonly node: StockadeNode; readonly saleId: string }[] = [];
+
+  private constructor(
+    stores: StoreServers,
+    nodes: ReadonlyMap<CandidateName, StockadeNode>,
+    echo: { readonly program: NodeProgram<unknown>; readonly port: number },
+    parameters: HttpParameters,
+  ) {
+    this.#stores = stores;
+    this.#nodes = nodes;
+    this.#echo = echo.program;
+    this.#echoPort = echo.port;
+    this.#parameters = parameters;
+  }
+
+  static async start(parameters: HttpParameters, teardown: Teardown): Promise<Stage> {
+    const { workers, compare } = parameters;
+    note('Starting Redis, Postgres, the nodes and the echo server');
+    const stores = await startStoreServers(teardown, ...NO_REWRITE_OF_AOF);
+    const nodes = new Map<CandidateName, StockadeNode>();
+    const add = async (name: CandidateName, build: Partial<Build>) => {
+      const node = await StockadeNode.start(stores, { ...parameters, ...build });
+      teardown.add(() => node[Symbol.asyncDispose]());
+      nodes.set(name, node);
+    };
+    await add('this', {});
+    if (compare) await add('other', compare);
+    const port = await freePort();
+    const program = await NodeProgram.start('echo', [ECHO_SERVER, String(workers), String(port)]);
+    teardown.add(() => program[Symbol.asyncDispose]());
+    return new Stage(stores, nodes, { program, port }, parameters);
+  }
+
+  get candidates(): readonly CandidateName[] {
+    return [...this.#nodes.keys()];
+  }
+
+  echo(connections: number): Promise<Measurement> {
+    const url = `http://127.0.0.1:${this.#echoPort}/v1/sales/echo/orders`;
+    // What the stores do meanwhile is not the echo's.
+    const cpu = { node: () => this.#echo.cpuSeconds(), redis: () => 0, postgres: () => 0 };
+    return measureEcho({ ...this.#loadOf(connections), url, prefer: '', cpu });
+  }
+
+  /** Sells one sale. @param number tells it from the other sales of the phase */
+  async sell(
+    name: CandidateName,
+    phase: SellingPhase,
+    number: number,
+    connections: number,
+  ): Promise<Measurement> {
+    const node = this.#nodes.get(name)!;
+    const saleId = `${phase.outcome}-${connections}-${number}`;
+    this.#sold.push({ node, saleId });
+    await node.createSale({ id: saleId, stock: phase.stock, segments: this.#parameters.segments });
+    if (phase.outcome === 'sold_out') await node.sellOut(saleId);
+    await this.#checkpoint();
+    const { redis, postgres } = this.#stores;
+    const cpu = {
+      node: () => node.cpuSeconds(),
+      redis: () => redis.cpuSeconds(),
+      postgres: () => postgres.cpuSeconds(),
+    };
+    const load = this.#loadOf(connections);
+    return measureSelling(node, phase, { ...load, url: node.ordersUrl(saleId), prefer: phase.prefer, cpu });
+  }
+
+  /** @throws BenchFailure if a sale does not add up */
+  async verify(): Promise<void> {
+    note(`Verifying ${this.#sold.length} sales`);
+    for (const { node, saleId } of this.#sold.splice(0)) {
+      const report = await node.verify(saleId);
+      if (!report.ok || report.rejectedOrders > 0) {
+        throw new BenchFailure(`verify of sale ${saleId} found a difference: ${JSON.stringify(report)}`);
+      }
+    }
+  }
+
+  async lastWords(): Promise<string> {
+    const words = [...this.#nodes].map(async ([name, node]) => `${name}: ${await node.lastWords()}`);
+    return (await Promise.all(words)).join('\n');
+  }
+
+  /** Otherwise a checkpoint falls into some phases and not into others. */
+  async #checkpoint(): Promise<void> {
+    const client = new pg.Client(this.#stores.postgres.url);
+    await client.connect();
+    try {
+      await client.query('CHECKPOINT');
+    } finally {
+      await client.end();
+    }
+  }
+
+  #loadOf(connections: number): Pick<Load, 'connections' | 'seconds' | 'warmupSeconds'> {
+    const { seconds, warmupSeconds } = this.#parameters;
+    return { connections, seconds, warmupSeconds };
+  }
+}
