@@ -1,10 +1,10 @@
 /**
- * The auditor sees everything at every instant, and says which promise is broken (docs/internals/simulation.md): after
- * each event P1, P3, P4 and P7, with each answer P4 and P6, and when all has calmed down the rest (finale.ts).
+ * The auditor sees both stores after every event and fails the run when a promise is broken (docs/internals/simulation.md).
+ * It checks P1, P3, P4 and P7 after each event, P4 and P6 at each answer, and the rest after the weather is over (finale.ts).
  *
- * Until Redis loses writes, the units that the segments could still sell or have in their logs are never more than Postgres
- * has. From a loss to the next generation they may be: the guard of the truth and the rebuild are for that, and what
- * Postgres holds has to be right all the same.
+ * Until Redis loses writes, the units that segments can still sell or have in their logs never exceed those that Postgres has.
+ * Between a loss and the next generation they may. The guard in Postgres and the rebuild exist for that case, and what Postgres
+ * holds must be correct even then.
  */
 import type { Outcome } from '../../src/engine/contract.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
@@ -15,7 +15,7 @@ import { time } from './virtual-time.ts';
 import type { World } from './world.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
-/** A board may be so old when it says "sold out"; it counts whole milliseconds, so one more. */
+/** A "sold out" from a board may be this old: 250 ms, and one more because boards count whole milliseconds. */
 const BOARD_MS = 251;
 
 /** An answer that promises an order. */
@@ -30,29 +30,29 @@ export class Violation extends Error {}
 
 export class Auditor {
   readonly promises: Promised[] = [];
-  /** Orders that somebody has asked to be cancelled or refunded. */
+  /** Orders for which a cancellation or a refund was requested. */
   readonly askedBack = new Set<string>();
-  /** Redis has lost writes at some time. */
+  /** Whether Redis has lost writes at any time. */
   everLost = false;
   nodesDied = 0;
   readonly orders = new OrderWatch((what) => this.fail(what));
   readonly ledger = new LedgerWatch((what) => this.fail(what));
-  /** What has happened, for whoever replays it. */
+  /** A record of what has happened, for replays. */
   trace: (line: string) => void = () => {};
   truth: Truth | undefined;
-  /** The first that was found. */
+  /** The first violation that was found. */
   violation: Violation | undefined;
   readonly #world: World;
   readonly #unchecked: Promised[] = [];
-  /** The generation in which Redis has lost writes, until a later one is there. */
+  /** The generation in which Redis lost writes, until there is a later one. */
   #lossIn: number | undefined;
   #seenPostgres = -1;
   #seenRedis = -1;
-  /** Since when there were units for sale without a break, and the epoch was raised after that. */
+  /** Since when there have been units for sale without a break, with the epoch raised. */
   #openSince: number | undefined;
   #epochAtZero = 0;
   #forSale = 0;
-  /** When there were last more units for sale than just before. */
+  /** When the number of units for sale last rose. */
   #suppliedAt = 0;
 
   constructor(world: World) {
@@ -69,7 +69,7 @@ export class Auditor {
     this.#lossIn = this.truth?.generation ?? 0;
   }
 
-  /** The product may catch what is thrown here: it is kept as well. */
+  /** Throws a violation. It is stored too, because the product may catch it. */
   fail(what: string): never {
     this.note(what);
     throw this.violation!;
@@ -79,13 +79,14 @@ export class Auditor {
     this.violation ??= new Violation(what);
   }
 
-  /** To be called after each event. @throws Violation */
+  /** Must be called after each event. @throws Violation */
   check(): void {
     const { postgres, redis } = this.#world;
     const writes = redis.reduce((sum, server) => sum + server.writes, 0);
     if (writes === this.#seenRedis && postgres.writes === this.#seenPostgres) return;
     if (postgres.isInTransaction) {
-      // Nothing can be said of both stores; a moment in which nothing was left must not be missed.
+      // While a transaction is open, nothing can be said of both stores. But a moment without units must not be
+      // missed.
       if (writes === this.#seenRedis) return;
       this.#seenRedis = writes;
       if (this.truth && !this.isLossOpen)
@@ -122,12 +123,15 @@ export class Auditor {
 
   #checkKept({ orderId, buyerId, units }: Promised): void {
     const order = this.truth?.orders.find(({ id }) => id === orderId);
-    if (!order) this.fail(`P4: ${buyerId} was told 201 for order ${orderId}, which Postgres does not have`);
+    if (!order)
+      this.fail(`P4: ${buyerId} was answered 201 for order ${orderId}, which Postgres does not have`);
     if (order.buyer !== buyerId || order.units !== units || order.status === 'rejected')
-      this.fail(`P4: ${buyerId} was told 201 for ${units} of order ${orderId}: ${JSON.stringify(order)}`);
+      this.fail(
+        `P4: ${buyerId} was answered 201 for ${units} units of order ${orderId}: ${JSON.stringify(order)}`,
+      );
     const isOver = order.status === 'cancelled' || order.status === 'refunded';
     if (isOver && !this.askedBack.has(orderId))
-      this.fail(`P4: order ${orderId} of ${buyerId} is ${order.status}, which nobody has asked for`);
+      this.fail(`P4: order ${orderId} of ${buyerId} is ${order.status}, which no client asked for`);
   }
 
   #checkBooks(truth: Truth, books: SaleBooks): void {
@@ -155,7 +159,7 @@ export class Auditor {
     this.#noteOpen(truth, books);
   }
 
-  /** Since when there has been something for sale. */
+  /** Updates since when there have been units for sale. */
   #noteOpen({ generation, segments }: Truth, books: SaleBooks): void {
     const published = books.segments.filter((segment) => isPublished(segment, generation));
     if (published.length < segments) {
@@ -172,9 +176,9 @@ export class Auditor {
   }
 
   /**
-   * A purchase was answered.
-   * @param begun when it came to the node
-   * @param byBoard the node's board was believed since then, perhaps for this purchase
+   * Checks the answer to a purchase.
+   * @param begun when the purchase came to the node
+   * @param byBoard whether the node's board was used since then, perhaps for this purchase
    */
   answered(buyerId: string, outcome: Outcome, begun: number, byBoard: boolean): void {
     this.check();
@@ -190,19 +194,20 @@ export class Auditor {
   }
 
   /**
-   * P2. A board may be a while old. Who was told without one has had the segments looked at for himself: then there was a
-   * moment without a unit. Units that come back meanwhile count when their epoch is raised, so that a look may miss them.
+   * P2. A "sold out" from a board may be a while old. Any other "sold out" means that the segments were asked for this purchase,
+   * so there was a moment without units after it began. Returned units count from when their epoch is raised, because the
+   * purchase may have asked just before.
    */
   #checkSoldOut(buyerId: string, begun: number, byBoard: boolean): void {
     const since = this.#openSince;
     const isOwnLook = !byBoard && this.#suppliedAt < begun;
     if (since !== undefined && since < (isOwnLook ? begun : begun - BOARD_MS))
       this.fail(
-        `P2: ${buyerId} was told "sold out", but units were for sale since ${(time.now - since).toFixed(0)} ms`,
+        `P2: ${buyerId} was answered "sold out", but units were for sale since ${(time.now - since).toFixed(0)} ms`,
       );
   }
 
-  /** What a sync says of itself. */
+  /** The events that a sync reports. */
   sync(node: string): SyncEvents {
     const tell = (what: string, info: object) => this.trace(`${node} sync ${what} ${JSON.stringify(info)}`);
     const onlyAfterLoss = (what: string, info: object) => {
@@ -220,7 +225,7 @@ export class Auditor {
       rebuilt: (info) => tell('rebuilt', info),
       transferred: (info) => tell('transferred', info),
       backlog: () => {},
-      foreign: (info) => onlyAfterLoss('somebody else has written', info),
+      foreign: (info) => onlyAfterLoss('another program has written', info),
       saleFailed: ({ error }) => tell('sale failed', { error: String(error) }),
       crashed: ({ error }) => tell('crashed', { error: String(error) }),
     };

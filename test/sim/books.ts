@@ -1,10 +1,10 @@
-/** Both stores as they are at this instant, read as nobody in the simulation can: at once, unseen, between two events. */
+/** Reads both stores as they are between two events: at once, and without a trace in the simulation. */
 import { KEY_PREFIX } from './sim-node.ts';
 import type { World } from './world.ts';
 
 export const SALE_ID = 's';
 
-/** A row of the ledger, as the simulation's operators know it again. */
+/** A row of the ledger. Operators of the simulation recognize their rows by the reason. */
 export interface LedgerRow {
   readonly reason: string;
   readonly action: string;
@@ -12,7 +12,7 @@ export interface LedgerRow {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** As Postgres has it. */
+/** The sale as Postgres has it. */
 export interface Truth {
   readonly initial: number;
   readonly moved: number;
@@ -29,19 +29,19 @@ export interface Truth {
     status: string;
     key: string | null;
     retakenBy: string | null;
-    /** What was done to it (order-watch.ts), separated by spaces. */
+    /** The changes made to the order (order-watch.ts), separated by spaces. */
     marks: string;
   }[];
   readonly cursors: readonly { segment: number; generation: number; units: number; position: number }[];
   readonly pendingReturns: number;
   readonly openMovements: number;
-  /** In the order of the changes. */
+  /** In the order in which the changes were made. */
   readonly ledger: readonly LedgerRow[];
-  /** The ids of those that are known to be lost. */
+  /** The ids of orders that are reported as lost by name. */
   readonly lostOrders: readonly string[];
 }
 
-/** `undefined`: there is no sale yet. Not while a transaction is open. */
+/** `undefined`: there is no sale yet. Must not be called while a transaction is open. */
 export function readTruth(world: World): Truth | undefined {
   return world.sql<Truth>('EXECUTE truth');
 }
@@ -52,16 +52,16 @@ export interface SegmentBooks {
   readonly left: number;
   readonly taken: number;
   readonly supplied: number;
-  /** Units that have left it and are in no other segment. */
+  /** Units that have left the segment and have not arrived at another. */
   readonly inTransit: number;
 }
 
 export interface SaleBooks {
-  /** Of the record; 0: there is none. */
+  /** The generation in the sale's record; 0: there is no record. */
   readonly generation: number;
   readonly epoch: number;
   readonly state: string | undefined;
-  /** By segment, those of the number that Postgres says. */
+  /** By segment, for as many segments as Postgres says. */
   readonly segments: readonly (SegmentBooks | undefined)[];
 }
 
@@ -100,7 +100,7 @@ export function readBooks({ redis }: World, segments: number): SaleBooks {
   };
 }
 
-/** The record of an open transfer is "seq receiver units"; the receiver knows the last one that has arrived. */
+/** The record of an open transfer is "seq receiver units". The receiver remembers the last transfer that arrived. */
 function inTransit(
   out: string | undefined,
   donor: number,

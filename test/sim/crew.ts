@@ -1,4 +1,4 @@
-/** Child processes that run seeds side by side. */
+/** Runs seeds in child processes, side by side. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { SeedReport } from './run.ts';
@@ -48,7 +48,7 @@ export class Runner {
   }
 }
 
-/** Each of so many children works until there is nothing left to do. */
+/** Starts that many children. Each works until there is nothing left to do. */
 export async function withRunners(count: number, work: (runner: Runner) => Promise<void>): Promise<void> {
   const runners = Array.from({ length: count }, () => new Runner());
   try {

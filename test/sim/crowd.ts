@@ -1,4 +1,4 @@
-/** Buyers and operators: what they ask for, and what they do when they get no answer. */
+/** Buyers and operators: what they request, and what they do without an answer. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import { BY } from '../support/author.ts';
 import type { Auditor } from './auditor.ts';
@@ -9,18 +9,20 @@ import type { Scenario } from './scenario.ts';
 import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
 
-/** An answer may be so much later than the deadline: the sweep of the deadlines, and timers that are late. */
+/**
+ * An answer may be this much later than the deadline, because deadlines are checked at intervals and timers are late.
+ */
 const DEADLINE_SLACK_MS = 40;
 const RETRY_MS = 60;
 const MAX_ATTEMPTS = 6;
-/** With these it is not known whether there is an order. */
+/** After these outcomes it is unknown whether there is an order. */
 const OPEN = new Set(['unknown', 'gone']);
-/** Nothing was taken: ask again. */
+/** After these outcomes nothing was taken: the buyer tries again. */
 const TRY_AGAIN = new Set(['busy', 'unavailable', 'unknown_sale']);
 
 export interface Request {
   readonly purchase: Purchase;
-  /** Of the newest attempt; gone: its node died. `undefined`: it waits. */
+  /** The outcome of the newest attempt; `gone`: its node died; `undefined`: it waits. */
   code: Outcome['code'] | 'gone' | undefined;
   outcome: Outcome | undefined;
   attempts: number;
@@ -28,7 +30,7 @@ export interface Request {
 
 export class Crowd {
   readonly requests: Request[] = [];
-  /** By buyer: attempts of which it is not known whether anything was taken. */
+  /** By buyer: attempts for which it is unknown whether anything was taken. */
   readonly openAttempts = new Map<string, number>();
   readonly #scenario: Scenario;
   readonly #nodes: readonly SimNode[];
@@ -43,12 +45,12 @@ export class Crowd {
     this.#payers = payers;
   }
 
-  /** Spreads what is asked over the run. */
+  /** Spreads the requests over the run. */
   begin(): void {
     const { requests, lastsMs, buyers, weather } = this.#scenario;
     const { random } = time;
     for (let i = 0; i < requests; i++) {
-      // Half of them come in a rush.
+      // Half of the buyers come in a rush.
       const at = random.chance(0.5) ? random.unit() * 40 : random.unit() * lastsMs;
       time.after(at, () => this.ask(this.#wish(`b${random.whole(1, buyers)}`)), WORLD);
     }
@@ -60,7 +62,7 @@ export class Crowd {
   #wish(buyerId: string): Request {
     const { random } = time;
     const known = this.requests.filter(({ purchase }) => purchase.buyerId === buyerId && purchase.key !== '');
-    // The same key again, as clients do that are in doubt.
+    // Sometimes the same key again, as clients do that don't know the outcome.
     if (known.length > 0 && random.chance(0.25)) return request(random.pick(known).purchase);
     return request({
       saleId: SALE_ID,
@@ -78,7 +80,7 @@ export class Crowd {
     this.#attempt(request, node);
   }
 
-  /** Of a node that runs now. */
+  /** A node that is running now. */
   #anyNode(): SimNode | undefined {
     const up = this.#nodes.filter((node) => node.running);
     return up.length > 0 ? time.random.pick(up) : undefined;
@@ -114,7 +116,7 @@ export class Crowd {
       this.#scenario.node.requestDeadlineMs + DEADLINE_SLACK_MS,
       () => {
         if (!isOpen()) return;
-        if (machine.isAlive) this.#auditor.fail(`P6: ${purchase.buyerId} got no answer by his deadline`);
+        if (machine.isAlive) this.#auditor.fail(`P6: ${purchase.buyerId} got no answer by the deadline`);
         request.code = 'gone';
         this.#goOn(request);
       },
@@ -122,7 +124,7 @@ export class Crowd {
     );
   }
 
-  /** What a client does with his answer. */
+  /** Reacts to an answer as a client would. */
   #goOn(request: Request): void {
     const { purchase, outcome, code } = request;
     if (OPEN.has(code!)) {
@@ -192,7 +194,7 @@ export function request(purchase: Purchase): Request {
   return { purchase, code: undefined, outcome: undefined, attempts: 0 };
 }
 
-/** Of somebody who asks again by himself. */
+/** A purchase by a caller that repeats it itself. */
 export function onceOnly(purchase: Purchase): Request {
   return { ...request(purchase), attempts: MAX_ATTEMPTS };
 }

@@ -1,20 +1,27 @@
 /**
- * Dealings: what is done to a sale and its orders behind the purchase, by buyers who pay and by several operators at once, each
- * kind with weather in which its bugs show. Some seeds have one; the others are as they would be without.
+ * Dealings are what happens to a sale and its orders after the purchase: buyers pay, and several operators act at once. Each
+ * dealing comes with the weather in which its bugs show. Some seeds have one; the other seeds are not affected.
  */
 import type { Random } from '../support/random.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface Dealings {
-  /** Buyers pay, in time or late, and the shop redeems and refunds; often two of it at once, at different nodes. */
+  /**
+   * Buyers pay, in time or late; the shop redeems and refunds. Often two of these happen at once, at different nodes.
+   */
   readonly payments: boolean;
   /** How often two operators change the sale at the same moment, at different nodes. */
   readonly pairs: number;
   /** When the sale is closed; 0: never. */
   readonly closesAtMs: number;
-  /** How often a withdrawal is begun whose node then can't reach Postgres until others undo it. */
+  /**
+   * How often a withdrawal begins on a node that then can't reach Postgres until other processes undo the withdrawal.
+   */
   readonly slowWithdrawals: number;
-  /** How often a resize is begun while a server of Redis can't be reached for longer than transactions take to show. */
+  /**
+   * How often a resize begins while a Redis server is unreachable for longer than a transaction can stay invisible
+   * (draft.ts).
+   */
   readonly slowResizes: number;
 }
 
@@ -33,7 +40,7 @@ const CALM = {
   ...{ hangs: 0, jumps: 0, changes: 0 },
 };
 
-/** Orders expire while they are paid; of some the units are sold again before the late payment comes. */
+/** Orders expire while they are paid. Units of some are sold again before the late payment comes. */
 const payDay: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }) => ({
   ...scenario,
   nodes: 2,
@@ -60,7 +67,7 @@ const payDay: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }
   dealings: { ...NO_DEALINGS, payments: true, closesAtMs: chance(0.2) ? whole(1_000, 2_000) : 0 },
 });
 
-/** Two operators at a time, each at his node, while buyers come; at the end one may close the sale. */
+/** Two operators at a time, at two nodes, while buyers come. At the end an operator may close the sale. */
 const manyHands: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }) => ({
   ...scenario,
   nodes: 2,
@@ -101,7 +108,7 @@ const closedInTheRush: Dealing = ({ weather, node, ...scenario }, { whole, pick 
   dealings: { ...NO_DEALINGS, closesAtMs: whole(10, 60) },
 });
 
-/** A withdrawal whose maker is only slow ends just when it is undone. */
+/** A slow withdrawal ends just when other processes undo it. */
 const slowHands: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => ({
   ...scenario,
   redisServers: 1,
@@ -118,7 +125,7 @@ const slowHands: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => 
   dealings: { ...NO_DEALINGS, slowWithdrawals: 1 },
 });
 
-/** On a cluster, the sale gets other segments while one server is out of reach and buyers go on at the others. */
+/** On a cluster, the sale is resized while one server is unreachable and buyers go on at the others. */
 const slowDrafts: Dealing = ({ weather, node, ...scenario }, { whole, pick }) => ({
   ...scenario,
   redisServers: 3,
@@ -139,7 +146,7 @@ const slowDrafts: Dealing = ({ weather, node, ...scenario }, { whole, pick }) =>
 
 const DEALINGS: readonly Dealing[] = [payDay, manyHands, slowHands, payDay, closedInTheRush, slowDrafts];
 
-/** @param nth which of the dealings: they take turns */
+/** @param nth chooses the dealing; they take turns */
 export function dealingOf(nth: number, scenario: Scenario, random: Random): Scenario {
   return DEALINGS[nth % DEALINGS.length]!(scenario, random);
 }

@@ -1,4 +1,4 @@
-/** What must hold when the weather has cleared: everything settles, all that is left is sold, and the books agree. */
+/** What must hold after the weather is over: everything settles, all remaining units are sold, and the books agree. */
 import type { Purchase } from '../../src/engine/contract.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, SALE_ID } from './books.ts';
@@ -8,16 +8,16 @@ import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
 import { runToEnd, type World } from './world.ts';
 
-/** Whatever was begun has ended by then: reconnections, retries, sweeps, rebuilds. */
+/** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
 const SETTLE_MS = 60_000;
 const BY = { actor: 'sim', reason: '' };
 const LOOK_EVERY_MS = 40;
-/** Who asks a moment after a rebuild or a pause may have to ask again. */
+/** How long a buyer may have to ask again after a rebuild or a pause. */
 const ASK_AGAIN_MS = 20_000;
 const MAX_ASKED = 5;
-/** A node that could not ask Postgres for its lost orders asks again for so long. */
+/** How long a node that could not ask Postgres for its lost orders keeps trying. */
 const NAMING_MS = 10_000;
-/** A board is never older than that when it says "sold out", with some slack. */
+/** A "sold out" from a board is never older than this, with some slack. */
 const BOARD_MS = 350;
 
 export interface FinaleParts {
@@ -26,7 +26,7 @@ export interface FinaleParts {
   readonly auditor: Auditor;
   readonly crowd: Crowd;
   readonly payers: Payers;
-  /** Lets happen what happens in this time, with the auditor looking. */
+  /** Runs the simulation for this long, with the auditor checking. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
   if (auditor.truth!.requireToken && !isClosed) {
     const change = { action: 'require-token', requireToken: false } as const;
     await ask(parts, ({ service }) => service.change(SALE_ID, change, BY));
-    await settle(parts, 'the sale wants no token any more', () => !auditor.truth!.requireToken);
+    await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
   await mendKnownGaps(parts);
   await settleDoubts(parts);
@@ -66,7 +66,7 @@ async function settle(
   }
 }
 
-/** Why the stores are not at rest yet; `undefined`: they are. */
+/** @returns why the stores are not at rest yet; `undefined` if they are */
 function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): string | undefined {
   const { truth } = auditor;
   if (!truth || world.postgres.isInTransaction) return 'a transaction is open';
@@ -84,7 +84,7 @@ function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): s
   return undefined;
 }
 
-/** Units that came back, and that Redis has lost again, are a known gap: `verify` finds them, and `recover` mends it. */
+/** Returned units that Redis has lost again are a known gap: `verify` finds them, and `recover` repairs it. */
 async function mendKnownGaps(parts: FinaleParts): Promise<void> {
   if (!parts.auditor.everLost) return;
   const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
@@ -95,7 +95,7 @@ async function mendKnownGaps(parts: FinaleParts): Promise<void> {
   await settle(parts, 'the sale is recovered', () => parts.auditor.truth!.generation > generation);
 }
 
-/** P6: who does not know what became of his purchase asks again with the same key, and is told. */
+/** P6: a buyer whose purchase is unknown repeats it with the same key, and learns the outcome. */
 async function settleDoubts(parts: FinaleParts): Promise<void> {
   const { crowd, auditor, pass } = parts;
   const open = crowd.requests.filter(
@@ -104,15 +104,18 @@ async function settleDoubts(parts: FinaleParts): Promise<void> {
   for (const { purchase } of open) {
     const again = await insist(parts, purchase);
     if (again === 'unknown')
-      auditor.fail(`P6: ${purchase.buyerId} asked again with his key, and is told unknown`);
+      auditor.fail(`P6: ${purchase.buyerId} asked again with the same key, and was answered unknown`);
   }
   await pass(LOOK_EVERY_MS);
 }
 
-/** May be told in calm weather for a while: by a node that has not heard yet that the sale was rebuilt or resumed, say. */
+/**
+ * Answers that are allowed for a while in calm weather, for example from a node that does not know yet that the sale
+ * was rebuilt or resumed.
+ */
 const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused', 'token_required']);
 
-/** Until he is told something that is final. */
+/** Repeats a purchase until its answer is final. */
 async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
   for (const end = time.now + ASK_AGAIN_MS; ; ) {
     const asked = onceOnly({ ...purchase, awaitCommit: true });
@@ -120,14 +123,14 @@ async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase)
     while (asked.code === undefined) await pass(1);
     const { code } = asked;
     if (!NOT_FINAL.has(code)) return code;
-    if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is told ${code} in calm weather`);
+    if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is answered ${code} in calm weather`);
     await pass(LOOK_EVERY_MS);
   }
 }
 
 /**
- * P2: one buyer after the other asks for a unit, until one is told that the sale is sold out; then nothing is left. Units that
- * came back a moment ago (an order has expired) may not be known to his node's board yet.
+ * P2: one buyer after the other buys a unit, until one is answered that the sale is sold out. Then no unit may be left. The
+ * board of a node may not know yet of units that came back a moment ago, from an expired order.
  */
 async function sellOut(parts: FinaleParts): Promise<void> {
   const { auditor, pass } = parts;
@@ -140,24 +143,24 @@ async function sellOut(parts: FinaleParts): Promise<void> {
       refused = 0;
       continue;
     }
-    if (code !== 'sold_out') auditor.fail(`P2: a late buyer is told ${code}`);
+    if (code !== 'sold_out') auditor.fail(`P2: a late buyer is answered ${code}`);
     await settle(parts, 'the sale is at rest before it is counted');
     const { stock } = auditor.truth!;
     if (stock === 0) return;
     if (refused++ > 0 && before === stock)
-      auditor.fail(`P2: ${stock} units are left, and a buyer is told sold_out`);
+      auditor.fail(`P2: ${stock} units are left, and a buyer is answered sold_out`);
     await pass(BOARD_MS);
   }
 }
 
-/** A sale that is closed has sold what it has sold. */
+/** A closed sale sells nothing more. */
 async function sellNothing(parts: FinaleParts): Promise<void> {
   const purchase = { saleId: SALE_ID, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
   const code = await insist(parts, purchase);
-  if (code !== 'ended') parts.auditor.fail(`P2: a buyer of a closed sale is told ${code}`);
+  if (code !== 'ended') parts.auditor.fail(`P2: a buyer of a closed sale is answered ${code}`);
 }
 
-/** P4 and P5: what was promised is in Postgres; of what Redis has lost it was said so. */
+/** P4 and P5: every promised order is in Postgres, or is reported as lost by Redis. */
 async function checkPromises({ auditor, pass }: FinaleParts): Promise<void> {
   const { promises, everLost, nodesDied } = auditor;
   const orders = new Map(auditor.truth!.orders.map((order) => [order.id, order]));
@@ -165,26 +168,27 @@ async function checkPromises({ auditor, pass }: FinaleParts): Promise<void> {
   for (const { orderId, buyerId, code } of promises) {
     const order = orders.get(orderId);
     if (code === 'committed' && (!order || order.status === 'rejected'))
-      auditor.fail(`P4: order ${orderId} of ${buyerId} was told 201, and is ${order?.status ?? 'gone'}`);
+      auditor.fail(`P4: order ${orderId} of ${buyerId} was answered 201, and is ${order?.status ?? 'gone'}`);
     if (order && order.status !== 'rejected') continue;
     if (!everLost)
-      auditor.fail(`P5: order ${orderId} of ${buyerId} was told 202, and is ${order?.status ?? 'gone'}`);
+      auditor.fail(`P5: order ${orderId} of ${buyerId} was answered 202, and is ${order?.status ?? 'gone'}`);
     if (!order) missing.add(orderId);
   }
-  // Who knew of them may have died with them: a known gap.
+  // The nodes that knew of these orders may have died: a known gap.
   if (missing.size === 0 || nodesDied > 0) return;
   await pass(NAMING_MS);
   for (const named of auditor.truth!.lostOrders) missing.delete(named);
-  if (missing.size > 0) auditor.fail(`P5: accepted, lost, and named by nobody: ${[...missing].join(', ')}`);
+  if (missing.size > 0)
+    auditor.fail(`P5: accepted, lost, and not named in any report: ${[...missing].join(', ')}`);
 }
 
 /**
- * P6: who was told that nothing was taken has taken nothing. An order that nobody was told of belongs to an attempt whose
- * end is not known, one each at most.
+ * P6: a refused purchase has no order. An order that was never answered belongs to an attempt with unknown outcome, one order
+ * for each such attempt at most.
  */
 function checkHidden({ auditor, crowd }: FinaleParts): void {
   const named = new Set(auditor.promises.map(({ orderId }) => orderId));
-  // One that Postgres has refused, because Redis had lost writes, is none: its buyer is told so.
+  // Orders that Postgres rejected, because Redis had lost writes, don't count: their buyers are answered so.
   const hidden = auditor.truth!.orders.filter(
     ({ id, key, status }) => status !== 'rejected' && !named.has(id) && !key?.startsWith('retake:'),
   );
@@ -193,7 +197,7 @@ function checkHidden({ auditor, crowd }: FinaleParts): void {
     const open = crowd.openAttempts.get(buyer) ?? 0;
     if (orders.length > open)
       auditor.fail(
-        `P6: ${buyer} has ${orders.length} orders that he was not told of, and ${open} attempts whose end he does not know`,
+        `P6: ${buyer} has ${orders.length} orders that were never answered, and ${open} attempts with unknown outcome`,
       );
   }
 }
@@ -204,7 +208,7 @@ async function verify(parts: FinaleParts): Promise<void> {
   if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
 }
 
-/** A connection that broke in the storm may be noticed only now. */
+/** Retries, because a connection that broke in the storm may be noticed only now. */
 async function ask<T>(
   { nodes, auditor }: FinaleParts,
   work: (running: NonNullable<SimNode['running']>) => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * What the auditor checks of the ledger: what an operator was told is done is in it once, as he asked for it; what he was
- * refused has changed nothing; and its rows, one after the other, lead to the sale as it is.
+ * Checks the ledger for the auditor. A change that was answered as done is in the ledger once, as requested. A refused change
+ * has changed nothing. The rows, applied in order, give the present state of the sale.
  */
 import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { LedgerRow, Truth } from './books.ts';
@@ -13,7 +13,7 @@ interface Asked {
   end: 'open' | 'done' | 'refused';
 }
 
-/** Nothing was done, for good. */
+/** The change was refused, and will not be made later. */
 const REFUSALS = new Set(['insufficient_stock', 'wrong_state', 'invalid_request', 'busy']);
 
 const STATES = {
@@ -22,18 +22,18 @@ const STATES = {
   close: { from: ['open', 'paused'], to: 'closed' },
 } as const;
 
-/** What the rows of the ledger make of a sale. */
+/** The state of a sale according to the rows of its ledger. */
 interface Standing {
   readonly state: string;
   readonly requireToken: boolean;
-  /** That it has, or is to have. */
+  /** The number of segments that the sale has, or is to have. */
   readonly segments: number;
 }
 
 export class LedgerWatch {
   readonly #fail: (what: string) => never;
   readonly #asked = new Map<string, Asked>();
-  /** Every standing that the sale was seen to have, and since when. */
+  /** Every state that the sale was seen in, and since when. */
   readonly #standings: { readonly at: number; readonly standing: Standing }[] = [];
   readonly #unchecked = new Set<Asked>();
   #begunWith: number | undefined;
@@ -42,7 +42,7 @@ export class LedgerWatch {
     this.#fail = fail;
   }
 
-  /** @returns the reason that the change has to give: by that its row is known */
+  /** @returns the reason to give for the change, by which its row is recognized */
   asked(change: SaleChange): string {
     const reason = `change ${this.#asked.size + 1}`;
     this.#asked.set(reason, { reason, change, at: time.now, end: 'open' });
@@ -69,7 +69,7 @@ export class LedgerWatch {
     this.#unchecked.clear();
   }
 
-  /** Row by row. The sale has to be as they say. */
+  /** Applies the rows one by one. The sale must be as they say. */
   #follow({ ledger, state, requireToken }: Truth): Standing {
     let now: Standing = { state: 'open', requireToken: false, segments: this.#begunWith! };
     for (const { action, detail } of ledger) {
@@ -125,7 +125,7 @@ export class LedgerWatch {
       );
   }
 
-  /** Whether the sale was as wanted at some time since. */
+  /** Whether the sale was in the wanted state at any time since `since`. */
   #wasSo(change: SaleChange, since: number): boolean {
     return this.#standings.some(({ standing }, i) => {
       const until = this.#standings[i + 1]?.at ?? Number.POSITIVE_INFINITY;

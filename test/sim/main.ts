@@ -1,21 +1,21 @@
 /**
- * The simulation: a whole installation in one process, on a virtual clock, with seeded randomness, in any weather.
+ * The simulation: a whole installation in one process, on a virtual clock, with seeded randomness and faults.
  *
  *   npm run sim -- --seeds 1000              many seeds, in two processes; exit code 1 if a promise is broken
  *   npm run sim -- --seed 42 --trace         one seed, step by step
  *   npm run sim -- --mutations               plants bugs in copies of the source, and looks for each
  *
- * Real are the product's own engine, lanes, board, directory, sync, expiry, services, SQL and Lua, and the clients of
- * both stores (ioredis, pg, knex): all that is above the sockets. Simulated are the clocks and timers (virtual-time.ts),
- * the network (network.ts), the servers behind it, and when who dies. Redis is a few commands on plain values, in
- * which the product's scripts are run by a Lua machine (redis/). Postgres is PGlite behind simulated sessions, which executes
+ * Real: the product's engine, lanes, board, directory, sync, expiry, services, SQL and Lua, and the clients of both stores
+ * (ioredis, pg, knex), which means everything above the sockets. Simulated: the clocks and timers (virtual-time.ts), the
+ * network (network.ts), the servers behind it, and crashes. The simulated Redis is a few commands on plain values; a Lua
+ * interpreter runs the product's scripts (redis/). The simulated Postgres is PGlite behind simulated sessions; it executes
  * transactions one after another (postgres/).
  *
- *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (load.ts), weather (storm.ts)
- *        -> after each event the auditor looks at both stores (auditor.ts) -> calm -> the finale (finale.ts)
+ *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts, operators.ts), weather (storm.ts)
+ *        -> after each event the auditor checks both stores (auditor.ts) -> calm -> the finale (finale.ts)
  *
- * A seed gives the same events in the same order, always: nothing here may depend on the real clock or on chance. What the
- * simulation can't find is in docs/internals/simulation.md.
+ * A seed always gives the same events in the same order, so nothing here may depend on the real clock or on chance.
+ * docs/internals/simulation.md says what the simulation can't find.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { ROOT, type Task, withRunners } from './crew.ts';
@@ -78,14 +78,14 @@ function whole(name: 'seeds' | 'first' | 'processes' | 'seed', text: string | un
   refuse(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
 }
 
-/** To be shared: a loop that has ended does not end it for the others. */
+/** An iterator that several loops share. A loop that ends does not end it for the others. */
 function range(first: number, count: number): Iterable<number> {
   let seed = first;
   const next = () => (seed < first + count ? { value: seed++, done: false } : { value: seed, done: true });
   return { [Symbol.iterator]: () => ({ next }) };
 }
 
-/** Seeds for whoever has forked this, until he ends. */
+/** Runs seeds for the parent process, until the parent ends. */
 async function serveSeeds(): Promise<void> {
   const workshop = Workshop.open();
   process.on('disconnect', () => process.exit());

@@ -1,10 +1,10 @@
 /**
- * Bugs that somebody might make, each as words of the source that are replaced by others. The simulation has to find every
- * one of them within 1,000 seeds; if it does not, it has lost a tooth.
+ * Plausible bugs, each as a replacement in the source. The simulation must find every one of them within 1,000 seeds. If it does
+ * not, it has become weaker.
  */
 export interface Edit {
   readonly file: string;
-  /** Must be there once. */
+  /** Must occur once in the file. */
   readonly find: string;
   readonly replace: string;
 }
@@ -12,7 +12,10 @@ export interface Edit {
 export interface Mutation {
   readonly name: string;
   readonly edits: readonly Edit[];
-  /** Seeds that have found it: tried first. After a change of the simulation they may be wrong, which only costs time. */
+  /**
+   * Seeds that have found the bug; they are tried first. After a change of the simulation they may be wrong, which
+   * only costs time.
+   */
   readonly seenIn: readonly number[];
 }
 
@@ -50,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'take: sent again by the connection, whose tickets and ids nobody checks',
+    'take: the connection repeats it, and neither tickets nor ids are checked',
     [6],
     edit(
       'redis/clients.ts',
@@ -61,12 +64,12 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'false'),
   ),
   mutation(
-    'lane: a reply that was lost counts as a refusal',
+    'lane: a lost reply counts as a refusal',
     [53],
     edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose();', ''),
   ),
   mutation(
-    'lane: an unconfirmed purchase is asked again under a new id',
+    'lane: an unconfirmed purchase is repeated under a new id',
     [95],
     edit(
       'engine/purchase/lane.ts',
@@ -94,7 +97,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'board: believed however old it is',
+    'board: an entry is used however old it is',
     [282],
     edit('engine/board/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
   ),
@@ -108,7 +111,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'watermark: settles by number alone',
+    'watermark: settles orders by the entry number alone',
     [761],
     edit(
       'engine/purchase/commit-waiters.ts',
@@ -117,7 +120,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'top-up: credited as often as asked',
+    'top-up: credited again at each repetition',
     [24],
     edit(
       `${LUA}/change/credit.lua`,
@@ -126,7 +129,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'parking: nobody is let out',
+    'parking: parked purchases are never released',
     [6],
     edit(
       'engine/purchase/parking.ts',
@@ -141,7 +144,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
-    'returns: given back as often as asked',
+    'returns: applied again at each repetition',
     [18],
     edit(`${LUA}/change/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
@@ -155,7 +158,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'sync: the watermark is told before the commit',
+    'sync: the watermark is published before the commit',
     [1],
     edit(
       'sync/applier.ts',
@@ -188,7 +191,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'transfer: credited as often as asked',
+    'transfer: credited again at each repetition',
     [23],
     edit(
       `${LUA}/change/transfer-credit.lua`,
@@ -197,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'transfer: left unfinished by whoever finds it',
+    'transfer: an open one is never completed',
     [717],
     edit(
       'engine/cluster/refill.ts',
@@ -216,7 +219,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/change/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
-    'deadlines: nobody is told when his time is over',
+    'deadlines: purchases are not answered at their deadline',
     [27],
     edit(
       'engine/purchase/under-way.ts',
@@ -247,9 +250,9 @@ export const MUTATIONS: readonly Mutation[] = [
       'const applied: Applied = { orders: 0, rejected: [] };',
     ),
   ),
-  // One that the simulation has found in the program itself.
+  // A bug that the simulation has found in the program itself.
   mutation(
-    'cluster: who waited for the first connection is not told of the second',
+    'cluster: a wait for the first connection ignores the second',
     [43],
     edit(
       'redis/clients.ts',
@@ -267,7 +270,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'payment: an order that has expired is paid all the same',
+    'payment: an expired order is marked as paid',
     [31],
     edit(
       'postgres/migrations/005-order-changes.sql',
@@ -276,7 +279,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'late payment: counts although the units are gone',
+    'late payment: accepted although the units are gone',
     [166],
     edit(
       'postgres/migrations/005-order-changes.sql',
@@ -285,7 +288,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'refund: of a late payment gives the units back once more',
+    'refund: a late payment returns the units a second time',
     [166],
     edit(
       'postgres/migrations/005-order-changes.sql',
@@ -294,7 +297,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'changes: made by what was read before another one',
+    'changes: decided on a state read before another change',
     [337],
     edit(
       'sales/sale-changes.ts',
@@ -312,7 +315,7 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
-    'sweep: a closed sale is let go of although its log holds orders',
+    'sweep: a closed sale is released although its log holds orders',
     [526],
     edit('sync/reconciler.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
@@ -322,7 +325,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
-    'draft: its beginning is read behind its pages',
+    'draft: its start time is read after its pages',
     [103],
     edit('rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
     edit(

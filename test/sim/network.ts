@@ -1,7 +1,7 @@
 /**
- * The network: sockets as `net` has them, for clients that know nothing of the simulation, and connections between
- * machines that are slow, fall silent, and break. What was sent arrives in order or not at all, as TCP has it; a
- * connection that breaks may lose what is on its way in either direction, so that a request is executed and its reply cut.
+ * The network: sockets like those of `net`, for clients that know nothing of the simulation, and connections between machines
+ * that are slow, hang and break. As with TCP, bytes arrive in order or not at all. A broken connection may lose what is on its
+ * way in either direction, so that a request is executed and its reply lost.
  */
 import net from 'node:net';
 import { Duplex } from 'node:stream';
@@ -11,28 +11,31 @@ function fault(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** One end of a connection, at a server. */
+/** The server's end of a connection. */
 export interface Session {
-  /** What the client has sent. */
+  /** Receives what the client has sent. */
   receive(data: Buffer): void;
   closed(): void;
 }
 
 export interface Listener {
   readonly machine: Machine;
-  /** @param link where the server answers */
+  /** @param link for the server's answers */
   accept(link: Link): Session;
 }
 
 export interface NetworkFaults {
-  /** Chance that a packet takes long, and how long at most, in milliseconds. */
+  /** The chance that a packet is slow, and the longest delay, in milliseconds. */
   slow: number;
   slowMs: number;
-  /** Chance that a connection breaks at a packet. */
+  /** The chance that a connection breaks at a packet. */
   cut: number;
-  /** The same of connections to Postgres, in addition. */
+  /** An additional chance, for connections to Postgres only. */
   cutPostgres: number;
-  /** Chance that a message from a server of Redis to a subscriber is lost; it comes twice or late as often. */
+  /**
+   * The chance that a message from a Redis server to a subscriber is lost. It is delivered twice or late equally
+   * often.
+   */
   lostMessages: number;
 }
 
@@ -71,13 +74,13 @@ export class Link {
     time.at(this.#toClientAt, () => this.isOpen && socket.emit('connect'), client);
   }
 
-  /** From the client. */
+  /** Sends bytes from the client. */
   send(data: Buffer): void {
     if (!this.isOpen) return;
     this.#toServerAt = Math.max(this.#toServerAt, time.now + this.#latency());
     const session = () => this.#session;
     this.#network.note('>', this, data);
-    // It may arrive although the connection is broken by then: it lies in the server's buffer.
+    // It may arrive although the connection is broken by then, because it is in the server's buffer.
     const arrives = time.random.chance(0.5);
     time.at(
       this.#toServerAt,
@@ -89,7 +92,7 @@ export class Link {
     this.#mayBreak();
   }
 
-  /** From the server. */
+  /** Sends bytes from the server. */
   reply(data: Buffer): void {
     if (!this.isOpen) return;
     const dragged = this.#dragMs === 0 ? 0 : time.random.unit() * this.#dragMs;
@@ -112,7 +115,7 @@ export class Link {
     this.isOpen = false;
     this.#network.links.delete(this);
     const session = this.#session;
-    // Behind all that was sent: it may lie in the server's buffer.
+    // Comes after all that was sent, which may be in the server's buffer.
     time.at(Math.max(this.#toServerAt, time.now + this.#latency()), () => session?.closed(), this.server);
     time.after(
       this.#latency(),
@@ -121,13 +124,13 @@ export class Link {
     );
   }
 
-  /** Nothing passes until it breaks: the other end does not answer any more. */
+  /** Passes nothing until it breaks: the other end does not answer any more. */
   hang(ms: number): void {
     this.#toClientAt = Math.max(this.#toClientAt, time.now + ms);
     this.#toServerAt = Math.max(this.#toServerAt, time.now + ms);
   }
 
-  /** From now on each answer of the server comes late, by so much at most; 0: as others do. */
+  /** From now on each answer of the server is late by up to this much; 0: as usual. */
   drag(ms: number): void {
     this.#dragMs = ms;
   }
@@ -151,7 +154,7 @@ export class Network {
   readonly faults: NetworkFaults = { ...NO_FAULTS };
   nextNumber = 0;
   readonly #listeners = new Map<number, Listener>();
-  /** Told of each packet, for the trace. */
+  /** Called with each packet, for the trace. */
   note: (way: '<' | '>', link: Link, data: Buffer) => void = () => {};
 
   begin(): void {
@@ -191,7 +194,7 @@ export class Network {
 
 export const network = new Network();
 
-/** As much of `net.Socket` as clients of Redis and Postgres use. */
+/** The part of `net.Socket` that clients of Redis and Postgres use. */
 export class SimSocket extends Duplex {
   #link: Link | undefined;
   #corked = 0;
@@ -213,7 +216,7 @@ export class SimSocket extends Duplex {
     return this;
   }
 
-  /** What one turn writes goes out as one packet. */
+  /** Collects what one turn writes into one packet. */
   override _write(data: Buffer, _: string, done: () => void): void {
     this.#parts.push(data);
     if (this.#corked++ === 0)
@@ -263,7 +266,7 @@ export class SimSocket extends Duplex {
   }
 }
 
-/** For good, as the virtual time. */
+/** Cannot be undone, like the virtual time. */
 export function installNetwork(): void {
   Object.assign(net, {
     Socket: SimSocket,

@@ -1,4 +1,7 @@
-/** Operators: they change the sale, two at the same moment at different nodes, or at a node that is cut off from a store then. */
+/**
+ * Operators that change the sale: two at the same moment at different nodes, or one at a node that is then cut off
+ * from a store.
+ */
 import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { Auditor } from './auditor.ts';
 import { SALE_ID } from './books.ts';
@@ -8,15 +11,21 @@ import { isOfTheStores, type SimNode } from './sim-node.ts';
 import { type Machine, time, WORLD } from './virtual-time.ts';
 import type { World } from './world.ts';
 
-/** Two who do something at the same moment are so far apart at most. */
+/** The longest time between two operators that act at the same moment. */
 const MOMENT_MS = 3;
-/** How a moment is waited for. */
+/** How the simulation waits for a moment. */
 const LOOK_EVERY_MS = 0.5;
 const MAX_LOOKS = 6_000;
-/** Others undo what was not ended for 5 s, within a second: the maker is back at about that time. */
+/**
+ * Other processes undo a change that did not end within 5 s, at most a second later. Its node comes back at about
+ * that time.
+ */
 const AWAY_LEAST_MS = 4_800;
 const AWAY_MS = 2_000;
-/** A draft's first page is on its way within this time. It is held up for longer than a transaction takes to show (draft.ts). */
+/**
+ * A draft's first page is on its way within this time. Then it is delayed for longer than a transaction can stay
+ * invisible (draft.ts).
+ */
 const DRAFTING_MS = 6;
 const UNREACHABLE_LEAST_MS = 1_100;
 const UNREACHABLE_MS = 1_500;
@@ -104,7 +113,7 @@ export class Operators {
     });
   }
 
-  /** If that comes to be. */
+  /** Acts once `isSo` is true, if that happens. */
   #when(isSo: () => boolean, act: () => void, looks = MAX_LOOKS): void {
     if (isSo()) act();
     else if (looks > 0) time.after(LOOK_EVERY_MS, () => this.#when(isSo, act, looks - 1), WORLD);
@@ -116,7 +125,7 @@ export class Operators {
     for (const link of between) link.hang(ms);
   }
 
-  /** @param node whichever runs, if it is not up; if none is, later */
+  /** @param node if it is down, any running node is used; if there is none, the change is made later */
   #change(change: SaleChange, node?: SimNode): void {
     const running = node?.running ? node : this.#nodes.find((each) => each.running);
     if (running) changeSale(running, change, this.#auditor);
@@ -124,7 +133,7 @@ export class Operators {
   }
 }
 
-/** What fails because of the weather is not asked again: sync has to see to what was begun. */
+/** Makes a change. One that fails because of the weather is not repeated: sync must complete it. */
 export function changeSale(node: SimNode, change: SaleChange, auditor: Auditor): void {
   const reason = auditor.ledger.asked(change);
   atNode(node, JSON.stringify(change), auditor, async ({ service }) => {

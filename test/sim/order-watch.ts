@@ -1,19 +1,19 @@
 /**
- * What the auditor checks of the lives of orders: that each goes from status to status only as it may, bears the marks of
- * what was done to it and no others, and that what somebody was told is done stays done.
+ * Checks the lives of orders for the auditor: an order changes its status only in allowed ways, carries the marks of exactly
+ * the changes made to it, and a change that was answered as done stays done.
  */
 import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
 import type { Truth } from './books.ts';
 
 type Order = Truth['orders'][number];
 
-/** What may become of an order, at once or step by step: between two looks there may be several. */
+/** The statuses that an order may reach, in one or several steps: there may be several between two checks. */
 const LATER: Readonly<Record<string, readonly string[]>> = {
   unpaid: ['paid', 'redeemed', 'refunded', 'cancelled', 'expired'],
   paid: ['redeemed', 'refunded'],
 };
 
-/** Marks are the times that Postgres has noted; due: of a payment that is to be refunded. */
+/** Marks stand for the times noted in Postgres; `due` for a payment that is to be refunded. */
 const MARKS: Readonly<Record<string, readonly string[]>> = {
   unpaid: [''],
   rejected: [''],
@@ -34,7 +34,7 @@ const MARK_OF: Readonly<Record<OrderChange['kind'], string>> = {
 export class OrderWatch {
   readonly #fail: (what: string) => never;
   readonly #statuses = new Map<string, string>();
-  /** By order, the marks that somebody was told of. */
+  /** By order, the marks of changes that were answered as done. */
   readonly #told = new Map<string, Set<string>>();
 
   constructor(fail: (what: string) => never) {
@@ -69,8 +69,7 @@ export class OrderWatch {
     for (const [id, marks] of this.#told) {
       const has = byId.get(id)?.marks.split(' ') ?? [];
       for (const mark of marks)
-        if (!has.includes(mark))
-          this.#fail(`P4: somebody was told that order ${id} is ${mark}: ${has.join(' ')}`);
+        if (!has.includes(mark)) this.#fail(`P4: order ${id} was answered as ${mark}: ${has.join(' ')}`);
     }
   }
 

@@ -1,4 +1,4 @@
-/** Buyers who pay, in time and late, and a shop that redeems and refunds: what becomes of an order behind its purchase. */
+/** Buyers that pay, in time or late, and a shop that redeems and refunds. */
 import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
 import { BY } from '../support/author.ts';
 import type { Auditor } from './auditor.ts';
@@ -8,13 +8,13 @@ import { time, WORLD } from './virtual-time.ts';
 
 const RETRY_MS = 300;
 const MAX_ATTEMPTS = 6;
-/** Who has no answer by then asks again: his node has died, or it will answer too late. */
+/** After this time without an answer a buyer tries again: the node has died, or its answer will be too late. */
 const GIVE_UP_MS = 4_000;
-/** Late payments come up to so much later, and some that are meant to be in time. */
+/** Late payments come up to this much after the deadline, as do some that were meant to be in time. */
 const LATE_MS = 2_500;
 const EARLY_MS = 200;
 
-/** It is not known whether anything was done, or nothing could be. */
+/** It is unknown whether the change was made, or it could not be made. */
 const ASK_AGAIN = new Set(['unknown', 'unavailable', 'busy']);
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
@@ -32,12 +32,12 @@ export class Payers {
     this.#auditor = auditor;
   }
 
-  /** Nobody is about to do anything. */
+  /** Whether no payment or change is planned or under way. */
   get isIdle(): boolean {
     return this.#underWay === 0;
   }
 
-  /** Somebody has this order: what he will do with it is decided now. */
+  /** Decides what will happen to a new order. */
   ordered(orderId: string): void {
     const { random } = time;
     const dueMs = this.#scenario.payWithinSeconds! * 1_000;
@@ -51,7 +51,7 @@ export class Payers {
     else if (pick === 8) this.#both(inTime, orderId, PAY, { kind: 'cancel' });
   }
 
-  /** At the same moment, at nodes that are rarely the same. */
+  /** Two changes at the same moment, mostly at different nodes. */
   #both(ms: number, orderId: string, one: OrderChange, other: OrderChange): void {
     for (const change of [one, other]) this.#later(ms, () => this.#pay(orderId, change));
   }
@@ -103,7 +103,7 @@ export class Payers {
     });
   }
 
-  /** @param told once: of the answer, or of none */
+  /** @param told called once, with the answer or without one */
   #ask(orderId: string, change: OrderChange, told: (outcome: OrderOutcome | undefined) => void): void {
     const up = this.#nodes.filter(({ running }) => running);
     const auditor = this.#auditor;

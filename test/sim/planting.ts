@@ -1,6 +1,6 @@
 /**
- * Plants bugs from outside: each in a copy of the source, in which its words are replaced, and which is then run as the
- * repository itself is. The program has no switches for it.
+ * Plants bugs without any switches in the program: each in a copy of the source, in which its text is replaced. The copy is then
+ * run like the repository itself.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,21 +13,21 @@ const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];
 
 export interface Found {
   readonly seed: number;
-  /** How many seeds it took. */
+  /** How many seeds were run until one found it. */
   readonly tried: number;
   readonly violation: string;
 }
 
 export interface PlantOptions {
   readonly mutations: readonly Mutation[];
-  /** Seeds to look among, behind those that are known to find it. */
+  /** Seeds to try after those that are known to find it. */
   readonly first: number;
   readonly count: number;
-  /** Mutations side by side. */
+  /** How many mutations are tried side by side. */
   readonly processes: number;
 }
 
-/** @returns by the names of the mutations that were found */
+/** @returns the mutations that were found, by name */
 export async function plantAll(
   { mutations, first, count, processes }: PlantOptions,
   told: (mutation: Mutation, found: Found | undefined) => void,

@@ -18,7 +18,7 @@ export interface SeedReport {
   readonly seed: number;
   readonly violation: string | undefined;
   readonly events: number;
-  /** Of all that went over the network, and when: two runs of a seed have the same. */
+  /** A hash of everything that went over the network, and when. Two runs of a seed have the same. */
   readonly hash: string;
   readonly scenario: Scenario;
 }
@@ -42,7 +42,7 @@ export async function runSeed(
   network.note = (way, link, data) => {
     mix(Math.floor(time.now * 1e3));
     mix(link.number);
-    // Packets of Postgres hold ids of transactions, which count on from run to run, and get longer.
+    // Packets of Postgres contain transaction ids, which grow from run to run, and get longer.
     if (link.server.name !== 'postgres') mix(data.length);
     trace?.(`${at()} ${link.client.name} ${way} ${link.server.name} ${printable(data)}`);
   };
@@ -61,7 +61,7 @@ export async function runSeed(
     for (const until = time.now + ms; await step(until); );
   };
   unhandled = (error) =>
-    auditor.note(`nobody handles ${error instanceof Error ? (error.stack ?? error) : String(error)}`);
+    auditor.note(`unhandled: ${error instanceof Error ? (error.stack ?? error) : String(error)}`);
   let violation: string | undefined;
   try {
     await play(world, scenario, auditor, pass);
@@ -82,7 +82,7 @@ async function play(
   const watch = {
     sync: (node: string) => auditor.sync(node),
     fault: (node: string, what: string, error: unknown) => {
-      // How an engine tells of an order that Redis has lost.
+      // The way in which an engine reports an order that Redis has lost.
       if (auditor.everLost && error instanceof BackendCorrupt) return;
       auditor.fail(`${node}: ${what}: ${error instanceof Error ? error.stack : error}`);
     },
@@ -118,14 +118,14 @@ async function play(
 
 let unhandled: (error: unknown) => void = () => {};
 
-/** What nobody handles would end a node's process. */
+/** Records unhandled errors, which would end a node's process. */
 export function watchUnhandled(): void {
   const told = (error: unknown) => {
     if (error instanceof Violation) return;
     if (time.here === WORLD) throw error;
     unhandled(error);
   };
-  // Those of a copy that ran before look at its time.
+  // Handlers of a copy that ran before use that copy's clock.
   process.removeAllListeners('unhandledRejection');
   process.removeAllListeners('uncaughtException');
   time.failed = told;

@@ -1,4 +1,4 @@
-/** What a seed makes of a run: the sale, the nodes, how many buyers come, and the weather. */
+/** Derives a run from its seed: the sale, the nodes, the number of buyers, and the weather. */
 import type { Random } from '../support/random.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
 import type { NodeOptions } from './sim-node.ts';
@@ -14,15 +14,15 @@ export interface Scenario {
   readonly payWithinSeconds: number | undefined;
   readonly buyers: number;
   readonly requests: number;
-  /** Chance that who got an order gives it back, or pays it first. */
+  /** The chance that a buyer returns its order, or pays it first. */
   readonly changesOrder: number;
-  /** Chance that a buyer waits until his order is in Postgres. */
+  /** The chance that a buyer waits until its order is in Postgres. */
   readonly awaitsCommit: number;
-  /** All buyers ask the first node, while it is up. */
+  /** Whether all buyers use the first node while it is up. */
   readonly asksOneNode: boolean;
-  /** How long buyers come and the weather lasts, in virtual milliseconds. */
+  /** How long buyers and faults come, in virtual milliseconds. */
   readonly lastsMs: number;
-  /** Which things may happen, and how often each. */
+  /** Which faults may happen, and how often each. */
   readonly weather: Weather;
   readonly dealings: Dealings;
 }
@@ -39,29 +39,29 @@ export interface Weather {
   readonly hangs: number;
   readonly jumps: number;
   readonly changes: number;
-  /** Chance that a connection to Postgres breaks at a packet, beside `cut`. */
+  /** The chance that a connection to Postgres breaks at a packet, in addition to `cut`. */
   readonly cutPostgres: number;
-  /** How often the connections break that hold the locks of syncs: whoever had one knows nothing of it. */
+  /** How often the connections break that hold the locks of syncs. A sync does not notice that it has lost its lock. */
   readonly lockBreaks: number;
-  /** Chances that a message between nodes is lost, and that it comes late, for the second time, or both. */
+  /** The chances that a message between nodes is lost, and that it is late, repeated, or both. */
   readonly lostMessages: number;
-  /** Chance of each connection to Redis that its answers are late throughout, and by how much at most. */
+  /** The chance for each connection to Redis that its answers are always late, and the longest delay. */
   readonly drags: number;
   readonly dragMs: number;
-  /** How often connections of a node to Redis hang, each by chance. */
+  /** How often connections of a node to Redis hang. Each is chosen at random. */
   readonly deafness: number;
   /** How often an operator adds units. */
   readonly topUps: number;
-  /** How often Postgres dies, and then Redis loses writes that nobody could save, and is back at once. */
+  /** How often Postgres dies, and then Redis loses writes that were not in Postgres, and is back at once. */
   readonly setbacks: number;
 }
 
 const CLUSTER = 3;
 
-/** Every third seed has a squall: weather in which one kind of bug shows. The others are as they would be without. */
+/** Every third seed has a squall: weather in which one kind of bug shows. Other seeds are not affected. */
 const SQUALL_EVERY = 3;
 
-/** Of the others, every ninth has dealings: the fourth of nine. */
+/** Of the remaining seeds, every ninth has a dealing: the fourth of nine. */
 const DEALINGS_EVERY = 9;
 const DEALINGS_FIRST = 4;
 

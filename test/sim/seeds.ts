@@ -1,4 +1,4 @@
-/** What runs seeds in this process, for whatever source. */
+/** Runs seeds in this process, on any copy of the source. */
 import { pathToFileURL } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import type { Seeds } from './session.ts';
@@ -12,12 +12,12 @@ export class Workshop {
     this.#db = db;
   }
 
-  /** PGlite starts in real time, and once: it is what takes longest. */
+  /** Starts PGlite, in real time and only once, because that takes longest. */
   static async open(): Promise<Workshop> {
     return new Workshop(await PGlite.create({}));
   }
 
-  /** @param root of the repository, or of a copy, with a slash at its end */
+  /** @param root of the repository or a copy, ending in a slash */
   async seedsOf(root: string): Promise<Seeds> {
     if (this.#seeds && this.#root === root) return this.#seeds;
     const session = await import(pathToFileURL(`${root}test/sim/session.ts`).href);

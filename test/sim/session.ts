@@ -1,6 +1,6 @@
 /**
- * Seeds on the source beside this file: the repository's own, or a copy in which a bug is planted. What was loaded before is
- * left behind; Postgres is built anew by this source's migrations.
+ * Runs seeds on the source beside this file: the repository's own, or a copy with a planted bug. Modules loaded from another
+ * copy are not used any more. The migrations of this source create the schema anew.
  */
 import type { PGlite } from '@electric-sql/pglite';
 import { installNetwork } from './network.ts';
@@ -16,7 +16,7 @@ export interface Seeds {
 export async function openSeeds(db: PGlite): Promise<Seeds> {
   install();
   installNetwork();
-  // Not before: some modules read a clock when they are loaded.
+  // Not earlier: some modules read a clock when they are loaded.
   const { runSeed, watchUnhandled } = await import('./run.ts');
   const { DATABASE_URL } = await import('./sim-node.ts');
   const { openDatabase } = await import('../../src/postgres/database.ts');

@@ -1,4 +1,4 @@
-/** A node, put together as src/node/node.ts does it, without HTTP: what it runs is the product's own. */
+/** A node without HTTP, put together like src/node/node.ts from the product's own parts. */
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
@@ -35,7 +35,7 @@ export interface NodeOptions {
   readonly rebalanceEveryMs: number;
 }
 
-/** Remembers when it was last believed. */
+/** Remembers when the board was last used. */
 class WatchedBoard extends Board {
   saidSoldOutAt = Number.NEGATIVE_INFINITY;
 
@@ -46,7 +46,7 @@ class WatchedBoard extends Board {
   }
 }
 
-/** What a node tells those who watch it. */
+/** What a node reports to the auditor. */
 export interface NodeWatch {
   readonly sync: (node: string) => SyncEvents;
   fault(node: string, what: string, error: unknown): void;
@@ -85,17 +85,17 @@ export class SimNode {
     return this.machine.isAlive;
   }
 
-  /** `undefined` while it starts, or is dead. */
+  /** `undefined` while the node starts, or is dead. */
   get running(): Running | undefined {
     return this.isAlive ? this.#running : undefined;
   }
 
-  /** Whether its board was believed since then. */
+  /** Whether the node's board was used since then. */
   hasBelievedBoard(since: number): boolean {
     return (this.#running?.board.saidSoldOutAt ?? Number.NEGATIVE_INFINITY) >= since;
   }
 
-  /** One that can't start ends, and is started again by whoever looks after it. */
+  /** Starts the node. If that fails, the node ends and is started again, as a supervisor would. */
   start(): void {
     const machine = new Machine(this.name);
     machine.skewMs = this.machine.skewMs;
@@ -124,7 +124,7 @@ export class SimNode {
     network.breakAll(this.machine);
   }
 
-  /** @param done told when there is an outcome; never if the node dies before */
+  /** @param done called with the outcome; never if the node dies before */
   buy(purchase: Purchase, worker: number, done: (outcome: Outcome) => void): void {
     const engines = this.running?.engines ?? [];
     engines[worker % engines.length]?.buy(purchase, done);
@@ -173,7 +173,7 @@ export class SimNode {
   }
 }
 
-/** Connections that fail are what the weather is for; all else is a fault of the product. */
+/** Failed connections are expected. Every other error is a fault of the product. */
 export function isOfTheStores(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const named = ['TypeError', 'RangeError', 'ReferenceError', 'AssertionError'].includes(error.name);

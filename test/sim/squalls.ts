@@ -1,6 +1,6 @@
 /**
- * Squalls: weather for one kind of bug each. What a bug needs to show may be three misfortunes in a row, which mixed weather
- * has in one of thousands of seeds.
+ * A squall is weather for one kind of bug. Some bugs need three coinciding faults to show, which mixed weather has in one of
+ * thousands of seeds.
  */
 import type { Random } from '../support/random.ts';
 import type { Scenario } from './scenario.ts';
@@ -20,7 +20,10 @@ const NO_STORM = {
   changes: 0,
 };
 
-/** Batches of one log are under way side by side when the first one's connection breaks, and two syncs have one sale. */
+/**
+ * Batches of one log are under way at the same time when the connection of the first breaks, and two syncs serve one
+ * sale.
+ */
 const brokenBatches: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   ...scenario,
   nodes: 2,
@@ -60,7 +63,7 @@ const lateRefusals: Squall = ({ node, weather, ...scenario }, { whole, pick }) =
   },
 });
 
-/** The sale is built anew while buyers come, who do not wait for Postgres. */
+/** The sale is rebuilt while buyers come that do not wait for Postgres. */
 const rebuiltInTheRush: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   ...scenario,
   nodes: 2,
@@ -84,8 +87,8 @@ const rebuiltInTheRush: Squall = ({ node, weather, ...scenario }, { whole, pick 
 });
 
 /**
- * Redis is back without what it took while Postgres was away, and the same buyers and nodes go on; nobody may have heard of
- * what was taken since. Of what was taken just before, the replies are lost.
+ * Redis comes back without the orders that it took while Postgres was away. The same buyers and nodes go on, and the nodes may
+ * not know which orders are missing. Replies to the last of these takes are lost too.
  */
 const setBack: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   ...scenario,
@@ -113,8 +116,8 @@ const setBack: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
 });
 
 /**
- * Units are added while all ask one node. Either answers to it are late for a short while, so that newer news overtakes them;
- * or some of what it has to Redis hangs for long.
+ * Units are added while all buyers use one node. Either Redis' answers to that node are late for a short while, so that newer
+ * messages overtake them, or some of its connections to Redis hang for long.
  */
 const lateNews: Squall = ({ node, weather, ...scenario }, { whole, pick, chance }) => {
   const isLate = chance(0.6);
@@ -145,7 +148,10 @@ const lateNews: Squall = ({ node, weather, ...scenario }, { whole, pick, chance 
   };
 };
 
-/** On a cluster, the last units are on their way from segment to segment, late, while nodes die and buyers ask for them. */
+/**
+ * On a cluster, the last units are transferred slowly between segments, while nodes die and buyers ask for these
+ * units.
+ */
 const lastOnTheWay: Squall = ({ node, weather, ...scenario }, { whole, pick }) => ({
   ...scenario,
   redisServers: 3,
@@ -179,7 +185,7 @@ const SQUALLS: readonly Squall[] = [
   lastOnTheWay,
 ];
 
-/** @param nth which of the squalls: they take turns */
+/** @param nth chooses the squall; they take turns */
 export function squallOf(nth: number, scenario: Scenario, random: Random): Scenario {
   return SQUALLS[nth % SQUALLS.length]!(scenario, random);
 }

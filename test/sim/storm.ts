@@ -1,4 +1,7 @@
-/** The weather of a run: who dies when, what is lost, which connections hang, whose clock jumps; and the calm after it. */
+/**
+ * The weather of a run: which process dies when, what is lost, which connections hang, whose clock jumps. Then the
+ * calm after it.
+ */
 import type { Auditor } from './auditor.ts';
 import { type Link, network } from './network.ts';
 import type { Scenario } from './scenario.ts';
@@ -46,7 +49,7 @@ export class Storm {
     if (weather.drags > 0) this.#drag();
   }
 
-  /** Nothing fails any more, and all who are dead come back. */
+  /** Ends all faults; dead processes come back. */
   end(): void {
     this.#isOver = true;
     network.calm();
@@ -64,7 +67,7 @@ export class Storm {
     }
   }
 
-  /** What Redis has by now is on its disk; by the seed, that happens at different times on different servers. */
+  /** Syncs the file of each Redis server, at times that the seed decides. */
   #sync(): void {
     for (const server of this.#world.redis) {
       server.sync();
@@ -118,7 +121,7 @@ export class Storm {
     this.#world.postgres.breakLocks();
   }
 
-  /** What is taken meanwhile is in no database, and lost; who took it is there, and goes on at once. */
+  /** Redis loses what it took while Postgres was away. The nodes that took it are alive, and go on at once. */
   #setBack(): void {
     const { postgres, redis } = this.#world;
     if (!postgres.machine.isAlive) return;
@@ -150,7 +153,10 @@ export class Storm {
     }
   }
 
-  /** Some of what a node has to Redis: it may sell on, and hear nothing, or hear and not sell. */
+  /**
+   * Some connections of a node to Redis hang, so that it may sell without hearing messages, or hear them without
+   * selling.
+   */
   #deafen(): void {
     const node = time.random.pick(this.#nodes);
     const deaf = this.#toRedis((link) => link.client === node.machine && time.random.chance(0.5));
@@ -161,7 +167,7 @@ export class Storm {
     }
   }
 
-  /** Answers over some connections to Redis are late throughout, so that others overtake them. */
+  /** Answers over some connections to Redis are always late, so that others overtake them. */
   #drag(): void {
     const { drags, dragMs } = this.#scenario.weather;
     for (const link of this.#toRedis(() => time.random.chance(drags))) link.drag(dragMs);

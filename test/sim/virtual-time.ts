@@ -1,17 +1,17 @@
 /**
- * Time, timers and randomness of the simulation, in the place of the process's own. Time passes only from event to event:
- * each runs with all its consequences (microtasks, `nextTick`) before the next one begins, so that what happens between
- * two events belongs to one simulated machine, `here`. That is how each machine can have a clock of its own, and how all
- * that a machine had in hand ends with it.
+ * Replaces the process's time, timers and randomness. Time passes only from event to event. Each event runs with all its
+ * consequences (microtasks, `nextTick`) before the next one begins, so everything between two events belongs to one simulated
+ * machine, `here`. Therefore each machine can have a clock of its own, and everything that a machine has begun ends when it
+ * dies.
  *
- * To be installed before anything of the product is imported: some modules read a clock when they are loaded.
+ * Must be installed before anything of the product is imported, because some modules read a clock when they are loaded.
  */
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
 import { type Random, random } from '../support/random.ts';
 
-/** A machine of the simulation: what it has in hand is lost when it dies. */
+/** A machine of the simulation. What it has begun is lost when it dies. */
 export class Machine {
   readonly name: string;
   isAlive = true;
@@ -34,7 +34,10 @@ interface Event {
 const EPOCH_MS = Date.UTC(2026, 5, 1);
 /** Timers fire up to this much late, as on a busy machine. */
 const TIMER_LATE_MS = 1;
-/** What another copy of this module has replaced already (session.ts) is not the real thing any more. */
+/**
+ * Another copy of this module (session.ts) may have replaced the originals already, so they are kept under this
+ * symbol.
+ */
 const REAL = Symbol.for('stockade.sim.real');
 const globals = globalThis as unknown as Record<symbol, Real>;
 interface Real {
@@ -50,9 +53,9 @@ export class VirtualTime {
   now = 0;
   here: Machine = WORLD;
   random: Random = random(0);
-  /** Set while something runs that may look at the clock and must not set timers. */
+  /** Set while code runs that may read the clock but must not set timers. */
   timersOff = false;
-  /** Told of what an event throws: it would end the process of its machine. */
+  /** Called with what an event throws, which would end the process of its machine. */
   failed: (error: unknown) => void = () => {};
   #heap: Event[] = [];
   #order = 0;
@@ -79,12 +82,12 @@ export class VirtualTime {
     return this.at(this.now + ms, run, machine);
   }
 
-  /** Resolves on this machine after so much time. */
+  /** Resolves on this machine after this time. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Runs the next event with all its consequences. @returns false if there is none by then */
+  /** Runs the next event with all its consequences. @returns false if there is none until the given time */
   async step(until: number): Promise<boolean> {
     const event = this.#heap[0];
     if (!event || event.at > until) {
@@ -138,7 +141,7 @@ function isBefore(a: Event, b: Event): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);
 }
 
-/** The one of this process: it stands in for globals. */
+/** The time of this process, which stands in for the globals. */
 export const time = new VirtualTime();
 
 type Callback = (...args: unknown[]) => void;
@@ -214,7 +217,7 @@ function delay(ms = 1, value?: unknown, { signal }: { signal?: AbortSignal } = {
   });
 }
 
-/** Bytes as the seed has them. */
+/** Random bytes from the seed. */
 function bytes(length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => time.random.whole(0, 255)));
 }
@@ -233,7 +236,7 @@ class VirtualDate extends real.Date {
   }
 }
 
-/** For good: a process that simulates does nothing else. */
+/** Cannot be undone: the process does nothing but simulate from then on. */
 export function install(): void {
   Object.assign(globalThis, {
     setTimeout: timer(false),

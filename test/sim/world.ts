@@ -1,4 +1,7 @@
-/** The machines of one run: stores, nodes, and what is between them. One Postgres per process; its rows last for a run. */
+/**
+ * The machines of one run: stores, nodes, and the network between them. There is one Postgres per process; its rows
+ * last for a run.
+ */
 import type { PGlite } from '@electric-sql/pglite';
 import { network } from './network.ts';
 import { PostgresServer, query } from './postgres/pg-server.ts';
@@ -13,7 +16,7 @@ const TABLES = [
   ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders', 'order_changes'],
 ];
 
-/** What was done to an order, one word each. */
+/** The changes made to an order, one word each. */
 const MARKS = `concat_ws(' ', ${[
   ...['paid', 'redeemed', 'cancelled', 'expired', 'refunded'].map((done) => [done, `${done}_at`]),
   ...[
@@ -49,17 +52,17 @@ export class World {
     this.postgres = new PostgresServer(db, network, POSTGRES_PORT);
   }
 
-  /** What the auditor asks after each event, planned once. */
+  /** The query of the auditor after each event, planned once. */
   prepare(): void {
     this.sql('DEALLOCATE ALL');
     this.sql(`PREPARE truth AS ${TRUTH}`);
   }
 
-  /** Empty stores, and nobody who uses them. */
+  /** Empty stores without clients. */
   begin(redisServers: number): void {
     network.begin();
     this.postgres = new PostgresServer(this.db, network, POSTGRES_PORT);
-    // A run that found something may have ended in the middle of a transaction.
+    // A run that found a violation may have ended in the middle of a transaction.
     this.sql('ROLLBACK');
     this.sql(`TRUNCATE ${TABLES.join(', ')} RESTART IDENTITY CASCADE`);
     this.redis = [];
@@ -72,13 +75,13 @@ export class World {
     return this.redis.map(({ port }) => `redis://127.0.0.1:${port}`);
   }
 
-  /** As nobody in the simulation can: at once, unseen, between all that happens. */
+  /** Runs a query past the simulation: at once, between two events, without a trace. */
   sql<T>(statement: string): T | undefined {
     return firstValue<T>(this.postgres.run(query(statement)).reply);
   }
 }
 
-/** Runs until the work has ended, in virtual time. @throws what it throws, or if there is nothing left to happen */
+/** Runs until the work has ended, in virtual time. @throws what it throws, or if no event is left */
 export async function runToEnd<T>(work: () => Promise<T>, machine: Machine = WORLD): Promise<T> {
   let end: { value: T } | { error: unknown } | undefined;
   time.after(

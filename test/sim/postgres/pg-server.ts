@@ -1,8 +1,7 @@
 /**
- * A simulated Postgres: the protocol, sessions and their ends are simulated; the SQL is executed by PGlite, in this
- * process and at once. PGlite has one session. So a transaction has it for itself from its first statement to its end, and
- * the statements of others wait: transactions are executed one after another, in the order that the seed gives. Locks of
- * sessions (`pg_advisory_lock`) are kept here.
+ * A simulated Postgres. The protocol and the sessions are simulated; PGlite executes the SQL, in this process and synchronously.
+ * PGlite has one session, so a transaction has it alone from its first statement to its end, and statements of others wait:
+ * transactions run one after another, in an order that the seed decides. Session locks (`pg_advisory_lock`) are kept here.
  */
 import type { PGlite } from '@electric-sql/pglite';
 import type { Link, Listener, Network, Session } from '../network.ts';
@@ -10,7 +9,7 @@ import { Machine, time } from '../virtual-time.ts';
 
 const STARTUP_HEADER = 8;
 const CANCEL_OR_SSL = 80877102;
-/** What the work of one request costs, in milliseconds at most. */
+/** The most time that one request takes, in milliseconds. */
 const WORK_MS = 1.5;
 
 const WRITES = /INSERT|UPDATE|DELETE|COMMIT|ROLLBACK|stockade_/i;
@@ -21,7 +20,7 @@ export class PostgresServer implements Listener {
   machine = new Machine('postgres');
   readonly #db: PGlite;
   readonly #network: Network;
-  /** Who is in a transaction. */
+  /** The session that is in a transaction. */
   #holder: PgSession | undefined;
   #waiting: PgSession[] = [];
   readonly sessions = new Set<PgSession>();
@@ -35,7 +34,7 @@ export class PostgresServer implements Listener {
     network.listen(port, this);
   }
 
-  /** What is read now may be undone. */
+  /** Whether a transaction is open: what is read now may be rolled back. */
   get isInTransaction(): boolean {
     return this.#holder !== undefined;
   }
@@ -46,7 +45,7 @@ export class PostgresServer implements Listener {
     return session;
   }
 
-  /** What was not committed is undone. */
+  /** The server dies: what was not committed is rolled back. */
   die(): void {
     this.machine.isAlive = false;
     this.#network.breakAll(this.machine);
@@ -57,7 +56,7 @@ export class PostgresServer implements Listener {
     this.#rollback();
   }
 
-  /** Of whoever holds one. */
+  /** Breaks the connections that hold session locks. */
   breakLocks(): void {
     for (const session of new Set(this.locks.values())) session.cut();
   }
@@ -68,7 +67,7 @@ export class PostgresServer implements Listener {
     this.machine.skewMs = skewMs;
   }
 
-  /** A whole request of this session has come, and is executed when no transaction of another is open. */
+  /** A complete request of this session is there. It runs as soon as no other session's transaction is open. */
   enqueue(session: PgSession): void {
     if (this.#waiting.includes(session)) return;
     this.#waiting.push(session);
@@ -93,7 +92,7 @@ export class PostgresServer implements Listener {
     for (const _ of this.#waiting) this.#wake();
   }
 
-  /** @returns the server's reply, and whether a transaction is open behind it */
+  /** @returns the server's reply, and whether a transaction is open after it */
   run(request: Buffer): { reply: Buffer; isInTransaction: boolean } {
     if (WRITES.test(request.toString('latin1'))) this.writes++;
     time.timersOff = true;
@@ -198,7 +197,7 @@ class PgSession implements Session {
     this.#server.ended(this);
   }
 
-  /** PGlite's one session would be granted any lock: what this server says takes the place of the function. */
+  /** Replaces the lock function by this server's answer: PGlite, with its one session, would grant any lock. */
   #locked(request: Buffer): Buffer {
     const text = request.toString('latin1');
     const asked = /pg_(try_advisory_lock|advisory_unlock)\(/.exec(text);
@@ -226,5 +225,5 @@ function parameterOf(request: Buffer): string {
     const length = request.readInt32BE(value);
     return request.toString('utf8', value + 4, value + 4 + length);
   }
-  throw new Error('a lock was asked for without a name');
+  throw new Error('a lock was requested without a name');
 }

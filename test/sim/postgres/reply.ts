@@ -1,4 +1,7 @@
-/** The first column of the first row of a reply that is JSON or null. @throws what Postgres answered instead */
+/**
+ * The first column of the first row of a reply, which is JSON or null. @throws the error that Postgres answered
+ * instead
+ */
 export function firstValue<T>(reply: Buffer): T | undefined {
   for (let at = 0; at < reply.length; at += reply.readUInt32BE(at + 1) + 1) {
     const kind = String.fromCharCode(reply[at]!);

@@ -1,4 +1,4 @@
-/** Runs the product's own scripts, as Redis does: each as a whole, with `redis.call`, KEYS and ARGV. */
+/** Runs the product's scripts as Redis does: each atomically, with `redis.call`, KEYS and ARGV. */
 import { createHash } from 'node:crypto';
 // @ts-expect-error: it has no types.
 import fengari from 'fengari';
@@ -69,7 +69,7 @@ export class Lua {
     lua.lua_setglobal(this.#state, toLua(name));
   }
 
-  /** `redis.call`: its arguments are the C function's. */
+  /** `redis.call`: takes its arguments from the C function. */
   #call(failed: (fault: ReplyFault) => number): number {
     const L = this.#state;
     const words: string[] = [];
@@ -95,7 +95,7 @@ export class Lua {
     return 1;
   }
 
-  /** Whole numbers have no point in Redis' Lua. */
+  /** Redis' Lua writes whole numbers without a decimal point. */
   #word(at: number): string {
     const L = this.#state;
     if (lua.lua_type(L, at) !== lua.LUA_TNUMBER) return toText(lua.lua_tostring(L, at));

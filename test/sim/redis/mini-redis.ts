@@ -1,6 +1,6 @@
 /**
- * As much of Redis as the product uses: its keys as plain values, so that a copy of them is a snapshot, and commands on them
- * with Redis' own rules, where the product may depend on them.
+ * The part of Redis that the product uses: keys as plain values, so that a copy of them is a snapshot, and commands that follow
+ * Redis' own rules wherever the product may depend on them.
  */
 
 export type StreamEntry = [id: string, fields: string[]];
@@ -12,7 +12,7 @@ export type Data = Map<string, Value>;
 
 export type Reply = string | number | null | { ok: string } | readonly Reply[];
 
-/** What Redis answers with an error. */
+/** An error reply of Redis. */
 export class ReplyFault extends Error {}
 
 const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value';
@@ -64,7 +64,7 @@ function whole(text: string | undefined): number {
   return Number(text ?? 0);
 }
 
-/** Stream ids, as numbers to compare. @param seq of an id that has none */
+/** Parses a stream id into numbers that can be compared. @param seq for an id without a sequence number */
 function idOf(text: string, seq: number): [number, number] {
   const [first, second] = text.replace(/^\(/, '').split('-');
   return [Number(first), second === undefined ? seq : Number(second)];

@@ -1,6 +1,6 @@
 /**
- * A simulated Redis: one server, or a primary of a cluster. What it holds is lost back to the last sync of its file when
- * it dies, or altogether when somebody empties it.
+ * A simulated Redis: one server, or a primary of a cluster. When it dies it loses the writes since the last sync of its file;
+ * when it is emptied, everything.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
@@ -11,14 +11,14 @@ import { type Data, MiniRedis, type Reply, ReplyFault } from './mini-redis.ts';
 import { CommandReader, encode } from './resp.ts';
 
 const SLOTS = 16_384;
-/** How long a message may take from one server of a cluster to the others. */
+/** The most time that a message takes from one server of a cluster to the others. */
 const GOSSIP_MS = 3;
 const LATE_MESSAGE_MS = 100;
-/** How often, and for how long at most, others come between two commands of one packet. */
+/** How often, and for how long at most, other sessions get in between two commands of one packet. */
 const PAUSE = 0.25;
 const PAUSE_MS = 0.5;
 
-/** Compiled scripts stay: all servers of a process share one interpreter, which keeps nothing between two runs. */
+/** Compiled scripts stay: all servers of a process share one interpreter, which keeps no state between runs. */
 const lua = new Lua();
 
 /** All servers of one installation. */
@@ -58,12 +58,12 @@ export class RedisServer implements Listener {
     return new RedisSession(this, link);
   }
 
-  /** Its file is on the disk now. */
+  /** Syncs the file to the disk. */
   sync(): void {
     this.#synced = structuredClone(this.redis.data);
   }
 
-  /** @returns whether it has lost anything */
+  /** The server dies. @returns whether it has lost anything */
   die({ losing }: { losing: boolean }): boolean {
     this.machine.isAlive = false;
     this.#network.breakAll(this.machine);
@@ -86,7 +86,10 @@ export class RedisServer implements Listener {
     this.writes++;
   }
 
-  /** When a message reaches a subscriber, in milliseconds: never, at once, late, or twice, so that others overtake it. */
+  /**
+   * When a message reaches a subscriber, in milliseconds: never, at once, late, or twice, so that messages overtake
+   * each other.
+   */
   fates(): readonly number[] {
     const { lostMessages } = this.#network.faults;
     if (lostMessages === 0) return [0];
@@ -188,7 +191,7 @@ class RedisSession implements Session {
     if (isIdle) this.#work();
   }
 
-  /** Others get in between two commands of one packet, or the server dies there. */
+  /** Executes commands, with pauses in which other sessions get in, or the server dies. */
   #work(): void {
     let replies = '';
     while (this.#queue.length > 0) {

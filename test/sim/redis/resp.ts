@@ -1,7 +1,7 @@
 /** The Redis protocol: requests as clients send them, and replies. */
 import type { Reply } from './mini-redis.ts';
 
-/** Cuts what comes in into commands. */
+/** Splits incoming bytes into commands. */
 export class CommandReader {
   #rest: Buffer = Buffer.alloc(0);
 
