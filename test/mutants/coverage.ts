@@ -1,10 +1,9 @@
 /**
- * Which tests reach which mutants: a dry run of every test file, alone and without a mutant, in the instrumented copy.
+ * Finds out which tests reach which mutants, by a dry run: every test file runs alone in the instrumented copy, without a mutant.
  *
- * What a file has reached is kept in the machine's folder for temporary files, for all copies of
- * the repository, and holds as long as the file, what it imports of test/, and the
- * mutated files that it has loaded are the same. Files of src/ in other folders are not looked at: one that now calls more
- * of these is seen with the next change of theirs.
+ * The result of a file is cached in the machine's folder for temporary files, for all copies of the repository. It is valid as
+ * long as the file, its imports from test/, and the mutated files that it has loaded are unchanged. Other files of src/ are not
+ * compared: if one of them starts to call more of the mutated files, the cache misses that until those files change.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -26,7 +25,7 @@ import type { Tree } from './trees.ts';
 const CACHE = join(tmpdir(), 'stockade-mutants-reach');
 const DRY_LIMIT_MS = 400_000;
 
-/** What is known of a test file, or of the simulation. */
+/** The known reach of a test file, or of the simulation. */
 export interface Reach {
   readonly file: string;
   readonly passed: boolean;
@@ -35,13 +34,13 @@ export interface Reach {
 }
 
 interface Kept extends Reach {
-  /** Hashes of what it has loaded, by their paths. */
+  /** Hashes of the loaded files, by their paths. */
   readonly sources: Readonly<Record<string, string>>;
 }
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** @param told of each file that is run, and not found in the cache */
+/** @param told called with each file that is run because it is not in the cache */
 export async function reachOfTests(
   root: string,
   tree: Tree,
@@ -113,7 +112,7 @@ function kept(root: string, file: string): Reach | undefined {
   return isSame && reach.file === file ? reach : undefined;
 }
 
-/** Who sends scripts depends on all of them: a part of a script has no name in Redis. */
+/** A process that sends scripts depends on all script files, because a part of a script has no name in Redis. */
 function sourcesOf(root: string, { files, scripts, functions }: Sighting): string[] {
   const below = (folder: string) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -131,7 +130,7 @@ function textAt(root: string, path: string): string {
   return existsSync(whole) ? readFileSync(whole, 'utf8') : '';
 }
 
-/** The file and what it imports, without src/; of the simulation, the whole folder that it loads by and by. */
+/** The file and its imports outside src/. For the simulation, its whole folder, because it loads files at run time. */
 function closure(root: string, file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file) || !existsSync(join(root, file)) || !file.startsWith('test/')) return seen;
   seen.add(file);

@@ -1,7 +1,7 @@
 /**
- * Mutants that are no bugs: the program does the same with them, or only works harder for it. Nobody could write a test that
- * tells them apart, so they are not planted. Each says why; a short list, for which the code was looked at first: what can be
- * written without the mutant is better written so.
+ * Mutants that are not bugs: with them the program does the same, or only works harder for it. No test could tell them apart, so
+ * they are not planted. Each has its reason. The list is short, because code that can be written without such a mutant is better
+ * that way.
  */
 import type { Mutant } from './mutant.ts';
 
@@ -23,7 +23,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
   },
 ];
 
-/** @throws if one of the list does not match exactly one mutant: then it is out of date */
+/** @throws if an entry does not match exactly one mutant, and so is out of date */
 export function withoutEquivalent(
   mutants: readonly Mutant[],
   list: readonly Equivalent[] = EQUIVALENT,

@@ -1,4 +1,4 @@
-/** All mutants that there are, of all kinds: what a sample is drawn from. */
+/** Finds all mutants of all kinds, from which a sample is drawn. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { luaChanges } from './lua-mutator.ts';
@@ -22,16 +22,16 @@ export const MUTATED_FOLDERS = [
   'verify',
 ].map((room) => `src/${room}`);
 const MIGRATIONS = 'src/postgres/migrations/';
-/** In the copy, without its extension: where the switches are. */
+/** The module with the switches in the copy, without its extension. */
 export const SWITCH_MODULE = 'src/mutant-switch';
 
 export interface Population {
   readonly mutants: readonly Mutant[];
-  /** By the path of the file: with all mutants of TypeScript in it, each behind its switch. */
+  /** By the path of the file: the file with all its TypeScript mutants, each behind its switch. */
   readonly instrumented: ReadonlyMap<string, string>;
 }
 
-/** @param root with a slash at its end; `folders`: of it */
+/** @param root ends in a slash; `folders` are relative to it */
 export async function findMutants(
   root: string,
   folders: readonly string[] = MUTATED_FOLDERS,
@@ -84,8 +84,8 @@ const FUNCTION = /CREATE (?:OR REPLACE )?FUNCTION (\w+)\([\s\S]*?\$\$([\s\S]*?)\
 const UNIQUE_INDEX = /CREATE (UNIQUE )INDEX \w+ ON (\w+ \([^)]*\)(?: WHERE [^;]+)?)/g;
 
 /**
- * What is in force of the migrations: the last definition of each function, and the indexes that forbid something. `texts` are
- * in the order in which they are applied.
+ * The part of the migrations that is in force: the last definition of each function, and the unique indexes. `texts` must be in
+ * the order in which they are applied.
  */
 export function migrationChanges(texts: ReadonlyMap<string, string>): Map<string, Change[]> {
   const inForce = new Map<string, { file: string; start: number; body: string }>();
@@ -111,7 +111,7 @@ export function migrationChanges(texts: ReadonlyMap<string, string>): Map<string
   return changes;
 }
 
-/** The name of the function that a place in a migration belongs to. */
+/** The name of the function that contains this position of a migration. */
 export function functionAt(text: string, offset: number): string | undefined {
   for (const found of text.matchAll(FUNCTION))
     if (found.index <= offset && offset < found.index + found[0].length) return found[1];

@@ -1,4 +1,4 @@
-/** Hands the stores of the harness to the tests, with a database of this very copy of the migrations. */
+/** Passes the harness's stores to the tests, with a database made from this copy's migrations. */
 import type { TestProject } from 'vitest/node';
 import { createMigratedDatabase } from '../support/postgres/least-rights.ts';
 import type { StoreUrls } from './stores.ts';

@@ -1,4 +1,4 @@
-/** Plants mutants, one after another: tests wait for each other's servers, and have deadlines. */
+/** Plants mutants one after another, not side by side: tests have deadlines, and would slow each other down. */
 import { reachOfTests } from './coverage.ts';
 import type { Population } from './find-mutants.ts';
 import { type Court, judge, type Verdict } from './judge.ts';
@@ -11,7 +11,7 @@ import { Tree } from './trees.ts';
 
 export type Draw = Iterable<Mutant, void, 'again' | undefined>;
 
-/** @param root of the repository, with a slash at its end; `say` is told each step */
+/** @param root of the repository, ending in a slash; `say` is called with each step */
 export async function hunt(
   root: string,
   { instrumented: files, mutants }: Population,

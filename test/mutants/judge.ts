@@ -1,4 +1,4 @@
-/** What becomes of one mutant. */
+/** Decides whether one mutant is killed. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,11 +12,11 @@ const PATIENCE_FACTOR = 3;
 const PATIENCE_MS = 15_000;
 const CONTROL_MS = 200_000;
 
-/** What Postgres says of a text that it can't read, and the drivers of a number of values that does not fit to it. */
+/** Errors by which Postgres refuses invalid SQL, and drivers a wrong number of values. */
 const NO_SQL =
   /syntax error at|operator does not exist|must be type boolean|could not determine data type|is not allowed (with|in)|there is no parameter|bind message supplies|Expected \d+ bindings|column .* does not exist|missing FROM-clause/;
 
-/** Without the first a check takes five times as long. What is unused now is no reason to refuse a mutant, as in StrykerJS. */
+/** The first option makes a check five times faster. As in StrykerJS, unused names don't make a mutant invalid. */
 const COMPILER_OPTIONS = [
   ...['--incremental', '--tsBuildInfoFile', '.tsbuildinfo'],
   ...['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'],
@@ -27,7 +27,7 @@ export type End = 'killed' | 'timed out' | 'survived' | 'invalid';
 export interface Verdict {
   readonly mutant: Mutant;
   readonly end: End;
-  /** What killed it, or which tests it has passed. */
+  /** The test that killed it, or the tests that it passed. */
   readonly why: string;
   readonly seconds: number;
 }
@@ -40,8 +40,8 @@ export interface Court {
 }
 
 /**
- * `invalid`: nobody could bring it in, because the compiler or Postgres refuses the text. It does not count, whatever the tests
- * say.
+ * `invalid`: the compiler or Postgres refuses the text, so such a bug could not get into the program. It does not count, whatever
+ * the tests say.
  */
 export async function judge(court: Court, mutant: Mutant): Promise<Verdict> {
   const began = performance.now();
@@ -69,13 +69,13 @@ export async function judge(court: Court, mutant: Mutant): Promise<Verdict> {
   return verdict('survived', `it passes ${files.length === 1 ? files[0] : `${files.length} test files`}`);
 }
 
-/** It may be the machine that is slow, or the harness that fails: no test says what is wrong, or only that it has waited. */
+/** The machine may be slow or the harness may have failed: the tests name no fault, or only a timeout. */
 const isDoubtful = ({ timedOut, failure }: Outcome) =>
   timedOut || failure === '' || /tim(ed|e) ?out|within|deadline|not .*after \d/i.test(failure);
 
 /**
- * Whether the tests pass without the mutant, and fail with it once more, in three times as long as they take now.
- * @throws if they don't pass without it
+ * Whether the tests pass without the mutant, and fail with it again, with three times the time limit.
+ * @throws if they fail without it
  */
 async function isToBlame(court: Court, tree: Tree, rung: Rung, mutant: Mutant): Promise<boolean> {
   const control = await climb(court, tree, { ...rung, ms: CONTROL_MS }, undefined);
@@ -87,7 +87,7 @@ async function isToBlame(court: Court, tree: Tree, rung: Rung, mutant: Mutant): 
   return !(await climb(court, tree, { ...rung, ms: control.ms }, mutant)).passed;
 }
 
-/** As in StrykerJS: a mutant that takes so much longer than the code does is in a loop without an end. */
+/** As in StrykerJS: a mutant that takes this much longer than the original is in an endless loop. */
 const limitOf = ({ ms }: { readonly ms: number }) => ms * PATIENCE_FACTOR + PATIENCE_MS;
 
 async function climb(

@@ -2,7 +2,7 @@
 import { type Chunk, type Expression, type Node, parse, type Statement } from 'luaparse';
 import type { Change } from './mutant.ts';
 
-/** What another operator does on the edge, or everywhere else. */
+/** Another operator whose result differs at the boundary, or everywhere else. */
 const SHIFTED: Readonly<Record<string, readonly string[]>> = {
   '<': ['<=', '>='],
   '<=': ['<', '>'],
@@ -27,7 +27,7 @@ export function luaChanges(text: string): Change[] {
   const add = (mutator: string, [start, end]: readonly [number, number], replacement: string) => {
     changes.push({ mutator, start, end, replacement });
   };
-  /** What stands between two operands, comments and brackets included, with another operator. */
+  /** Replaces the operator between two operands; comments and brackets there stay. */
   const operator = (mutator: string, left: Node, right: Node, from: string, to: string) => {
     const [start, end] = [rangeOf(left)[1], rangeOf(right)[0]];
     const at = text.slice(start, end).indexOf(from);
@@ -76,7 +76,8 @@ export function luaChanges(text: string): Change[] {
     }
 
     for (const [name, child] of Object.entries(node)) {
-      // `KEYS[1]` and `now[2]` name what stands there: another number is another script, which fails at once.
+      // A constant index, as in `KEYS[1]` and `now[2]`, names a value. With another number the script would fail at
+      // once.
       if (node.type === 'IndexExpression' && name === 'index' && isNumber(child)) continue;
       for (const one of Array.isArray(child) ? child : [child]) {
         if (!isNode(one)) continue;

@@ -1,21 +1,21 @@
 /**
- * Mutation testing: do the tests notice bugs? Each mutant is a small bug, in TypeScript, Lua or SQL; the tests that reach
- * it must fail.
+ * Mutation testing: do the tests notice bugs? Each mutant is a small bug, in TypeScript, Lua or SQL; the tests that reach it must
+ * fail.
  *
  *   npm run mutants -- --sample 200 --json          a random sample of all three kinds
- *   npm run mutants -- --files src/sync/verify      of one folder
- *   npm run mutants -- --only 1f0c5a7be2            one again
+ *   npm run mutants -- --files src/sync/verify      mutants of one folder
+ *   npm run mutants -- --only 1f0c5a7be2            one mutant again
  *
  *   find-mutants.ts -> all mutants: StrykerJS's for TypeScript (typescript.ts), our own for Lua and SQL (lua-mutator.ts,
- *                      sql-mutator.ts), without those that are no bugs (equivalent.ts)
- *   hunt.ts         -> what follows, from the first to the last:
- *   trees.ts        -> copies of the repository to plant them in
- *   coverage.ts     -> a dry run of all tests: who reaches what
- *   sample.ts       -> some of them, by a seed
- *   judge.ts        -> the tests that reach it, the cheap ones first (rungs.ts), until one fails (suites.ts)
+ *                      sql-mutator.ts), without those that are not bugs (equivalent.ts)
+ *   hunt.ts         -> runs the following, in this order:
+ *   trees.ts        -> copies of the repository in which mutants are planted
+ *   coverage.ts     -> a dry run of all tests: which test reaches which mutant
+ *   sample.ts       -> draws some mutants, by a seed
+ *   judge.ts        -> runs the tests that reach a mutant, the cheap ones first (rungs.ts), until one fails (suites.ts)
  *
- * What is missing in StrykerJS's runner is why there is one here: the code runs in processes that tests start, in threads, in
- * Redis and in Postgres too.
+ * StrykerJS's own runner is not used, because it does not reach code in processes that tests start, in threads, in Redis and in
+ * Postgres.
  */
 import { fileURLToPath } from 'node:url';
 import { withoutEquivalent } from './equivalent.ts';
@@ -27,7 +27,7 @@ import { listed, summaryOf, textOf } from './report.ts';
 import { Sample } from './sample.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Of the mutants that were planted. */
+/** Share of the planted mutants that must be killed. */
 const GOOD_SCORE = 0.95;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
@@ -54,7 +54,7 @@ async function main(options: Options): Promise<boolean> {
 function named(mutants: readonly Mutant[], ids: readonly string[]): Mutant[] {
   return ids.map((id) => {
     const mutant = mutants.find((one) => one.id === id);
-    if (!mutant) throw new Error(`no mutant has the id ${id}: the words that it replaced have changed`);
+    if (!mutant) throw new Error(`no mutant has the id ${id}: the text that it replaced has changed`);
     return mutant;
   });
 }

@@ -1,38 +1,37 @@
 /**
- * Goes into the instrumented copy, as a module of src/: all its files ask here which mutant is on. `mutant-state.json` in the
- * root of the copy says it, and not the environment, which tests don't hand on to the programs that they start.
+ * A module for the instrumented copy of src/: all its files ask here which mutant is on. The answer is in `mutant-state.json` in
+ * the root of the copy, and not in the environment, which tests don't pass on to the programs that they start.
  *
- * In a dry run no mutant is on; instead, each process writes down which mutants it has come by, which files it has loaded,
- * which scripts it has sent to Redis and which functions it has called in Postgres. It writes now and then, because tests kill
- * processes.
+ * In a dry run no mutant is on. Instead, each process records the mutants it has reached, the files it has loaded, the scripts it
+ * has sent to Redis and the functions it has called in Postgres. It writes this file at intervals, because tests kill processes.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What one process has come by. */
+/** What one process has reached. */
 export interface Sighting {
-  /** Names of switches. */
+  /** Names of the switches. */
   readonly switches: readonly string[];
   /** Files that were loaded. */
   readonly files: readonly string[];
-  /** SHA-1 of their sources. */
+  /** SHA-1 of the scripts. */
   readonly scripts: readonly string[];
-  /** Of the database: names. */
+  /** Names of functions in Postgres. */
   readonly functions: readonly string[];
 }
 
 export interface SwitchState {
   /** The switch of the mutant that is on. */
   readonly on?: string | undefined;
-  /** A folder for sightings. */
+  /** The folder for the records of a dry run. */
   readonly record?: string | undefined;
 }
 
 interface StrykersNamespace {
   activeMutant?: string | undefined;
   mutantCoverage?: { static: Record<string, number> };
-  /** Of a dry run: writes down what was reached so far (record-reach.ts). */
+  /** In a dry run: records what was reached so far (record-reach.ts). */
   write?: () => void;
 }
 

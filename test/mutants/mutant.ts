@@ -1,10 +1,10 @@
-/** A mutant: a place in the source whose words are replaced by others, as a bug would have them. */
+/** A mutant: a small change of the source, as a bug would be. */
 import { createHash } from 'node:crypto';
 
 export const KINDS = ['ts', 'lua', 'sql'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What a mutator finds in a text: characters `start` to `end`, and what stands there instead. */
+/** A change that a mutator proposes: replaces the characters `start` to `end`. */
 export interface Change {
   readonly mutator: string;
   readonly start: number;
@@ -13,27 +13,30 @@ export interface Change {
 }
 
 export interface Mutant {
-  /** The same as long as the words around it are: lines may come and go above it. */
+  /** Stays the same as long as the text around the mutant does, even if lines move. */
   readonly id: string;
   readonly kind: Kind;
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly file: string;
   readonly line: number;
   readonly mutator: string;
   readonly original: string;
   readonly replacement: string;
-  /** In the file. */
+  /** The line in the file. */
   readonly start: number;
   readonly end: number;
-  /** The name of its switch in the instrumented source; of SQL in TypeScript, the switch of the text that it is in. */
+  /**
+   * The name of its switch in the instrumented source. For SQL in TypeScript, the switch of the string that contains
+   * it.
+   */
   readonly switch?: string | undefined;
-  /** SQL in TypeScript: the text that it is in, with its quotes. */
+  /** For SQL in TypeScript: the string that contains it, with its quotes. */
   readonly literal?: { readonly start: number; readonly end: number } | undefined;
 }
 
 export type Found = Change & Pick<Mutant, 'switch' | 'literal'>;
 
-/** Mutants of one file, in its order. */
+/** The mutants of one file, in the order of their positions. */
 export function mutantsOf(kind: Kind, file: string, text: string, changes: readonly Found[]): Mutant[] {
   const seen = new Map<string, number>();
   return changes.map((change) => {
@@ -62,7 +65,7 @@ export function lineAt(text: string, offset: number): number {
   return text.slice(0, offset).split('\n').length;
 }
 
-/** The text with the mutant in it. */
+/** The text with the mutant applied. */
 export function mutated(text: string, { start, end, replacement }: Change): string {
   return text.slice(0, start) + replacement + text.slice(end);
 }

@@ -1,4 +1,4 @@
-/** What the command line says. */
+/** Parses the command line. */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { KINDS, type Kind } from './mutant.ts';
@@ -11,10 +11,10 @@ which takes a while; later ones know it, as long as sources and tests are the sa
 
 Options:
   --sample <n>     how many mutants to draw (default: 200)
-  --seed <n>       draw the same again (default: a new one, which is printed)
+  --seed <n>       draw the same mutants again (default: random, printed)
   --kind <kind>    only mutants of this kind: ts, lua or sql
   --files <path>   only in files whose path begins so, such as src/sync/verify
-  --only <ids>     these mutants, whatever else is said: ids with commas between
+  --only <ids>     these mutants, whatever other options say: ids with commas
   --list           print all mutants to choose from, and plant none
   --json           print one JSON object on stdout: seed, planted, killed,
                    timedOut, score, survivors
@@ -33,7 +33,7 @@ export interface Options {
   readonly json: boolean;
 }
 
-/** @throws Error that says what is wrong; `undefined`: help is asked for */
+/** @throws Error that says what is wrong @returns `undefined` if help is requested */
 export function optionsFrom(args: readonly string[]): Options | undefined {
   const { values } = parseArgs({
     args: [...args],

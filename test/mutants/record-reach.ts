@@ -1,4 +1,4 @@
-/** At the end of a test file: what it has reached is written down before its process is ended. */
+/** Records what a test file has reached, at its end and before its process is ended. */
 import { afterAll } from 'vitest';
 
 afterAll(() => {

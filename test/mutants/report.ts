@@ -1,4 +1,4 @@
-/** What a run has found, for people and for programs. */
+/** The results of a run, for people and for programs. */
 import type { Verdict } from './judge.ts';
 import { KINDS, type Kind, type Mutant } from './mutant.ts';
 
@@ -6,12 +6,12 @@ const SHOWN_CHARACTERS = 100;
 
 export interface Summary {
   readonly seed: number;
-  /** Without invalid ones. */
+  /** Planted mutants, without invalid ones. */
   readonly planted: number;
-  /** With those that were in a loop without an end. */
+  /** Killed mutants, including endless loops. */
   readonly killed: number;
   readonly timedOut: number;
-  /** Drawn, but refused by the compiler or by Postgres: others were drawn for them. */
+  /** Drawn mutants that the compiler or Postgres refused; others were drawn instead. */
   readonly invalid: number;
   /** 0 to 1. */
   readonly score: number;

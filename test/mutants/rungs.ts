@@ -1,10 +1,10 @@
 /**
- * Which tests a mutant has to pass: it is killed by the first that fails. Unit tests come first, then the contract suite. Of the
- * others, a test comes early if it is short and if much of what it reaches is in the file of the mutant.
+ * Decides which tests a mutant must pass, and in which order; the first that fails kills it. Unit tests come first, then the
+ * contract suite. Another test comes early if it is short and much of what it reaches is in the mutant's file.
  *
- * A mutant that passes all unit and contract tests and two minutes of the others counts as a survivor, although a test that was left out may
- * kill it: so the score is too low rather than too high, and a mutant that every test reaches costs minutes rather than
- * half an hour.
+ * A mutant that passes all unit and contract tests, and two minutes of the others, counts as a survivor, although a test that
+ * was left out may kill it. So the score is too low rather than too high, and a mutant that every test reaches takes minutes
+ * instead of half an hour.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -15,16 +15,16 @@ import { functionAt } from './find-mutants.ts';
 import type { Mutant } from './mutant.ts';
 import { needsStores, SIMULATION } from './suites.ts';
 
-/** Unit tests that take less are run together: starting vitest takes as long. */
+/** Unit tests that take less time are run together, because starting vitest takes as long. */
 const LONG_UNIT_TEST_MS = 10_000;
-/** Of the others, measured without a mutant. The first is run however long it takes. */
+/** The limit for other tests, in time without a mutant. The first test is run however long it takes. */
 const BUDGET_MS = 120_000;
 
 /** Tests that are run by one command. */
 export interface Rung {
   readonly files: readonly string[];
   readonly needsStores: boolean;
-  /** Without a mutant. */
+  /** The time without a mutant. */
   readonly ms: number;
 }
 
@@ -32,7 +32,7 @@ export class Ladder {
   readonly #root: string;
   readonly #reaches: readonly Reach[];
   readonly #scripts: ReadonlyMap<string, ReadonlySet<string>>;
-  /** By the file of TypeScript: the switches in it. */
+  /** By the TypeScript file: the switches in it. */
   readonly #switches: ReadonlyMap<string, ReadonlySet<string>>;
 
   private constructor(
@@ -47,12 +47,12 @@ export class Ladder {
     this.#switches = switchesByFile(mutants);
   }
 
-  /** @param mutants all that there are */
+  /** @param mutants the whole population */
   static async build(root: string, mutants: readonly Mutant[], reaches: readonly Reach[]): Promise<Ladder> {
     return new Ladder(root, mutants, reaches, await scriptsWith(root));
   }
 
-  /** None: no test reaches it. */
+  /** @returns an empty list if no test reaches the mutant */
   rungsOf(mutant: Mutant): Rung[] {
     const cost = ({ ms, seen }: Reach) => ms / this.#focusOn(mutant, seen);
     const reaches = this.#reaches
@@ -75,7 +75,7 @@ export class Ladder {
     ];
   }
 
-  /** @returns more than 0, at most 1: the part of what a test reaches that is near the mutant */
+  /** @returns the share of what a test reaches that is near the mutant: more than 0, at most 1 */
   #focusOn({ kind, file }: Mutant, { switches, scripts, functions }: Reach['seen']): number {
     if (kind === 'lua') return 1 / Math.max(1, scripts.length);
     const near = this.#switches.get(file);
@@ -90,7 +90,7 @@ export class Ladder {
       return scripts.some((hash) => hashes.has(hash));
     }
     const name = functionAt(readFileSync(join(this.#root, mutant.file), 'utf8'), mutant.start);
-    // An index is there for all who write.
+    // An index affects everything that writes.
     if (name === undefined) return functions.length > 0;
     return callersOf(this.#root, name).some((caller) => functions.includes(caller));
   }
@@ -114,7 +114,7 @@ function withinBudget(reaches: readonly Reach[]): Reach[] {
   });
 }
 
-/** The function, and those that call it. */
+/** The function, and the functions that call it. */
 function callersOf(root: string, name: string): string[] {
   const folder = join(root, 'src/postgres/migrations');
   const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
@@ -126,7 +126,7 @@ function callersOf(root: string, name: string): string[] {
   return [...new Set([name, ...callers])];
 }
 
-/** By the file: the hashes under which Redis knows the scripts that it is a part of, with a fencing token and without. */
+/** By the file: the SHA-1 hashes of the scripts that contain it, with a fencing check and without. */
 async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
   const load = (file: string) => import(pathToFileURL(join(root, file)).href);
   const { luaSource } = (await load('src/engine/redis/lua-source.ts')) as { luaSource(name: string): string };
@@ -145,7 +145,7 @@ async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
     for (const part of partsOf(root, `${redis}${name}`)) note(part, script, fenced(script));
     note(`${locks}fenced.lua`, fenced(script));
   }
-  // Tests of the locks wrap scripts of their own in the check of the fencing token: they acquire a lock first.
+  // Tests of the locks wrap their own scripts in the fencing check; each of them acquires a lock first.
   for (const name of scriptsBelow(join(root, locks)))
     for (const file of [name, 'fenced.lua'])
       note(`${locks}${file}`, readFileSync(join(root, locks, name), 'utf8'));

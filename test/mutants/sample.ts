@@ -1,15 +1,15 @@
-/** Draws mutants by a seed: of each kind its share, and of a kind each mutant as likely as any other. */
+/** Draws mutants by a seed: each kind has its share, and within a kind each mutant is equally likely. */
 import { random } from '../support/random.ts';
 import { KINDS, type Kind, type Mutant } from './mutant.ts';
 
-/** Most of the code is TypeScript; what moves units is as much Lua and SQL. */
+/** Most of the code is TypeScript, but much of the code that moves units is Lua and SQL. */
 const SHARES: Readonly<Record<Kind, number>> = { ts: 0.6, lua: 0.2, sql: 0.2 };
 
 export class Sample {
   readonly #left: Map<Kind, Mutant[]>;
   readonly #wanted: Map<Kind, number>;
 
-  /** Where a kind has fewer mutants than its share, the others have more. */
+  /** If a kind has fewer mutants than its share, the other kinds get more. */
   constructor(mutants: readonly Mutant[], size: number, seed: number) {
     const drawn = random(seed);
     this.#left = new Map(
@@ -24,7 +24,7 @@ export class Sample {
     this.#wanted = shares(new Map(KINDS.map((kind) => [kind, this.#left.get(kind)!.length])), size);
   }
 
-  /** @yields mutants; one that is answered with `'again'` does not count, and another of its kind takes its place */
+  /** @yields mutants. If the caller answers `'again'`, the mutant does not count and another of its kind replaces it */
   *[Symbol.iterator](): Generator<Mutant, void, 'again' | undefined> {
     for (const kind of KINDS) {
       const left = this.#left.get(kind)!;
@@ -35,7 +35,7 @@ export class Sample {
   }
 }
 
-/** Adds up to `size`, or to all that there are. */
+/** Shares that add up to `size`, or to all mutants if there are fewer. */
 export function shares(available: ReadonlyMap<Kind, number>, size: number): Map<Kind, number> {
   const wanted = new Map<Kind, number>(KINDS.map((kind) => [kind, 0]));
   let open = KINDS.filter((kind) => available.get(kind)! > 0);

@@ -1,7 +1,7 @@
 /**
  * Bugs in SQL: conditions negated, comparisons shifted; conditions, assignments, statements, locks, orders and limits dropped.
  *
- * It works on words, not on a grammar: what it makes is not always SQL. What Postgres can't read counts as no mutant (judge.ts).
+ * It works on tokens without a grammar, so some results are not valid SQL. Those that Postgres refuses don't count (judge.ts).
  */
 import type { Change } from './mutant.ts';
 import { sqlTokens, type Token } from './sql-tokens.ts';
@@ -25,14 +25,14 @@ const SWAPPED: Readonly<Record<string, string>> = {
   DESC: 'ASC',
 };
 
-/** What begins a condition, and what ends it, or ends whatever else stands in a clause. */
+/** Keywords that begin a condition, and tokens that end it. */
 const CONDITION = /^(WHERE|ON|HAVING|IF|ELSIF|WHEN)$/;
 const CLAUSE =
   /^(WHERE|ON|HAVING|IF|ELSIF|ELSE|WHEN|THEN|SELECT|FROM|SET|ORDER|GROUP|LIMIT|OFFSET|FOR|RETURNING|UNION|LOOP|AS|INTO|JOIN|LEFT|INNER|CROSS|WINDOW|VALUES|RETURN|DO|CHECK|PERFORM|END|LANGUAGE|BEGIN|USING|ROWS)$/;
 const isBorder = ({ text }: Token) =>
   CLAUSE.test(text) || text === ',' || text === ';' || text === ':=' || text === '$$';
 
-/** Bindings stay: with fewer of them a statement fails whatever else it does. */
+/** Bindings are kept: with fewer of them, a statement always fails. */
 const hasBinding = (words: string) => /\?|\$/.test(words);
 
 function always(value: 'true' | 'false', condition: string): string {
@@ -76,7 +76,7 @@ class Sentence {
     return this.#text.slice(this.#tokens[from]!.start, this.#tokens[to]!.end);
   }
 
-  /** The last token before `ends` holds at the depth of `from`, or its bracket closes. */
+  /** The last token, at the depth of `from`, before `ends` holds or the bracket closes. */
   #until(from: number, ends: (token: Token) => boolean): number {
     const { depth } = this.#tokens[from]!;
     let i = from;
@@ -87,7 +87,7 @@ class Sentence {
     return i - 1;
   }
 
-  /** The keyword that the token stands under: `SET`, `WHERE`, … */
+  /** The keyword that the token belongs to: `SET`, `WHERE`, … */
   #clauseOf(i: number): string {
     const { depth } = this.#tokens[i]!;
     for (let at = i - 1; at >= 0; at--) {
@@ -120,7 +120,7 @@ class Sentence {
   }
 
   #word({ kind, text }: Token, i: number): void {
-    // `SELECT 1` asks whether there is a row.
+    // The `1` of `SELECT 1` has no meaning: only the row counts.
     if (kind === 'number' && !this.#is(i - 1, 'SELECT') && !this.#is(i - 1, 'PERFORM'))
       this.#add('NumberShifted', i, i, String(Number(text) + 1));
     const other = SWAPPED[text];
@@ -144,7 +144,7 @@ class Sentence {
     }
   }
 
-  /** One comparison is negated by another operator. */
+  /** A single comparison is negated elsewhere, by another operator. */
   #condition({ text }: Token, i: number): void {
     if (
       !CONDITION.test(text) ||
@@ -168,7 +168,7 @@ class Sentence {
       this.#add('StatementDropped', i + 1, last, always('false', this.#wordsOf(i + 1, last)));
   }
 
-  /** `CASE word WHEN value`: no condition. */
+  /** `CASE word WHEN value` has no condition. */
   #isPlainCase(i: number): boolean {
     if (!this.#is(i, 'WHEN')) return false;
     const { depth } = this.#tokens[i]!;
@@ -177,7 +177,7 @@ class Sentence {
     return this.#is(at, 'CASE') && !this.#is(at + 1, 'WHEN');
   }
 
-  /** What a `WHERE` belongs to. */
+  /** The verb of the statement that a `WHERE` belongs to. */
   #verbOf(i: number): string {
     const { depth } = this.#tokens[i]!;
     for (let at = i - 1; at >= 0; at--) {
@@ -188,7 +188,7 @@ class Sentence {
     return '';
   }
 
-  /** `a AND b`: without `a`, and without `b`. */
+  /** Drops an operand of `a AND b`: `a`, or `b`. */
   #operands({ text, depth }: Token, i: number): void {
     if ((text !== 'AND' && text !== 'OR') || this.#isOfBetween(i)) return;
     const neutral = text === 'AND' ? ('true' as const) : ('false' as const);
@@ -204,7 +204,7 @@ class Sentence {
       if (before.depth < depth || (before.depth === depth && ends(before))) break;
       first--;
     }
-    // Behind another connector it has been dropped already.
+    // After another connector, this operand has been dropped already.
     if (first < i && !(first > 0 && isConnector(this.#tokens[first - 1]!)))
       this.#add('OperandDropped', first, i - 1, always(neutral, this.#wordsOf(first, i - 1)));
   }
@@ -255,7 +255,7 @@ class Sentence {
     }
   }
 
-  /** `SET a = 1, b = 2`: without `a`, and without `b`. */
+  /** Drops an assignment of `SET a = 1, b = 2`: `a`, or `b`. */
   #assignments({ text }: Token, i: number): void {
     if (text !== 'SET' || !this.#tokens[i + 1]) return;
     const last = this.#until(i + 1, (token) => isBorder(token) && token.text !== ',');
@@ -271,7 +271,7 @@ class Sentence {
     }
   }
 
-  /** In PL/pgSQL: a statement without its semicolon. */
+  /** Drops a statement of PL/pgSQL, up to its semicolon. */
   #statement({ text, depth }: Token, i: number): void {
     if (depth > 0 || !/^(;|BEGIN|THEN|ELSE|LOOP)$/.test(text)) return;
     const first = this.#tokens[i + 1];
@@ -287,7 +287,7 @@ class Sentence {
   }
 }
 
-/** @param text a statement, a part of one, or what stands between the `$$` of a function */
+/** @param text a statement, a part of one, or the body of a function between `$$` */
 export function sqlChanges(text: string): Change[] {
   const sentence = new Sentence(text);
   sentence.look();

@@ -1,4 +1,4 @@
-/** SQL as words, with what surrounds each of them. Keywords are upper case here, as everywhere in this repository. */
+/** Splits SQL into tokens, each with its depth. Keywords are in upper case, as everywhere in this repository. */
 export type TokenKind = 'word' | 'number' | 'text' | 'operator' | 'hole';
 
 export interface Token {
@@ -6,11 +6,11 @@ export interface Token {
   readonly text: string;
   readonly start: number;
   readonly end: number;
-  /** How many brackets are open around it, and how many `CASE`. An opening bracket counts to what is inside. */
+  /** How many brackets and `CASE`s are open around the token. An opening bracket counts as inside. */
   readonly depth: number;
 }
 
-/** In this order: what comes first wins. A `hole` is what a template in TypeScript puts in, or a binding. */
+/** The first form that matches wins. A `hole` is a binding, or an expression in a TypeScript template. */
 const FORMS: readonly (readonly [TokenKind | 'blank', RegExp])[] = [
   ['blank', /\s+|--[^\n]*|\/\*[\s\S]*?\*\//y],
   ['hole', /\$\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\?+|\$\d+/y],
@@ -36,7 +36,7 @@ export function sqlTokens(text: string): Token[] {
   return tokens;
 }
 
-/** `END IF`, `END LOOP` end no `CASE`. */
+/** The `END` of `END IF` and `END LOOP` does not end a `CASE`. */
 function endsBlock(text: string, words: string, end: number): boolean {
   return words === 'END' && /^\s+(IF|LOOP)\b/.test(text.slice(end));
 }

@@ -1,11 +1,13 @@
-/** Redis and Postgres that outlive the tests of a mutant. What a mutant has damaged is thrown away and started anew. */
+/**
+ * The Redis and Postgres that are shared by the tests of many mutants. A store that a mutant has damaged is replaced.
+ */
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { PostgresServer } from '../support/servers/postgres-server.ts';
 import { RedisServer } from '../support/servers/redis-server.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
-/** Each test leaves a database behind. */
+/** Each test leaves a database behind, so Postgres is replaced after this many mutants. */
 const MUTANTS_OF_ONE_POSTGRES = 25;
 
 export interface StoreUrls {
@@ -18,7 +20,7 @@ export class Stores implements AsyncDisposable {
   #postgres: PostgresServer | undefined;
   #mutants = 0;
 
-  /** For another mutant. */
+  /** Prepares the stores for the next mutant. */
   async fresh(): Promise<StoreUrls> {
     if (this.#mutants++ % MUTANTS_OF_ONE_POSTGRES === 0 || !(await this.#postgresAnswers())) {
       await this.#postgres?.[Symbol.asyncDispose]();
@@ -37,7 +39,7 @@ export class Stores implements AsyncDisposable {
     await Promise.all([this.#redis?.[Symbol.asyncDispose](), this.#postgres?.[Symbol.asyncDispose]()]);
   }
 
-  /** It is empty then. A script that does not end makes it busy. */
+  /** Empties Redis. A script that does not end keeps it busy. */
   async #redisAnswers(): Promise<boolean> {
     if (!this.#redis) return false;
     const redis = new Redis(this.#redis.url, {

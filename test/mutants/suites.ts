@@ -6,14 +6,14 @@ import type { SeedReport } from '../sim/run.ts';
 import type { StoreUrls } from './stores.ts';
 
 export const SIMULATION = 'test/sim/main.ts';
-/** A planted bug of test/sim/mutations.ts is found by the thirtieth seed in most cases, and a seed takes half a second. */
+/** In most cases a planted bug of test/sim/mutations.ts is found by the thirtieth seed. A seed takes half a second. */
 const SEEDS = 30;
 const RESULT = '.result.json';
 const OUTPUT_CHARACTERS = 4_000;
 
 /**
- * Never run for a mutant: what measures, what looks at other parts of the repository, and what takes minutes without looking
- * at anything that the others don't.
+ * Tests that are never run for a mutant: those that measure, those of other parts of the repository, and slow ones that check
+ * nothing more than the others.
  */
 const NOT_FOR_MUTANTS =
   /\/(fuzz|resize-node|overload|simulation|import-directions|support-servers|mutations|mutant-\w+)\.test\.ts$/;
@@ -21,14 +21,14 @@ const NOT_FOR_MUTANTS =
 export interface Outcome {
   readonly passed: boolean;
   readonly timedOut: boolean;
-  /** What failed, in one line; `''` if nothing did, or if nobody knows. */
+  /** What failed, in one line; `''` if nothing did, or if it is not known. */
   readonly failure: string;
   /** The end of what it printed. */
   readonly output: string;
   readonly ms: number;
 }
 
-/** From the root: unit tests first, the simulation last. */
+/** Paths from the root: unit tests first, the simulation last. */
 export function testFiles(root: string): string[] {
   const files = ['unit', 'contract', 'property', 'integration']
     .map((folder) => `test/${folder}`)
@@ -44,7 +44,7 @@ export function testFiles(root: string): string[] {
 
 export const needsStores = (file: string) => !file.startsWith('test/unit/') && file !== SIMULATION;
 
-/** @param files some that need no stores, or one; `stores`: for one that needs them */
+/** @param files several that need no stores, or one that may need them; `stores`: for one that does */
 export function runTests(
   root: string,
   files: readonly string[],
@@ -66,7 +66,7 @@ async function runVitest(
   const program = join(root, 'node_modules/vitest/vitest.mjs');
   const args = ['run', '--config', 'test/mutants/vitest.config.ts', '--outputFile', result, ...files];
   const env = { ...process.env, ...(stores && { MUTANTS_STORES: JSON.stringify(stores) }) };
-  // A group of its own: what hangs is ended with all that it has started.
+  // In its own process group, so that a test that hangs is ended with everything it has started.
   const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
     env,
@@ -92,7 +92,7 @@ async function ended(child: ChildProcess, limitMs: number) {
     endGroup(child);
   }, limitMs);
   const end = () => endGroup(child);
-  // Before its folder goes.
+  // Must happen before the folder is removed.
   process.prependOnceListener('exit', end);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
@@ -100,7 +100,7 @@ async function ended(child: ChildProcess, limitMs: number) {
   });
   clearTimeout(impatience);
   process.off('exit', end);
-  // Whoever the tests have started in this group, and have not ended.
+  // Ends processes of the group that the tests have left running.
   endGroup(child);
   return { code, timedOut, output, ms: performance.now() - began };
 }

@@ -1,10 +1,10 @@
 /**
- * Copies of the repository in which mutants are planted. The repository itself is never touched.
+ * Copies of the repository in which mutants are planted. The repository itself is never changed.
  *
- *   instrumented   all mutants of TypeScript, each behind its switch: one is on at a time, by a word in a file
- *   plain          as it is: one mutant of Lua or SQL at a time, as an edit of the text
+ *   instrumented   has all TypeScript mutants, each behind a switch: one is on at a time, chosen by a file
+ *   plain          is unchanged, except for one mutant of Lua or SQL at a time, applied as an edit
  *
- * In each of them vitest runs src/, and nodes that tests start run dist/, which has the same mutant.
+ * In both, vitest runs src/, and nodes that tests start run dist/, which has the same mutant.
  */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,11 +15,11 @@ import { SWITCH_MODULE } from './find-mutants.ts';
 import { type Mutant, mutated } from './mutant.ts';
 import type { SwitchState } from './mutant-switch.ts';
 
-/** What git knows nothing of, or is linked. */
+/** Files that are not in git, or are linked. */
 const LEFT_OUT = new Set(['.git', '.stockade', 'dist', 'node_modules']);
 
 export class Tree {
-  /** With a slash at its end. */
+  /** Ends in a slash. */
   readonly root: string;
   #undo: (() => void)[] = [];
 
@@ -27,7 +27,7 @@ export class Tree {
     this.root = root;
   }
 
-  /** @param replaced texts of files, by their paths; new ones among them */
+  /** @param replaced the texts of files that differ, by their paths; new files too */
   static async plant(from: string, replaced: ReadonlyMap<string, string>): Promise<Tree> {
     const root = `${mkdtempSync(join(tmpdir(), 'stockade-mutants-'))}/`;
     const tree = new Tree(root);
@@ -46,7 +46,7 @@ export class Tree {
 
   static instrumented(from: string, files: ReadonlyMap<string, string>): Promise<Tree> {
     const switches = readFileSync(new URL('./mutant-switch.ts', import.meta.url), 'utf8');
-    // Its folder has no types of the tools that it watches with.
+    // Its folder lacks the types of its development tools.
     return Tree.plant(from, new Map([...files, [`${SWITCH_MODULE}.ts`, `// @ts-nocheck\n${switches}`]]));
   }
 
@@ -58,7 +58,7 @@ export class Tree {
     writeFileSync(join(this.root, 'mutant-state.json'), JSON.stringify(state));
   }
 
-  /** Puts the mutant in, behind its switch or as text. */
+  /** Applies the mutant, by its switch or as text. */
   put(mutant: Mutant): void {
     if (mutant.kind === 'ts') {
       this.switchTo({ on: mutant.switch });
@@ -71,12 +71,12 @@ export class Tree {
     this.#write(built, inBuilt);
   }
 
-  /** Also one of TypeScript as text, in src/ only: for the compiler. */
+  /** Applies any mutant as text, in src/ only: for the compiler. */
   putSource(mutant: Mutant): void {
     this.#write(mutant.file, mutated(this.#read(mutant.file), mutant));
   }
 
-  /** Takes out what was put in. */
+  /** Takes the mutant out again. */
   restore(): void {
     this.switchTo({});
     for (const undo of this.#undo.splice(0)) undo();
@@ -94,12 +94,14 @@ export class Tree {
   }
 
   fell(): void {
-    // What still runs in it may write while it goes.
+    // A process that still runs in it may write while it is removed.
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 }
 
-/** The compiler hands texts on as they are, in their order; what is between them it changes. */
+/**
+ * Finds a string in the compiled file: the compiler keeps strings and their order, and changes the code between them.
+ */
 function inCompiled(source: string, compiled: string, mutant: Mutant): string {
   const { start, end } = mutant.literal!;
   const words = source.slice(start, end);

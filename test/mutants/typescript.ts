@@ -1,6 +1,6 @@
 /**
- * TypeScript: StrykerJS's own mutators, and its way to plant them. The instrumented copy of a file holds all its mutants, each
- * behind a switch with a name; `mutant-switch.ts`, which the copy imports, says which one is on.
+ * TypeScript mutants, found and planted by StrykerJS. The instrumented copy of a file holds all its mutants, each behind a
+ * switch with a name. `mutant-switch.ts`, which the copy imports, knows which one is on.
  */
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import type { Change } from './mutant.ts';
@@ -21,11 +21,11 @@ export type Switched = Change & { readonly switch: string };
 export interface Instrumented {
   readonly text: string;
   readonly changes: readonly Switched[];
-  /** Texts that are SQL, with their quotes: they are for the mutator of SQL. */
+  /** Strings that are SQL, with their quotes: for the SQL mutator. */
   readonly sql: readonly Switched[];
 }
 
-/** @param file from the root of the repository; `switches`: the module that it imports to be told */
+/** @param file path from the root of the repository; `switches`: the module that knows which mutant is on */
 export async function instrument(file: string, source: string, switches: string): Promise<Instrumented> {
   const given = { name: file, content: source, mutate: true };
   const { files, mutants } = await new Instrumenter(SILENT).instrument([given], OPTIONS);
@@ -48,7 +48,9 @@ export async function instrument(file: string, source: string, switches: string)
   };
 }
 
-/** What instrumented code calls at each step: only a dry run needs it, and a test that takes millions of steps feels it. */
+/**
+ * Instrumented code calls this at each step. Only a dry run needs it, and it slows down tests with millions of steps.
+ */
 const COVER = 'function stryCov_9fa48() {';
 const COVER_IF_RECORDED = `${COVER} if (!stryRecords) { stryCov_9fa48 = () => {}; return; }`;
 
@@ -65,13 +67,13 @@ function instrumentedText(
     .replace(/stry(?:MutAct|Cov)_9fa48\(("\d+"(?:, "\d+")*)\)/g, (call: string) =>
       call.replace(/"(\d+)"/g, (_, id: string) => JSON.stringify(named(id))),
     );
-  // Modules that are imported run first: the switch is set before anything of the file runs.
+  // Imported modules run first, so the switch is set before any code of the file runs.
   return `// @ts-nocheck\nimport { loaded as stryLoaded, records as stryRecords } from '${switches}';\nstryLoaded('${file}');\n${renamed}`;
 }
 
 /**
- * A text of several words is a message, which no test should repeat word for word, or SQL, which has a mutator of its own. A
- * text of one word, or of none, is part of a protocol: a code, a key, the name of a field.
+ * Whether a string is for people or for Postgres. A string of several words is a message, which no test should repeat word for
+ * word, or SQL, which has its own mutator. A string of one word or none is part of a protocol: a code, a key, a field name.
  */
 function isForPeopleOrServers(literal: string): boolean {
   const words = withoutHoles(literal);
@@ -84,7 +86,7 @@ function isSql(literal: string): boolean {
   return isForPeopleOrServers(literal) && SQL_WORD.test(withoutHoles(literal));
 }
 
-/** Without what is put into a template: `${…}`, with two levels of braces in it at most. */
+/** The string without template expressions `${…}`, which may contain two levels of braces. */
 function withoutHoles(literal: string): string {
   return literal.replace(/\$\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}/g, '');
 }

@@ -1,8 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Runs the tests of one mutant, in a copy of the repository (trees.ts). With stores, they are those that the harness keeps.
- * A test that hangs is ended with its whole process, when its time is over (suites.ts).
+ * Runs the tests of one mutant, in a copy of the repository (trees.ts), on the stores that the harness keeps running. A test that
+ * hangs is ended with its whole process at the time limit (suites.ts).
  */
 export default defineConfig({
   cacheDir: '.cache',

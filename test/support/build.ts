@@ -10,13 +10,13 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The program that a user runs as `stockade`. */
 export const mainProgram = join(root, 'dist', 'cli', 'main.js');
 
-/** Node's options for it: what Node or a package warns of as deprecated ends the program, and fails the test. */
+/** Options of Node for the program: a deprecation warning ends it, and so fails the test. */
 export const STRICT = ['--throw-deprecation'];
 
-/** A build that failed lacks this. */
+/** A build that failed lacks this file. */
 const lastWritten = 'postgres/migrations';
 
-/** Builds dist/ anew if anything in src/ is younger than what is there. */
+/** Builds dist/ if any file in src/ is newer. */
 export async function ensureBuilt(): Promise<void> {
   const sources = timesIn(join(root, 'src'));
   const products = timesIn(join(root, 'dist'));

@@ -1,6 +1,6 @@
 /**
- * The command line with no environment but the given: as its users have it, dist/cli/main.js in a process of its own; or
- * called in the process of the test, which takes a tenth of the time.
+ * Runs the command line with no environment variables but the given ones: either dist/cli/main.js in a process of its own, as
+ * users run it, or a call within the test's process, which takes a tenth of the time.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -25,9 +25,8 @@ export interface CliOptions {
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Calls a command that ends by itself, needs no signal and starts no worker threads, as PGlite does: those run JavaScript
- * only. Stdout,
- * stderr, the working directory and `process.argv` belong to the whole process: one command after another.
+ * Calls a command that ends by itself, needs no signal and starts no worker threads (PGlite is one; threads run JavaScript only).
+ * Stdout, stderr, the working directory and `process.argv` belong to the whole process, so commands run one after another.
  */
 export function callCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const called = last.then(() => callAlone(args, options));
@@ -63,13 +62,13 @@ async function callAlone(args: readonly string[], { env = {}, cwd }: CliOptions)
   }
 }
 
-/** Runs a command that ends by itself in a process of its own. */
+/** Runs a command that ends by itself, in a process of its own. */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   await using cli = new RunningCli(args, options);
   return await cli.ended;
 }
 
-/** A command that is running. Disposing of it kills it, if it has not ended. */
+/** A running command. Disposing kills it, if it has not ended. */
 export class RunningCli implements AsyncDisposable {
   readonly ended: Promise<CliResult>;
   readonly #child: ChildProcess;
@@ -103,7 +102,7 @@ export class RunningCli implements AsyncDisposable {
     return this.#child.pid!;
   }
 
-  /** Waits until the command has said it, on stdout or stderr. @throws if it ends without */
+  /** Waits until the command prints this on stdout or stderr. @throws if it ends before */
   async said(words: RegExp): Promise<RegExpExecArray> {
     const look = () => words.exec(this.#stdout) ?? words.exec(this.#stderr) ?? (this.#hasEnded && 'ended');
     const found = await until(look, { what: `the command says ${words}`, timeoutMs: LIMIT_MS });

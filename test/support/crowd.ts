@@ -1,6 +1,6 @@
 /**
- * A crowd of buyers over HTTP: real connections that are kept alive, one request under way on each. Every answer is kept
- * with its buyer, so that a test can hold it against what Postgres says.
+ * Many buyers over HTTP: real keep-alive connections with one request under way on each. Every answer is kept with its buyer, so
+ * that a test can compare it with Postgres.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,21 +8,21 @@ import { Client, type Dispatcher } from 'undici';
 import type { Promised } from './truth.ts';
 
 const ANSWER_LIMIT_MS = 40_000;
-/** Between two attempts of a buyer who has not been answered: he is in a hurry, and so is the test. */
+/** Pause between two attempts of a buyer without an answer. It is short to keep tests fast. */
 const RETRY_PAUSE_MS = 25;
 
 export interface CrowdOptions {
-  /** Public urls of one node or more; the clients are dealt out to them. */
+  /** Public urls of one or more nodes, over which the clients are distributed. */
   readonly url: string | readonly string[];
   readonly saleId: string;
   /** Connections. */
   readonly clients: number;
-  /** Each asks once; the next free client asks for him. A generator may go on until the test has seen enough. */
+  /** Each buyer buys once, through the next free client. A generator may go on until the test has seen enough. */
   readonly buyers: Iterable<string>;
   readonly quantity?: number;
-  /** With an `Idempotency-Key`, the same at each attempt of a buyer. */
+  /** Whether purchases have an `Idempotency-Key`, the same at each attempt of a buyer. */
   readonly keyed?: boolean;
-  /** A buyer who gets no answer, or one that settles nothing (503), asks again for so long. */
+  /** How long a buyer repeats a purchase that gets no answer, or one that settles nothing (503). */
   readonly retryUntilAnsweredMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -35,12 +35,12 @@ export interface CrowdAnswer {
   readonly status: number;
   /** `committed`, `accepted`, the problem's code, or `no_answer`. */
   readonly code: string;
-  /** `''` where the answer names none. */
+  /** `''` if the answer names none. */
   readonly orderId: string;
-  /** Seconds; `undefined` where the answer has no such header. */
+  /** Seconds; `undefined` without such a header. */
   readonly retryAfter: number | undefined;
   readonly attempts: number;
-  /** Of the last attempt. */
+  /** Milliseconds of the last attempt. */
   readonly ms: number;
 }
 
@@ -64,7 +64,7 @@ export class CrowdResult {
   }
 }
 
-/** Resolves when every buyer has his last answer. */
+/** Resolves when every buyer has its last answer. */
 export async function crowd(options: CrowdOptions): Promise<CrowdResult> {
   const running = startCrowd(options);
   await running.ended;
@@ -75,7 +75,7 @@ export interface RunningCrowd extends AsyncDisposable {
   /** Grows while the crowd runs. */
   readonly result: CrowdResult;
   readonly ended: Promise<void>;
-  /** No more buyers come; resolves when the last one has his answer. */
+  /** Starts no more buyers. Resolves when the last one has its answer. */
   stop(): Promise<CrowdResult>;
 }
 
@@ -106,7 +106,7 @@ export function startCrowd(options: CrowdOptions): RunningCrowd {
   return { result, ended, stop, [Symbol.asyncDispose]: async () => void (await stop()) };
 }
 
-/** Names without end, for a crowd that runs until it is stopped. */
+/** Endless new names, for a crowd that runs until it is stopped. */
 export function* everNewBuyers(name = 'buyer'): Generator<string> {
   for (let n = 0; ; n++) yield `${name}-${n}`;
 }
@@ -157,7 +157,7 @@ interface Raw {
   readonly body: string;
 }
 
-/** `dispatch` and not `request`: the latter makes a stream of each of a hundred thousand bodies. */
+/** Uses `dispatch` and not `request`, which would make a stream of each of a hundred thousand bodies. */
 function send(client: Client, request: Dispatcher.DispatchOptions): Promise<Raw> {
   return new Promise((resolve, reject) => {
     let status = 0;

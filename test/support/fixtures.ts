@@ -1,4 +1,4 @@
-/** What tests share: a database and a key prefix of their own, waiting for a condition, a seed. */
+/** What tests share: databases and key prefixes of their own, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { inject } from 'vitest';
 import { APP_ROLE, asUser } from './postgres/least-rights.ts';
@@ -9,8 +9,8 @@ export { type UntilOptions, until } from './until.ts';
 const seedLimit = 2 ** 31;
 
 /**
- * The url of a new database on the run's Postgres, with all tables, as the role with the least rights that serving needs. For
- * what else a test does there: `asAdmin`.
+ * Creates a database with all tables on the run's Postgres. Its url has the role with the least rights that serving needs; for
+ * anything else use `asAdmin`.
  */
 export async function freshDatabase(): Promise<string> {
   const template = inject('migratedDatabase');
@@ -27,12 +27,12 @@ export function redisUrl(): string {
   return inject('redisUrl');
 }
 
-/** The same as the administrator, for what only tests do. */
+/** The url of the run's Redis as its administrator, for what only tests do. */
 export function redisAdminUrl(): string {
   return asUser(redisUrl(), '');
 }
 
-/** Within what the product's user in Redis may touch. */
+/** A key prefix that the product's user in Redis may use. */
 export function freshPrefix(): string {
   return `stockade:t${randomBytes(6).toString('hex')}:`;
 }

@@ -13,15 +13,15 @@ declare module 'vitest' {
     redisUrl: string;
     /** As the administrator. */
     postgresUrl: string;
-    /** Name of a database with all tables, to be copied. */
+    /** The name of a database with all tables, for copying. */
     migratedDatabase: string;
-    /** A folder for what test files make for each other. */
+    /** A folder for files that test files share. */
     scratch?: string;
   }
 }
 
 /**
- * One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. And a build,
+ * One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. It also builds dist/,
  * because nodes run from it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -48,7 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** Tests flush, fill and kill: they must never find their way to a server that somebody uses. */
+/** Tests flush, fill and kill servers, so they must never reach one that they did not start. */
 function refuseServersOfOthers(): void {
   for (const name of ['REDIS_URL', 'DATABASE_URL']) {
     if (process.env[name] === undefined) continue;

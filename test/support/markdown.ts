@@ -1,17 +1,20 @@
-/** What a program can read off a Markdown page: its links, and the anchors that links to it may name. */
+/** Reads links of a Markdown page, and the anchors that links may name. */
 
-/** The text without fenced code: what stands there is no Markdown. */
+/** The text without fenced code, which is not Markdown. */
 function prose(text: string): string {
   return text.replaceAll(/^```.*?^```$/gms, '');
 }
 
-/** Targets of links and pictures that are on no other machine, in order. */
+/** Targets of local links and pictures, in order. */
 export function localLinksIn(text: string): string[] {
   const targets = [...prose(text).matchAll(/\]\(([^)\s]+)\)/g)].map((match) => match[1]!);
   return targets.filter((target) => !/^[a-z]+:/.test(target));
 }
 
-/** As GitHub names the anchors of headings: lower case, no punctuation, dashes for blanks, a number for a second one. */
+/**
+ * The anchors of headings by GitHub's rules: lower case, no punctuation, dashes for spaces, a number for a repeated
+ * one.
+ */
 export function anchorsOf(text: string): Set<string> {
   const seen = new Map<string, number>();
   const names = [...prose(text).matchAll(/^#{1,6} +(.+)$/gm)].map(([, heading]) => {

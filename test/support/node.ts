@@ -1,8 +1,8 @@
 /**
- * A node under test: a process of its own, as `stockade serve` starts it, on ports and in a directory of its own.
+ * A node under test: a process `stockade serve` with ports and a directory of its own.
  *
- * The directory outlives the process, so that a node can be stopped or killed and come back with its data. Disposing of
- * it kills what still runs and removes the directory.
+ * The directory outlives the process, so a node can be stopped or killed and come back with its data. Disposing kills the process
+ * if it still runs, and removes the directory.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -20,15 +20,15 @@ export interface TestNodeOptions {
   redisUrl?: string;
   databaseUrl?: string;
   keyPrefix?: string;
-  /** Data to begin with: a copy of this folder, which a node has left. */
+  /** The initial data: a copy of this folder, which another node has left. */
   dataFrom?: string;
-  /** With the product's own deadlines, instead of the longer ones for tests. */
+  /** Uses the product's own deadlines, instead of the longer ones for tests. */
   asShipped?: boolean;
-  /** More settings; they win over the ones given here. */
+  /** More settings, which override those of the test harness. */
   env?: Record<string, string>;
 }
 
-/** What a node says of itself when it serves. */
+/** The line that a node prints when it serves. */
 interface Place {
   readonly ready: true;
   readonly pid: number;
@@ -40,7 +40,7 @@ interface Place {
 
 export interface Answer {
   readonly status: number;
-  /** What the body says of the outcome: a problem's `code`, an order's `status`; `''` if it says nothing. */
+  /** The body's `code` or, in an order, its `status`; `''` if it has neither. */
   readonly code: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every kind.
   readonly body: any;
@@ -115,20 +115,20 @@ export class TestNode implements AsyncDisposable {
     return this.#process.lastEnd;
   }
 
-  /** The operators' work, done through the node's ops port. */
+  /** The ops port, for operators' work. */
   get ops(): OpsClient {
     this.#ops ??= new OpsClient(loadConfig({ OPS_URL: this.opsUrl, OPS_TOKEN: this.opsToken }, {}));
     return this.#ops;
   }
 
-  /** Starts it in its directory, where it may have been before; its ports are new. `env` holds from now on. */
+  /** Starts the node in its directory, which may have data; its ports are new. `env` holds from now on. */
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
     const args = [...STRICT, mainProgram, 'serve', '--json'];
     await this.#process.launch(process.execPath, args, (pid) => this.#hasSaidReady(pid), this.#env);
   }
 
-  /** SIGTERM. @throws with the log, if the node does not end in good order */
+  /** Stops the node with SIGTERM. @throws with the log, if it does not end with exit code 0 */
   async stop(): Promise<void> {
     if (!this.isUp) return;
     await this.#process.end('SIGTERM');
@@ -138,7 +138,7 @@ export class TestNode implements AsyncDisposable {
     }
   }
 
-  /** Sends a signal and waits for nothing. */
+  /** Sends a signal, and does not wait. */
   signal(signal: NodeJS.Signals): void {
     this.#process.signal(signal);
   }
@@ -148,7 +148,7 @@ export class TestNode implements AsyncDisposable {
     await this.#disconnect();
   }
 
-  /** All that it has written since it was last started: one JSON line when it is ready, and its log. */
+  /** Everything that the node has written since its last start: one JSON line when it is ready, and its log. */
   log(): Promise<string> {
     return this.#process.log(wholeLogBytes);
   }
@@ -166,7 +166,7 @@ export class TestNode implements AsyncDisposable {
     });
   }
 
-  /** A request to the buyers' port. */
+  /** A request to the public port. */
   request(path: string, spec: RequestSpec = {}): Promise<Answer> {
     return this.#ask(this.publicUrl, path, spec);
   }
@@ -213,12 +213,12 @@ export class TestNode implements AsyncDisposable {
   }
 }
 
-/** A node that serves. */
+/** Starts a node, and resolves when it serves. */
 export async function startTestNode(options: TestNodeOptions = {}): Promise<TestNode> {
   const process = await ServerProcess.create({ name: 'stockade', lastSignal: 'KILL' });
   const node = new TestNode(process, options);
   try {
-    // With all its modes: a data folder that others could read is not used.
+    // With all permissions: a node does not use a data folder that others could read.
     if (options.dataFrom) await process.run('cp', ['-a', options.dataFrom, node.dataDir]);
     await node.start();
     return node;
@@ -235,7 +235,7 @@ export function readAnswer(status: number, headers: Record<string, string>, text
   return { status, code: body?.code ?? body?.status ?? '', body, headers };
 }
 
-/** What any program needs, and of what would set up the node only which server of HTTP is under test. */
+/** Variables that any program needs. Of those that configure a node, only the HTTP server under test is passed on. */
 function processEnv(): Record<string, string> {
   const names = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'HTTP_SERVER'];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));

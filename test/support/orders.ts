@@ -1,10 +1,10 @@
-/** Orders for tests of what happens to them after their purchase. */
+/** Orders for tests of what happens after the purchase. */
 import { expect } from 'vitest';
 import type { Purchase } from '../../src/engine/contract.ts';
 import { rows } from '../../src/postgres/database.ts';
 import type { Shop, Till } from './shop.ts';
 
-/** A committed order; its id. */
+/** Buys an order and waits for its commit. @returns its id */
 export async function placed(
   till: Till,
   saleId: string,
@@ -16,7 +16,7 @@ export async function placed(
   return 'orderId' in outcome ? outcome.orderId : '';
 }
 
-/** The time to pay is over for these orders, or for those of them that are `due`. */
+/** Lets the time to pay of these orders end, or of those among them that are `due`. */
 export async function aged(
   shop: Shop,
   orderIds: readonly string[],
@@ -29,7 +29,7 @@ export async function aged(
   );
 }
 
-/** The kinds of an order's events, as they happened. */
+/** The kinds of an order's events, in order. */
 export async function kindsOf(shop: Shop, orderId: string): Promise<string[]> {
   const found = await rows<{ kind: string }>(
     shop.db,

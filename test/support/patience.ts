@@ -1,5 +1,5 @@
 /**
- * How long what a test starts waits for the stores, unless the test is about that: longer than a busy machine ever stumbles.
- * So a purchase that is to be committed is committed, and a batch is in doubt only where a test has brought it about.
+ * Timeouts for what tests start, unless the test is about a timeout: longer than a busy machine ever stalls. So a purchase that
+ * should be committed is committed, and a batch is unconfirmed only if the test has caused that.
  */
 export const PATIENCE = { requestDeadlineMs: 20_000, takeTimeoutMs: 5_000 };

@@ -1,4 +1,4 @@
-/** Sales for tests: built with few words, loaded into a backend, and counted afterwards. */
+/** Sales for tests: created with few words, loaded into a backend, and counted afterwards. */
 import { expect } from 'vitest';
 import {
   type Backend,
@@ -18,7 +18,7 @@ import {
 
 let salesBuilt = 0;
 
-/** A sale with an id of its own; what the test doesn't care about has the product's defaults. */
+/** A sale with an id of its own. What the test does not set has the product's defaults. */
 export function aSale(spec: Partial<Sale> = {}): Sale {
   return {
     id: `sale-${++salesBuilt}`,
@@ -44,13 +44,13 @@ export interface LoadOptions {
   readonly state?: SaleState;
   /** Units of each segment; without it the sale's stock is split evenly. */
   readonly split?: readonly number[];
-  /** What buyers hold already, by segment. */
+  /** Orders that buyers hold already, by segment. */
   readonly holdings?: readonly (readonly Holding[])[];
-  /** With the buyers of this draft. */
+  /** Loads the buyers of this draft too. */
   readonly draft?: string;
 }
 
-/** Builds the sale's state as a rebuild does: every segment, its holdings, then the record that opens it. */
+/** Builds the sale as a rebuild does: every segment, its holdings, then the record that opens it. */
 export async function loadSale(backend: Backend, sale: Sale, options: LoadOptions = {}): Promise<LoadedSale> {
   const { generation = 1, state = 'open', split = splitEvenly(sale), holdings = [], draft } = options;
   const { id: saleId, perBuyerLimit } = sale;
@@ -65,7 +65,7 @@ export async function loadSale(backend: Backend, sale: Sale, options: LoadOption
   return new LoadedSale(backend, sale, generation);
 }
 
-/** `sale.stock` over `sale.segments`, the first ones getting what does not divide. */
+/** Splits `sale.stock` over `sale.segments`; the first segments get what does not divide. */
 function splitEvenly({ stock, segments }: Pick<Sale, 'stock' | 'segments'>): number[] {
   return Array.from(
     { length: segments },
@@ -80,7 +80,7 @@ export class LoadedSale {
   readonly backend: Backend;
   readonly sale: Sale;
   readonly generation: number;
-  /** Units that compensations have put on top of the stock. */
+  /** Units that compensations have added to the stock. */
   returned = 0;
   #nextOrder = 1001;
   #nextTicket = 1;
@@ -124,7 +124,7 @@ export class LoadedSale {
     return this.backend.takes.refillAndTake(this.batch(orders, segment, options), this.sale.segments);
   }
 
-  /** Orders of the crowd, one batch each, as many as the sale sells. */
+  /** Sells the whole sale, in batches. */
   async sellEach(count: number, segment = 0): Promise<TakeOrder[]> {
     const orders = this.crowd(count);
     for (const order of orders) served(await this.take([order], segment));
@@ -154,7 +154,7 @@ export class LoadedSale {
     return holdings[0]!.orders;
   }
 
-  /** The counters of every segment; a missing one fails the test. */
+  /** The counters of every segment. A missing segment fails the test. */
   async counters() {
     const segments = await this.backend.sales.snapshot(this.sale.id, this.sale.segments, this.generation);
     return segments.map(({ segment, counters }) => {
@@ -172,19 +172,19 @@ export class LoadedSale {
     return version!.epoch;
   }
 
-  /** Whatever happened: units are in segments or in orders, and none was made or lost. */
+  /** Expects that every unit is in a segment or in an order. */
   async expectConserved(): Promise<void> {
     const counters = await this.counters();
     const units = counters.reduce((sum, { left, taken }) => sum + left + taken, 0);
     expect(units, `units of ${this.sale.id}, left and taken`).toBe(this.sale.stock + this.returned);
     for (const { left, taken, supplied } of counters) {
       expect(left).toBeGreaterThanOrEqual(0);
-      expect(supplied, 'what was supplied to a segment is left or taken').toBe(left + taken);
+      expect(supplied, 'units supplied to a segment are left or taken').toBe(left + taken);
     }
   }
 }
 
-/** The reply of a take that was served; any other status fails the test. */
+/** The reply of a take, which must be `served`. */
 export function served(reply: TakeReply): Extract<TakeReply, { status: 'served' }> {
   if (reply.status !== 'served') throw new Error(`the take was answered ${reply.status}`);
   return reply;
@@ -195,7 +195,7 @@ export function kinds(reply: TakeReply): string[] {
   return served(reply).results.map((result) => result.kind);
 }
 
-/** The reply of a refill, with its take; `stale` fails the test. */
+/** The reply of a refill, which must be `refilled`. */
 export function refilled(reply: RefillReply): Extract<RefillReply, { status: 'refilled' }> {
   if (reply.status !== 'refilled') throw new Error(`the refill was answered ${reply.status}`);
   return reply;

@@ -1,6 +1,6 @@
 /**
- * A shop without HTTP: stores of its own, and in this process as many engines and syncs on them as a test wants.
- * Everything that was started ends with the shop.
+ * A shop without HTTP: stores of its own, and any number of engines and syncs on them, all in this process. Everything that was
+ * started ends with the shop.
  */
 
 import { pino } from 'pino';
@@ -36,7 +36,7 @@ const KEY = new Uint8Array(32).fill(7);
 
 export interface ShopOptions {
   readonly backend?: 'redis' | 'memory';
-  /** Servers of the test's own instead of the run's. */
+  /** Servers of the test, instead of those of the run. */
   readonly redis?: string;
   readonly database?: string;
 }
@@ -71,33 +71,33 @@ export class Shop implements AsyncDisposable {
     return new Shop({ db, databaseUrl, ...place, backend: await openBackend(backend, place) });
   }
 
-  /** Another backend object on the same stock, as another process would have it. Redis only. */
+  /** Another backend object on the same stock, as another process would have. Redis only. */
   async anotherBackend(): Promise<Backend> {
     const backend = await openBackend('redis', this);
     this.#ends.push(() => backend.close());
     return backend;
   }
 
-  /** A sale with an id of its own, open and built. */
+  /** Creates a sale with an id of its own, open and built. */
   sell(spec: { stock: number } & Record<string, unknown>): Promise<SaleStatus> {
     return this.service.create({ id: `sale-${++salesMade}`, ...spec }, BY.actor);
   }
 
-  /** What operators have changed of a sale: its ledger without the creation. */
+  /** The changes that operators made to a sale: its ledger without the creation. */
   async changesOf(saleId: string): Promise<LedgerEntry[]> {
     const [creation, ...changes] = await this.service.ledger(saleId);
     if (creation?.action !== 'create') throw new Error(`the ledger of ${saleId} begins with a change`);
     return changes;
   }
 
-  /** Whether nobody who uses these locks works on the sale now. */
+  /** Whether no process that uses these locks is working on the sale. */
   async isLetGo(saleId: string, locks: SaleLocks = this.locks): Promise<boolean> {
     if (!(await locks.tryLock(saleId))) return false;
     await locks.unlock(saleId);
     return true;
   }
 
-  /** Nothing is applied to the sale, and it can't be rebuilt, until it is unlocked. */
+  /** Until it is unlocked, nothing is applied to the sale, and it can't be rebuilt. */
   async lockRow(saleId: string) {
     const trx = await this.db.transaction();
     await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
@@ -133,7 +133,7 @@ export class Shop implements AsyncDisposable {
     return { seen, ready: sync.ready, stop };
   }
 
-  /** Sells as one worker of a node does. */
+  /** Starts an engine, which sells like one worker of a node. */
   async startEngine({
     requestDeadlineMs = PATIENCE.requestDeadlineMs,
     backend = this.backend,
@@ -162,7 +162,7 @@ export class Shop implements AsyncDisposable {
     return till;
   }
 
-  /** Orders after their purchase, as a node serves them; late payments take their units with `buy`. */
+  /** Changes of orders, as a node serves them. Late payments buy with `buy`. */
   orders(buy: Buy, backend = this.backend): OrderService {
     return new OrderService({ db: this.db, backend, buy });
   }
@@ -194,7 +194,7 @@ export interface SyncSpec {
   readonly backpressure?: BackpressureOptions;
   /** Default: never. */
   readonly rebalanceEveryMs?: number;
-  /** The test lets it hang for ever: nobody waits for its end. */
+  /** Set by tests in which the sync hangs for ever: then nothing waits for its end. */
   readonly willDie?: boolean;
 }
 
@@ -206,7 +206,7 @@ export interface WatchedSync {
 
 type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
 
-/** What a sync has said of itself. */
+/** The events that a sync has reported. */
 export class SeenEvents implements SyncEvents {
   orders = 0;
   sweeps = 0;
@@ -253,7 +253,7 @@ export class SeenEvents implements SyncEvents {
   }
 }
 
-/** What an expiry of unpaid orders has said of itself. */
+/** The events that an expiry of unpaid orders has reported. */
 export class SeenExpiry implements ExpiryEvents {
   orders = 0;
   readonly failures: unknown[] = [];
@@ -274,7 +274,7 @@ interface TillParts {
 
 export class Till {
   readonly engine: Engine;
-  /** What the engine reported as wrong. */
+  /** The faults that the engine has reported. */
   readonly faults: readonly unknown[];
   readonly #board: Board;
   readonly #directory: SaleDirectory;
@@ -287,7 +287,7 @@ export class Till {
     this.#directory = directory;
   }
 
-  /** Whether the node has heard of everything that the sale's version tells, if it knows the sale at all. */
+  /** Whether the node knows the sale's newest version, if it knows the sale at all. */
   hasLearned(saleId: string, { epoch, generation, state }: SaleVersion): boolean {
     const view = this.#directory.views.get(saleId);
     if (!view) return true;
@@ -295,7 +295,7 @@ export class Till {
     return record.generation === generation && record.state === state && this.#board.epoch(slot) === epoch;
   }
 
-  /** When nobody waits any more. */
+  /** Resolves when no purchase waits any more. */
   close(): Promise<void> {
     this.#closed ??= this.#directory.stop().then(() => this.engine.close());
     return this.#closed;
@@ -305,7 +305,7 @@ export class Till {
     return this.engine.purchase({ saleId, buyerId, quantity: 1, key: '', awaitCommit: true, ...more });
   }
 
-  /** As late payments do. */
+  /** Buys as late payments do. */
   get take(): Buy {
     return (purchase) => this.engine.purchase(purchase);
   }

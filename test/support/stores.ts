@@ -1,7 +1,7 @@
 /**
- * One suite, every way to run a node: what is written with `onEachStore` runs on the embedded default and on Redis with
- * Postgres. Each has one node for all tests of the suite, which must end in good order and without delay: a request that
- * the node still counts as under way when it is over would hold it up.
+ * Runs a suite on every kind of node: with `onEachStore`, once on the embedded default and once on Redis with Postgres. Each has
+ * one node for all tests of the suite. The node must stop normally and quickly: a request that it wrongly counts as under way
+ * would delay its end.
  */
 import { existsSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { BY } from './author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './node.ts';
 
-/** With nothing under way; whoever is held up is held up for the whole grace. */
+/** A node with nothing under way must end well before the grace is over. */
 const END_LIMIT_MS = 30_000;
 const GRACE = { SHUTDOWN_GRACE_MS: '60000' };
 
@@ -26,7 +26,7 @@ const stores: readonly Store[] = [
   { name: 'redis and postgres', options: redisAndPostgres },
 ];
 
-/** Data as a new node leaves it, made by the first who asks: to create it takes longer than all else in a start. */
+/** The data folder of a new node, created once, because that takes longer than the rest of a start. */
 async function embedded(): Promise<TestNodeOptions> {
   const scratch = inject('scratch');
   if (scratch === undefined) return {};
@@ -61,7 +61,7 @@ export function onEachStore(tests: (stage: Stage) => void, env: Record<string, s
 let salesMade = 0;
 
 export class Stage {
-  /** The order log dies with the process: nothing is ever answered `accepted`. */
+  /** Whether the order log dies with the process: then nothing is ever answered `accepted`. */
   readonly isEmbedded: boolean;
   #node: TestNode | undefined;
 
@@ -74,7 +74,7 @@ export class Stage {
     return this.#node;
   }
 
-  /** A new sale on the node; its id. */
+  /** Creates a sale on the node. @returns its id */
   async sale(spec: Record<string, unknown> = {}): Promise<string> {
     return makeSale(this.node, spec);
   }
@@ -91,7 +91,7 @@ export class Stage {
   }
 }
 
-/** A new sale of ten units in two segments, unless the spec says otherwise; its id. */
+/** Creates a sale of ten units in two segments, unless the spec says otherwise. @returns its id */
 export async function makeSale(node: TestNode, spec: Record<string, unknown> = {}): Promise<string> {
   const { id } = await node.ops.create(
     { id: `sale-${++salesMade}`, stock: 10, segments: 2, ...spec },
@@ -100,7 +100,7 @@ export async function makeSale(node: TestNode, spec: Record<string, unknown> = {
   return id;
 }
 
-/** The books balance, and `sold` units are gone: no more, no fewer. */
+/** Expects that the books balance and exactly `sold` units are sold. */
 export async function expectSold(node: TestNode, saleId: string, sold: number): Promise<SaleStatus> {
   const status = await node.ops.show(saleId);
   expect(status).toMatchObject({ remaining: status.stock - sold, committedUnits: sold });

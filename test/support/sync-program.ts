@@ -13,7 +13,7 @@ export class SyncProgram implements AsyncDisposable {
     this.#env = env;
   }
 
-  /** @param env the settings, beside what any program needs */
+  /** @param env the settings, in addition to what any program needs */
   static async start(env: Record<string, string>): Promise<SyncProgram> {
     const server = await ServerProcess.create({ name: 'stockade-sync', lastSignal: 'KILL' });
     const { PATH, HOME } = process.env;
@@ -33,7 +33,7 @@ export class SyncProgram implements AsyncDisposable {
     await this.#process.launch(process.execPath, args, isReady, this.#env);
   }
 
-  /** Sends a signal and waits for nothing. */
+  /** Sends a signal, and does not wait. */
   signal(signal: NodeJS.Signals): void {
     this.#process.signal(signal);
   }
@@ -42,7 +42,7 @@ export class SyncProgram implements AsyncDisposable {
     return this.#process.end('SIGKILL');
   }
 
-  /** All that it has written since it was last started. */
+  /** Everything that it has written since its last start. */
   log(): Promise<string> {
     return this.#process.log(wholeLogBytes);
   }

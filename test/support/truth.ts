@@ -1,4 +1,4 @@
-/** What Postgres holds of a sale, and whether the answers that buyers were given are true by it. */
+/** Reads what Postgres holds of a sale, and compares it with the answers that buyers got. */
 import pg from 'pg';
 import { expect } from 'vitest';
 import type { Outcome } from '../../src/engine/contract.ts';
@@ -25,7 +25,7 @@ export async function ordersOf(databaseUrl: string, saleId: string): Promise<Map
   return new Map(rows.map((order) => [order.orderId, order]));
 }
 
-/** One statement on a connection of its own. */
+/** Runs one statement on a connection of its own. */
 export async function query<T>(
   databaseUrl: string,
   sql: string,
@@ -48,7 +48,7 @@ export interface Promised {
   readonly quantity: number;
 }
 
-/** The promises among outcomes, which belong to the buyers in the same places. */
+/** The promises among the outcomes. `buyerIds` has the buyers in the same order. */
 export function promisesOf(outcomes: readonly Outcome[], buyerIds: readonly string[]): Promised[] {
   return outcomes.flatMap((outcome, i) =>
     outcome.code === 'committed' || outcome.code === 'accepted'
@@ -57,7 +57,7 @@ export function promisesOf(outcomes: readonly Outcome[], buyerIds: readonly stri
   );
 }
 
-/** Every promise is an order in Postgres, of that buyer and of that quantity, that was not rejected. */
+/** Expects that every promise is an order in Postgres, of that buyer and quantity, and not rejected. */
 export function expectKept(promises: readonly Promised[], orders: ReadonlyMap<string, TrueOrder>): void {
   const broken = promises.filter(({ orderId, buyerId, quantity }) => {
     const order = orders.get(orderId);
@@ -66,7 +66,7 @@ export function expectKept(promises: readonly Promised[], orders: ReadonlyMap<st
   expect(broken, 'promises that Postgres does not keep').toEqual([]);
 }
 
-/** Units that are sold, counted by buyer. */
+/** Units sold, by buyer. */
 export function soldTo(orders: ReadonlyMap<string, TrueOrder>): Map<string, number> {
   const units = new Map<string, number>();
   for (const { buyerId, quantity, status } of orders.values()) {

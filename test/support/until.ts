@@ -1,17 +1,17 @@
-/** Waiting for a condition, never for time. */
+/** Waits for a condition, never for time. */
 import { inspect } from 'node:util';
 
 const pollMs = 5;
 
 export interface UntilOptions {
   timeoutMs?: number;
-  /** What is awaited, for the message of the error. */
+  /** What is awaited, for the error message. */
   what: string;
 }
 
 /**
- * Asks until the answer is truthy, and gives it back. An error counts as "not yet", so that a server on its
- * way up or down can be asked; the last one is the cause when time is up.
+ * Calls the condition until its result is truthy, and returns that. An error counts as "not yet", so that a server that is
+ * starting or stopping can be asked; the last error is the cause if the time is over.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -22,7 +22,7 @@ export async function until<T>(
   do {
     const answer = await answerWithin(condition, deadline - Date.now());
     if (answer.value) return answer.value;
-    // No answer in time says less than the one before it.
+    // A missing answer says less than the answer before it, which is kept.
     if ('value' in answer || 'error' in answer) last = answer;
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   } while (Date.now() < deadline);

@@ -10,6 +10,7 @@ import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { buyers, Shop } from '../../support/shop.ts';
+import { acceptFour, soldSix } from '../../support/sold-sales.ts';
 import { query } from '../../support/truth.ts';
 
 let shop: Shop;
@@ -24,24 +25,6 @@ afterEach(async () => {
   await keys[Symbol.asyncDispose]();
   await shop[Symbol.asyncDispose]();
 });
-
-/** A sale of 20 units in two segments, of which 6 are sold and committed; sync is gone. */
-async function soldSix(): Promise<string> {
-  const { id } = await shop.sell({ stock: 20, segments: 2 });
-  const sync = await shop.startSync();
-  await sync.ready;
-  const till = await shop.startEngine();
-  const outcomes = await till.buyAll(id, buyers(6));
-  expect(outcomes.map(({ code }) => code)).toEqual(Array(6).fill('committed'));
-  await sync.stop();
-  return id;
-}
-
-/** Four more, which only the logs know. */
-async function acceptFour(saleId: string): Promise<void> {
-  const till = await shop.startEngine();
-  await till.buyAll(saleId, buyers(4, 'accepted'), { awaitCommit: false });
-}
 
 const causes = ({ differences }: VerifyReport) => differences.map(({ cause }) => cause);
 const repair = (saleId: string) => shop.service.verify(saleId, { repair: true });
@@ -71,8 +54,8 @@ async function sellsOut(saleId: string, unsold: number): Promise<void> {
 
 describe('work under way is no fault', () => {
   test('orders that are only in the logs are in flight', async () => {
-    const id = await soldSix();
-    await acceptFour(id);
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
     const report = await repair(id);
     expect(report).toMatchObject({ ok: true, findings: [], repairs: [] });
     expect(report.differences).toEqual([
@@ -81,7 +64,7 @@ describe('work under way is no fault', () => {
   });
 
   test('a return that died before the segment had it: a repair applies it', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await cancelAndDie(id);
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({ ok: true, findings: [], differences: [{ units: 1 }] });
@@ -94,7 +77,7 @@ describe('work under way is no fault', () => {
   });
 
   test('a return that died before it was marked: its unit counts once', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await cancelFirst(id);
     await shop.db.raw('UPDATE stock_returns SET applied_at = NULL');
     const report = await shop.service.verify(id);
@@ -105,7 +88,7 @@ describe('work under way is no fault', () => {
   });
 
   test.each([0, 1])('a top-up that died after %i credits: a repair credits the rest', async (credits) => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     let made = 0;
     const { before, death } = deathAt((call) => call === 'sales.credit' && made++ === credits);
     const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
@@ -122,7 +105,7 @@ describe('work under way is no fault', () => {
   });
 
   test('a withdrawal that died is left alone while its process may live, and undone later', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     let made = 0;
     const { before, death } = deathAt((call) => call === 'sales.withdraw' && made++ === 1);
     const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
@@ -141,7 +124,7 @@ describe('work under way is no fault', () => {
   });
 
   test('a pause that has not reached the segments is applied', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const { before } = breaker('sales.setState');
     const failing = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
     await expect(failing.change(id, { action: 'pause' }, BY)).rejects.toThrow('as the test wants it');
@@ -156,8 +139,8 @@ describe('work under way is no fault', () => {
   });
 
   test('a rebuild that died is reported without a fault of units, and finished', async () => {
-    const id = await soldSix();
-    await acceptFour(id);
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
     await shop.backend.sales.freeze(id, 2, 1);
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({ ok: false });
@@ -182,8 +165,8 @@ describe('a foreign write in Redis', () => {
     { write: 'HSET left many', by: (key: string) => keys.redis.hset(key, 'left', 'many') },
     { write: 'HDEL left', by: (key: string) => keys.redis.hdel(key, 'left') },
   ])('$write: corrected from the other counters and Postgres', async ({ by, off }) => {
-    const id = await soldSix();
-    await acceptFour(id);
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
     const { segment } = keys.of(id, 1);
     const before = await keys.redis.hget(segment, 'left');
     await by(segment);
@@ -217,7 +200,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('units that were moved by hand from one segment to the other', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 4);
     await keys.redis.hincrby(keys.of(id, 1).segment, 'left', -4);
     const report = await repair(id);
@@ -227,7 +210,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('supplied, of which left and taken are witnesses', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'supplied', 4);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
@@ -237,7 +220,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('left and taken together: which is wrong is not proven, and neither is touched', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const { segment } = keys.of(id, 0);
     await keys.redis.hincrby(segment, 'left', 4);
     await keys.redis.hincrby(segment, 'taken', 1);
@@ -249,7 +232,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('left and supplied together: no counter contradicts another, and the cause is unexplained', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const { segment } = keys.of(id, 0);
     await keys.redis.hincrby(segment, 'left', 4);
     await keys.redis.hincrby(segment, 'supplied', 4);
@@ -279,7 +262,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('HDEL of a buyer’s record: restored, so that the buyer can’t buy again', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
     const report = await shop.service.verify(id);
@@ -296,7 +279,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('a record missing when its order was returned: the unit is missing, and a rebuild restores it', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
     await cancelFirst(id);
@@ -310,7 +293,7 @@ describe('a foreign write in Redis', () => {
   });
 
   test('Redis loses a return, without purchases since: no take notices it, a repair restores it', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const all = [0, 1].flatMap((segment) => Object.values(keys.of(id, segment)));
     const copy = await keys.dump(all);
     await cancelFirst(id);
@@ -328,14 +311,14 @@ describe('a foreign write in Redis', () => {
   });
 
   test('all records of a segment: it is rebuilt if there are many, else they are restored', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.del(keys.of(id, 0).buyers);
     expect(await repair(id)).toMatchObject({ ok: true, differences: [] });
     await sellsOut(id, 14);
   });
 
   test.each(['open', 'closed'])('a state of its own, %s, in one segment', async (state) => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.service.change(id, { action: 'pause' }, BY);
     await keys.redis.hset(keys.of(id, 1).segment, 'state', state);
     const report = await repair(id);
@@ -349,7 +332,7 @@ describe('a foreign write in Redis', () => {
     { key: 'log', of: (id: string) => keys.of(id, 0).log },
     { key: 'sale', of: (id: string) => keys.sale(id) },
   ])('another type at the key of the $key: reported, and left alone', async ({ of }) => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const key = of(id);
     await keys.redis.multi().del(key).set(key, 'mine').exec();
     const report = await repair(id);
@@ -372,7 +355,7 @@ describe('Redis has lost writes', () => {
       of: (id: string) => [0, 1].flatMap((n) => Object.values(keys.of(id, n))).concat(keys.sale(id)),
     },
   ])('$key is missing: rebuilt', async ({ of }) => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.del(...of(id));
     const report = await shop.service.verify(id);
     expect(new Set(causes(report))).toEqual(new Set(['lost_entries']));
@@ -405,7 +388,7 @@ describe('Redis loses a withdrawal', () => {
 
   /** Of the 14 units that are left 5 are withdrawn, and in the segments all the same. */
   async function withdrawnInVain(): Promise<string> {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const segments = [0, 1].map((n) => keys.of(id, n).segment);
     const before = await Promise.all(segments.map((key) => keys.redis.hgetall(key)));
     await shop.service.change(id, { action: 'withdraw', units: 5 }, BY);
@@ -450,7 +433,7 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
   };
 
   test.each([-3, 3])('UPDATE sales.stock by %i', async (units) => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw('UPDATE sales SET stock = stock + ? WHERE id = ?', [units, id]);
     await untouched(
       id,
@@ -459,7 +442,7 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
   });
 
   test('a changed stock does not keep a segment from being repaired', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw('UPDATE sales SET stock = stock - 3 WHERE id = ?', [id]);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 5);
     const report = await repair(id);
@@ -470,21 +453,21 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
   });
 
   test('DELETE of an order: its record still names it', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const [order] = await orders(id);
     await query(asAdmin(shop.databaseUrl), 'DELETE FROM orders WHERE order_id = $1', [order!.id]);
     await untouched(id, new RegExp(`order ${order!.id} of buyer ${order!.buyer} .* deleted or changed`));
   });
 
   test('an order cancelled past the engine', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const [order] = await orders(id);
     await shop.db.raw("UPDATE orders SET status = 'cancelled' WHERE order_id = ?", [order!.id]);
     await untouched(id, new RegExp(`order ${order!.id} of buyer ${order!.buyer} `));
   });
 
   test('INSERT of an order', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw(
       "INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer) VALUES (1, ?, 'thief', 1, true)",
       [id],
@@ -493,7 +476,7 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
   });
 
   test('a top-up that was marked as applied', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     const { before, death } = deathAt((call) => call === 'sales.credit');
     const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
     void dying.change(id, { action: 'top-up', units: 8 }, BY);

@@ -10,6 +10,7 @@ import { Load } from '../../support/http/load.ts';
 import { startTestNode } from '../../support/node.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { buyers, Shop, type WatchedSync } from '../../support/shop.ts';
+import { acceptFour, soldSix } from '../../support/sold-sales.ts';
 import { inTier } from '../../support/tier.ts';
 import { query } from '../../support/truth.ts';
 
@@ -34,25 +35,6 @@ function term({ identities }: VerifyReport, name: string): number | undefined {
   return terms.find((candidate) => candidate.name === name)?.units;
 }
 
-/** A sale of 20 units in two segments, of which 6 are sold and committed; sync is gone. */
-async function soldSix(): Promise<string> {
-  const { id } = await shop.sell({ stock: 20, segments: 2 });
-  const sync = await shop.startSync();
-  await sync.ready;
-  const till = await shop.startEngine();
-  const outcomes = await till.buyAll(id, buyers(6));
-  expect(outcomes.map(({ code }) => code)).toEqual(Array(6).fill('committed'));
-  await sync.stop();
-  return id;
-}
-
-/** Four more, which only the logs know. */
-async function acceptFour(saleId: string): Promise<void> {
-  const till = await shop.startEngine();
-  const outcomes = await till.buyAll(saleId, buyers(4, 'accepted'), { awaitCommit: false });
-  expect(outcomes.map(({ code }) => code)).toEqual(Array(4).fill('accepted'));
-}
-
 describe('a whole sale', () => {
   test('passes when nothing is sold', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
@@ -68,8 +50,8 @@ describe('a whole sale', () => {
   });
 
   test('passes with orders in Postgres, in the logs and in neither', async () => {
-    const id = await soldSix();
-    await acceptFour(id);
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({ ok: true, findings: [], committedOrders: 6, distinctBuyers: 6 });
     expect(term(report, 'stock')).toBe(14);
@@ -109,7 +91,7 @@ describe('a whole sale', () => {
 
 describe('a sale with foreign writes', () => {
   test('an order that was added: more units are sold than stock is gone', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw(
       "INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer) VALUES (1, ?, 'thief', 1, true)",
       [id],
@@ -122,7 +104,7 @@ describe('a sale with foreign writes', () => {
   });
 
   test('an order that was deleted', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await query(
       asAdmin(shop.databaseUrl),
       'DELETE FROM orders WHERE order_id = (SELECT min(order_id) FROM orders)',
@@ -133,7 +115,7 @@ describe('a sale with foreign writes', () => {
   });
 
   test('a changed stock: neither identity holds', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw('UPDATE sales SET stock = stock - 3 WHERE id = ?', [id]);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
@@ -141,7 +123,7 @@ describe('a sale with foreign writes', () => {
   });
 
   test('a segment with more units than it should have', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
@@ -151,8 +133,8 @@ describe('a sale with foreign writes', () => {
   });
 
   test('an entry of a log that was deleted, though the counters still agree', async () => {
-    const id = await soldSix();
-    await acceptFour(id);
+    const id = await soldSix(shop);
+    await acceptFour(shop, id);
     const [segment, entry] = await firstEntry(id);
     await keys.redis.xdel(keys.of(id, segment).log, entry);
     const report = await shop.service.verify(id);
@@ -164,7 +146,7 @@ describe('a sale with foreign writes', () => {
   });
 
   test('a missing segment', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await keys.redis.del(keys.of(id, 0).segment);
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);
@@ -172,7 +154,7 @@ describe('a sale with foreign writes', () => {
   });
 
   test('a buyer above the limit', async () => {
-    const id = await soldSix();
+    const id = await soldSix(shop);
     await shop.db.raw("UPDATE orders SET one_per_buyer = false, buyer_id = 'hoarder'");
     const report = await shop.service.verify(id);
     expect(report.ok).toBe(false);

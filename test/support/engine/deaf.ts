@@ -1,4 +1,4 @@
-/** A backend that tells a node nothing by itself: no message arrives, and its regular looks see no change. Reads are as they are. */
+/** A backend that hides changes from a node: no message arrives, and polls see no change. Reads work as usual. */
 import type { Backend, SaleStore } from '../../../src/engine/contract.ts';
 import { intercept } from './intercept.ts';
 

@@ -1,7 +1,7 @@
 /** Time that only the test moves. Timers, Date and performance stand still; setImmediate, promises and I/O go on. */
 import { vi } from 'vitest';
 
-/** After so many turns of the event loop all has happened that needs neither time nor I/O. */
+/** After so many turns of the event loop, everything has happened that needs neither time nor I/O. */
 const SETTLED_TURNS = 4;
 
 /** Undone by `vi.useRealTimers()`. */
@@ -20,7 +20,7 @@ export async function settledTurns(): Promise<void> {
   for (let i = 0; i < SETTLED_TURNS; i++) await turn();
 }
 
-/** Moves time on, and lets happen what was due. */
+/** Moves time on, and runs what is due. */
 export async function elapse(ms: number): Promise<void> {
   vi.advanceTimersByTime(ms);
   await settledTurns();

@@ -1,13 +1,13 @@
 /**
- * A backend that does what a test wants before each call: throw, wait, count; or before the reply of one. What it does not touch goes to the real
- * backend. `calls` are named `log.advance`, `sales.publish`, `takes.take` and so on.
+ * A backend that calls the test before each call (to throw, wait or count), or before the reply of one. Everything else goes to
+ * the real backend. Calls are named `log.advance`, `sales.publish`, `takes.take` and so on.
  */
 import type { Backend } from '../../../src/engine/contract.ts';
 
-/** Called before each call; what it throws is the call's error, what it returns is awaited. */
+/** Called before each call. If it throws, the call fails with that error; what it returns is awaited. */
 export type Before = (call: string, args: readonly unknown[]) => unknown;
 
-/** Called when a call is done; its result waits for what this returns. */
+/** Called after each call. The result waits for what it returns. */
 export type After = (call: string, args: readonly unknown[]) => unknown;
 
 export function intercept(backend: Backend, before: Before, after?: After): Backend {
@@ -25,7 +25,7 @@ export function intercept(backend: Backend, before: Before, after?: After): Back
   };
 }
 
-/** Throws `error` at each call that is named so, until `mend` is called. */
+/** Throws `error` at each call with one of these names, until `mend` is called. */
 export function breaker(...names: string[]) {
   const broken = new Set(names);
   const hits: string[] = [];
@@ -40,7 +40,7 @@ export function breaker(...names: string[]) {
   };
 }
 
-/** Answers until such a call comes, then never again: whoever uses the backend is as good as dead from there on. */
+/** Works until such a call comes, and then never answers again, as if the process using the backend had died. */
 export function deathAt(fatal: (call: string, args: readonly unknown[]) => boolean) {
   let dead = false;
   let died: () => void;
@@ -56,7 +56,7 @@ export function deathAt(fatal: (call: string, args: readonly unknown[]) => boole
   return { death, before };
 }
 
-/** One object of which each method is called as a test wants it. */
+/** An object of which each method is intercepted. */
 export function part<T extends object>(store: T, name: string, before: Before, after: After = () => {}): T {
   return new Proxy(store, {
     get(target, property) {

@@ -5,7 +5,7 @@ export function aPurchase(spec: Partial<Purchase> = {}): Purchase {
   return { saleId: 'sale', buyerId: 'anna', quantity: 1, key: '', awaitCommit: true, ...spec };
 }
 
-/** A purchase on its way that keeps all that it is told: nothing yet, or one outcome. */
+/** A purchase under way that records its outcomes: none yet, or one. */
 export type ToldPurchase = LivePurchase & { readonly told: readonly Outcome[] };
 
 export function aLivePurchase(

@@ -1,4 +1,4 @@
-/** What a test does to the keys of one installation behind Stockade's back. */
+/** Changes the keys of one installation directly, past Stockade. */
 import { Redis } from 'ioredis';
 import { Keys } from '../../../src/engine/redis/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
@@ -38,7 +38,7 @@ export class RedisKeys implements AsyncDisposable {
     return units;
   }
 
-  /** The segments whose logs hold entries, with the ids of those. */
+  /** The segments whose logs hold entries, with the ids of these entries. */
   async entries(saleId: string, segments: number): Promise<{ segment: number; ids: string[] }[]> {
     const found = [];
     for (let segment = 0; segment < segments; segment++) {
@@ -57,7 +57,7 @@ export class RedisKeys implements AsyncDisposable {
     return dump;
   }
 
-  /** As a server that comes back from a copy: keys that the copy does not have are gone. */
+  /** Restores a dump as a server from a backup would: other keys are removed. */
   async restore(keys: readonly string[], dump: Dump): Promise<void> {
     const pipeline = this.redis.multi();
     for (const key of keys) {

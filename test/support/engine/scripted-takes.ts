@@ -29,9 +29,9 @@ export const SHORT: TakeResult = { kind: 'short' };
 /** One call that waits for the test to answer it. */
 export class Ask {
   readonly batch: Omit<TakeBatch, 'orders'>;
-  /** As they were when the call was made. */
+  /** As they were at the time of the call. */
   readonly orders: readonly TakeOrder[];
-  /** Segments that a refill was asked for; `undefined`: a take alone. */
+  /** The segments to refill from; `undefined`: a take without a refill. */
   readonly refill: number | undefined;
   readonly answered: Promise<Answer>;
   #resolve!: (answer: Answer) => void;
@@ -55,7 +55,7 @@ export class Ask {
     return this.orders.map((order) => order.orderId);
   }
 
-  /** One result for each order; a single one goes for all. */
+  /** One result for each order, or a single one for all. */
   serve(results: readonly TakeResult[], segment: Partial<Segment> = {}): Promise<void> {
     const { seq = 1, committed = 0, left = 0, orders = 0, total = 0, epoch = 1 } = segment;
     const all = results.length === 1 ? this.orders.map(() => results[0]!) : results;
@@ -91,10 +91,10 @@ export class Ask {
   }
 }
 
-/** A store whose every answer the test gives by hand, so that it decides what happens in which order. */
+/** A store whose every answer the test gives, so that the test decides what happens in which order. */
 export class ScriptedTakes implements TakeStore {
   ready = true;
-  /** It does something else first: nothing is sent before the test calls the batch's `sending`. */
+  /** Delays the store: nothing is sent before the test calls the batch's `sending`. */
   holdsBack = false;
   /** All calls so far. */
   readonly asks: Ask[] = [];
@@ -127,7 +127,7 @@ export class ScriptedTakes implements TakeStore {
     return settledTurns();
   }
 
-  /** The call that the test has not looked at yet. */
+  /** The next call that the test has not looked at. */
   async next(): Promise<Ask> {
     await settledTurns();
     const ask = this.asks[this.#seen++];

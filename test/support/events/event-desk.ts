@@ -1,4 +1,4 @@
-/** A shop with one sale whose events are relayed; its relays end before its stores do. */
+/** A shop with one sale, and relays for its events. The relays end before the stores do. */
 
 import { EventRelay, type RelayOptions } from '../../../src/events/relay.ts';
 import { type Database, rows } from '../../../src/postgres/database.ts';
@@ -61,12 +61,12 @@ export class Desk implements AsyncDisposable {
     return (await rows(this.db, 'SELECT 1 FROM order_events')).length;
   }
 
-  /** Nothing is left in the outbox. */
+  /** Waits until the outbox is empty. */
   async emptied(): Promise<void> {
     await until(async () => (await this.outboxRows()) === 0, { what: 'the outbox is empty' });
   }
 
-  /** Nothing is left that waits for the webhook, but for dead letters. */
+  /** Waits until nothing waits for the webhook, except dead letters. */
   async delivered(): Promise<void> {
     await this.emptied();
     const waiting = 'SELECT 1 FROM webhook_pages WHERE dead_at IS NULL';

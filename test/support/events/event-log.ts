@@ -1,4 +1,4 @@
-/** Order events for tests: written by hand, read from the stream, received by a webhook, and judged. */
+/** Order events for tests: written directly, read from the stream, received by a webhook, and checked. */
 import { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import type { OrderEvent } from '../../../src/events/order-event.ts';
@@ -7,7 +7,7 @@ import { type Database, rows } from '../../../src/postgres/database.ts';
 
 let ordersMade = 0;
 
-/** Orders of one unit, straight into Postgres, without an event. @returns their ids */
+/** Inserts orders of one unit directly into Postgres, without an event. @returns their ids */
 export async function insertOrders(db: Database, saleId: string, count: number): Promise<string[]> {
   const from = ordersMade + 1;
   ordersMade += count;
@@ -48,7 +48,7 @@ export async function readStream(url: string, keyPrefix: string): Promise<OrderE
   }
 }
 
-/** What is left when repeated ids are removed, as a reader of events does it. */
+/** The events without repeated ids, as a reader of the stream sees them. */
 export function firstDeliveries(events: readonly OrderEvent[]): OrderEvent[] {
   const seen = new Set<string>();
   return events.filter(({ id }) => !seen.has(id) && seen.add(id));
@@ -63,7 +63,7 @@ export function storiesOf(events: readonly OrderEvent[]): Map<string, string[]> 
   return stories;
 }
 
-/** Each of these orders has this story, and there are no others. */
+/** Expects that each of these orders has these events, and that no other order has any. */
 export function expectStories(
   events: readonly OrderEvent[],
   orderIds: readonly string[],
@@ -76,7 +76,7 @@ export function expectStories(
 
 type Info<K extends keyof RelayEvents> = Parameters<RelayEvents[K]>[0];
 
-/** What a relay has said of itself. */
+/** The events that a relay has reported. */
 export class SeenRelayEvents implements RelayEvents {
   streamedEvents = 0;
   postedEvents = 0;

@@ -1,10 +1,10 @@
-/** The shop's side of the webhook: takes events, or fails in the way that a test wants. */
+/** The shop's webhook: accepts events, or fails as a test wants. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { OrderEvent } from '../../../src/events/order-event.ts';
 
-/** A status to answer with; to say nothing; to break the connection off. */
+/** A status to answer with; `silent`: no answer; `cut`: a broken connection. */
 export type Behaviour = number | 'silent' | 'cut';
 
 export interface Received {
@@ -17,9 +17,9 @@ export interface Received {
 }
 
 export class WebhookReceiver implements AsyncDisposable {
-  /** Every request, in the order in which they came. */
+  /** Every request, in order of arrival. */
   readonly requests: Received[] = [];
-  /** How the next request is answered. */
+  /** Decides the answer to the next request. */
   behave: (events: readonly OrderEvent[]) => Behaviour | Promise<Behaviour> = () => 204;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
 
@@ -33,7 +33,7 @@ export class WebhookReceiver implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook?shop=1`;
   }
 
-  /** What it has taken, repeated or not. */
+  /** All accepted events, including repeated ones. */
   get taken(): OrderEvent[] {
     return this.requests.flatMap(({ events, answer }) =>
       typeof answer === 'number' && answer >= 200 && answer < 300 ? events : [],

@@ -1,6 +1,6 @@
 /**
- * The server of HTTP under test. `HTTP_SERVER` in the environment of a run says which, to ports that a test opens in its own
- * process as to nodes that it starts (test/support/nodes/): every test of HTTP runs with both.
+ * The HTTP server under test. `HTTP_SERVER` in the environment of the run names it, both for ports that a test opens in its own
+ * process and for nodes that it starts: every HTTP test runs with both servers.
  */
 import type { Config } from '../../../src/config/config.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';

@@ -2,17 +2,17 @@ import type { Till } from '../shop.ts';
 import type { Promised } from '../truth.ts';
 
 export interface LoadOptions {
-  /** Lines of buyers, each with one purchase under way. */
+  /** Lines of buyers; each line has one purchase under way. */
   readonly lines?: number;
   readonly quantity?: number;
   readonly keyed?: boolean;
-  /** Default: they wait for their commit. */
+  /** Whether buyers wait for their commit. Default: they do. */
   readonly awaitCommit?: boolean;
 }
 
-/** Buyers that come one after the other in each line, each of them once, until the load is stopped or disposed of. */
+/** Buyers that come one after the other in each line, once each, until the load is stopped or disposed of. */
 export class Load implements AsyncDisposable {
-  /** What buyers were promised: committed and accepted. */
+  /** What buyers were promised: orders answered committed or accepted. */
   readonly promised: Promised[] = [];
   readonly codes = new Map<string, number>();
   readonly #ended: Promise<unknown>;
@@ -33,14 +33,14 @@ export class Load implements AsyncDisposable {
         if (outcome.code === 'committed' || outcome.code === 'accepted') {
           this.promised.push({ ...outcome, buyerId });
         }
-        // Outcomes without any I/O would keep the event loop to themselves.
+        // Without this, outcomes without I/O would block the event loop.
         await new Promise((resolve) => setImmediate(resolve));
       }
     };
     this.#ended = Promise.all(Array.from({ length: lines }, line));
   }
 
-  /** Resolves when the last buyer has his answer. */
+  /** Resolves when the last buyer has its answer. */
   async stop(): Promise<Promised[]> {
     this.#stopped = true;
     await this.#ended;

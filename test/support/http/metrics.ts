@@ -1,6 +1,6 @@
 import type { TestNode } from '../node.ts';
 
-/** The value of a metric on a node, added up over its labels; 0 if it was never counted. */
+/** The value of a metric on a node, summed over its labels; 0 if it was never counted. */
 export async function metric(node: TestNode, name: string): Promise<number> {
   const { status, body } = await node.opsRequest('/metrics');
   if (status !== 200) throw new Error(`/metrics answered ${status}`);

@@ -1,4 +1,4 @@
-/** The routes of the ops port, as the code puts them there: a test that goes through them can't forget a new one. */
+/** The routes of the ops port as the code registers them, so that a test of all routes can't miss a new one. */
 import { addOpsRoutes, type OpsHost } from '../../../src/http/ops/ops-server.ts';
 import type { OpenHttpServer } from '../../../src/http/server/http-server.ts';
 import { Router } from '../../../src/http/server/router.ts';
@@ -6,12 +6,12 @@ import { Traffic } from '../../../src/http/server/traffic.ts';
 
 export interface OpsRoute {
   readonly method: 'GET' | 'POST' | 'PATCH';
-  /** As the routes have it: `/v1/sales/:saleId`. */
+  /** The pattern, such as `/v1/sales/:saleId`. */
   readonly pattern: string;
 }
 
 export function opsRoutes(): OpsRoute[] {
-  // Nothing is called: which parts a host has decides which routes there are.
+  // Nothing is called; which operations the host has decides which routes there are.
   const host = { token: '', operations: {}, orders: {}, events: {} } as unknown as OpsHost;
   const open: OpenHttpServer = () => ({ hasCheapHeaderScan: true, on() {}, listen: () => Promise.reject() });
   const router = new Router(open, host, new Traffic());

@@ -1,15 +1,15 @@
 /**
- * A connection on which a test says exactly what it wants, byte by byte: half requests, several at once, headers that
- * no proper client would send.
+ * A connection on which a test sends exactly the bytes it wants: half requests, several at once, headers that no proper client
+ * would send.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type Answer, readAnswer } from '../node.ts';
 
 export class RawConnection implements Disposable {
-  /** Resolves when the connection is closed, by whomever. */
+  /** Resolves when the connection is closed, by either end. */
   readonly closed: Promise<void>;
-  /** How the connection has failed, such as `ECONNRESET`; a close in good order is no failure. */
+  /** The connection's error, such as `ECONNRESET`; none after a normal close. */
   failure: string | undefined;
   readonly #socket: Socket;
   #received = Buffer.alloc(0);
@@ -54,7 +54,7 @@ export class RawConnection implements Disposable {
     return new Promise((resolve) => this.#socket.write(data, () => resolve()));
   }
 
-  /** From now on it takes nothing from the other side, which has to keep it. */
+  /** Stops reading, so that the other side has to buffer what it sends. */
   stopReading(): void {
     this.#socket.pause();
   }
@@ -63,12 +63,12 @@ export class RawConnection implements Disposable {
     this.#socket.resume();
   }
 
-  /** The connection is closed, or the other side takes no more of what is sent. */
+  /** Whether the connection is closed, or the other side no longer reads what is sent. */
   get isStuck(): boolean {
     return this.#isStuck || this.#isClosed;
   }
 
-  /** As `send`, for as long as the other side takes it; `limitMs` after it has stopped that is given up. */
+  /** As `send`, but gives up `limitMs` after the other side has stopped reading. */
   async sendOrGiveUp(bytes: string | Buffer, limitMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
@@ -92,17 +92,17 @@ export class RawConnection implements Disposable {
     }
   }
 
-  /** What has come and was not read as an answer. */
+  /** What has arrived and was not read as an answer. */
   get rest(): string {
     return this.#received.toString('latin1');
   }
 
-  /** No more is sent; the other side sees the end of the stream. */
+  /** Ends sending; the other side sees the end of the stream. */
   close(): void {
     this.#socket.destroy();
   }
 
-  /** The other side sees the connection break. */
+  /** Breaks the connection; the other side sees a reset. */
   reset(): void {
     this.#socket.resetAndDestroy();
   }

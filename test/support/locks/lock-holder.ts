@@ -46,13 +46,13 @@ export class LockHolder implements AsyncDisposable {
     return this.#process.end('SIGKILL');
   }
 
-  /** What Redis said to a write with its token. */
+  /** Redis' reply to a write with the holder's token. */
   write(): Promise<string> {
     this.#process.signal('SIGUSR2');
     return this.#hear('written');
   }
 
-  /** What it was told of the loss of its lock. */
+  /** What the holder learned about the loss of its lock. */
   loss(): Promise<string> {
     return this.#hear('lost');
   }

@@ -1,4 +1,7 @@
-/** A Redis of its own with a way to fail, lock processes on it, and somebody who looks at the keys. */
+/**
+ * A Redis of its own behind a network that can fail, processes that use locks on it, and a client that inspects the
+ * keys.
+ */
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
 import { fenced } from '../../../src/locks/fenced.ts';
@@ -7,12 +10,12 @@ import { turn } from '../engine/frozen-time.ts';
 import { RedisServer } from '../servers/redis-server.ts';
 import { TcpProxy } from '../servers/tcp-proxy.ts';
 
-/** So short that a reconnection takes many of them, and that no ttl ends before it. */
+/** So short that a reconnection takes many steps, and that no ttl ends within one. */
 const STEP_MS = 5;
-/** By way of a proxy it takes more turns. */
+/** Round trips within a step: behind a proxy, a reply takes several. */
 const STEP_ROUND_TRIPS = 4;
 const TURNS_LIMIT_MS = 10_000;
-/** More round trips, one behind the other, than anything takes that a test begins. */
+/** More successive round trips than anything that a test begins needs. */
 const QUIET_ROUND_TRIPS = 40;
 
 export class LockStage implements AsyncDisposable {
@@ -33,7 +36,7 @@ export class LockStage implements AsyncDisposable {
     return new LockStage(server, await TcpProxy.start(server.port));
   }
 
-  /** As if it were a process of its own: it shares nothing with the others. The scripts are in Redis afterwards. */
+  /** A user of locks that shares nothing with the others, like another process. Loads the scripts into Redis. */
   async process({ ttlMs, proxied = false }: { ttlMs?: number; proxied?: boolean } = {}): Promise<Locks> {
     const url = proxied ? this.proxy.through(this.server.url) : this.server.url;
     const locks = await Locks.open({ url, ttlMs });
@@ -42,12 +45,12 @@ export class LockStage implements AsyncDisposable {
     return locks;
   }
 
-  /** A name that no other test uses; it is the lock's key. */
+  /** A name that no other test uses. It is also the lock's key. */
   name(): string {
     return `{test-${++this.#names}}:lock`;
   }
 
-  /** The owner, `null` for nobody. */
+  /** The owner; `null` if the lock is free. */
   owner(name: string): Promise<string | null> {
     return this.redis.get(name);
   }
@@ -66,12 +69,12 @@ export class LockStage implements AsyncDisposable {
     }
   }
 
-  /** Lets happen what needs I/O and no time. */
+  /** Lets everything happen that needs I/O and no time. */
   quiet(): Promise<void> {
     return quiet(this.redis, QUIET_ROUND_TRIPS);
   }
 
-  /** Script calls so far: every attempt, renewal, release and fenced write is one. */
+  /** Script calls so far: each attempt, renewal, release and fenced write is one. */
   async scriptCalls(): Promise<number> {
     const stats = await this.redis.info('commandstats');
     return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
@@ -80,7 +83,7 @@ export class LockStage implements AsyncDisposable {
     );
   }
 
-  /** Back to a whole network and to time that passes; what tests have opened is closed. */
+  /** Repairs the network, lets time pass again, and closes what tests have opened. */
   async reset(): Promise<void> {
     vi.useRealTimers();
     this.proxy.refuse(false);
@@ -119,7 +122,7 @@ export function untilLater(
   }, what);
 }
 
-/** Whoever has sent something before has his answer afterwards: one Redis serves all, one after the other. */
+/** Waits until all earlier commands are answered: Redis executes commands one after the other. */
 async function quiet(redis: Redis, roundTrips: number): Promise<void> {
   for (let i = 0; i < roundTrips; i++) {
     await redis.ping();
@@ -127,7 +130,7 @@ async function quiet(redis: Redis, roundTrips: number): Promise<void> {
   }
 }
 
-/** Whether a promise is settled by now, without waiting for any I/O of its. */
+/** Whether a promise is settled, without waiting for any I/O. */
 export function isSettled(promise: Promise<unknown>): Promise<boolean> {
   const settled = promise.then(
     () => true,

@@ -1,6 +1,6 @@
 import type { Database } from '../../../src/postgres/database.ts';
 
-/** A database on which `act` comes right behind each statement that matches, in transactions too. */
+/** A database that calls `act` directly after each matching statement, also within transactions. */
 export function afterStatement(db: Database, statement: RegExp, act: () => Promise<void>): Database {
   const watched = <T extends object>(knex: T): T =>
     new Proxy(knex, {

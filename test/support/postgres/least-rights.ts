@@ -1,6 +1,6 @@
 /**
- * The product runs in tests as it should in earnest: in Postgres as the role that deploy/postgres-roles.sql makes, in Redis
- * as the user of deploy/redis-users.acl. What it does beyond these rights fails.
+ * The product runs in tests with the rights that it has in production: in Postgres as the role of deploy/postgres-roles.sql, in
+ * Redis as the user of deploy/redis-users.acl. Whatever goes beyond these rights fails.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const deploy = fileURLToPath(new URL('../../../deploy/', import.meta.url));
 export const OWNER_ROLE = 'stockade_owner';
 export const APP_ROLE = 'stockade_app';
 
-/** The same database, or server, as another user. */
+/** The url with another user. */
 export function asUser(url: string, user: string, password = ''): string {
   const other = new URL(url);
   other.username = user;
@@ -23,15 +23,15 @@ export function asUser(url: string, user: string, password = ''): string {
   return other.href;
 }
 
-/** The administrator of a Postgres that tests have started. */
+/** The url of the administrator, on a Postgres that tests have started. */
 export function asAdmin(databaseUrl: string): string {
   return asUser(databaseUrl, 'postgres');
 }
 
 /**
- * A database with all tables, owned by one role and granted to the other, on the server of this administrator's url; its
- * name. Nobody is connected to it: others are made as its copies.
- * @param encrypted makes of a url one over TLS, where the server lets others than its administrator in by that only
+ * Creates a database with all tables, owned by one role and granted to the other, and returns its name. No session is connected
+ * to it, so that it can be copied.
+ * @param encrypted turns a url into one over TLS, for servers that only let their administrator in without
  */
 export async function createMigratedDatabase(
   serverUrl: string,
@@ -56,10 +56,10 @@ async function onDatabase(
 }
 
 export const REDIS_USER = 'stockade';
-/** Of the product's user on every Redis that tests have started. */
+/** The password of the product's user on every Redis that tests have started. */
 export const REDIS_PASSWORD = 'redis-password-of-the-tests';
 
-/** deploy/redis-users.acl with that password. Its `default`, who is nobody there, is here the tests' administrator. */
+/** deploy/redis-users.acl with that password. Its disabled user `default` is the administrator in tests. */
 export function usersOfRedis(): string {
   const hash = createHash('sha256').update(REDIS_PASSWORD).digest('hex');
   return readFileSync(join(deploy, 'redis-users.acl'), 'utf8')

@@ -1,14 +1,17 @@
-/** A Postgres database whose clock a test sets: its `now()` is one of the test's own, found before that of Postgres. */
+/**
+ * A Postgres database with a clock that a test sets: its `now()` is a function of the test, found before Postgres'
+ * own.
+ */
 
 import { query } from '../truth.ts';
 import { APP_ROLE, asAdmin } from './least-rights.ts';
 
 export interface PostgresClock {
-  /** So many seconds ahead of the true time from now on, or behind it. */
+  /** Sets the clock this many seconds ahead of the true time, or behind it. */
   set(aheadS: number): Promise<void>;
 }
 
-/** To be called before anybody is connected: sessions learn of it when they begin. */
+/** Must be called before any session connects: sessions look the function up when they begin. */
 export async function settablePostgresClock(databaseUrl: string): Promise<PostgresClock> {
   const admin = asAdmin(databaseUrl);
   const name = new URL(databaseUrl).pathname.slice(1);

@@ -1,4 +1,7 @@
-/** Certificates for a test's own servers, made by openssl at the time: none lies in the repository, and none can expire. */
+/**
+ * Certificates for servers of tests. openssl makes them when they are needed, so none is in the repository and none
+ * can expire.
+ */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,11 +12,11 @@ import { promisify } from 'node:util';
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
-  /** Certificate of the authority that has signed it. */
+  /** The certificate of the authority that has signed it. */
   readonly authority: string;
 }
 
-/** Signs certificates, which are removed with it. */
+/** An authority that signs certificates. Disposing removes them. */
 export class Authority implements AsyncDisposable {
   readonly certificate: string;
   readonly #directory: string;

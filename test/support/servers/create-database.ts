@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 
 export interface DatabaseOptions {
-  /** Only makes its name readable. */
+  /** Makes the name readable. */
   readonly label?: string;
-  /** A database on the same server that it is a copy of; nobody may be connected to that. Default: an empty one. */
+  /** A database on the same server to copy, without any sessions. Default: an empty one. */
   readonly template?: string;
 }
 
-/** A new database on the server at `serverUrl`; its url. */
+/** Creates a database on the server at `serverUrl`. @returns its url */
 export async function createDatabase(
   serverUrl: string,
   { label = 'test', template = 'template1' }: DatabaseOptions = {},

@@ -1,10 +1,10 @@
 /**
  * Ends a server and removes its directory when the process that started it dies, however it dies.
  *
- * Exit handlers don't run in a process that is killed, and test runners kill their workers. So each server
- * has a tiny shell beside it, which does nothing but read a pipe from us: lines with the pid to end (empty
- * while there is none). The pipe closes when this process is gone, or when it lets go. Nothing is found by
- * name, only by the pid last written, and that is withdrawn as soon as the process is known to have ended.
+ * Exit handlers don't run in a process that is killed, and test runners kill their workers. So each server has a small shell
+ * beside it, which only reads a pipe from this process. Each line is the pid to end, or empty while there is none. The pipe
+ * closes when this process dies, or releases the shell. The shell ends only the pid last written, and that pid is withdrawn as
+ * soon as the server is known to have ended.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
@@ -26,7 +26,7 @@ export class DeadMansSwitch {
   readonly #shell: ChildProcess;
   readonly #pipe: Writable & { unref?(): void };
 
-  /** signal: what ends the server at once and lets it take its own children along. */
+  /** @param signal ends the server at once, with its own children */
   constructor(directory: string, signal: 'KILL' | 'QUIT') {
     this.#shell = spawn('/bin/sh', ['-c', script, 'sh', directory, signal], {
       cwd: '/',
@@ -44,7 +44,7 @@ export class DeadMansSwitch {
     this.#pipe.write(`${pid ?? ''}\n`);
   }
 
-  /** Lets the shell go: it ends what it still guards, removes the directory, and is gone when this resolves. */
+  /** Releases the shell: it ends what it still guards and removes the directory. Resolves when it is gone. */
   async release(): Promise<void> {
     if (this.#shell.exitCode !== null || this.#shell.signalCode !== null) return;
     const gone = new Promise((resolve) => this.#shell.once('exit', resolve));

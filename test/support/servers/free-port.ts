@@ -2,12 +2,11 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Below the range from which Linux and macOS pick the local ports of outgoing connections. A server that
- * is down for a while therefore finds its port free when it comes back: no client's connection sits on it,
- * not even a client that keeps knocking at that very port.
+ * Below the range from which Linux and macOS pick local ports for outgoing connections. So a server that is down for a while
+ * finds its port free when it comes back: no client's connection occupies it, even if the client keeps trying to connect.
  */
 const lowestPort = 20_000;
-/** A part for each process of a test run: what one has found free, and not bound yet, no other one finds. */
+/** Each process of a test run has its own range, so that no port is found free by two processes. */
 const portsEach = 3_000;
 const parts = 4;
 const firstPort = lowestPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsEach;
@@ -15,7 +14,7 @@ const portAttempts = 100;
 
 const handedOut = new Set<number>();
 
-/** A port on 127.0.0.1 on which nothing listens and that this process has not been given before. */
+/** A port on 127.0.0.1 that is free and that this process has not got before. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < portAttempts; attempt++) {
     const port = randomInt(firstPort, firstPort + portsEach);

@@ -1,4 +1,4 @@
-/** nginx or HAProxy with the file that `deploy/` has for it; only addresses are replaced. */
+/** nginx or HAProxy, configured by its file in `deploy/`; only addresses are replaced. */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -11,9 +11,9 @@ export type GatewayKind = 'nginx' | 'haproxy';
 
 export interface Behind {
   readonly nodePort: number;
-  /** Who is asked by nginx who a request is from. */
+  /** The port of the login service that nginx asks for the buyer's id. */
   readonly loginPort: number;
-  /** With which HAProxy checks tokens. */
+  /** The key with which HAProxy checks tokens. */
   readonly jwtSecret: string;
 }
 
@@ -82,7 +82,7 @@ function file(name: string): string {
   return readFileSync(new URL(`../../../deploy/${name}`, import.meta.url), 'utf8');
 }
 
-/** @throws if one of the words is not there exactly once */
+/** @throws if one of the words does not occur exactly once */
 function replaced(text: string, words: Readonly<Record<string, string>>): string {
   let changed = text;
   for (const [from, to] of Object.entries(words)) {

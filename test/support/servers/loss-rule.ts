@@ -2,15 +2,15 @@
 export type Predicate = (request: Buffer) => boolean;
 
 export interface Loss {
-  /** Resolves when as many were lost as was asked for. */
+  /** Resolves when the requested number were lost. */
   readonly lost: Promise<void>;
   /** How many were lost so far. */
   readonly count: number;
-  /** Loses no more. */
+  /** Ends the rule. */
   cancel(): void;
 }
 
-/** So many matching requests are to be lost. One is claimed when it is met, and confirmed when it is lost indeed. */
+/** A number of matching requests to lose. Each is claimed when it is seen, and confirmed when it is really lost. */
 export class LossRule implements Loss {
   readonly what: 'reply' | 'request';
   readonly lost: Promise<void>;

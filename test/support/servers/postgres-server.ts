@@ -14,13 +14,13 @@ const portAttempts = 5;
 const answerLimitMs = 1_000;
 
 export interface PostgresServerOptions {
-  /** It then speaks TLS, and lets nobody but its administrator in without. */
+  /** Enables TLS; then only the administrator may connect without it. */
   certificate?: Certificate;
-  /** Settings as in postgresql.conf; they win over the ones given here. */
+  /** Settings as in postgresql.conf, which override those of the harness. */
   settings?: Record<string, string>;
 }
 
-/** A Postgres of one's own. `stop` and `kill` leave its directory for `restart`; disposing of it removes both. */
+/** A Postgres for one test. `stop` and `kill` leave its directory for `restart`; disposing removes both. */
 export class PostgresServer implements AsyncDisposable {
   readonly #process: ServerProcess;
   readonly #folder: string;
@@ -46,7 +46,7 @@ export class PostgresServer implements AsyncDisposable {
     try {
       await process.run(join(folder, 'initdb'), [
         ...['--pgdata', dataOf(process), '--username', 'postgres', '--auth', 'trust'],
-        // Only the creation goes unsynced: the server itself runs with fsync, as it does in earnest.
+        // Only the creation skips fsync: the server itself runs with it, as in production.
         ...['--no-locale', '--encoding', 'UTF8', '--no-sync'],
       ]);
       const forTls = certificate ? await tlsSettings(process.directory, certificate) : {};
@@ -78,21 +78,21 @@ export class PostgresServer implements AsyncDisposable {
     return this.#process.pid;
   }
 
-  /** A new, empty database; its url. */
+  /** Creates an empty database. @returns its url */
   createDatabase(label?: string): Promise<string> {
     return createDatabase(this.url, label === undefined ? {} : { label });
   }
 
-  /** fast: open transactions are rolled back, then a checkpoint. immediate: no checkpoint, the next start recovers. */
+  /** `fast`: rolls back open transactions, then a checkpoint. `immediate`: no checkpoint, the next start recovers. */
   stop(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
     this.resume();
     return this.#process.end(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
   }
 
-  /** Power cut, as far as Postgres can tell: the postmaster and all its children die at once. */
+  /** Simulates a power cut: the postmaster and all its children die at once. */
   async kill(): Promise<void> {
     if (!this.#process.isUp) return;
-    // Frozen, the postmaster can't start another child, nor learn of a dead one and recover from it.
+    // A stopped postmaster can't start another child, nor learn of a dead one and recover.
     await this.#process.freeze();
     const children = childrenOf(this.pid);
     for (const child of children) signalIfAlive(child, 'SIGKILL');
@@ -107,7 +107,7 @@ export class PostgresServer implements AsyncDisposable {
       port: String(this.port),
       listen_addresses: '127.0.0.1',
       unix_socket_directories: this.#process.directory,
-      // In the data directory, and so gone with it; segments in /dev/shm would outlive a server that is killed.
+      // In the data directory, which is removed: segments in /dev/shm would outlive a killed server.
       dynamic_shared_memory_type: 'mmap',
       ...this.#settings,
     });
@@ -118,7 +118,7 @@ export class PostgresServer implements AsyncDisposable {
     );
   }
 
-  /** Freezes the postmaster and all its children: connections stay open, nothing is answered. */
+  /** Stops the postmaster and all its children: connections stay open, and nothing is answered. */
   async pause(): Promise<void> {
     await this.#process.freeze();
     for (const child of childrenOf(this.pid)) signalIfAlive(child, 'SIGSTOP');
@@ -130,7 +130,7 @@ export class PostgresServer implements AsyncDisposable {
     this.#process.signal('SIGCONT');
   }
 
-  /** Of the postmaster and all that it has started: sessions, writers, autovacuum. */
+  /** The pids of the postmaster and everything it has started: sessions, writers, autovacuum. */
   cpuSeconds(): number {
     return familyCpuSecondsOf(this.pid);
   }
@@ -144,7 +144,7 @@ export class PostgresServer implements AsyncDisposable {
     return this.#process.remove();
   }
 
-  /** True once this server, and no other on the port, takes connections. */
+  /** Whether this server, and no other on the port, accepts connections. */
   async #answers(): Promise<boolean> {
     const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: answerLimitMs });
     client.on('error', () => {});
@@ -160,7 +160,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 }
 
-/** The server reads its key only if nobody else can. */
+/** The server refuses a key that others can read. */
 async function tlsSettings(directory: string, { cert, key }: Certificate): Promise<Record<string, string>> {
   const [ownCert, ownKey, rules] = ['tls.crt', 'tls.key', 'pg_hba.conf'].map((name) => join(directory, name));
   await copyFile(cert, ownCert!);
@@ -179,7 +179,7 @@ function dataOf(process: ServerProcess): string {
   return join(process.directory, 'data');
 }
 
-/** Postgres refuses to run as root; then it runs as the account that its package made, or else as nobody. */
+/** Postgres refuses to run as root. Then it runs as the account of its package, or else as nobody. */
 function account(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   return accountOf('postgres') ?? accountOf('nobody');

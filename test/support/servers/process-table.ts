@@ -22,7 +22,7 @@ export function isAlive(pid: number): boolean {
   return state !== undefined && state !== 'Z';
 }
 
-/** True for a process that no longer runs: stopped by a signal, or gone altogether. */
+/** True for a process that no longer runs: it was stopped by a signal, or has ended. */
 export function isAtRest(pid: number): boolean {
   return !isAlive(pid) || stateOf(pid) === 'T';
 }
@@ -38,17 +38,17 @@ export function endedChildrenCpuSecondsOf(pid: number): number {
 }
 
 /**
- * The CPU time of a process and of all its children, those that have ended included. None of them may have threads:
- * those that live are asked the scheduler's own account, in nanoseconds.
+ * The CPU time of a process and all its children, including ended ones. None of them may have threads: the scheduler's account of
+ * live processes, in nanoseconds, does not include threads.
  */
 export function familyCpuSecondsOf(pid: number): number {
   let seconds = scheduledSecondsOf(pid) + endedChildrenCpuSecondsOf(pid);
-  // A child that ends just now is missed this once: the next time it is among the ended ones.
+  // A child that ends at this moment is missed once; next time it is among the ended ones.
   for (const child of childrenOf(pid)) if (isAlive(child)) seconds += scheduledSecondsOf(child);
   return seconds;
 }
 
-/** A kernel may be built without the account. */
+/** The scheduler's account of the process, which some kernels don't have. */
 function scheduledSecondsOf(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
@@ -57,7 +57,7 @@ function scheduledSecondsOf(pid: number): number {
   }
 }
 
-/** The memory that a process holds, without what is swapped out. */
+/** The resident memory of a process. */
 export function residentBytesOf(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1024;
 }

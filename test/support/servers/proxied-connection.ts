@@ -1,30 +1,29 @@
 /**
- * One client's way through the proxy: a socket to the client, one to the server, and between them the
- * requests that wait.
+ * One client's connection through the proxy: a socket to the client, one to the server, and the requests that wait between them.
  *
  *   passing ──the proxy holds this request──> holding ──released──> passing
  *   passing ──the reply to this request is to be lost──> draining ──server closed──> over
  *   passing ──this request is to be lost──> over
- *   passing, holding ──the client has gone──> the same, with nobody to answer to; over once all is delivered
+ *   passing, holding ──the client has gone──> the same, without replies; over once all is delivered
  *
- * How a reply is lost, and the command is yet known to be executed: the request is sent, then our side of
- * the server's connection is closed. A server works off what it has read before it takes note of the end, so
- * when it has answered *and* closed, the request has been executed. Only then is the client cut. Requests
- * behind it never leave the proxy; replies still on their way to earlier ones are lost with it.
+ * A reply is lost in such a way that the command is known to be executed. The proxy sends the request, then closes its side of the
+ * connection to the server. A server executes what it has read before it notices the end, so when it has answered *and* closed,
+ * the request has been executed. Only then does the proxy cut the client. Requests behind it never leave the proxy; replies on
+ * their way to earlier ones are lost with it.
  */
 import { connect, type Socket } from 'node:net';
 import { RequestFramer } from './request-framer.ts';
 
-/** A client is no longer read from while this much of what it sent is kept back. */
+/** Above this size of held requests, the proxy stops reading from the client. */
 const waitingBytesMax = 64 * 1024 * 1024;
 
 export type Fate = 'pass' | 'hold' | 'lose-request' | LostReply;
 
-/** What to call when the fate of a reply that was to be lost is known. */
+/** Callbacks for a reply that is to be lost. */
 export interface LostReply {
-  /** The server has executed the request, its reply is gone, the client is cut. */
+  /** The server has executed the request, its reply is lost, the client is cut. */
   lost(): void;
-  /** The server went without an answer: nobody knows what it did. */
+  /** The server closed without an answer, so it is unknown whether the request was executed. */
   failed(): void;
 }
 
@@ -39,11 +38,11 @@ export class ProxiedConnection {
   #waitingBytes = 0;
   #holding = false;
   #clientEnded = false;
-  /** Something was lost here: no more requests go out, and no replies come back. */
+  /** Something was lost here: no further request or reply passes. */
   #severed = false;
   #losing: (LostReply & { swallowedBytes: number }) | undefined;
 
-  /** decide is asked once for each request, when its turn has come. */
+  /** @param decide called once for each request, when its turn has come */
   constructor(client: Socket, targetPort: number, decide: (request: Buffer) => Fate) {
     this.#client = client;
     this.#decide = decide;
@@ -55,19 +54,19 @@ export class ProxiedConnection {
     this.#listenToServer();
   }
 
-  /** The client sends no more: it has closed its side, or has been cut. */
+  /** The client sends nothing more: it has closed its side, or was cut. */
   get clientHasGone(): boolean {
     return this.#clientEnded || this.#client.destroyed;
   }
 
-  /** Cuts the client off, if it is there. What it has sent still reaches the server. */
+  /** Cuts the client off, if it is connected. What it has sent still reaches the server. */
   cut(): boolean {
     if (this.#client.destroyed) return false;
     this.#client.destroy();
     return true;
   }
 
-  /** Delivers what was held, as far as the proxy now lets it. */
+  /** Delivers what was held, as far as the proxy allows it now. */
   release(): void {
     this.#holding = false;
     this.#deliver();
@@ -101,7 +100,7 @@ export class ProxiedConnection {
       else if (this.#client.writable && !this.#client.write(chunk)) this.#server.pause();
     });
     this.#server.on('end', () => {
-      // Closing our side as well makes the socket close, which settles a reply that is being lost.
+      // Closing this side too closes the socket, which settles a reply that is being lost.
       this.#server.end();
       if (!this.#losing) this.#client.end();
     });

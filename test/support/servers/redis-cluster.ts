@@ -1,6 +1,6 @@
 /**
- * A Redis Cluster of one's own: three primaries, each with a third of the slots, with or without a replica each. Servers can
- * be put behind proxies: they then name the proxies' ports to clients, so that every command goes through one.
+ * A Redis Cluster for one test: three primaries with a third of the slots each, with or without replicas. The servers can be put
+ * behind proxies. They then name the proxies' ports to clients, so that every command goes through a proxy.
  */
 import { Redis } from 'ioredis';
 import { asUser, REDIS_PASSWORD, REDIS_USER } from '../postgres/least-rights.ts';
@@ -20,16 +20,16 @@ export interface RedisClusterOptions {
   readonly replicas?: boolean;
   /** A proxy in front of each primary. Default false. */
   readonly proxied?: boolean;
-  /** Milliseconds until a server that does not answer counts as failed. Default 30,000: no machine stumbles so long. */
+  /** Milliseconds until a silent server counts as failed. Default 30,000, longer than any machine stalls. */
   readonly nodeTimeoutMs?: number;
-  /** They then speak TLS, with each other too. */
+  /** Enables TLS, also between the servers. */
   readonly certificate?: Certificate;
 }
 
 export class RedisCluster implements AsyncDisposable {
   readonly primaries: readonly RedisServer[];
   readonly replicas: readonly RedisServer[];
-  /** One per primary, in the same order; empty if not asked for. */
+  /** One for each primary, in the same order; empty if not requested. */
   readonly proxies: readonly TcpProxy[];
 
   private constructor(parts: Pick<RedisCluster, 'primaries' | 'replicas' | 'proxies'>) {
@@ -53,36 +53,36 @@ export class RedisCluster implements AsyncDisposable {
     }
   }
 
-  /** Of all primaries, by way of the proxies if there are any; as the product's user, who may do what is in deploy/. */
+  /** Clients of all primaries as the product's user, through the proxies if there are any. */
   get urls(): string[] {
     const ports = this.proxies.length > 0 ? this.proxies : this.primaries;
     return ports.map(({ port }) => `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${port}`);
   }
 
-  /** The same as their administrator. */
+  /** The same as the administrator. */
   get adminUrls(): string[] {
     return this.urls.map((url) => asUser(url, ''));
   }
 
-  /** As REDIS_URL names them. */
+  /** The value for REDIS_URL. */
   get url(): string {
     return `redis://${REDIS_USER}:${REDIS_PASSWORD}@${this.urls.map((url) => new URL(url).host).join(',')}`;
   }
 
-  /** As REDIS_URL names them over TLS. */
+  /** The value for REDIS_URL over TLS. */
   get tlsUrl(): string {
     const [first, ...others] = this.primaries.map(({ tlsUrl }) => new URL(tlsUrl));
     const servers = [first!, ...others].map(({ host }) => host).join(',');
     return first!.href.replace(first!.host, servers);
   }
 
-  /** The primary that has this key, by its number. */
+  /** The number of the primary that has this key. */
   async primaryOf(key: string): Promise<number> {
     const slot = Number(await onServer(this.primaries[0]!, (redis) => redis.cluster('KEYSLOT', key)));
     return Math.min(PRIMARIES - 1, Math.floor(slot / sliceOf()));
   }
 
-  /** Whether a primary's replica has all that the primary has written by now: what it has not is lost with the primary. */
+  /** Whether a primary's replica has everything that the primary has written by now. */
   async isReplicated(primary: number): Promise<boolean> {
     const [written, received] = await Promise.all(
       [this.primaries[primary]!, this.replicas[primary]!].map((server) =>
@@ -185,7 +185,7 @@ async function startAll(
 ): Promise<RedisServer[]> {
   const starts = await Promise.allSettled(
     Array.from({ length: count }, async () => {
-      // Else the bus takes the port plus 10,000, which may be anybody's.
+      // Otherwise the bus would take the port plus 10,000, which another program may use.
       const busPort = await freePort();
       const settings = {
         'cluster-enabled': 'yes',

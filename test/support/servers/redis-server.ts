@@ -13,17 +13,17 @@ const answerLimitMs = 1_000;
 const USERS = 'users.acl';
 
 export interface RedisServerOptions {
-  /** It then speaks TLS at a port of its own. */
+  /** Enables TLS, at a port of its own. */
   certificate?: Certificate;
-  /** Keep an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
+  /** Keeps an append-only file, so that data survives `kill` and `restart`. Default false: a restart is empty. */
   appendonly?: boolean;
-  /** More arguments for redis-server; they win over the ones given here. */
+  /** More arguments for redis-server, which override those of the harness. */
   extraArgs?: string[];
-  /** A program with its arguments that becomes redis-server, which it is given with all arguments. */
+  /** A program and its arguments that replaces itself with redis-server, whose command line follows. */
   launcher?: readonly [string, ...string[]];
 }
 
-/** A Redis of one's own. `stop` and `kill` leave its directory for `restart`; disposing of it removes both. */
+/** A Redis for one test. `stop` and `kill` leave its directory for `restart`; disposing removes both. */
 export class RedisServer implements AsyncDisposable {
   readonly #process: ServerProcess;
   readonly #args: string[];
@@ -63,17 +63,17 @@ export class RedisServer implements AsyncDisposable {
     }
   }
 
-  /** As the administrator. */
+  /** The url of the administrator. */
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** As the product's user, who may do what deploy/redis-users.acl says. */
+  /** The url of the product's user, which has the rights of deploy/redis-users.acl. */
   get productUrl(): string {
     return `redis://${REDIS_USER}:${REDIS_PASSWORD}@127.0.0.1:${this.port}`;
   }
 
-  /** As the product's user, over TLS. */
+  /** The same over TLS. */
   get tlsUrl(): string {
     if (!this.#tls) throw new Error('this server has no certificate');
     const { port, certificate } = this.#tls;
@@ -88,12 +88,12 @@ export class RedisServer implements AsyncDisposable {
     return this.#process.directory;
   }
 
-  /** Shuts down in good order. */
+  /** Shuts down normally. */
   stop(): Promise<void> {
     return this.#process.end('SIGTERM');
   }
 
-  /** Power cut, as far as Redis can tell. */
+  /** Simulates a power cut. */
   kill(): Promise<void> {
     return this.#process.end('SIGKILL');
   }
@@ -107,7 +107,7 @@ export class RedisServer implements AsyncDisposable {
     await this.#process.launch(program!, args, (pid) => answers(this.port, pid));
   }
 
-  /** Freezes it: connections stay open, nothing is answered. */
+  /** Stops the process: connections stay open, and nothing is answered. */
   pause(): Promise<void> {
     return this.#process.freeze();
   }
@@ -159,12 +159,12 @@ function redisArguments(directory: string, port: number, appendonly: boolean): s
     aclfile: join(directory, USERS),
     save: '',
     appendonly: appendonly ? 'yes' : 'no',
-    // The default, and yet said aloud: evicted keys would be lost stock.
+    // This is the default, set explicitly: evicted keys would be lost stock.
     'maxmemory-policy': 'noeviction',
   }).flatMap(([name, value]) => [`--${name}`, value]);
 }
 
-/** True once the process with this pid, and no other server on the port, has loaded its data and serves. */
+/** Whether the process with this pid, and no other server on the port, has loaded its data and serves. */
 function answers(port: number, pid: number): Promise<boolean> {
   return new Promise((resolve) => {
     let reply = '';

@@ -1,26 +1,29 @@
 /**
- * Cuts what a client sends into requests, so that a fault can be put exactly behind one of them: a large
- * request comes in many chunks, and a chunk may hold many pipelined requests.
+ * Splits what a client sends into requests, so that a fault can be placed exactly after one of them: a large request comes in many
+ * chunks, and a chunk may hold many pipelined requests.
  *
- * The first byte tells the protocol: Redis commands start with `*`, a Postgres start-up packet with the high
- * byte of its length, 0. Anything else is passed on chunk by chunk. Encrypted connections are not understood.
+ * The first byte identifies the protocol: Redis commands start with `*`, a Postgres start-up packet with the high byte of its
+ * length, 0. Anything else is passed on chunk by chunk. Encrypted connections are not understood.
  */
 type FindEnd = (bytes: Buffer) => number | undefined;
 
 const redisFirstByte = '*'.charCodeAt(0);
 const postgresFirstByte = 0;
 
-/** A Postgres cancel, SSL or GSS request is 8 bytes and no start-up: another packet of that kind, or none, follows. */
+/**
+ * A Postgres cancel, SSL or GSS request has 8 bytes. It is not a start-up packet: another packet, or nothing,
+ * follows.
+ */
 const shortStartUpBytes = 8;
 
-/** Parse, Bind, Describe, Execute, Close: the server answers to the Sync or Flush behind them. */
+/** Parse, Bind, Describe, Execute, Close: the server answers at the Sync or Flush after them. */
 const unansweredMessages = new Set([...'PBDEC'].map((type) => type.charCodeAt(0)));
 
 export class RequestFramer {
   #rest: Buffer = Buffer.alloc(0);
   #findEnd: FindEnd | undefined;
 
-  /** The requests that are complete with this chunk. */
+  /** The requests that this chunk completes. */
   push(chunk: Buffer): Buffer[] {
     this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     this.#findEnd ??= framingOf(this.#rest[0]);
@@ -33,7 +36,7 @@ export class RequestFramer {
     }
   }
 
-  /** What came of a request that is not complete, and won't be: its client has ended. */
+  /** The rest of an incomplete request, after its client has ended. */
   flush(): Buffer {
     const rest = this.#rest;
     this.#rest = Buffer.alloc(0);
@@ -78,7 +81,9 @@ function postgresFraming(): FindEnd {
   };
 }
 
-/** One message (type byte, length that counts itself, body), or a run of unanswered ones with the one that ends it. */
+/**
+ * One message (type byte, length including itself, body), or a run of unanswered messages with the one that ends it.
+ */
 function endOfPostgresRequest(bytes: Buffer): number | undefined {
   let at = 0;
   while (at + 5 <= bytes.length) {

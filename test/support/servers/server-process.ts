@@ -22,7 +22,7 @@ const endLimitMs = 60_000;
 const pollMs = 10;
 const logTailBytes = 16 * 1024;
 
-/** Who a server runs as, when it is not to be the one who starts it. */
+/** The account that a server runs as, if not the one of this process. */
 export interface Account {
   uid: number;
   gid: number;
@@ -31,11 +31,11 @@ export interface Account {
 export interface ServerProcessOptions {
   name: string;
   account?: Account | undefined;
-  /** The signal with which the server ends at once. */
+  /** The signal that ends the server at once. */
   lastSignal: 'KILL' | 'QUIT';
 }
 
-/** The server did not come up; the message carries what it logged. */
+/** The server did not start; the message contains its log. */
 export class ServerStartError extends Error {
   override readonly name = 'ServerStartError';
   readonly portTaken: boolean;
@@ -77,7 +77,7 @@ export class ServerProcess {
     return this.#child.pid;
   }
 
-  /** How the process last ended: `exit code 0`, or the name of a signal; `''` before it ever has. */
+  /** How the process last ended: `exit code 0`, or the name of a signal; `''` before the first end. */
   get lastEnd(): string {
     return this.#lastEnd;
   }
@@ -118,19 +118,19 @@ export class ServerProcess {
     }
   }
 
-  /** Sends a signal; a server that is down is left in peace. */
+  /** Sends a signal, unless the server is down. */
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal);
   }
 
-  /** Stops the process where it is, and returns when it no longer runs. */
+  /** Stops the process with SIGSTOP, and returns when it no longer runs. */
   async freeze(): Promise<void> {
     const { pid } = this;
     this.signal('SIGSTOP');
     while (!isAtRest(pid)) await delay(1);
   }
 
-  /** Ends the process with this signal, and with SIGKILL if it doesn't heed it. Does nothing when it is down. */
+  /** Ends the process with this signal, and with SIGKILL if it does not end. Does nothing if it is down. */
   async end(signal: NodeJS.Signals): Promise<void> {
     if (!this.#child) return;
     this.#child.ref();
@@ -141,7 +141,7 @@ export class ServerProcess {
     clearTimeout(impatience);
   }
 
-  /** Ends what still runs and removes the directory. */
+  /** Ends the process if it still runs, and removes the directory. */
   async remove(): Promise<void> {
     await this.end(`SIG${this.#options.lastSignal}`);
     await this.#switch.release();
@@ -159,7 +159,7 @@ export class ServerProcess {
 
   async #spawn(program: string, args: string[], env: NodeJS.ProcessEnv): Promise<void> {
     this.#logStart = (await stat(this.#logPath).catch(() => ({ size: 0 }))).size;
-    // A file and not a pipe: nobody has to read it for the server to go on, not even when we are busy or gone.
+    // A file and not a pipe: the server goes on even if this process does not read.
     const log = openSync(this.#logPath, 'a');
     try {
       const child = spawn(program, args, {

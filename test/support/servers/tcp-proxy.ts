@@ -1,9 +1,9 @@
 /**
  * A network that fails on demand, between a client and a server under test on 127.0.0.1.
  *
- * It passes bytes on until it is told to lose replies or requests, to hold requests back, to cut clients or
- * to refuse them. Predicates see one whole request at a time (a Redis command, a Postgres query), and every
- * fault has a promise or a counter, so that a test waits for what has happened and never for time to pass.
+ * It passes bytes on until it is told to lose replies or requests, to hold requests back, to cut clients or to refuse them.
+ * Predicates see one whole request at a time (a Redis command, a Postgres query). Every fault has a promise or a counter, so that
+ * tests wait for events and never for time to pass.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type Loss, LossRule, type Predicate } from './loss-rule.ts';
@@ -13,7 +13,7 @@ import { type Fate, ProxiedConnection } from './proxied-connection.ts';
 export interface ProxyCounts {
   connections: number;
   refused: number;
-  /** Requests at which a hold has begun; those waiting behind them don't count. */
+  /** Requests at which a hold has begun, without those that wait behind them. */
   held: number;
   lostReplies: number;
   lostRequests: number;
@@ -64,7 +64,7 @@ export class TcpProxy implements AsyncDisposable {
     return (this.#listener.address() as AddressInfo).port;
   }
 
-  /** The same url by way of the proxy. */
+  /** The url with the proxy's address. */
   through(url: string): string {
     const rerouted = new URL(url);
     rerouted.port = String(this.port);
@@ -72,8 +72,8 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   /**
-   * The next matching requests reach the server and are executed, but their clients never hear of it: they
-   * are cut off, after the server has answered.
+   * The next matching requests reach the server and are executed, but their clients get no reply: they are cut off after the server
+   * has answered.
    */
   loseReplies(predicate: Predicate = anyRequest, { times = 1 } = {}): Loss {
     return this.#lose('reply', predicate, times);
@@ -85,8 +85,8 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   /**
-   * Keeps back matching requests and, on their connections, all that follows, until `release`; not even the
-   * end of the client changes that. Replies go on to the client.
+   * Holds back matching requests, and all that follow on their connections, until `release`, even if the client ends. Replies still
+   * go to the client.
    */
   hold(predicate: Predicate = anyRequest): Hold {
     if (this.#hold) throw new Error('already holding');
@@ -97,8 +97,8 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   /**
-   * Delivers what was held, in order. Resolves when the servers' sockets have it; for clients that have gone
-   * meanwhile, when the server has executed it and closed the connection.
+   * Delivers what was held, in order. Resolves when the sockets to the server have it; for clients that have gone meanwhile, when
+   * the server has executed it and closed the connection.
    */
   async release(): Promise<void> {
     this.#hold = undefined;
@@ -114,7 +114,7 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** A failover: whoever connects from now on reaches another server, and nobody is left on the old one. */
+  /** Simulates a failover: new connections reach another server, and all existing ones are cut. */
   failOver(targetPort: number): void {
     this.#targetPort = targetPort;
     this.cutAll();

@@ -5,10 +5,10 @@ import { findServer } from '../../../scripts/servers.mjs';
 import { freePort } from './free-port.ts';
 import { ServerProcess } from './server-process.ts';
 
-/** ZooKeeper's unit of time: sessions last 2 to 20 of them. */
+/** ZooKeeper's unit of time: a session times out after 2 to 20 of them. */
 const tickTimeMs = 200;
 const answerLimitMs = 1_000;
-/** Small, and quick to start rather than quick in the long run: it lives for a few seconds. */
+/** Small, and chosen for a quick start: it lives for a few seconds. */
 const jvmFlags = '-Xmx64m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC';
 
 interface Member {
@@ -16,7 +16,7 @@ interface Member {
   ports: { client: number; peer: number; election: number };
 }
 
-/** A ZooKeeper of one's own, of several servers. Disposing of it ends them all and removes their directories. */
+/** A ZooKeeper of several servers for one test. Disposing ends them all and removes their directories. */
 export class ZooKeeperEnsemble implements AsyncDisposable {
   readonly #members: readonly Member[];
 
@@ -48,7 +48,7 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     return order.map(({ member }) => `127.0.0.1:${member.ports.client}`);
   }
 
-  /** Power cut of the server that leads. */
+  /** Kills the leader, as a power cut would. */
   async killLeader(): Promise<void> {
     const modes = await Promise.all(this.#members.map(modeOf));
     const leader = this.#members[modes.indexOf('leader')];
@@ -66,7 +66,7 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     await writeFile(join(directory, 'myid'), String(this.#members.indexOf(member) + 1));
     await writeFile(config, this.#config(member));
     const env = { ...process.env, JMXDISABLE: 'true', JVMFLAGS: jvmFlags, ZOO_LOG_DIR: directory };
-    // In the foreground, the script becomes the server: its pid is the one that is watched and ended.
+    // In the foreground the script becomes the server, so its pid is the one to watch and end.
     await member.process.launch(
       join(folder, 'zkServer.sh'),
       ['start-foreground', config],
