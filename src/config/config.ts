@@ -1,4 +1,4 @@
-/** What a process was told, checked (load-config.ts). Each group of settings has a file in settings/. */
+/** The checked settings of a process (load-config.ts makes them). Each group of settings has a file in settings/. */
 import type { AdmissionSettings } from './settings/admission.ts';
 import type { BuyersSettings } from './settings/buyers.ts';
 import type { EventsSettings } from './settings/events.ts';

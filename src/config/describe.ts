@@ -1,4 +1,4 @@
-/** A configuration, and the settings that it is made of, in words. */
+/** Descriptions of a configuration for logs, and of all settings for the documentation and help texts. */
 import type { Config } from './config.ts';
 import {
   groupOf,
@@ -10,7 +10,7 @@ import {
 } from './settings.ts';
 import { Secret } from './values/secret.ts';
 
-/** What a process runs with, by environment variable, fit for logs: no secret, no password, nothing that is not set. */
+/** The settings that are set, by environment variable. Secrets and passwords are masked, so that it may be logged. */
 export function describeConfig(config: Config): Record<string, string | number | boolean> {
   const described: Record<string, string | number | boolean> = {};
   for (const name of settingNames) {

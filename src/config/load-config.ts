@@ -1,6 +1,6 @@
 /**
- * What a process was told: flags over environment over defaults, checked as a whole before anything starts. All that
- * is wrong is listed at once, so that nobody repairs a configuration one start at a time.
+ * Loads the settings: flags override the environment, which overrides the defaults. Everything is checked before anything
+ * starts, and all faults are listed at once, so that an operator can correct them together.
  */
 
 import { StockadeError } from '../engine/errors.ts';
@@ -31,9 +31,9 @@ function faultText({ field, problem }: ConfigFault): string {
 type Values = Partial<Record<string, unknown>>;
 
 /**
- * @param flags by the names of Config; what is `undefined` there was not given, other names are ignored
- * @param defaults of this command, where they differ from the table's
- * @param used by this command: what must hold between others, or of the files they name, is no concern of it
+ * @param flags by the names of Config. `undefined` means that a flag was not given; other names are ignored
+ * @param defaults of this command, where they differ from those of the settings
+ * @param used the settings that this command uses. Relations between other settings, and files that they name, are not checked
  * @throws ConfigError with all faults at once
  */
 export function loadConfig(
@@ -45,7 +45,7 @@ export function loadConfig(
   const faults: ConfigFault[] = [];
   const faulty = new Set<SettingName>();
   const values: Record<string, unknown> = {};
-  /** As what each was given. */
+  /** The variable or flag that gave each value. */
   const fields = new Map<SettingName, string>();
   for (const name of settingNames) {
     const given = find(name, env, flags, defaults);
@@ -76,9 +76,9 @@ interface Given {
   readonly isFlag: boolean;
 }
 
-/** Refused, not warned of: a warning would be read once, and the password by everybody, each time. */
+/** A fault and not a warning: with a warning the process would start, and all users of the machine could read the secret. */
 function onCommandLine(env: string): string {
-  return `holds a user, password or key, and everybody on this machine can read a command line: set ${env} in the environment instead, and change what was shown`;
+  return `holds a user, password or key, and every user of this machine can read a command line: set ${env} in the environment instead, and replace the secret, because others may have read it`;
 }
 
 function find(name: SettingName, env: NodeJS.ProcessEnv, flags: Values, defaults: Values): Given | undefined {
@@ -86,7 +86,7 @@ function find(name: SettingName, env: NodeJS.ProcessEnv, flags: Values, defaults
   const flag = flags[name];
   if (flag !== undefined) return { field: setting.flag?.split(' ')[0] ?? name, value: flag, isFlag: true };
   const variable = env[setting.env];
-  // Compose files and CI set what they have no value for to ''.
+  // Compose files and CI set variables without a value to ''.
   if (variable !== undefined && variable !== '')
     return { field: setting.env, value: variable, isFlag: false };
   const fallback = defaults[name];

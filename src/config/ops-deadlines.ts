@@ -1,9 +1,9 @@
 /**
- * How long operators' work may take. Known at both ends: the node gives up then, and its client waits a
- * little longer, so that it hears why.
+ * How long operators' work may take. The node and its clients both use these limits: the node abandons the work then, and a
+ * client waits a little longer, so that it gets the node's answer.
  */
 
-/** Longer than one statement in Postgres may take. */
+/** It is above the limit of one statement in Postgres. */
 export const OPERATION_DEADLINE_MS = 40_000;
-/** `verify` reads every order of a sale, and again while the sale moves. */
+/** `verify` reads every order of a sale, and reads again if the sale changes meanwhile. */
 export const VERIFY_DEADLINE_MS = 600_000;

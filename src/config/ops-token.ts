@@ -1,6 +1,6 @@
 /**
- * The bearer token of the ops port. Who can read the node's data folder may operate it: without OPS_TOKEN a random
- * token is kept there, which the node makes at its first start and commands on the same machine find.
+ * The bearer token of the ops port. Without OPS_TOKEN, a node makes a random token at its first start and keeps it in its data
+ * folder, where commands on the same machine find it. So a user who can read that folder may operate the node.
  */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
@@ -25,14 +25,14 @@ export function opsTokenFile(config: Pick<Config, 'dataDir'>): string {
   return join(config.dataDir, 'ops-token');
 }
 
-/** The token that a node asks for: OPS_TOKEN, else the kept one, which is made if there is none. */
+/** The token that a node requires: OPS_TOKEN, else the one in the data folder, which is made if there is none. */
 export function opsToken(config: TokenConfig): string {
-  if (!config.opsToken) openFolder(config);
+  if (!config.opsToken) secureFolder(config);
   return findOpsToken(config) ?? makeToken(config);
 }
 
-/** Closed before the token is looked for: one that another user has put there must not count. */
-function openFolder(config: TokenConfig): void {
+/** Makes the folder private before the token is read, so that a token put there by another user is not accepted. */
+function secureFolder(config: TokenConfig): void {
   try {
     makeFolderPrivate(config.dataDir);
   } catch (error) {
@@ -55,7 +55,7 @@ export function findOpsToken(config: TokenConfig): string | undefined {
   const token = readIfThere(file);
   if (token !== undefined && token.length < LEAST_CHARACTERS) {
     throw new OpsTokenFault(
-      `${file} holds no token: delete it, and the next start of a node makes a new one`,
+      `${file} holds no token: delete it, and a node will make a new one at its next start`,
     );
   }
   return token;
@@ -74,7 +74,10 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Written aside and then linked into place: of two nodes that start at once one wins, and nobody reads half a token. */
+/**
+ * Writes the token to a draft and then links it into place. So if two nodes start at the same time, both use the first one's
+ * token, and no process reads half a token.
+ */
 function makeToken(config: TokenConfig): string {
   const file = opsTokenFile(config);
   const draft = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;

@@ -1,13 +1,14 @@
 /**
- * A folder that nobody but its owner enters. What lies in it may be as open as its writer makes it: PGlite gives its files
- * to everybody (0666), whatever the umask. So it is closed before anything is written into it.
+ * A folder that only its owner can enter. The files in it may be open to everyone: PGlite makes its files with the mode 0666,
+ * whatever the umask. So the folder is made private before anything is written into it.
  *
- *   missing                         -> made, 0700
- *   ours, open to others            -> closed, and the caller is told
- *   ours, open, and for other things too (/tmp, a home, a project) -> refused: it is not for us to close
- *   another user's                  -> refused
+ *   missing                             -> made, with the mode 0700
+ *   ours, others may enter it           -> made private, and the caller is told
+ *   the same, but with other files too  -> refused: /tmp, a home or a project must not be made private
+ *   another user's                      -> refused
  *
- * The administrator may put a link in its place; another user may not. Windows has no such modes: there it is only made.
+ * In its place there may be a link that the administrator made, but none of another user. Windows has no such modes: there
+ * the folder is only made.
  */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +18,7 @@ const OWNER_ONLY = 0o700;
 const OTHERS = 0o077;
 const STICKY = 0o1000;
 const ADMINISTRATOR = 0;
-/** What a node or a demo puts there. */
+/** Names that a node or a demo writes there. */
 const WRITTEN_HERE = /^(lock|ops-token|pglite|demo-|\.s\.PGSQL)/;
 const ADVICE = 'set DATA_DIR to a folder that this program may make for itself';
 
@@ -28,9 +29,9 @@ export class FolderNotPrivate extends StockadeError {
 }
 
 /**
- * Makes it, or closes it to others.
+ * Makes the folder if it is missing, or makes it private.
  * @returns the mode that it had, if others could enter it until now
- * @throws FolderNotPrivate if it can't be ours alone
+ * @throws FolderNotPrivate if it can't be made private
  */
 export function makeFolderPrivate(path: string): number | undefined {
   mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
@@ -40,9 +41,9 @@ export function makeFolderPrivate(path: string): number | undefined {
   chmodSync(path, OWNER_ONLY);
   if (wideMode(path) !== undefined)
     throw new FolderNotPrivate(
-      `${path} is open to other users of this machine, and its file system does not let it be closed: ${ADVICE}`,
+      `other users of this machine may enter ${path}, and its file system does not allow to change that: ${ADVICE}`,
     );
-  // Until it was closed, others could still put something into it.
+  // Until now, others could still put files into it.
   refuseForeign(path);
   return mode;
 }
@@ -52,33 +53,36 @@ function refuseForeign(path: string): void {
   if (fault !== undefined) throw new FolderNotPrivate(fault);
 }
 
-/** Its mode, if others may enter it; `undefined` if not, or where there are no modes. */
+/** The folder's mode if others may enter it; `undefined` if they may not, or if the system has no modes. */
 export function wideMode(path: string): number | undefined {
   if (process.getuid === undefined) return undefined;
   const mode = statSync(path).mode & 0o777;
   return (mode & OTHERS) === 0 ? undefined : mode;
 }
 
-/** Why a folder that is there can't be ours alone; `undefined` if it can. What others have put into it would be believed. */
+/**
+ * Why an existing folder can't be made private; `undefined` if it can. Files of other users in it count, because this process
+ * would trust them.
+ */
 export function whyNotOurs(path: string): string | undefined {
   const user = process.getuid?.();
   if (user === undefined) return undefined;
   const isForeign = ({ uid }: Stats) => uid !== user;
   const place = lstatSync(path);
   if (place.isSymbolicLink() && isForeign(place) && place.uid !== ADMINISTRATOR)
-    return `${path} is a link that user ${place.uid} has made, and this process runs as user ${user}: ${ADVICE}`;
+    return `${path} is a link made by user ${place.uid}, and this process runs as user ${user}: ${ADVICE}`;
   const folder = statSync(path);
   if (isForeign(folder))
     return `${path} belongs to user ${folder.uid}, and this process runs as user ${user}: ${ADVICE}`;
   const planted = readdirSync(path).find((name) => {
-    // Another node that starts here removes its draft of the token meanwhile.
+    // The file may be gone: another node that starts at the same time removes its draft of the token.
     const found = lstatSync(join(path, name), { throwIfNoEntry: false });
     return found !== undefined && isForeign(found);
   });
   if (planted !== undefined)
-    return `${join(path, planted)} belongs to another user than this process, ${user}: remove it if it is not yours, or ${ADVICE}`;
+    return `${join(path, planted)} belongs to another user than ${user}, the user of this process: remove it if it is not yours, or ${ADVICE}`;
   return isShared(path, folder)
-    ? `${path} is open to other users of this machine, and not for Stockade's data alone: ${ADVICE}, or close it (chmod 700)`
+    ? `other users of this machine may enter ${path}, and it does not hold Stockade's data alone: ${ADVICE}, or deny them access (chmod 700)`
     : undefined;
 }
 

@@ -3,10 +3,11 @@ import { parseTrustedProxies } from '../admission/addresses.ts';
 import type { Config } from './config.ts';
 import { isLoopback } from './values/hosts.ts';
 
-/** What must hold between settings that are each valid by themselves. */
+/** A condition on settings that are each valid by themselves. */
 interface Relation {
-  /** Settings that it speaks of, the one to change first. It is looked at only if all of them could be read. */
+  /** The settings in the condition; faults name the first. It is checked only if each of them is valid. */
   readonly of: readonly (keyof Config)[];
+  /** The fault, as the end of a sentence that begins with the first setting; `undefined` if the condition holds. */
   readonly broken: (config: Config) => string | undefined;
 }
 
@@ -28,10 +29,10 @@ export const relations: readonly Relation[] = [
   {
     of: ['buyerAuth', 'jwtSecret', 'jwtJwksUrl'],
     broken: ({ buyerAuth, jwtSecret, jwtJwksUrl }) => {
-      // Whoever has a key for tokens believes that buyers show them: X-Buyer-Id, which anyone can write, must not count then.
+      // An operator who sets a key expects that buyers need tokens. With BUYER_AUTH=header anyone could buy as anyone.
       if (buyerAuth !== 'jwt')
         return jwtSecret !== undefined || jwtJwksUrl !== undefined
-          ? `is ${buyerAuth}, but JWT_SECRET or JWT_JWKS_URL is set: set BUYER_AUTH=jwt, or take the key out`
+          ? `is ${buyerAuth}, but JWT_SECRET or JWT_JWKS_URL is set: set BUYER_AUTH=jwt, or unset the key`
           : undefined;
       if (jwtSecret === undefined && jwtJwksUrl === undefined)
         return 'is jwt, but there is no key: set JWT_SECRET or JWT_JWKS_URL';
@@ -41,20 +42,20 @@ export const relations: readonly Relation[] = [
     },
   },
   {
-    // With a number of proxies every connection counts as a proxy's, and none is limited.
+    // If only the number of proxies is known, every connection may be a proxy's, so none is counted.
     of: ['trustedProxies', 'rateLimitConnections'],
     broken: ({ trustedProxies, rateLimitConnections }) =>
       rateLimitConnections !== undefined &&
       trustedProxies !== undefined &&
       typeof parseTrustedProxies(trustedProxies) === 'number'
-        ? `is ${trustedProxies}, a number, with which nobody's connections are counted for RATE_LIMIT_CONNECTIONS: name the proxies' networks`
+        ? `is ${trustedProxies}, a number of proxies, with which RATE_LIMIT_CONNECTIONS has no effect: name the proxies' networks`
         : undefined,
   },
   {
     of: ['sync', 'redisUrl'],
     broken: ({ sync, redisUrl }) =>
       !sync && redisUrl === undefined
-        ? 'is off, but without REDIS_URL nobody else can carry the orders to Postgres: set REDIS_URL, or SYNC=on'
+        ? 'is off, but without REDIS_URL no other process can copy the orders to Postgres: set REDIS_URL, or SYNC=on'
         : undefined,
   },
   {
@@ -68,7 +69,7 @@ export const relations: readonly Relation[] = [
     of: ['webhookUrl', 'webhookSecret'],
     broken: ({ webhookUrl, webhookSecret }) =>
       webhookUrl !== undefined && webhookSecret === undefined
-        ? 'is set, but there is no key to sign what is sent there: set WEBHOOK_SECRET'
+        ? 'is set, but there is no key to sign the requests: set WEBHOOK_SECRET'
         : undefined,
   },
   {
@@ -86,7 +87,7 @@ export const relations: readonly Relation[] = [
         return `is ${JSON.stringify(lockWork)}: must be the path of a JavaScript module, and there is no such file`;
       return strategy === 'lock'
         ? undefined
-        : 'is set, but it is done under the locks of STRATEGY=lock: set that too';
+        : 'is set, but works only under the locks of STRATEGY=lock: set that too';
     },
   },
   {
@@ -97,16 +98,16 @@ export const relations: readonly Relation[] = [
         : undefined,
   },
   {
-    // The public port is shared between threads, so the second listener would not fail: it would get half the requests.
+    // Threads share the public port. So listening on it twice would not fail, but each listener would get half the requests.
     of: ['opsPort', 'port'],
     broken: ({ opsPort, port }) =>
       opsPort === port && port !== 0
-        ? `is ${opsPort}, and so is PORT: set one of them to another`
+        ? `is ${opsPort}, and so is PORT: set one of them to another port`
         : undefined,
   },
 ];
 
-/** What no file can be called, and what may not be looked at, is none. */
+/** False also if the path is invalid, or if this user may not look at it. */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();

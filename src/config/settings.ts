@@ -1,6 +1,6 @@
 /**
- * Every setting, once. The environment, the command line, the help texts and the table of the documentation are all read off
- * these tables, so that none of them can drift from the others. settings/ has a file for each group.
+ * All settings. The environment, the command line, the help texts and the tables of the documentation are all made from these
+ * tables, so that they always agree. settings/ has a file for each group.
  */
 
 import type { Config } from './config.ts';

@@ -1,4 +1,4 @@
-/** Who is let in to buy: rate limits, proxies, purchase tokens, challenges. */
+/** Settings of admission: rate limits, proxies, purchase tokens, challenges. */
 import {
   type ForwardedHeader,
   parseTrustedProxies,

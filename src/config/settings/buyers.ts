@@ -1,4 +1,4 @@
-/** How buyers are known, and what they may do. */
+/** Settings of buyers: how they are identified, and what they may do. */
 import { either, oneOf, plainUrl, secret, text } from '../values/schemas.ts';
 import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';

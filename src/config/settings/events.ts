@@ -1,4 +1,4 @@
-/** Telling other programs of orders. */
+/** Settings of order events, which tell other programs about orders. */
 import { plainUrl, secret, whole } from '../values/schemas.ts';
 import { originOnly, type Secret, type SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';

@@ -1,4 +1,4 @@
-/** Deadlines and bounds of a purchase, and how units are taken. */
+/** Settings of purchases: deadlines, bounds, and how units are taken. */
 import { MAX_BATCH_ORDERS } from '../../engine/limits.ts';
 import { oneOf, text, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
@@ -48,7 +48,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
   logBacklogMax: {
     env: 'LOG_BACKLOG_MAX',
     flag: '--log-backlog-max <n>',
-    // Below the largest batch no full lane could ever sell.
+    // With less than the largest batch, a log could never take the batch of a full lane.
     schema: whole(MAX_BATCH_ORDERS, 100_000_000),
     fallback: 1_000_000,
     description:

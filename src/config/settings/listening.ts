@@ -1,4 +1,4 @@
-/** Where a node listens for buyers, and with how many threads. */
+/** Settings of the public port: where it listens, and how many threads serve it. */
 
 import { availableParallelism } from 'node:os';
 import { host, oneOf, whole } from '../values/schemas.ts';

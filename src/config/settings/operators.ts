@@ -1,4 +1,4 @@
-/** The port of operators. */
+/** Settings of the ops port. */
 import { host, secret, url, whole } from '../values/schemas.ts';
 import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';

@@ -1,4 +1,4 @@
-/** The process itself. */
+/** Settings of the process: its log and its shutdown. */
 import { oneOf, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 

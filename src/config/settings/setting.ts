@@ -1,20 +1,20 @@
 import type { z } from 'zod';
 
-/** What one setting is: where its value is read from, what it must be, and what people are told about it. */
+/** One setting: where its value is read from, which values are valid, and its description. */
 export interface Setting<T> {
   /** The environment variable. */
   readonly env: string;
-  /** As commander takes it. Missing for secrets: everyone on the machine can read a command line. */
+  /** In the form of commander. Secrets have none, because every user of the machine can read a command line. */
   readonly flag?: string;
   readonly schema: z.ZodType<T>;
-  /** The value that holds if nobody sets one; a function if that depends on the settings before it. */
+  /** The default; a function if it depends on the settings before this one. */
   readonly fallback: T | ((others: Readonly<Record<string, unknown>>) => T);
-  /** The fallback in words, where its value alone would not explain itself. */
+  /** The default in words, if its value does not explain itself. */
   readonly fallbackText?: string;
   readonly description: string;
   /**
-   * All processes of a shop must have the same: the value itself, or the file that it names. Otherwise it would depend on the
-   * node how a buyer, a token or an event is treated. Settings without it may differ from machine to machine.
+   * All processes of a shop must have the same value, or the same content of the file that it names. Otherwise nodes would
+   * treat the same buyer, token or event differently. Settings without this may differ between processes.
    */
   readonly shared?: 'value' | 'file';
 }

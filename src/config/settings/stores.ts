@@ -1,4 +1,4 @@
-/** Where stock and orders are kept. */
+/** Settings of the stores: where stock and orders are kept. */
 import { postgresUrl } from '../values/postgres-url.ts';
 import { redisUrl } from '../values/redis-urls.ts';
 import { matching, text, whole } from '../values/schemas.ts';

@@ -1,4 +1,4 @@
-/** Carrying orders to Postgres. */
+/** Settings of sync, which copies orders to Postgres. */
 import { either, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 

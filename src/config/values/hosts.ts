@@ -4,7 +4,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** True if only this machine can reach what listens there. A name other than `localhost` may be anything: false. */
+/** Whether only this machine can reach what listens on `host`. False for names other than `localhost`: they may mean any host. */
 export function isLoopback(host: string): boolean {
   const family = isIP(host);
   if (family === 0) return host.toLowerCase() === 'localhost';
@@ -16,7 +16,7 @@ export function paysInPublic({ publicPayment, host }: { publicPayment: boolean; 
   return publicPayment && !isLoopback(host);
 }
 
-/** Where a client on this machine finds what listens on `host`: a wildcard is reached through the loopback. */
+/** The host by which a client on this machine reaches what listens on `host`: for a wildcard, the loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '::1';
@@ -27,7 +27,7 @@ export function httpUrl(host: string, port: number): string {
   return `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }
 
-/** Whether somebody between this machine and that one could change what is fetched from there. */
+/** Whether an attacker on the network could change what is fetched from this URL. */
 export function isUnprotected(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'http:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));

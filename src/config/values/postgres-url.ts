@@ -1,14 +1,13 @@
 /**
- * DATABASE_URL. Who asks for TLS gets a server whose certificate and name are checked: `sslmode=require` means that to the
- * driver of today and something weaker to the next, so that it is said here once and for all. To have nothing checked has to
- * be asked for by that name, `no-verify`.
+ * DATABASE_URL. If it asks for TLS, the server's certificate and name are always checked. The meaning of `sslmode=require`
+ * depends on the version of the driver, so this file replaces it by the explicit mode. Only `no-verify` checks nothing.
  */
 import { url } from './schemas.ts';
 import { SecretUrl } from './secret.ts';
 import { unreadable } from './url-files.ts';
 
 const FILES = ['sslrootcert', 'sslcert', 'sslkey'];
-/** As other programs have them, and what they are here. */
+/** The modes of other Postgres clients, and the mode that each means here. */
 const MODES: ReadonlyMap<string, string> = new Map([
   ['disable', 'disable'],
   ['no-verify', 'no-verify'],
@@ -17,7 +16,7 @@ const MODES: ReadonlyMap<string, string> = new Map([
   ['verify-ca', 'verify-full'],
   ['verify-full', 'verify-full'],
 ]);
-/** The driver's own parameter `ssl`, in the words of the other. */
+/** The values of the driver's own parameter `ssl`, as an sslmode. */
 const OF_SSL: Readonly<Record<string, string>> = {
   true: 'verify-full',
   1: 'verify-full',
@@ -38,7 +37,7 @@ function problemOf(text: string): string | undefined {
   if (mode !== undefined && !MODES.has(mode))
     return 'must have an sslmode of verify-full, no-verify or disable';
   if (searchParams.has('uselibpqcompat'))
-    return 'must not have uselibpqcompat: set sslmode to verify-full, or to no-verify if the server is not to be checked';
+    return 'must not have uselibpqcompat: set sslmode to verify-full, or to no-verify to skip the check of the server';
   return unreadable(text, FILES);
 }
 

@@ -12,7 +12,7 @@ const PARAMETERS = `may have the parameters ${TLS_FILES.join(', ')}, with rediss
 const NO_FRAGMENT = 'must not hold a #; in a password it is written %23';
 const PROTOCOL = /^rediss?:\/\//;
 
-/** @returns the URL of each server. A comma in a password is no separator: the servers come behind the last `@`. */
+/** @returns the URL of each server. The servers begin after the last `@`, so a comma in a password does not separate them. */
 export function redisUrls(text: string): string[] {
   const protocol = PROTOCOL.exec(text)?.[0] ?? '';
   const serversAt = Math.max(text.split('?')[0]!.lastIndexOf('@') + 1, protocol.length);
@@ -26,7 +26,7 @@ export function redisUrls(text: string): string[] {
 
 export const redisUrl = z
   .string({ error: MUST_BE })
-  // What is behind it would be read as part of one server, and of another not.
+  // The text after a # would become part of one server's URL and not of the others.
   .refine((text) => !text.includes('#'), { error: NO_FRAGMENT, abort: true })
   .refine((text) => redisUrls(text).every(isServer), { error: MUST_BE, abort: true })
   .refine(hasKnownParameters, { error: PARAMETERS, abort: true })
@@ -40,12 +40,12 @@ function isServer(url: string): boolean {
   return PROTOCOL.test(url) && URL.canParse(url) && new URL(url).hostname !== '' && !isTwo(url);
 }
 
-/** A protocol before each server: the first of them would be taken for a password. */
+/** There is a protocol before each server. Then the first server would be parsed as user and password. */
 function isTwo(url: string): boolean {
   return url.split('://').length > 2;
 }
 
-/** The client would take any other for an option of its own, and one that has it send a take twice is among them. */
+/** The client treats unknown parameters as its own options. One of these would make it send a take twice. */
 function hasKnownParameters(text: string): boolean {
   const { protocol, searchParams } = new URL(redisUrls(text)[0]!);
   const names = [...searchParams.keys()];

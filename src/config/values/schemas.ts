@@ -1,6 +1,6 @@
 /**
- * How a setting is read from text. The environment and the command line give strings, callers in this process may give
- * the value itself; both go through the same schema. Messages continue the sentence "PORT is "abc": …".
+ * Schemas of the settings. The environment and the command line give strings; callers in this process may give the value
+ * itself. Both pass the same schema. A message is the end of a sentence that begins with `PORT is "abc": `.
  */
 import { z } from 'zod';
 import { Secret, SecretUrl } from './secret.ts';
@@ -12,7 +12,7 @@ export function whole(least: number, most: number) {
   return z.preprocess(number, z.int({ error }).min(least, { error }).max(most, { error }));
 }
 
-/** Two words for yes and no, such as `on` and `off`; `true` and `false` of a caller are understood too. */
+/** A boolean as two words, such as `on` and `off`, or as `true` and `false`. */
 export function either(yes: string, no: string) {
   const word = (value: unknown) => (value === yes || value === true ? true : value === no ? false : value);
   return z.preprocess(word, z.boolean({ error: `must be ${yes} or ${no}` }));
@@ -32,7 +32,7 @@ export function url(...protocols: readonly string[]) {
     .transform((text) => new SecretUrl(text));
 }
 
-/** Without user and password: they would not be sent. */
+/** A URL without user and password, which would not be sent. */
 export function plainUrl(shown?: (text: string) => string) {
   return url('https:', 'http:')
     .refine((secretUrl) => !hasUser(secretUrl.reveal()), {
@@ -58,7 +58,7 @@ export function matching(pattern: RegExp, error: string) {
   return z.string({ error }).regex(pattern, { error });
 }
 
-/** Text that a function of ours understands; kept as it is. */
+/** Text that `parse` accepts. The setting keeps the text itself. */
 export function readable(parse: (text: string) => unknown, error: string) {
   return z.string({ error }).refine((text) => parse(text) !== undefined, { error });
 }

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 /**
- * A value that must be asked for by name: printing, logging or serialising whatever holds it shows only that it is set.
+ * A value that only `reveal` returns. Printing, logging or serialising an object that holds it shows only that it is set.
  */
 export class Secret {
   readonly #value: string;
@@ -12,7 +12,7 @@ export class Secret {
     this.#shown = shown;
   }
 
-  /** The value itself: for the call that needs it, and never for a message. */
+  /** The value itself. Use it only for the call that needs it, never in a message. */
   reveal(): string {
     return this.#value;
   }
@@ -32,7 +32,7 @@ export class Secret {
 
 /** A URL that may hold secrets; it is shown with `***` in their place. */
 export class SecretUrl extends Secret {
-  /** Whether there is one in it that shows as such: user, password, parameter. A path may be one without anybody knowing. */
+  /** Whether the URL has a user, a password or an unknown parameter. A path may be a secret too, but nothing marks it as one. */
   readonly holdsSecret: boolean;
 
   constructor(url: string, shown = withoutSecrets(url)) {
@@ -43,12 +43,12 @@ export class SecretUrl extends Secret {
   }
 }
 
-/** Parameters that say how a store is reached. Any other may be a key: `?token=…`. */
+/** Parameters that say how to connect to a store. Any other may be a secret, such as `?token=…`. */
 const KNOWN_PARAMETERS = new Set(['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey']);
 const MASK = '***';
 const HIDDEN = '(hidden)';
 
-/** Where it leads, and no more: the path of a webhook is a key for many receivers. */
+/** The URL without its path, because for many receivers the path of a webhook is a secret. */
 export function originOnly(text: string): string {
   const shown = withoutSecrets(text);
   if (!URL.canParse(shown)) return shown;
@@ -57,9 +57,9 @@ export function originOnly(text: string): string {
 }
 
 /**
- * The URL with everything masked that lets somebody in: passwords, values of parameters, what is behind a `#`, and in HTTP
- * the user, who may be a token. What is no proper URL is not shown at all, for a password could be anywhere
- * in it: in front of an `@` that came out behind the host because a `#` or `/` in the password was not escaped, say.
+ * The URL with everything masked that may be a secret: passwords, values of parameters, the part after a `#`, and for HTTP the
+ * user, which may be a token. Text that is not a proper URL is not shown at all, because a password could be anywhere in it. For
+ * example, if a `#` or `/` in a password is not escaped, the rest of the password seems to follow the host.
  */
 export function withoutSecrets(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

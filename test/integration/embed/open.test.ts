@@ -239,12 +239,12 @@ describe('options', () => {
       { redisUrl: secret },
       'redisUrl needs a database that stays as long as Redis does: give databaseUrl, or dataDir for PGlite',
     ],
-    [{ sync: false }, 'sync is off, but without redisUrl nobody else can carry the orders'],
+    [{ sync: false }, 'sync is off, but without redisUrl no other process can copy the orders'],
     [{ takeTimeoutMs: 2_000 }, 'takeTimeoutMs is 2000: must be below requestDeadlineMs, which is 2000'],
     [{ strategy: 'lock' }, 'strategy is lock, but the locks are kept in Redis: set redisUrl'],
     [
       { webhookUrl: 'http://localhost' },
-      'webhookUrl is set, but there is no key to sign what is sent there: set webhookSecret',
+      'webhookUrl is set, but there is no key to sign the requests: set webhookSecret',
     ],
     [
       { webhookUrl: 'http://localhost', onOrderEvents: () => {} },

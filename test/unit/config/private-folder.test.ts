@@ -74,7 +74,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
     ['is for everybody, as /tmp', 0o1777, []],
   ])('that %s is not closed, and not used', (_, mode, files) => {
     open(mode, ...files);
-    expect(() => makeFolderPrivate(folder)).toThrow(/not for Stockade's data alone: set DATA_DIR to/);
+    expect(() => makeFolderPrivate(folder)).toThrow(/does not hold Stockade's data alone: set DATA_DIR to/);
     expect(statSync(folder).mode & 0o7777).toBe(mode);
     expect(doctor()).toBe('fail');
   });
