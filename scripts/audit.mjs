@@ -1,5 +1,5 @@
-// npm run audit: what is known to be wrong with the packages that a node runs with, and whether they are those that were
-// looked at. The first needs a registry that answers it; where it doesn't, that is said, and only the second is judged.
+// npm run audit: checks that the packages that a node runs with are those that were reviewed, and lists their known
+// vulnerabilities. The second needs a registry that reports vulnerabilities; without one, the output says so.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -7,15 +7,16 @@ import { faultsOf } from './locked-packages.mjs';
 
 const HELP = `Usage: npm run audit -- [options]
 
-Whether the packages that a node runs with are those that were looked at, and
-what is known to be wrong with them, where the registry tells that.
+Checks that the packages that a node runs with are those that were reviewed,
+and lists their known vulnerabilities if the registry reports them.
 
 Options:
-  --json      print one JSON object on stdout: ok, faults, vulnerabilities (null:
-              the registry does not tell them)
+  --json      print one JSON object on stdout: ok, faults, vulnerabilities (null
+              if the registry does not report them)
   -h, --help  display help
 
-Exit codes: 0 all holds, 1 it does not, 2 the command is wrong.`;
+Exit codes: 0 no faults and no known vulnerabilities, 1 there are some, 2 the
+command line is wrong.`;
 
 const options = readOptions();
 if (options.help) console.log(HELP);
@@ -27,16 +28,18 @@ function readOptions() {
       options: { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
     }).values;
   } catch (error) {
-    console.error(`error: ${error.message}\n(npm run audit -- --help says what there is)`);
+    console.error(`error: ${error.message}\n(npm run audit -- --help lists the options)`);
     process.exit(2);
   }
 }
 
 function audit() {
   const faults = faultsOf(read('package.json'), read('package-lock.json'));
-  const vulnerabilities = known();
+  const vulnerabilities = knownVulnerabilities();
   const ok = faults.length === 0 && (vulnerabilities ?? []).length === 0;
-  console.log(options.json ? JSON.stringify({ ok, faults, vulnerabilities }) : told(faults, vulnerabilities));
+  console.log(
+    options.json ? JSON.stringify({ ok, faults, vulnerabilities }) : reportText(faults, vulnerabilities),
+  );
   process.exitCode = ok ? 0 : 1;
 }
 
@@ -44,19 +47,19 @@ function read(name) {
   return JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'));
 }
 
-function told(faults, vulnerabilities) {
-  const ofLock = faults.length === 0 ? ['package-lock.json: all holds'] : faults;
-  return [...ofLock, `known vulnerabilities: ${vulnerabilitiesText(vulnerabilities)}`].join('\n');
+function reportText(faults, vulnerabilities) {
+  const lockLines = faults.length === 0 ? ['package-lock.json: no faults'] : faults;
+  return [...lockLines, `known vulnerabilities: ${vulnerabilitiesText(vulnerabilities)}`].join('\n');
 }
 
 function vulnerabilitiesText(vulnerabilities) {
-  if (vulnerabilities === null) return 'not looked up, because this registry does not tell them';
-  if (vulnerabilities.length === 0) return 'none in what a node runs with';
+  if (vulnerabilities === null) return 'not checked, because this registry does not report them';
+  if (vulnerabilities.length === 0) return 'none in the packages that a node runs with';
   return vulnerabilities.map(({ name, range, severity }) => `\n  ${name} ${range}: ${severity}`).join('');
 }
 
-/** As npm tells them; `null` if nobody does. */
-function known() {
+/** As npm reports them; `null` if the registry does not report any. */
+function knownVulnerabilities() {
   const { stdout } = spawnSync('npm', ['audit', '--omit=dev', '--json'], { encoding: 'utf8' });
   let report;
   try {

@@ -14,7 +14,7 @@ if (!typescript) {
   process.exit(1);
 }
 
-// On a busy machine it takes a while, and who has typed `npm start` waits for it.
+// The build takes a while, and `npm start` runs it first: so that the user sees what the wait is for.
 process.stderr.write('Building dist/ …\n');
 if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true });
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {

@@ -1,7 +1,7 @@
-// Makes sure that the named programs are there: node scripts/ensure-servers.mjs redis postgres wrk
+// Makes sure that the named programs are installed: node scripts/ensure-servers.mjs redis postgres wrk
 //
-// Silent when they are. On Debian as root it installs what is missing, with apt-get; anywhere else it says
-// what to install and fails. It only ever puts programs in place: no service of theirs is started.
+// If they are, it prints nothing. On Debian as root it installs missing ones with apt-get; anywhere else it fails and says
+// what to install. It never starts a service.
 import { spawnSync } from 'node:child_process';
 import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
 import { findServer, servers } from './servers.mjs';
@@ -42,19 +42,19 @@ function install(wanted) {
     `Installing with apt-get: ${packages.join(', ')}. Missing: ${wanted.map(describe).join('; ')}.`,
   );
   const output = withServicesKeptDown(() => {
-    // A broken third-party source fails the update and yet leaves the packages installable: go on, and judge the install.
+    // The update fails if any third-party source is broken, but the packages may still be installable: so it is not checked.
     return aptGet('update') + aptGet('install', '-y', '--no-install-recommends', ...packages);
   });
   const stillMissing = wanted.filter((name) => !findServer(name));
   if (stillMissing.length === 0) return;
   fail(
     output.trimEnd(),
-    `apt-get did not bring ${stillMissing.flatMap((name) => servers[name].programs).join(', ')}: its output is above.`,
-    `Put right what it complains about and run this again, or install by hand: ${advice(stillMissing)}.`,
+    `apt-get did not install ${stillMissing.flatMap((name) => servers[name].programs).join(', ')}: its output is above.`,
+    `Correct what it complains about and run this again, or install by hand: ${advice(stillMissing)}.`,
   );
 }
 
-/** Runs apt-get and gives back all that it said. */
+/** Runs apt-get and returns its whole output. */
 function aptGet(...args) {
   const result = spawnSync(
     'apt-get',
@@ -66,15 +66,15 @@ function aptGet(...args) {
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
-  const said = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join('');
-  return `$ apt-get ${args.join(' ')}\n${said.trimEnd()}\n`;
+  const output = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join('');
+  return `$ apt-get ${args.join(' ')}\n${output.trimEnd()}\n`;
 }
 
 /** Debian starts the service of a package that it installs, unless policy-rc.d answers 101 ("not allowed"). */
 function withServicesKeptDown(action) {
   const policy = '/usr/sbin/policy-rc.d';
   const ours = !existsSync(policy);
-  // An interrupt reaches apt-get too and ends it; this process must live on to put the policy back.
+  // An interrupt also reaches apt-get and ends it. This process must go on, so that it removes its policy.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
   if (ours) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { flag: 'wx', mode: 0o755 });
   try {

@@ -1,16 +1,16 @@
-// Makes the types of the client (src/client/generated/) from the descriptions of both ports: `npm run generate`.
+// Generates the types of the client (src/client/generated/) from the OpenAPI descriptions of both ports: `npm run generate`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = new URL('..', import.meta.url);
 
-/** Each description, and what is made of it. */
+/** Each description, and the file that is generated from it. */
 export const GENERATED = [
   { from: 'docs/openapi.json', to: 'src/client/generated/buyers-api.ts' },
   { from: 'docs/openapi-ops.json', to: 'src/client/generated/operators-api.ts' },
 ];
 
-/** The text of the file that is made from this description. */
+/** The text of the file for the description at the path `from`. */
 export function generate(from) {
   const api = JSON.parse(readFileSync(new URL(from, root), 'utf8'));
   const { Problem, ProblemCode, ...schemas } = api.components.schemas;
@@ -18,18 +18,18 @@ export function generate(from) {
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
   );
   return [
-    `/** Made from ${from} by scripts/generate-client.mjs. Change the description, then run \`npm run generate\`. */\n`,
+    `/** Generated from ${from} by scripts/generate-client.mjs. Change the description, then run \`npm run generate\`. */\n`,
     'interface Problem<Code extends string> {',
     '  readonly code: Code;',
     '  readonly title: string;',
-    '  /** Of the HTTP answer; 0 where none came. */',
+    '  /** The status of the HTTP answer; 0 if no answer came. */',
     '  readonly status: number;',
     '  readonly detail?: string;',
     '}\n',
     ...Object.entries(schemas).map(
       ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)};\n`,
     ),
-    '/** By code: what each has to act on. */',
+    '/** The problems by code, each with the members that it has. */',
     'export interface Problems {',
     ...ProblemCode.enum.map((code) => `  ${code}: Problem<'${code}'>${membersOf(code, Problem.properties)};`),
     '}\n',
@@ -61,7 +61,10 @@ function operationType({ operationId, requestBody, responses }) {
   ].join('\n');
 }
 
-/** The description of a member begins with the codes that have it: `limit_reached`, `ended, if …` where it may be missing. */
+/**
+ * The members of a problem with this code. A member's description lists the codes that have it, separated by `; `. A clause such
+ * as `ended, if …` means that the member is optional with that code.
+ */
 function membersOf(code, { title, status, code: _, detail, ...properties }) {
   const members = Object.entries(properties).flatMap(([name, { description, ...schema }]) => {
     const clause = description.split('; ').find((text) => /^\w+/.exec(text)?.[0] === code);

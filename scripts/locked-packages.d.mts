@@ -16,8 +16,8 @@ export interface LockFile {
   packages: Record<string, LockedPackage>;
 }
 
-/** Of the packages that a node runs with, its own not counted. */
+/** The number of packages that a node runs with, without Stockade itself. */
 export const PACKAGES_OF_A_NODE: number;
 
-/** What is wrong with what is locked, one line each; none if all holds. */
+/** The faults of the lock file, one line each. */
 export function faultsOf(manifest: Manifest, lock: LockFile): string[];

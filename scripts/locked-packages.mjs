@@ -1,19 +1,19 @@
-// What must hold of package-lock.json, and needs no network to be known: what is installed is what was looked at once.
+// Checks without network that package-lock.json has only packages that were reviewed.
 
-/** It rises when something new comes in: look at what that is with `npm ls --all --omit=dev`, then write the new number. */
+/** A new package raises this number: review it (`npm ls --all --omit=dev`), then write the new number here. */
 export const PACKAGES_OF_A_NODE = 86;
 
-/** Licences under which anybody may use, change and pass on. One of several that a package offers is enough. */
+/** Licences that allow everyone to use, change and pass on the package. If it offers several licences, one is enough. */
 const LICENCES = ['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'];
 /**
- * For tools that are not passed on: MPL-2.0 would have changes of their own files published, CC-BY-4.0 (a table of browsers)
- * would have its author named.
+ * Licences for development tools, which Stockade does not pass on. MPL-2.0 requires that changes of its files are published;
+ * CC-BY-4.0 (a table of browsers) requires that its author is named.
  */
 const LICENCES_OF_TOOLS = [...LICENCES, 'MPL-2.0', 'CC-BY-4.0'];
-/** Packages that may run a program of theirs when they are installed, each looked at. */
+/** Reviewed packages that may run a program when they are installed. */
 const INSTALL_SCRIPTS = ['esbuild'];
 
-/** What is wrong with what is locked, one line each; none if all holds. */
+/** The faults of the lock file, one line each. */
 export function faultsOf(manifest, lock) {
   const locked = Object.entries(lock.packages).filter(([path]) => path !== '');
   const ofNode = locked.filter(([, entry]) => !entry.dev);
@@ -28,7 +28,7 @@ export function faultsOf(manifest, lock) {
   ];
 }
 
-/** A range would let in what nobody has looked at, as soon as the lock file is made anew. */
+/** With a range, a new lock file could contain a version that nobody has reviewed. */
 function unpinned({ dependencies = {}, devDependencies = {} }) {
   return Object.entries({ ...dependencies, ...devDependencies })
     .filter(([, version]) => !/^(npm:(@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
@@ -39,9 +39,9 @@ function faultsOfOne(path, { version, integrity, resolved, license, dev, hasInst
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
   const faults = [];
   if (!/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')) faults.push('has no SHA-512 hash');
-  if (resolved !== undefined) faults.push('names the place that one machine has loaded it from');
+  if (resolved !== undefined) faults.push('names the registry that one machine downloaded it from');
   if (!isAllowed(license, dev ? LICENCES_OF_TOOLS : LICENCES)) {
-    faults.push(`has the licence ${license ?? '(none)'}, which nobody has looked at`);
+    faults.push(`has the licence ${license ?? '(none)'}, which nobody has reviewed`);
   }
   if (hasInstallScript && !INSTALL_SCRIPTS.includes(name)) faults.push('runs a program when it is installed');
   return faults.map((fault) => `${name} ${version} ${fault}`);

@@ -1,4 +1,4 @@
-// The programs that tests and benches start: how they are recognised, and which package brings them.
+// The programs that tests and benches start, and the packages that contain them.
 import { accessSync, constants, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -47,7 +47,7 @@ export const servers = {
   },
 };
 
-/** Debian keeps Postgres off the PATH, and so does Homebrew for its versioned formulas. */
+/** Debian's Postgres is not on the PATH, and neither are Homebrew's versioned formulas. */
 const postgresParents = ['/usr/lib/postgresql', '/opt/homebrew/opt', '/usr/local/opt'];
 
 /** Neither Debian nor Homebrew puts ZooKeeper's own scripts on the PATH. */
@@ -57,7 +57,7 @@ const zookeeperFolders = [
   '/usr/local/opt/zookeeper/libexec/bin',
 ];
 
-/** The folder that holds all programs of a server, or undefined: programs of two installations don't mix. */
+/** The folder that holds all programs of a server, so that all come from one installation; or undefined. */
 export function findServer(name) {
   const onPath = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
   return [...onPath, ...foldersOffPath(name)].find((folder) =>

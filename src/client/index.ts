@@ -1,4 +1,4 @@
-/** Typed clients of both ports, for Node and browsers. Made from docs/openapi.json and docs/openapi-ops.json. */
+/** Typed clients of both ports, for Node and browsers. Their types are made from docs/openapi.json and docs/openapi-ops.json. */
 export * from './buyer-client.ts';
 export type { Order, PublicSale } from './generated/buyers-api.ts';
 export type {

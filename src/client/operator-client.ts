@@ -1,4 +1,4 @@
-/** The operators' port of a node. */
+/** A client of a node's ops port. */
 import {
   type LedgerEntry,
   type NewSale,
@@ -17,7 +17,7 @@ import { type CallOptions, type ClientOptions, type Request, Transport } from '.
 export interface OperatorOptions extends ClientOptions {
   /** `OPS_TOKEN` of the node. */
   readonly token: string;
-  /** Who asks, for the ledger: 1 to 200 printable ASCII characters. */
+  /** The operator's name for the ledger, 1 to 200 printable ASCII characters. */
   readonly operator?: string | undefined;
 }
 
@@ -37,12 +37,12 @@ export type RecoveryOutcome<Of extends Name> =
   | Refused<Of>;
 export type PayType = Operations['payOrder']['body']['payType'];
 
-/** A node gives an operation up after 40 s, and a verification after 10 minutes. */
+/** Limits for one request. A node abandons an operation after 40 s, and a verification after 10 minutes. */
 const ATTEMPT_MS = 45_000;
 const VERIFY_MS = 610_000;
 const READS = { repeatable: true, changes: false };
 const REPEATABLE = { repeatable: true, changes: true };
-/** A second one would do it twice, or could not be told from the first. */
+/** A second request would make the change twice, or its answer would not tell whether the first one made it. */
 const ONCE = { repeatable: false, changes: true };
 const ADDS_UP: readonly SaleChange['action'][] = ['top-up', 'withdraw'];
 
@@ -50,7 +50,7 @@ export class OperatorClient {
   readonly #transport: Transport;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws TypeError, RangeError */
+  /** @throws TypeError if the URL is wrong, RangeError if a time is */
   constructor({ token, operator, ...options }: OperatorOptions) {
     this.#transport = new Transport({ deadlineMs: ATTEMPT_MS, ...options }, ATTEMPT_MS);
     this.#headers = {
@@ -59,7 +59,7 @@ export class OperatorClient {
     };
   }
 
-  /** Asked once: `unknown` means that the sale may be there, so look before you create it again. */
+  /** The request is not repeated. After `unknown` the sale may exist: look for it before you create it again. */
   createSale(sale: NewSale, options?: CallOptions): Promise<SaleOutcome<'createSale'>> {
     return this.#sale('createSale', {}, sale, ONCE, options);
   }
@@ -72,7 +72,7 @@ export class OperatorClient {
     return this.#sale('showSale', { saleId }, undefined, READS, options);
   }
 
-  /** `top-up` and `withdraw` are asked once: after `unknown`, the ledger tells whether it is done. */
+  /** Requests to top up or withdraw are not repeated: after `unknown`, the ledger tells whether the change was made. */
   changeSale(saleId: string, change: SaleChange, options?: CallOptions): Promise<SaleOutcome<'changeSale'>> {
     const how = ADDS_UP.includes(change.action) ? ONCE : REPEATABLE;
     return this.#sale('changeSale', { saleId }, change, how, options);
@@ -82,7 +82,7 @@ export class OperatorClient {
     return this.#found('ledger', { saleId }, options);
   }
 
-  /** @param repair mend what has a proven cause */
+  /** @param repair repair differences that have a proven cause */
   async verify(saleId: string, repair = false, options?: CallOptions): Promise<VerifyOutcome> {
     const answer = await this.#call(
       'verify',
@@ -94,17 +94,17 @@ export class OperatorClient {
     return outcomeOf(answer, (report: VerifyReport) => ({ code: 'found', report }));
   }
 
-  /** @param dryRun move nothing, and tell what would be moved */
+  /** @param dryRun move nothing, and report what would be moved */
   rebalance(saleId: string, dryRun = false, options?: CallOptions): Promise<Found<'rebalance'>> {
     return this.#found('rebalance', { saleId }, options, { ...REPEATABLE, body: { dryRun } });
   }
 
-  /** Builds the sale anew, if that is not under way. */
+  /** Starts a rebuild of the sale unless one is under way. */
   recover(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recover'>> {
     return this.#recovery('recover', saleId, REPEATABLE, options);
   }
 
-  /** How far that is, at the node that was asked. */
+  /** The progress of the rebuild in the node that this client calls. */
   recovery(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recovery'>> {
     return this.#recovery('recovery', saleId, READS, options);
   }
@@ -130,12 +130,12 @@ export class OperatorClient {
     return this.#order('redeemOrder', orderId, { reason }, REPEATABLE, options);
   }
 
-  /** Notes that the money went back. */
+  /** Records that the money was paid back. */
   refund(orderId: string, reason = '', options?: CallOptions): Promise<OrderOutcome<'refundOrder'>> {
     return this.#order('refundOrder', orderId, { reason }, REPEATABLE, options);
   }
 
-  /** @param saleId missing: of all sales */
+  /** @param saleId if absent, of all sales */
   refundsDue(saleId?: string, options?: CallOptions): Promise<Found<'refundsDue'>> {
     return this.#found('refundsDue', {}, options, { ...READS, query: { saleId } });
   }
@@ -144,7 +144,7 @@ export class OperatorClient {
     return this.#found('deadLetters', {}, options);
   }
 
-  /** Asked once: a second request would find that it is not in the list any more. */
+  /** The request is not repeated: a second one would not find the dead letter in the list any more. */
   resend(id: string, options?: CallOptions): Promise<Found<'resend'>> {
     return this.#found('resend', { id }, options, ONCE);
   }
@@ -163,7 +163,7 @@ export class OperatorClient {
     return this.#found('readyz', {}, options);
   }
 
-  /** In Prometheus' text format. */
+  /** The metrics in Prometheus' text format. */
   async metrics(
     options?: CallOptions,
   ): Promise<{ readonly code: 'found'; readonly text: string } | Refused<'metrics'>> {
@@ -231,7 +231,7 @@ export class OperatorClient {
   }
 }
 
-/** A node's answer of status 503 that is no problem. */
+/** A node's answer with the status 503 that is not a problem document. */
 export interface NotReady {
   readonly code: 'found';
   readonly status: 'not ready';

@@ -1,9 +1,9 @@
 import type { Answer } from './transport.ts';
 
-/** What a port may answer where it does not do what was asked, one member for each code that the operation has. */
+/** The problems that an operation may be answered with: a union with one member for each of its codes. */
 export type Refusal<Problems, Code> = Code extends keyof Problems ? Problems[Code] : never;
 
-/** The answer as an outcome: what was found under `name`, with the code that says so; or the problem itself. */
+/** The outcome of an answer: what `done` makes of its body, or the problem itself. */
 export function outcomeOf(answer: Answer, done: (body: never) => object): never {
   return (answer.ok ? done(answer.body as never) : answer.problem) as never;
 }

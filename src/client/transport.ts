@@ -1,24 +1,24 @@
 /**
- * One call of a port: requests, repetitions, and what the answers mean.
+ * Makes a call to a port: one request, and further ones until an answer is final.
  *
- *   ask ──an answer that decides──> done
- *    │ ──busy, unavailable: nothing was done──────────> pause, ask again
- *    │ ──unknown, a broken connection, no answer──────> pause, ask again, if a second request does no harm
- *    │ ──the deadline is over──> the last answer; `unknown` if a request before it may have been executed
+ *   request ──a final answer──────────────────────────────> done
+ *     │ ──busy: nothing was done──────────────────────────> pause, next request
+ *     │ ──unavailable, unknown, internal, no answer───────> pause, next request, if the call may be repeated
+ *     │ ──the deadline is over──> the last answer, or `unknown` if an earlier request may have been executed
  *
- * Only what browsers have too is used: fetch, timers, AbortController.
+ * It uses only what browsers have too: fetch, timers, AbortController.
  */
 
 export interface ClientOptions {
-  /** Where the port is, such as `https://shop.example`; a path in it comes before each route. */
+  /** URL of the port, such as `https://shop.example`. If it has a path, each route is appended to it. */
   readonly url: string;
-  /** Sent with each request; a function is asked each time. */
+  /** Sent with each request. A function is called for each request. */
   readonly headers?: HeaderSource | undefined;
-  /** A call is repeated for so long, in milliseconds, from 1. Default 10,000. */
+  /** How long a call may repeat its request, in milliseconds, at least 1. Default 10,000. */
   readonly deadlineMs?: number | undefined;
-  /** One request may take so long, in milliseconds, from 1. */
+  /** How long one request may take, in milliseconds, at least 1. */
   readonly attemptMs?: number | undefined;
-  /** Default: the global one. */
+  /** Used instead of the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
@@ -26,11 +26,11 @@ export type Headers = Readonly<Record<string, string>>;
 export type HeaderSource = Headers | (() => Headers | Promise<Headers>);
 
 export interface CallOptions {
-  /** Ends the call, which then rejects with the signal's reason. What was sent may be executed all the same. */
+  /** Ends the call, which then rejects with the signal's reason. A request that was sent may still be executed. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Something answered that is no port of Stockade, or not of this version: a wrong address, or a gateway's own page. */
+/** The answer does not come from a port of Stockade, or not from this version: a wrong address, or a gateway's own page. */
 export class UnexpectedAnswer extends Error {
   readonly status: number;
 
@@ -49,9 +49,9 @@ export interface Request extends CallOptions {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly headers?: Headers;
-  /** Asked twice it does what it does once. Without it, only what was certainly not executed is asked again. */
+  /** Two requests have the effect of one. If false, only a request that was certainly not executed is repeated. */
   readonly repeatable: boolean;
-  /** What it means that nobody knows how it ended: a question is `unavailable`, a change `unknown`. */
+  /** Whether it makes a change. Without an answer, a change ends as `unknown`, a query as `unavailable`. */
   readonly changes: boolean;
   readonly attemptMs?: number;
 }
@@ -71,11 +71,11 @@ const DEADLINE_MS = 10_000;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 const FACTOR = 2;
-/** Nothing was done: another request does no harm. */
-const NOT_DONE = ['busy'];
-/** Ask again; something may have been done. */
-const PASSING = ['unknown', 'unavailable', 'internal'];
-/** They tell nothing of a request before this one. */
+/** The request was certainly not executed, so it is always repeated. */
+const NOT_EXECUTED = ['busy'];
+/** The request may have been executed, and the next one may succeed. */
+const TRANSIENT = ['unknown', 'unavailable', 'internal'];
+/** These codes say nothing about an earlier request of the call. */
 const OF_THIS_REQUEST = ['busy', 'unavailable', 'internal', 'rate_limited', 'unauthenticated'];
 
 export class Transport {
@@ -83,7 +83,7 @@ export class Transport {
   readonly #options: ClientOptions;
   readonly #attemptMs: number;
 
-  /** @throws TypeError for an address that is none, RangeError for a time out of range */
+  /** @throws TypeError if the URL is wrong, RangeError if a time is */
   constructor(options: ClientOptions, attemptMs: number) {
     const { url } = options;
     if (!/^https?:\/\//.test(String(url)) || !URL.canParse(url))
@@ -107,7 +107,7 @@ export class Transport {
       if (answer.ok) return answer;
       const { code } = answer.problem;
       const waitMs = Math.max(retryAfterMs, pauseMs * (0.5 + Math.random() / 2));
-      const mayRepeat = NOT_DONE.includes(code) || (request.repeatable && PASSING.includes(code));
+      const mayRepeat = NOT_EXECUTED.includes(code) || (request.repeatable && TRANSIENT.includes(code));
       isOpen ||= request.changes && (code === 'unknown' || code === 'internal');
       if (!mayRepeat || now() + waitMs >= deadline) {
         return isOpen && OF_THIS_REQUEST.includes(code)
@@ -122,8 +122,8 @@ export class Transport {
     const { signal } = request;
     signal?.throwIfAborted();
     const controller = new AbortController();
-    const give = () => controller.abort(signal?.reason);
-    signal?.addEventListener('abort', give, { once: true });
+    const onAbort = () => controller.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
     const timer = setTimeout(
       () => controller.abort(new Error(`no answer within ${Math.ceil(limitMs)} ms`)),
       limitMs,
@@ -139,7 +139,7 @@ export class Transport {
       return { answer: { ok: false, problem: noAnswer(request, reasonOf(error)) }, retryAfterMs: 0 };
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', give);
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 
@@ -172,12 +172,12 @@ export class Transport {
 function read(url: string, status: number, text: string, request: Request): Answer {
   const body = parsed(text);
   if (status >= 200 && status < 300) {
-    // Only metrics are no JSON.
+    // Only the metrics are not JSON.
     return { ok: true, status, body: body ?? text };
   }
   if (isProblem(body)) return { ok: false, problem: body };
   if (status === 503 && typeof body === 'object') return { ok: true, status, body };
-  // A gateway speaks for a port that it could not reach.
+  // A gateway answers so when it could not reach the port.
   if (status >= 500) return { ok: false, problem: noAnswer(request, `a gateway answered ${status}`) };
   throw new UnexpectedAnswer(url, status, text);
 }
@@ -196,13 +196,13 @@ function isProblem(body: unknown): body is Problem {
 
 function noAnswer({ changes }: Request, detail: string): Problem {
   return changes
-    ? { code: 'unknown', title: 'No answer came: it may be done or not', status: 0, detail }
+    ? { code: 'unknown', title: 'No answer came: the request may have been executed', status: 0, detail }
     : { code: 'unavailable', title: 'No answer came', status: 0, detail };
 }
 
 function stillOpen({ title, code }: Problem): Problem {
-  const detail = `A request before had no answer; the last one was answered ${code}: ${title}`;
-  return { code: 'unknown', title: 'It is not known whether it is done', status: 0, detail };
+  const detail = `An earlier request had no answer; the last one was answered ${code}: ${title}`;
+  return { code: 'unknown', title: 'It is not known whether the request was executed', status: 0, detail };
 }
 
 function reasonOf(error: unknown): string {
@@ -229,7 +229,7 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** Milliseconds on a clock that nobody sets. */
+/** Milliseconds on a clock that never steps. */
 function now(): number {
   return performance.now();
 }

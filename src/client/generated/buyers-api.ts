@@ -1,9 +1,9 @@
-/** Made from docs/openapi.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
+/** Generated from docs/openapi.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
 
 interface Problem<Code extends string> {
   readonly code: Code;
   readonly title: string;
-  /** Of the HTTP answer; 0 where none came. */
+  /** The status of the HTTP answer; 0 if no answer came. */
   readonly status: number;
   readonly detail?: string;
 }
@@ -61,7 +61,7 @@ export type Order = {
   readonly replaces?: OrderId | undefined;
 };
 
-/** By code: what each has to act on. */
+/** The problems by code, each with the members that it has. */
 export interface Problems {
   sold_out: Problem<'sold_out'>;
   limit_reached: Problem<'limit_reached'> & { readonly limit: number; readonly orderIds: readonly (OrderId)[] };

@@ -1,9 +1,9 @@
-/** Made from docs/openapi-ops.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
+/** Generated from docs/openapi-ops.json by scripts/generate-client.mjs. Change the description, then run `npm run generate`. */
 
 interface Problem<Code extends string> {
   readonly code: Code;
   readonly title: string;
-  /** Of the HTTP answer; 0 where none came. */
+  /** The status of the HTTP answer; 0 if no answer came. */
   readonly status: number;
   readonly detail?: string;
 }
@@ -138,7 +138,7 @@ export type Resent = {
   readonly resent: number;
 };
 
-/** By code: what each has to act on. */
+/** The problems by code, each with the members that it has. */
 export interface Problems {
   insufficient_stock: Problem<'insufficient_stock'> & { readonly remaining: number };
   unknown_sale: Problem<'unknown_sale'>;

@@ -27,9 +27,9 @@ describe('a lock file is refused', () => {
   test.each([
     [{ integrity: '' }, 'has no SHA-512 hash'],
     [{ integrity: 'sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=' }, 'has no SHA-512 hash'],
-    [{ resolved: 'https://mirror.example/pg.tgz' }, 'names the place that one machine has loaded it from'],
-    [{ license: 'GPL-3.0' }, 'has the licence GPL-3.0, which nobody has looked at'],
-    [{ license: 'MPL-2.0' }, 'has the licence MPL-2.0, which nobody has looked at'],
+    [{ resolved: 'https://mirror.example/pg.tgz' }, 'names the registry that one machine downloaded it from'],
+    [{ license: 'GPL-3.0' }, 'has the licence GPL-3.0, which nobody has reviewed'],
+    [{ license: 'MPL-2.0' }, 'has the licence MPL-2.0, which nobody has reviewed'],
     [{ hasInstallScript: true }, 'runs a program when it is installed'],
   ])('whose package has %j', (change, fault) => {
     expect(faultsOf(manifest, withPg(change))).toEqual([`pg ${sound.version} ${fault}`]);
