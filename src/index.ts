@@ -1,4 +1,4 @@
-/** Stockade in the own process. `./locks` and `./client` are entries of their own, and load nothing of this one. */
+/** The entry for programs that embed a shop. `./locks` and `./client` are separate entries, which load nothing of this one. */
 export { ConfigError, type ConfigFault } from './config/load-config.ts';
 export { open } from './embed/open.ts';
 export type { Logger, LogLine, OpenOptions, OrderEventHandler } from './embed/options.ts';

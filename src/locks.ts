@@ -1,4 +1,4 @@
-/** Locks in Redis, by themselves: nothing of the shop is loaded. docs/locks.md says what they promise. */
+/** The entry for programs that use the locks alone; it loads nothing of the shop. docs/locks.md says what the locks promise. */
 export { BackendCorrupt, InvalidInput, NotExecuted, StockadeError } from './engine/errors.ts';
 export { fenced, fenceKey } from './locks/fenced.ts';
 export { LockLost, LockNotAcquired } from './locks/lock-errors.ts';

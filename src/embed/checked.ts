@@ -1,4 +1,4 @@
-/** What a program hands to its shop, checked. */
+/** Checks what a program passes to its shop. */
 import type { Purchase } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.ts';
@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<keyof NewPurchase, string>> = {
 };
 const REQUIRED: readonly string[] = ['saleId', 'buyerId'];
 
-/** @throws InvalidInput for what is a fault of the program */
+/** @throws InvalidInput for a mistake of the program: a member of the wrong type, or one that a purchase does not have */
 export function checkedPurchase(input: NewPurchase): Purchase {
   const given = Object(input) as NewPurchase;
   const faults = [
@@ -32,7 +32,7 @@ export function checkedPurchase(input: NewPurchase): Purchase {
   return { saleId, buyerId, quantity, key, awaitCommit };
 }
 
-/** What a buyer may have sent wrong; the engine looks at the quantity itself. */
+/** The refusal of a purchase with values that a buyer may have sent wrong. The engine checks the quantity itself. */
 export function refusedPurchase({ buyerId, key }: Purchase): PurchaseOutcome | undefined {
   const form = `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
   if (!ID_PATTERN.test(buyerId)) return invalid(`buyerId ${form}`);

@@ -18,11 +18,11 @@ import type {
 export interface EmbeddedParts extends Operations {
   buy(purchase: Purchase): Promise<Outcome>;
   metrics(): Promise<string>;
-  /** Each resolves with the reason if a part ends that the shop can't do without. */
+  /** Each resolves with the reason if a part fails that the shop can't run without. */
   readonly failures: readonly Promise<Error>[];
-  /** For operations under way, when it is closed. */
+  /** How long `close` waits for operations under way. */
   readonly graceMs: number;
-  /** Answers the purchases under way, and lets go of everything. */
+  /** Answers the purchases under way, then closes everything. */
   release(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export class EmbeddedShop implements Shop {
   async purchase(input: NewPurchase): Promise<PurchaseOutcome> {
     const purchase = checkedPurchase(input);
     if (this.#closing) return { code: 'unavailable' };
-    // Nothing asks for a token here.
+    // An embedded shop checks no purchase tokens, so the outcome is never one about them.
     return refusedPurchase(purchase) ?? ((await this.#parts.buy(purchase)) as PurchaseOutcome);
   }
 

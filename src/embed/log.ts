@@ -3,7 +3,7 @@ import type { Logger, LogLine } from './options.ts';
 
 const nothing = () => {};
 
-/** @param logger missing: nothing is written */
+/** @param logger without one, nothing is logged */
 export function logTo(logger: Logger | undefined): Log {
   if (!logger) return { debug: nothing, info: nothing, warn: nothing, error: nothing };
   return {

@@ -1,4 +1,4 @@
-/** A shop in the own process: what a node does for its buyers, without a port and in the caller's thread. */
+/** Opens an embedded shop: it does what a node does for its buyers, without a port and in the caller's thread. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,11 +20,11 @@ import type { Shop } from './shop.ts';
 
 /**
  * Opens a shop in this process. Without options it sells from memory, and its orders are in a temporary PGlite. With
- * `redisUrl` and `databaseUrl` it shares its sales with all nodes and programs that have the same ones.
+ * `redisUrl` and `databaseUrl` it shares its sales with all nodes and programs that use the same stores.
  *
- * It brings the tables up to this version, makes the stores one shop's, and resolves when every open sale can be sold.
+ * It migrates the tables to this version, claims the stores for this shop, and resolves when every open sale can be sold.
  *
- * @throws ConfigError for options that are wrong, with all faults at once, and for a Redis that may evict keys
+ * @throws ConfigError for wrong options, with all faults at once, and for a Redis that may evict keys
  * @throws ForeignStores if Redis and Postgres do not belong together
  * @throws StockadeError with the code `data_dir_in_use`, `migrations_pending`, `missing_rights` or `no_worker_numbers`
  * @throws the stores' own errors if they can't be reached
@@ -38,7 +38,7 @@ export async function open(options: OpenOptions = {}): Promise<Shop> {
   });
 }
 
-/** @returns a folder that goes with the shop, if PGlite needs one and none was named */
+/** @returns a temporary folder if PGlite needs one and no option names it; `close` removes it */
 function dataDirOf({ databaseUrl, dataDir }: OpenOptions, config: Config, teardown: Teardown): string {
   if (databaseUrl !== undefined || dataDir !== undefined) return config.dataDir;
   const temporary = mkdtempSync(join(tmpdir(), 'stockade-'));

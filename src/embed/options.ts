@@ -1,13 +1,13 @@
-/** What a program says when it opens a shop of its own, and the configuration that follows from it. */
+/** The options of an embedded shop, and the configuration that is made from them. */
 import type { Config } from '../config/config.ts';
 import { ConfigError, type ConfigFault, loadConfig } from '../config/load-config.ts';
 import { type SettingName, settingNames, settings } from '../config/settings.ts';
 import type { OrderEvent } from '../events/order-event.ts';
 
-/** Writes one line: what it is about, then a sentence. `console` is one, and so are Pino's and Fastify's loggers. */
+/** Writes one line: the values concerned, then a sentence. */
 export type LogLine = (details: object, message: string) => void;
 
-/** Where a shop tells what goes wrong in the background. */
+/** Where a shop logs what happens in the background. `console` will do, and so will the loggers of Pino and Fastify. */
 export interface Logger {
   readonly info: LogLine;
   readonly warn: LogLine;
@@ -15,50 +15,59 @@ export interface Logger {
 }
 
 /**
- * Settings of a shop in the own process. All may be left out. They are those of docs/configuration.md under their names in
- * camel case; the environment is not read.
+ * Settings of an embedded shop, all optional. They are those of docs/configuration.md, with names in camel case. The environment
+ * is not read.
  */
 export interface OpenOptions {
   /**
    * Redis that holds the stock and the order logs, or servers of a Redis Cluster (`redis://a:6379,b:6379`); `rediss://` for
-   * TLS. Default: the stock is in this process, and no other process can sell it. With it, give `databaseUrl` or `dataDir`.
+   * TLS. Also give `databaseUrl` or `dataDir` then. Default: the stock is in this process, and no other process can sell it.
    */
   readonly redisUrl?: string | undefined;
   /** Postgres that holds sales and orders. Default: PGlite, a Postgres in a thread of this process, in `dataDir`. */
   readonly databaseUrl?: string | undefined;
-  /** Beginning of every Redis key, the same in all processes of the shop: 1 to 64 characters. Default `stockade:`. */
+  /** Prefix of every Redis key, the same in all processes of the shop: 1 to 64 characters. Default `stockade:`. */
   readonly keyPrefix?: string | undefined;
-  /** Folder of PGlite's data, for nothing else and for one process at a time. Default: a temporary one, which `close` removes. */
+  /**
+   * Folder of PGlite's data. Use it for nothing else, and in one process at a time. Default: a temporary folder, which `close`
+   * removes.
+   */
   readonly dataDir?: string | undefined;
-  /** Connections to Postgres, 1 to 100, beside one for locks. Default 5. */
+  /** Most connections to Postgres, 1 to 100, and one more for locks. Default 5. */
   readonly pgPoolMax?: number | undefined;
-  /** A purchase is answered within so many milliseconds, 100 to 30,000. Default 2,000. */
+  /** Time within which a purchase is answered, in milliseconds, 100 to 30,000. Default 2,000. */
   readonly requestDeadlineMs?: number | undefined;
-  /** One call to Redis may take so many milliseconds, 10 to 29,999, and less than `requestDeadlineMs`. Default 500. */
+  /** Time that one call to Redis may take, in milliseconds, 10 to 29,999, and less than `requestDeadlineMs`. Default 500. */
   readonly takeTimeoutMs?: number | undefined;
-  /** Purchases that may wait in front of one segment, 1 to 1,000,000; more are `busy`. Default 4,096. */
+  /** Purchases that may wait in front of one segment, 1 to 1,000,000; more are answered `busy`. Default 4,096. */
   readonly laneCapacity?: number | undefined;
-  /** Orders in the log of one segment that are not in Postgres yet, 256 to 100,000,000; at the bound purchases are `busy`. Default 1,000,000. */
+  /**
+   * Orders in the log of one segment that are not in Postgres yet, 256 to 100,000,000. Above that, purchases are answered
+   * `busy`. Default 1,000,000.
+   */
   readonly logBacklogMax?: number | undefined;
-  /** How units are taken: `script`, or `lock` for the same under the segment's lock, which needs `redisUrl`. Default `script`. */
+  /** How units are taken: `script`, or `lock` to do so under the segment's lock, which needs `redisUrl`. Default `script`. */
   readonly strategy?: 'script' | 'lock' | undefined;
   /** Path of a JavaScript module whose export `inside` does the shop's own work under that lock (docs/locks.md). */
   readonly lockWork?: string | undefined;
-  /** Whether this process carries orders to Postgres. False needs `redisUrl`, and a process of the shop that does. Default true. */
+  /**
+   * Whether this process copies orders to Postgres. False needs `redisUrl`, and another process of the shop that does it.
+   * Default true.
+   */
   readonly sync?: boolean | undefined;
-  /** Orders in one transaction, 1 to 50,000. Default 4,000. */
+  /** Most orders in one Postgres transaction, 1 to 50,000. Default 4,000. */
   readonly syncBatchRows?: number | undefined;
   /** How long orders may wait for Postgres while buyers keep this process busy, in milliseconds, 0 to 600,000. Default 15,000. */
   readonly syncYieldMs?: number | undefined;
-  /** How often uneven segments are evened out, in milliseconds, up to 3,600,000; 0: never. Default 1,000. */
+  /** How often uneven segments are evened out, in milliseconds, up to 3,600,000. 0: never. Default 1,000. */
   readonly rebalanceEveryMs?: number | undefined;
-  /** Order events that the stream in Redis keeps, up to 1,000,000,000; 0: no stream. Default 100,000. */
+  /** Order events that the stream in Redis keeps, up to 1,000,000,000. 0: no stream. Default 100,000. */
   readonly eventsStreamMax?: number | undefined;
   /** How long order events may wait while buyers keep this process busy, in milliseconds, 0 to 600,000. Default 15,000. */
   readonly eventsYieldMs?: number | undefined;
-  /** Where order events are sent by HTTP POST. */
+  /** URL to which order events are sent by HTTP POST. */
   readonly webhookUrl?: string | undefined;
-  /** Key of the signature of what is sent there, 16 characters or more. */
+  /** Key of the signature in each of these requests, at least 16 characters. */
   readonly webhookSecret?: string | undefined;
   /** How long one request to the webhook may take, in milliseconds, 10 to 120,000. Default 10,000. */
   readonly webhookTimeoutMs?: number | undefined;
@@ -67,15 +76,15 @@ export interface OpenOptions {
   /** How long `close` waits for operations under way, in milliseconds, 0 to 600,000. Default 10,000. */
   readonly shutdownGraceMs?: number | undefined;
   /**
-   * Is given order events, in order and at least once, instead of the webhook. What it throws or rejects with is logged, and
-   * the same events come again, `webhookMaxAttempts` times. Give it to every process of the shop: one of them is called.
+   * Gets the order events instead of a webhook, in order and at least once. If it throws or rejects, the error is logged and it
+   * gets the same events again, `webhookMaxAttempts` times in all. Give it to every process of the shop: one of them is called.
    */
   readonly onOrderEvents?: OrderEventHandler | undefined;
-  /** Default: nothing is written. */
+  /** Default: nothing is logged. */
   readonly logger?: Logger | undefined;
 }
 
-/** @param signal aborted when the shop is closed meanwhile: the events come again */
+/** @param signal is aborted if the shop is closed meanwhile; then the events are delivered again later */
 export type OrderEventHandler = (events: readonly OrderEvent[], signal: AbortSignal) => Promise<void> | void;
 
 const OPTIONS = [
@@ -105,7 +114,7 @@ const OPTIONS = [
 
 const NAMES: readonly string[] = [...OPTIONS, 'onOrderEvents', 'logger'];
 
-/** Settings of the ports have no say here. */
+/** The settings that this process compares with other processes of the shop: all but those of the ports, which it lacks. */
 export const SHARED_OPTIONS: readonly SettingName[] = OPTIONS;
 
 /** @throws ConfigError with all faults at once, by the names of the options */
@@ -122,16 +131,16 @@ export function configOf(options: OpenOptions): Config {
   throw new ConfigError(faults);
 }
 
-/** What no schema of a setting looks at. */
+/** Faults that the schemas of the settings do not find. */
 function misused(options: OpenOptions): ConfigFault[] {
   const faults = Object.keys(options)
     .filter((name) => !NAMES.includes(name))
-    .map((field) => ({ field, problem: `is no option: there are ${NAMES.join(', ')}` }));
+    .map((field) => ({ field, problem: `is not an option: the options are ${NAMES.join(', ')}` }));
   const { logger, onOrderEvents, webhookUrl } = options;
   if (onOrderEvents !== undefined && typeof onOrderEvents !== 'function')
     faults.push({ field: 'onOrderEvents', problem: 'must be a function' });
   if (onOrderEvents !== undefined && webhookUrl !== undefined)
-    faults.push({ field: 'onOrderEvents', problem: 'takes the place of webhookUrl: give one of them' });
+    faults.push({ field: 'onOrderEvents', problem: 'replaces webhookUrl: give only one of them' });
   const isLogger = (['info', 'warn', 'error'] as const).every(
     (level) => typeof logger?.[level] === 'function',
   );
@@ -140,18 +149,21 @@ function misused(options: OpenOptions): ConfigFault[] {
   return faults;
 }
 
-/** Redis outlives the process: beside it, a database that goes with the process would be another shop's the next time. */
+/**
+ * A Redis without a permanent database. Redis keeps its data when the process ends, but a temporary PGlite does not; at the next
+ * start the two would not belong together.
+ */
 function missing({ redisUrl, databaseUrl, dataDir }: OpenOptions): ConfigFault[] {
   if (redisUrl === undefined || databaseUrl !== undefined || dataDir !== undefined) return [];
   return [
     {
       field: 'redisUrl',
-      problem: 'needs a database that stays as long as Redis does: give databaseUrl, or dataDir for PGlite',
+      problem: 'needs a database that keeps its data as Redis does: give databaseUrl, or dataDir for PGlite',
     },
   ];
 }
 
-/** A fault in the words of who calls, and not of who sets the environment. */
+/** The fault with names of options instead of environment variables. */
 function byOption({ field, problem }: ConfigFault): ConfigFault {
   return { field: inOptions(field), problem: inOptions(problem) };
 }

@@ -1,4 +1,4 @@
-/** A shop in the own process, as its program sees it: what is bought, and what operators do. */
+/** The interface of an embedded shop: purchases, and what operators do. */
 import type { Outcome } from '../engine/contract.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
 import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
@@ -6,29 +6,32 @@ import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-
 import type { Recovery } from '../operations/recover-operations.ts';
 import type { LedgerEntry, SaleStatus, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
 
-/** What a buyer asks for. */
+/** A purchase that a buyer wants to make. */
 export interface NewPurchase {
   readonly saleId: string;
-  /** Who buys: 1 to 128 visible ASCII characters. */
+  /** The buyer's id: 1 to 128 visible ASCII characters. */
   readonly buyerId: string;
   /** Units, 1 to the sale's limit per buyer; all or nothing. Default 1. */
   readonly quantity?: number | undefined;
   /**
-   * An idempotency key of this purchase, 1 to 128 visible ASCII characters, not beginning with `retake:`. The same key again
-   * gives the same answer. Without one, nobody can find out what became of a purchase that ended `unknown`.
+   * An idempotency key of this purchase, 1 to 128 visible ASCII characters that do not begin with `retake:`. The same key again
+   * gives the same answer. Without a key, an `unknown` purchase can't be settled.
    */
   readonly key?: string | undefined;
-  /** False: be content with `accepted`, the order's entry in Redis' log. Without Redis every order is awaited. Default true. */
+  /**
+   * False: the answer `accepted` is enough, which means that the order is in Redis' log. Without Redis, every purchase waits for
+   * its commit. Default true.
+   */
   readonly awaitCommit?: boolean | undefined;
 }
 
 /**
- * How a purchase ended. `committed` and `accepted` have bought; `unknown` may have: ask again with the same key. All others
- * have left no order. Times are milliseconds since the Unix epoch.
+ * The outcome of a purchase. With `committed` and `accepted` there is an order. With `unknown` there may be one: repeat the
+ * purchase with the same key. With any other outcome there is none. Times are milliseconds since the Unix epoch.
  */
 export type PurchaseOutcome = Exclude<Outcome, { code: 'token_required' | 'token_invalid' }>;
 
-/** A sale that is to be created. Times are ISO 8601 with zone. */
+/** The definition of a new sale. Times are ISO 8601 with zone. */
 export interface NewSale {
   /** 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit. */
   readonly id: string;
@@ -36,7 +39,7 @@ export interface NewSale {
   readonly stock: number;
   /** One line of at most 200 characters. */
   readonly title?: string | undefined;
-  /** Parts that the stock is kept in, 1 to 1,024. Default 8. */
+  /** Segments that the stock is split into, 1 to 1,024. Default 8. */
   readonly segments?: number | undefined;
   /** Default: now. */
   readonly startsAt?: string | undefined;
@@ -44,12 +47,13 @@ export interface NewSale {
   readonly endsAt?: string | undefined;
   /** Units that one buyer may have, 1 to 1,000. Default 1. */
   readonly perBuyerLimit?: number | undefined;
-  /** Whether buyers at a node's port have to show a purchase token. Default false. */
+  /** Whether buyers at a node's port need a purchase token. Default false. */
   readonly requireToken?: boolean | undefined;
-  /** After so many seconds, 1 to 31,536,000, an order that is not paid expires. Default: never. */
+  /** Seconds after which an unpaid order expires, 1 to 31,536,000. Default: never. */
   readonly payWithinSeconds?: number | undefined;
-  /** In the currency's minor unit, a whole number from 0. */
+  /** In the currency's minor unit, a whole number of at least 0. */
   readonly priceMinor?: number | undefined;
+  /** In the currency's minor unit, a whole number of at least 0. */
   readonly faceValueMinor?: number | undefined;
   /** ISO 4217, such as `EUR`. */
   readonly currency?: string | undefined;
@@ -59,16 +63,16 @@ export interface NewSale {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A change of a sale that lives. Times are ISO 8601 with zone. */
+/** A change of a sale. Times are ISO 8601 with zone. */
 export type NewSaleChange =
   | { readonly action: 'pause' | 'resume' | 'close' }
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
-  /** What is left out stays; an end of `null` is taken away. */
+  /** A time that is left out stays as it is; `endsAt: null` removes the end. */
   | { readonly action: 'window'; readonly startsAt?: string; readonly endsAt?: string | null };
 
-/** Who makes a change, and why: kept in the sale's ledger, or with the order. */
+/** Who makes a change, and why. It is stored in the sale's ledger, or with the order. */
 export interface ChangeAuthor {
   /** 1 to 200 printable ASCII characters. Default `shop`. */
   readonly actor?: string | undefined;
@@ -77,74 +81,74 @@ export interface ChangeAuthor {
 }
 
 /**
- * What operators do with sales. Each rejects with UnknownSale for a sale that is not there, with StoresAway or
- * OperationTimedOut if a store does not answer: a change may be made all the same then, so look at the sale first.
+ * What operators do with sales. Each method rejects with UnknownSale if the sale does not exist, and with StoresAway or
+ * OperationTimedOut if a store does not answer. Then a change may have been made: look at the sale before you repeat it.
  */
 export interface ShopSales {
   /** @throws InvalidInput with all faults at once, SaleExists */
   create(sale: NewSale, by?: ChangeAuthor): Promise<SaleStatus>;
   list(): Promise<SaleStatus[]>;
   show(saleId: string): Promise<SaleStatus>;
-  /** What is so already is no change. @throws InvalidInput, WrongState, InsufficientStock */
+  /** A change to the present value does nothing. @throws InvalidInput, WrongState, InsufficientStock */
   change(saleId: string, change: NewSaleChange, by?: ChangeAuthor): Promise<SaleStatus>;
   /** The creation, then all changes, the newest last. */
   ledger(saleId: string): Promise<LedgerEntry[]>;
-  /** Whether every unit is accounted for, in both stores. */
+  /** Checks that every unit is accounted for, in both stores. */
   verify(saleId: string, options?: VerifyOptions): Promise<VerifyReport>;
-  /** Evens out what the segments have left. */
+  /** Evens out the units left in the segments. */
   rebalance(saleId: string, options?: Partial<RebalanceOptions>): Promise<RebalanceReport>;
-  /** Builds the sale anew from Postgres, if that is not under way. Does not wait for the end. */
+  /** Starts a rebuild of the sale from Postgres unless one is under way. Does not wait for its end. */
   recover(saleId: string): Promise<Recovery>;
-  /** How far that is. */
+  /** The progress of that rebuild. */
   recovery(saleId: string): Promise<Recovery>;
 }
 
 /**
- * What happens to orders after their purchase. Changes may be repeated: what was done before is answered as the first time.
- * Nothing looks at whose order it is: compare `order.buyerId` before you let a buyer change it. Each rejects with StoresAway
- * or OperationTimedOut if a store does not answer.
+ * Changes of orders after their purchase. They may be repeated: a repeated change gets the same answer as the first. They do
+ * not check the buyer: compare `order.buyerId` before you let a buyer change an order. Each method rejects with StoresAway or
+ * OperationTimedOut if a store does not answer.
  */
 export interface ShopOrders {
   show(orderId: string): Promise<OrderOutcome>;
   /** @throws InvalidInput */
   pay(orderId: string, payType: PayType, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** An unpaid order; its units are for sale again. @throws InvalidInput */
+  /** Cancels an unpaid order; its units go back for sale. @throws InvalidInput */
   cancel(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** A paid order. @throws InvalidInput */
+  /** Records that a paid order was redeemed. @throws InvalidInput */
   redeem(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** Notes that the money of a paid order went back; its units are for sale again. @throws InvalidInput */
+  /** Records that the money of a paid order was paid back; its units go back for sale. @throws InvalidInput */
   refund(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
-  /** Orders that were paid too late and whose money has to go back, at most 1,000. @param saleId missing: of all sales */
+  /** Orders that were paid too late and have to be refunded, at most 1,000. @param saleId if absent, of all sales */
   refundsDue(saleId?: string): Promise<Order[]>;
 }
 
-/** Order events that `onOrderEvents`, or the webhook, has not taken. */
+/** Dead letters: order events that `onOrderEvents`, or the webhook, did not accept in any attempt. */
 export interface ShopEvents {
   deadLetters(): Promise<DeadLetters>;
-  /** It is delivered next. @throws UnknownDeadLetter */
+  /** Queues it to be delivered next. @throws UnknownDeadLetter */
   resendDeadLetter(id: string): Promise<void>;
-  /** @returns how many are delivered again */
+  /** Queues all of them. @returns how many */
   resendAllDeadLetters(): Promise<number>;
 }
 
-/** A shop in this process. It installs no signal handler, and writes to its logger alone. */
+/** A shop embedded in this process. It installs no signal handler, and writes to its logger only. */
 export interface Shop {
   /**
-   * The purchase's outcome, within `requestDeadlineMs`. What a buyer may have sent wrong is the outcome `invalid_request`;
+   * The purchase's outcome, within `requestDeadlineMs`. For values that a buyer may have sent wrong it is `invalid_request`,
    * after `close` it is `unavailable`.
-   * @throws InvalidInput if a member has the wrong type, or is none of a purchase
+   * @throws InvalidInput if a member has the wrong type, or is not a member of a purchase
    */
   purchase(purchase: NewPurchase): Promise<PurchaseOutcome>;
   readonly sales: ShopSales;
   readonly orders: ShopOrders;
   readonly events: ShopEvents;
   /**
-   * Resolves with the reason if the shop can't go on: its stores have become another shop's, PGlite has ended, or its worker
-   * number is another process's. The shop has begun to close by then.
+   * Resolves with the reason if the shop can't go on: its stores belong to another shop now, PGlite has failed, or another
+   * process may use its worker number. The shop has begun to close by then.
    */
   readonly failed: Promise<Error>;
-  /** Metrics in Prometheus' text format: of sync, expiry, events and Redis. */
+  /** The metrics of sync, expiry, events and Redis, in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Answers what is under way, stops the work in the background, and lets go of the stores. May be called again. */
+  /** Answers what is under way, stops the background work, and closes the stores. May be called again. */
   close(): Promise<void>;
 }

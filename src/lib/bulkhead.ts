@@ -34,7 +34,7 @@ export class Bulkhead {
     this.#options = options;
   }
 
-  /** @throws Busy, if the work was not begun; else what the work throws */
+  /** @throws Busy if the work was not started; else what the work throws */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#underWay >= this.#options.parallel) await this.#turn();
     else this.#underWay++;

@@ -10,7 +10,7 @@ export class Fifo<T extends object> {
     return this.#items.length - this.#head;
   }
 
-  /** Length of the array, with the places of removed items. */
+  /** Length of the array, including the places of removed items. */
   get places(): number {
     return this.#items.length;
   }
@@ -32,7 +32,7 @@ export class Fifo<T extends object> {
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    // A removed item must not be kept from the garbage collector.
+    // Otherwise the array would keep the removed item from the garbage collector.
     this.#items[this.#head++] = undefined;
     const isEmpty = this.#head === this.#items.length;
     if (isEmpty ? this.#head > KEPT_PLACES : this.#head > 1_024 && this.#head * 2 > this.#items.length) {

@@ -29,7 +29,7 @@ export class PortCalls {
     port.on('message', (message: Message) => void this.#receive(message));
   }
 
-  /** @throws what the other end has thrown: its message, and its code if it has one */
+  /** @throws an error with the message of the error that the other end threw, and with its code if it has one */
   call<T>(name: string, argument?: unknown): Promise<T> {
     if (this.#isAbandoned) return Promise.reject(gone());
     const id = this.#nextId++;

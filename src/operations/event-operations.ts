@@ -1,14 +1,15 @@
 /**
- * The operators' work on dead letters: order events that the webhook did not accept. Done in place, or through a
- * node's ops port.
+ * The operators' work on dead letters: order events that the webhook did not accept. EventService does it on the stores,
+ * OpsClient through a node's ops port.
  */
 import { StockadeError } from '../engine/errors.ts';
 
 export interface DeadLetter {
   readonly id: string;
   readonly kind: string;
-  /** When its events happened, and when it became a dead letter: ISO 8601 in UTC. */
+  /** When its events happened: ISO 8601 in UTC. */
   readonly at: string;
+  /** When it became a dead letter: ISO 8601 in UTC. */
   readonly deadAt: string;
   readonly attempts: number;
   readonly failedWith: string;

@@ -1,6 +1,6 @@
 /**
- * The life of an order after its purchase: its states, and the changes that buyers and operators may request. Done in
- * place (OrderService) or through a node's ops port (cli/command/ops-client.ts).
+ * The life of an order after its purchase: its states, and the changes that buyers and operators may request. OrderService
+ * makes them on the stores, OpsClient (cli/command/ops-client.ts) through a node's ops port.
  */
 import type { Author } from '../engine/sale/author.ts';
 
@@ -9,7 +9,7 @@ export type OrderStatus = 'unpaid' | 'paid' | 'redeemed' | 'cancelled' | 'expire
 export const PAY_TYPES = ['balance', 'alipay', 'wechat', 'card', 'other'] as const;
 export type PayType = (typeof PAY_TYPES)[number];
 
-/** An order as stored in Postgres. Times are ISO 8601 in UTC, and missing for changes that were not made. */
+/** An order as stored in Postgres. Times are ISO 8601 in UTC; `undefined` means that the change was not made. */
 export interface Order {
   readonly orderId: string;
   readonly saleId: string;
@@ -47,14 +47,14 @@ export type OrderChange =
 
 /** The result of a change or a query. */
 export type OrderOutcome =
-  /** `replaces`: the expired order that was paid, and whose units this order has taken anew. */
+  /** `replaces`: the expired order that was paid, and whose units this order has taken again. */
   | { readonly code: 'done'; readonly order: Order; readonly replaces?: string }
   | { readonly code: 'unknown_order' }
   /** The order belongs to another buyer. */
   | { readonly code: 'forbidden' }
   /** The order's status does not allow the change. `accepted`: it is in the order log, and not in Postgres yet. */
   | { readonly code: 'wrong_status'; readonly orderStatus: OrderStatus | 'accepted' }
-  /** The payment came too late, and the units can't be taken anew while the sale is paused. Nothing was changed. */
+  /** The payment came too late, and the units can't be taken again while the sale is paused. Nothing was changed. */
   | { readonly code: 'wrong_state'; readonly state: 'paused' }
   /**
    * Postgres does not have the order, and not all order logs were applied in time: it may still arrive. Nothing was
@@ -62,8 +62,8 @@ export type OrderOutcome =
    */
   | { readonly code: 'not_arrived' }
   /**
-   * The payment came too late, and the units could not be taken anew. `refundDue` false: the money is refunded
-   * already.
+   * The payment came too late, and the units could not be taken again. `refundDue` is false if the money is already
+   * refunded.
    */
   | { readonly code: 'expired'; readonly refundDue: boolean }
   /** Nothing was changed: try again. */
@@ -77,7 +77,7 @@ export interface OrderOperations {
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome>;
   /**
    * Orders that were paid too late and are not refunded yet, the longest due first, at most 1,000.
-   * @param saleId missing: all sales. @throws UnknownSale
+   * @param saleId if absent, of all sales. @throws UnknownSale
    */
   refundsDue(saleId?: string): Promise<Order[]>;
 }

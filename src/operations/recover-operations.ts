@@ -9,7 +9,7 @@ export interface SegmentLosses {
   readonly named: readonly TakenOrder[];
 }
 
-/** The progress of a rebuild: in salvaged logs or loaded orders. */
+/** The progress of a rebuild. What is counted depends on the step: logs read, orders loaded, steps of the publication. */
 export interface RebuildProgress {
   readonly step: 'salvage' | 'load' | 'publish';
   readonly done: number;

@@ -1,5 +1,6 @@
 /**
- * The operators' work on sales. Done in place (SaleService) or through a node's ops port (cli/command/ops-client.ts).
+ * The operators' work on sales. SaleService does it on the stores, OpsClient (cli/command/ops-client.ts) through a node's ops
+ * port.
  */
 
 import type { SaleState } from '../engine/contract.ts';

@@ -39,7 +39,7 @@ export type Cause =
 
 export interface Difference {
   readonly cause: Cause;
-  /** The number of units concerned, never negative; 0: it does not concern units. */
+  /** The number of units concerned, never negative; 0 if it does not concern units. */
   readonly units: number;
   /** True: an error. False: work under way. */
   readonly isFault: boolean;

@@ -237,7 +237,7 @@ describe('options', () => {
     ],
     [
       { redisUrl: secret },
-      'redisUrl needs a database that stays as long as Redis does: give databaseUrl, or dataDir for PGlite',
+      'redisUrl needs a database that keeps its data as Redis does: give databaseUrl, or dataDir for PGlite',
     ],
     [{ sync: false }, 'sync is off, but without redisUrl no other process can copy the orders'],
     [{ takeTimeoutMs: 2_000 }, 'takeTimeoutMs is 2000: must be below requestDeadlineMs, which is 2000'],
@@ -246,13 +246,10 @@ describe('options', () => {
       { webhookUrl: 'http://localhost' },
       'webhookUrl is set, but there is no key to sign the requests: set webhookSecret',
     ],
-    [
-      { webhookUrl: 'http://localhost', onOrderEvents: () => {} },
-      'onOrderEvents takes the place of webhookUrl',
-    ],
+    [{ webhookUrl: 'http://localhost', onOrderEvents: () => {} }, 'onOrderEvents replaces webhookUrl'],
     [{ onOrderEvents: 'x' as never }, 'onOrderEvents must be a function'],
     [{ logger: {} as never }, 'logger must have the methods info, warn and error'],
-    [{ redisURL: secret } as never, 'redisURL is no option: there are redisUrl, databaseUrl,'],
+    [{ redisURL: secret } as never, 'redisURL is not an option: the options are redisUrl, databaseUrl,'],
   ])('%j are refused in the words of who gave them', async (options, message) => {
     const error = await open(options).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringContaining(message) });
