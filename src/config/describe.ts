@@ -10,7 +10,7 @@ import {
 } from './settings.ts';
 import { Secret } from './values/secret.ts';
 
-/** The settings that are set, by environment variable. Secrets and passwords are masked, so that it may be logged. */
+/** The settings that have a value, by environment variable. Secrets and passwords are masked, so that all of it may be logged. */
 export function describeConfig(config: Config): Record<string, string | number | boolean> {
   const described: Record<string, string | number | boolean> = {};
   for (const name of settingNames) {

@@ -41,13 +41,13 @@ import { LockQueue } from './lock-queue.ts';
 import type { WaitOptions } from './waiters.ts';
 import { Wakeups } from './wakeups.ts';
 
-/** Where the locks are kept, which is the Redis that holds what they protect: `url` or `redis`, one of them. */
+/** The Redis in which the locks are kept: the one that holds what they protect. Give either `url` or `redis`. */
 export interface LocksOptions {
   /** `redis://[user:password@]host[:port]`, or `rediss://` for TLS. */
   readonly url?: string | undefined;
   /**
-   * A client of ioredis, of a single Redis: the locks make two connections like it, and leave it alone. Its `keyPrefix` is
-   * before the keys of the locks too.
+   * An ioredis client of a single Redis. The locks open two connections of their own with its options, among them its
+   * `keyPrefix`.
    */
   readonly redis?: IoredisClient | undefined;
   /** Milliseconds after which the lock of a dead holder is free: 100 to 600,000, default 10,000. */
@@ -170,18 +170,18 @@ export class Locks {
 /** @throws InvalidInput */
 function clientsOf({ url, redis }: LocksOptions): readonly [forCommands: Redis, forMessages: Redis] {
   if ((url === undefined) === (redis === undefined))
-    throw misplaced('url', 'or redis must be given, one of them');
+    throw invalidPlace('url', 'or redis must be given, and not both');
   if (redis !== undefined) {
-    if (typeof redis?.duplicate !== 'function') throw misplaced('redis', 'must be a client of ioredis');
-    if (redis.isCluster) throw misplaced('redis', 'is a client of a cluster: locks need a single Redis');
+    if (typeof redis?.duplicate !== 'function') throw invalidPlace('redis', 'must be a client of ioredis');
+    if (redis.isCluster) throw invalidPlace('redis', 'is a client of a cluster: locks need a single Redis');
     return clientsLike(redis);
   }
-  // The text may hold a password, and is not told.
+  // The message does not show the text, because it may hold a password.
   if (!/^rediss?:\/\//.test(String(url)) || !URL.canParse(url!))
-    throw misplaced('url', 'must be a URL that begins with redis:// or rediss://');
+    throw invalidPlace('url', 'must be a URL that begins with redis:// or rediss://');
   return [takeClient(url!), subscriberClient(url!)];
 }
 
-function misplaced(field: string, problem: string): InvalidInput {
+function invalidPlace(field: string, problem: string): InvalidInput {
   return new InvalidInput('the locks can’t be opened', [{ field, problem }]);
 }

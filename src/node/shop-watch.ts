@@ -20,7 +20,7 @@ import { differencesTo, type SettingDifference } from './stores/shared-settings.
 import type { Stores } from './stores/stores.ts';
 
 const LOOK_EVERY_MS = 1_000;
-const LOOKS_PER_TELL = 2;
+const LOOKS_PER_REPORT = 2;
 /** Limit for one check. A check that takes longer is made again at the next turn. */
 const ANSWER_MS = 5_000;
 
@@ -87,7 +87,8 @@ export class ShopWatch {
   async #look(): Promise<boolean> {
     try {
       await withTimeout(ANSWER_MS, this.#options.stores.ownership.claim());
-      if (this.#looks++ % LOOKS_PER_TELL === 0) this.#learn(await withTimeout(ANSWER_MS, this.#list.tell()));
+      if (this.#looks++ % LOOKS_PER_REPORT === 0)
+        this.#learn(await withTimeout(ANSWER_MS, this.#list.report()));
     } catch (error) {
       if (!(error instanceof ForeignStores)) return true;
       this.#tellStoresChanged(error);

@@ -7,9 +7,9 @@
  * What each step does, what is left if the process dies, and why two rebuilds at once do no harm:
  * docs/internals/rebuild.md.
  *
- * The number of segments changes with the generation. The old segments are frozen and salvaged by the number that the
- * backend's record has for its generation. Segments beyond the new number are removed before the publication, so that
- * the record still has the old number if the process dies before that.
+ * The next generation may have another number of segments. The old number, by which the old segments are frozen and
+ * salvaged, is in the backend's record until the publication. Segments beyond the new number are removed before the
+ * publication: if the process dies between the two, the record still has the old number.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Backend, KnownEntry, Rejection } from '../engine/contract.ts';
@@ -68,7 +68,7 @@ export async function rebuildSale(
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
-  const begun = await brokenOff(backend, before);
+  const begun = await unfinished(backend, before);
   if (begun !== undefined) {
     const loadedBuyers = await loadAndPublish(db, backend, before, begun, progress);
     return { generation: before.generation, salvagedOrders: 0, loadedBuyers };
@@ -94,8 +94,8 @@ export async function rebuildSale(
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }
 
-/** How far a rebuild has loaded this generation without publishing it; `undefined` if there is no such rebuild. */
-async function brokenOff(backend: Backend, { sale, generation }: SaleRow): Promise<string | undefined> {
+/** How far an unfinished rebuild has loaded this generation; `undefined` if there is no such rebuild. */
+async function unfinished(backend: Backend, { sale, generation }: SaleRow): Promise<string | undefined> {
   const record = await backend.sales.read(sale.id);
   if (generation === 0 || record?.generation === generation) return undefined;
   return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
@@ -166,8 +166,8 @@ async function loadAndPublish(
 }
 
 /**
- * Publishes the sale. It may have been paused or changed during the load, and until the publication the backend can't
- * apply that. The row is not locked meanwhile: a rebuild that stalls must not keep orders from Postgres.
+ * Publishes the sale as its row says, and then applies what has changed in the row meanwhile: before the publication the
+ * backend can't apply a pause or a change. The row is not locked, because a rebuild that stalls must not block orders.
  */
 async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
   const row = await readSale(db, sale.id);

@@ -32,14 +32,14 @@ export class ProcessList {
   }
 
   /** Reports that this process runs and has checked its stock once more. @returns the other running processes */
-  async tell(): Promise<ListedProcess[]> {
+  async report(): Promise<ListedProcess[]> {
     const { process, version, settings } = this.#self;
-    const told = await rows(
+    const updated = await rows(
       this.#db,
       'UPDATE processes SET looks = looks + 1, seen_at = now() WHERE process = ? RETURNING process',
       [process],
     );
-    if (told.length === 0) {
+    if (updated.length === 0) {
       await this.#db.raw(
         `INSERT INTO processes (process, version, settings, looks, seen_at) VALUES (?, ?, ?, 1, now())`,
         [process, version, JSON.stringify(settings)],

@@ -1,8 +1,8 @@
 /**
- * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step does what sync, a
- * rebuild or the maker of a change would do, or is a write that compares first (correct.lua). Postgres is the truth
- * and is never changed. Another process may do a step meanwhile; then this one does nothing. If the process dies,
- * some of the differences remain.
+ * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step is one that sync, a rebuild
+ * or the process that makes a change would take, or a write that compares first (correct.lua). Postgres is the truth and is
+ * never changed. If another process takes a step meanwhile, this one does nothing. If this process dies, some of the
+ * differences remain.
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
@@ -44,7 +44,7 @@ export async function repairSale(stores: RepairStores, saleId: string): Promise<
   return { ...report, repairs };
 }
 
-/** Runs always: an earlier repair may have died after units came back and before any board learned of it. */
+/** It always runs, because an earlier repair may have died after units came back and before any board learned of them. */
 async function reopen(backend: Backend, saleId: string): Promise<void> {
   try {
     if (await backend.sales.read(saleId)) await backend.sales.reopen(saleId);
@@ -132,7 +132,7 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
   }
 }
 
-/** The orders' rows are locked meanwhile: an order that is returned later finds its record. */
+/** Locks the orders' rows meanwhile, so that an order that is returned afterwards finds its record. */
 async function remember(
   { db, backend }: RepairStores,
   saleId: string,

@@ -6,7 +6,7 @@ import { LIVE } from '../postgres/live-orders.ts';
 import { readLosses } from '../rebuild/lost-orders.ts';
 import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
 
-/** Number of buyers above their limit in a finding. */
+/** At most this many buyers above their limit are named. */
 const NAMED_BUYERS = 20;
 
 export interface Pending {
@@ -36,7 +36,7 @@ export interface Truth {
   readonly pendingTopUps: Pending;
   readonly openWithdrawals: Pending;
   readonly pendingChanges: Pending;
-  /** Resizes, which come with the next generation. */
+  /** Resizes that wait for the next generation. */
   readonly pendingResizes: Pending;
   /** Id of the ledger's newest row; 0: none. */
   readonly lastMovement: string;
@@ -62,7 +62,7 @@ export async function readTruth(db: Database, saleId: string): Promise<Truth> {
          GROUP BY buyer_id HAVING sum(quantity) > ? ORDER BY buyer_id LIMIT ?`,
         [saleId, sale.perBuyerLimit, NAMED_BUYERS],
       );
-      const [given] = await rows<Record<string, string>>(trx, GIVEN, [generation, generation, saleId]);
+      const [given] = await rows<Record<string, string>>(trx, MOVEMENTS, [generation, generation, saleId]);
       const [returns] = await rows<Record<string, string>>(trx, RETURNS, [generation, saleId]);
       const losses = await readLosses(trx, saleId);
       return {
@@ -96,7 +96,7 @@ const openOf = (name: string, which: string, units: string) => `
   count(*) FILTER (WHERE ${which}) AS ${name}count, coalesce(sum(${units}) FILTER (WHERE ${which}), 0) AS ${name}units,
   coalesce(extract(epoch FROM now() - min(moved_at) FILTER (WHERE ${which})), 0) AS ${name}age`;
 
-const GIVEN = `
+const MOVEMENTS = `
   SELECT coalesce(sum(units), 0) AS movements, coalesce(max(id), 0)::text AS last,
     coalesce(sum(units) FILTER (WHERE action = 'top-up' AND generation = ?), 0) AS topped_up,
     coalesce(-sum(units) FILTER (WHERE action = 'withdraw' AND generation = ?), 0) AS withdrawn,

@@ -44,7 +44,7 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   const undersold = Math.max(0, expected - committed);
   const disagreements = compareAnswers(accepted, crowd, report);
   const failures = [
-    ...(oversold > 0 ? [`${oversold} units more sold than the ${expected} for sale`] : []),
+    ...(oversold > 0 ? [`${oversold} more units sold than the ${expected} for sale`] : []),
     ...(undersold > 0 ? [`${undersold} of ${expected} units not sold although buyers asked`] : []),
     ...(distinctBuyers === committed
       ? []

@@ -2,14 +2,14 @@
  * The sold-out board: which sales have nothing left, in memory that all worker threads of a node share. It answers
  * buyers of a sold-out sale without any I/O.
  *
- * Per sale three 32-bit slots: `epoch`, `soldOutEpoch` and `confirmed`. A sale is sold out if `soldOutEpoch ===
+ * Each sale has three 32-bit slots: `epoch`, `soldOutEpoch` and `confirmed`. A sale is sold out if `soldOutEpoch ===
  * epoch`.
  * - A sale is closed only after an observation, made wholly within one epoch, that nothing is left anywhere:
  *   `close(slot, epoch)`.
  * - Each return of stock raises the epoch. A node that learns the newer epoch has thereby reopened the sale: there is
  *   no flag to clear, and a late "sold out" of an older epoch can't close a newer one.
- * - Both epochs only rise (compare-and-swap), so writers need no order among themselves. A reader loads
- *   `soldOutEpoch` first: if the two are equal then, the epoch had that value when it was read.
+ * - Both epochs only rise (compare-and-swap), so writers may write in any order. A reader loads `soldOutEpoch` before
+ *   `epoch`. If the two are equal, the sale was sold out in the epoch that was current at the second load.
  * - A backend that has lost writes may have its old epoch and units again. So a worker that has lost a connection to
  *   it reopens all sales (`reopenAll`): the next buyer asks the backend, whose segments detect lost writes.
  * - `confirmed` is when the epoch was last known to be current. If that is too long ago (the poll is late, the

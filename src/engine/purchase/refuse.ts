@@ -1,22 +1,22 @@
 /**
- * What a worker refuses without asking the store. All of it is decided here, whichever way a purchase comes:
+ * Decides which purchases a worker refuses without asking the store. Every purchase is checked here:
  *
- * | it comes | asked here |
+ * | the purchase | is checked by |
  * |---|---|
- * | from its caller, also when its sale had to be looked up first | `judge` |
- * | back from a sale that stood still, or has other rules now | `judge`, with its precheck of before unless the rules are others |
- * | as a late payment, which takes its units anew (`retake`) | `judge`: neither board, window nor token count |
- * | out of the queue, or to a refill, and the sale is sold out meanwhile | `isHopeless` |
+ * | comes from its caller, at once or after its sale was looked up | `judge` |
+ * | has waited for a rebuild or for new rules | `judge`; it keeps its precheck unless the rules have changed |
+ * | is for a late payment (`retake`) | `judge`, without board, window and token |
+ * | leaves the queue, or needs a refill, and the sale has sold out meanwhile | `isHopeless` |
  *
- * In this order: quantity, board, closed, window, paused, purchase token. The token comes last, because its check costs most.
- * That check is the precheck. It is made once: a purchase that was let in stays so although the sale may be built anew while it
- * waits, unless the rules change.
+ * `judge` checks in this order: quantity, board, closed, window, paused, purchase token. The token comes last, because its
+ * check costs most. The result of that check is the precheck. It is made once: a purchase that was let in stays so even if the
+ * sale is rebuilt while it waits, unless the rules change.
  *
  * A purchase with an idempotency key may repeat one that succeeded. So most of its refusals are not final: the buyer's record,
- * which may know the key, is read first. Made-up keys must not be a way to the store: without a token that was once good no
- * record is read.
+ * which may contain the key, is read first. But purchases with made-up keys must not reach the store. So if the sale requires
+ * tokens, the record is read only for a purchase whose token was once issued to this buyer for this sale.
  *
- * Whether there is room in a lane is not decided here but by the lane.
+ * Whether a lane has room is decided by the lane.
  */
 import type { Outcome, Purchase, Sale, SaleRecord, TokenFault } from '../contract.ts';
 import type { LivePurchase } from './purchase.ts';
@@ -24,28 +24,28 @@ import type { LivePurchase } from './purchase.ts';
 /** What is wrong with a purchase's token, if anything is. */
 export type CheckToken = (purchase: Purchase, generation: number) => TokenFault | undefined;
 
-/** What a worker knows of the sale at this instant. What is not needed is not read. */
+/** What a worker knows of the sale now. The members may be getters: only those that a decision needs are read. */
 export interface SaleFacts {
   readonly record: SaleRecord;
   readonly isSoldOut: boolean;
   /** The time, in milliseconds since 1970. */
   readonly now: number;
-  /** Missing: no token is asked for. */
+  /** `undefined` if tokens are not checked. */
   readonly checkToken: CheckToken | undefined;
 }
 
 export interface Verdict {
-  /** Why it is refused; `undefined`: it may be asked for. */
+  /** Why the purchase is refused; `undefined` if it may be sent to the store. */
   readonly refusal: Outcome | undefined;
-  /** The refusal is the answer. If it is not, the buyer's record is read first: it may know the purchase's key. */
+  /** The refusal is the answer. If false, the buyer's record is read first: it may contain the purchase's key. */
   readonly isFinal: boolean;
-  /** To be kept with the purchase, for the next time. */
+  /** Keep it with the purchase, for the next call of `judge`. */
   readonly precheck: Outcome | undefined;
 }
 
 const LET_IN: Verdict = { refusal: undefined, isFinal: false, precheck: undefined };
 
-/** @param known its precheck by the same rules, if it was let in before */
+/** @param known the purchase's precheck by the same rules, if it was let in before */
 export function judge(
   purchase: Purchase,
   sale: SaleFacts,
@@ -64,7 +64,7 @@ export function isHopeless({ key, isUnsent }: Pick<LivePurchase, 'key' | 'isUnse
   return key === '' && isUnsent;
 }
 
-/** Whether the refusal is the answer, whatever the buyer's record knows of the key. */
+/** Whether the refusal is the answer, whatever the buyer's record says about the key. */
 export function isFinal(refusal: Outcome, { key }: Pick<Purchase, 'key'>): boolean {
   return key === '' || !mayHideRepeat(refusal);
 }
@@ -98,7 +98,7 @@ function precheckOf(purchase: Purchase, { record, checkToken }: SaleFacts): Outc
   return reason && { code: 'token_invalid', reason };
 }
 
-/** Each refusal is named: one that is forgotten here must not become a way to the store for made-up keys. */
+/** Each code is listed: a new one that nobody decided on must not let made-up keys reach the store. */
 function mayHideRepeat(refusal: Outcome): boolean {
   switch (refusal.code) {
     case 'sold_out':

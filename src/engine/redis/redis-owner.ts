@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts';
 /** Above every generation of a sale. */
 const AFTER_ALL_GENERATIONS = 2 ** 31;
 
-/** The key `owner`, as `identity label`. Each command may be sent twice. */
+/** The mark of the owner, in the key `owner` as `identity label`. Each command may be sent twice. */
 export class RedisOwner implements OwnerMark {
   readonly #redis: RedisClient;
   readonly #keys: Keys;

@@ -1,6 +1,6 @@
 --[[
   Runs a script only if its fencing token is the newest of the lock. An older token belongs to a holder that lost the
-  lock without noticing. If the fence is missing, the holder can't be known.
+  lock without noticing. If the fence is missing, every token is refused, because the holder can't be known.
 
   Input
     KEYS[1] fence (string: the newest token)   then the script's keys

@@ -64,7 +64,7 @@ test('the client goes on when the locks are closed', async () => {
 });
 
 test.each([
-  [{}, 'url or redis must be given, one of them'],
+  [{}, 'url or redis must be given, and not both'],
   [{ url: 'redis://localhost', redis: new Redis({ lazyConnect: true }) }, 'url or redis must be given'],
   [{ url: 'localhost:6379' }, 'url must be a URL that begins with redis:// or rediss://'],
   [{ url: 'redis://:secret@:x' }, 'url must be a URL'],

@@ -151,16 +151,16 @@ describe('a Redis without a mark', () => {
     await shop.ownership.claim();
     const second = start(shop.db, await aBackend(keyPrefix, [`${redisUrl()}/1`]));
     const running = new ProcessList(shop.db, { process: 'first', ...RUNNING });
-    await running.tell();
+    await running.report();
     const refused = expect(second.claim()).rejects.toThrow(/the process first sells the stock/);
     // The first look that it tells of may have begun before the second process has looked at its own.
-    const telling = setInterval(() => void running.tell(), 100);
+    const telling = setInterval(() => void running.report(), 100);
     await refused.finally(() => clearInterval(telling));
   });
 
   test('is marked at a start if the processes that are listed do not look any more', async () => {
     await shop.ownership.claim();
-    await new ProcessList(shop.db, { process: 'dead', ...RUNNING }).tell();
+    await new ProcessList(shop.db, { process: 'dead', ...RUNNING }).report();
     await empty();
     await start(shop.db, shop.backend).claim();
     expect(await shop.backend.owner!.read()).toBeDefined();

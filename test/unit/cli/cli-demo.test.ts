@@ -150,7 +150,7 @@ describe('the report', () => {
     });
     const text = demoText(demoReport(scenario, verdict(crowd(), books), books, node, { workers: 2 }));
     expect(text).toContain(
-      'DOES NOT HOLD: 3 units more sold than the 100 for sale; 103 orders belong to only 102 buyers',
+      'DOES NOT HOLD: 3 more units sold than the 100 for sale; 103 orders belong to only 102 buyers',
     );
     expect(text).toContain('buyer 7 has 2 units');
   });

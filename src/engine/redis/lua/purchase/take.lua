@@ -15,11 +15,11 @@
     ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
     ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
-        ARGV[10] the rules by which the orders were admitted; '' for none: those of the segment are not compared
+    ARGV[10] the rules by which the orders were admitted; '' for none: those of the segment are not compared
   Output
-    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded', and
-    only the mark of a loss was written; or { seq, committed, left, orders so far, result… } with no result if all were taken,
-    else one per order: 1 taken, 0 short, or a string:
+    a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded'; then
+    nothing was written, except the mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
+    results if all orders were taken, else with one per order: 1 taken, 0 short, or a string:
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
@@ -112,7 +112,7 @@ for buyer, record in pairs(read) do
 end
 redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
 -- Redis keeps a hash of up to 512 small values as a packed list that each look-up reads through, which makes an order
--- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer is named by a space.
+-- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer has a space as id.
 if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end
 redis.call('HSET', buyers, unpack(writes))
 if last == 0 then redis.call('HDEL', buyers, ' ') end
