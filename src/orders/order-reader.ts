@@ -66,7 +66,7 @@ function isRefundDue({ refund_due_at, refunded_at }: OrderRow): boolean {
   return refund_due_at !== null && refunded_at === null;
 }
 
-/** Number of refunds in a list, the oldest ones. */
+/** A list has at most this many refunds, the longest due. */
 const REFUNDS_PAGE = 1_000;
 
 /** Orders that were paid too late and are not refunded yet, the longest due first. */

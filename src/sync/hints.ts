@@ -1,6 +1,6 @@
 /**
- * Which hints end the loop's sleep. none: in the pause after a failure, which under load would otherwise be no pause.
- * awaited: while sync yields to buyers.
+ * Which hints end the loop's sleep. `none`: during the pause after a failure, which hints would end at once under load.
+ * `awaited`: while sync yields to buyers, only hints for which a buyer or a rebuild waits.
  */
 export type Hearing = 'all' | 'awaited' | 'none';
 

@@ -155,7 +155,7 @@ function judgeResize({ truth: { pendingResizes: open } }: Look): Finding[] {
   return [underWay('change_pending', 0, what, open.ageS > RESIZE_MAX_S ? { kind: 'rebuild' } : undefined)];
 }
 
-/** The segments' state follows Postgres at once: a change under way is open in the ledger. */
+/** A change that the segments have not applied yet is open in the ledger. Without one, they must have the state in Postgres. */
 function judgeState({ truth, record, segments, since }: Look): Finding[] {
   const { state } = truth.row;
   const states = segments.flatMap((found) =>

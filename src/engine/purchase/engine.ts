@@ -1,10 +1,10 @@
 /**
- * The engine of one worker: takes a purchase from the request to its outcome (src/engine/contract.ts has the words).
+ * The engine of one worker: takes a purchase from the request to its outcome (src/engine/contract.ts defines the terms).
  *
  *   sale known? ──> judge (refuse.ts) ──> lane of the home segment ──> commit
  *      (engine.ts)                           (live-sale.ts, lane.ts, settle.ts)
  *
- * The states of a purchase, and who may change them, are in purchase.ts.
+ * The states of a purchase, and which files may change them, are in purchase.ts.
  */
 import pLimit from 'p-limit';
 import { TickScheduler } from '../../lib/tick-scheduler.ts';
@@ -23,14 +23,14 @@ import { RecordLookup } from './record-lookup.ts';
 import { type CheckToken, judge } from './refuse.ts';
 import { PurchasesUnderWay } from './under-way.ts';
 
-/** Buyers' records that are read side by side to find orders, for whatever many ask for theirs. */
+/** How many buyers' records are read at a time to find orders, over all requests. */
 const PARALLEL_LOOKUPS = 16;
 
 export interface EngineOptions extends EngineEvents {
   readonly backend: Backend;
   readonly directory: Directory;
   readonly board: Board;
-  /** This worker's number: names its lanes to the backend. */
+  /** This worker's number, by which the backend tells its lanes from those of other workers. */
   readonly worker: number;
   /** @throws if this worker may not name orders now */
   readonly nextOrderId: () => string;
@@ -38,7 +38,7 @@ export interface EngineOptions extends EngineEvents {
   readonly requestDeadlineMs: number;
   /** Purchases that one lane may hold. */
   readonly laneCapacity: number;
-  /** What is wrong with the token of a purchase from a sale that requires one. Missing: none is asked for. */
+  /** Checks the token of a purchase from a sale that requires one. Without it, tokens are not checked. */
   readonly checkToken?: CheckToken;
 }
 
@@ -92,12 +92,12 @@ export class Engine {
     const sale = this.#sales.get(purchase.saleId);
     if (!sale) return void this.#buyUnknown(this.#underWay.begin(purchase, done));
     const verdict = judge(purchase, sale);
-    // Most of a crowd ends here: it is not even counted as under way.
+    // Most purchases of a rush end here. They are not even counted as under way.
     if (verdict.refusal && verdict.isFinal) done(verdict.refusal);
     else sale.enter(this.#underWay.begin(purchase, done), verdict);
   }
 
-  /** Whether a purchase that comes now has to show a token: not if this worker knows that the sale wants none. */
+  /** Whether a purchase needs a token, as far as this worker knows; true for a sale that it does not know yet. */
   asksForToken(saleId: string): boolean {
     return this.#sales.get(saleId)?.record.sale.requireToken ?? true;
   }
@@ -115,8 +115,8 @@ export class Engine {
 
   /**
    * An order in the buyer's records of the sales that this worker knows; for orders too new for Postgres.
-   * @param recordMs for reading each record
-   * @throws what a record could not be read for, if the order is in none of the others
+   * @param recordMs limit for reading each record, in milliseconds
+   * @throws the error of a record that could not be read, if no other record has the order
    */
   async findOrder(
     buyerId: string,
@@ -132,7 +132,7 @@ export class Engine {
       if (held) order = { saleId: sale.record.sale.id, quantity: held.quantity };
     };
     await new Promise<void>((done) => {
-      // As soon as it is found, the others are not waited for.
+      // Resolves as soon as the order is found, without waiting for the other records.
       const looked = this.#lookups.map([...this.#sales.values()], (sale) =>
         look(sale).then(
           () => order && done(),
@@ -160,7 +160,7 @@ export class Engine {
     }
   }
 
-  /** Resolves when every purchase under way has been answered. The caller sees to it that no more come. */
+  /** Resolves when every purchase under way has been answered. The caller must not let new ones come. */
   idle(): Promise<void> {
     return this.#underWay.idle();
   }
@@ -172,7 +172,7 @@ export class Engine {
     await this.#unsubscribe?.();
   }
 
-  /** Its deadline runs while the sale is looked up. Without the backend there is nothing to look for. */
+  /** The purchase's deadline runs while the sale is looked up, for which the backend must be reachable. */
   async #buyUnknown(purchase: LivePurchase): Promise<void> {
     if (!this.#parts.takes.ready) return purchase.refuse({ code: 'unavailable' });
     try {

@@ -1,12 +1,12 @@
 import type { TakenOrder } from './uncommitted-orders.ts';
 
-/** What an engine tells the worker that it runs in. None of these may throw. */
+/** Callbacks by which an engine reports to the worker that it runs in. None of them may throw. */
 export interface EngineEvents {
-  /** A batch of so many orders leaves for the store. */
+  /** A batch with this number of orders is sent to the store. */
   readonly onBatch?: (orders: number) => void;
   /**
-   * The sale was built anew, or the store has lost writes, and it is not known here whether these orders are committed or lost:
-   * Postgres has to be asked.
+   * The sale was rebuilt, or the store has lost writes, and this worker does not know whether these orders are committed or lost.
+   * They have to be looked up in Postgres.
    */
   readonly onUncommitted?: (saleId: string, orders: readonly TakenOrder[]) => void;
   readonly onFault?: (error: unknown, saleId: string, segment?: number) => void;

@@ -1,7 +1,7 @@
 import { Fifo } from '../../lib/fifo.ts';
 import type { Watermark } from '../contract.ts';
 
-/** Of one lane. What is forgotten first is the oldest: the likeliest to be committed. */
+/** Bound for each lane. Beyond it the oldest orders are forgotten, because they are the likeliest to be committed. */
 const MAX_REMEMBERED_ORDERS = 10_000;
 
 /** An order that this worker was told is taken. */
@@ -15,26 +15,28 @@ export interface TakenOrder {
 /** Orders that one log entry holds. */
 interface TakenEntry {
   readonly seq: number;
-  /** The entry's name; `''`: not known. */
+  /** The entry's name; `''` if it is not known. */
   readonly tail: string;
   readonly orders: number;
   readonly packed: Buffer;
 }
 
 /**
- * The orders of one lane that no watermark has named yet: if the sale is built anew, the backend may have lost them, and
- * nobody else may know who has bought. Postgres is asked then, so that to remember one too many does no harm.
+ * The orders of one lane that no watermark has named yet. If the sale is rebuilt, the backend may have lost them, and no other
+ * process may know their buyers. They are then looked up in Postgres, so it does no harm to remember an order for too long.
  *
- * A number alone proves nothing (commit-waiters.ts): an entry stays until it is named. One that was named in a message that
- * got lost stays until there is no more room. If its number is another entry's, the backend has lost writes.
+ * The number in a watermark does not prove that an entry is committed (commit-waiters.ts), so an entry stays until a watermark
+ * names it. If the message that named it got lost, it stays until there is no more room. If a watermark names another entry with
+ * its number, the backend has lost writes.
  *
- * Packed, and outside of V8's heap: an object per order would live until its commit, and be copied and promoted by the
- * collector, while all else of a purchase dies young.
+ * The orders are packed into buffers, which are outside of V8's heap. An object per order would live until its commit, so the
+ * collector would copy and promote it, while all other objects of a purchase die young.
  */
 export class UncommittedOrders {
   readonly #segment: number;
-  /** In the order of their numbers, but for those that were asked for again. */
+  /** In the order of their numbers, except for orders that a repeated request found. */
   readonly #entries = new Fifo<TakenEntry>();
+  /** Entries that are older than the newest watermark, which did not name them. */
   readonly #unnamed = new Fifo<TakenEntry>();
   #orders = 0;
 
@@ -56,7 +58,10 @@ export class UncommittedOrders {
     while (this.#orders > MAX_REMEMBERED_ORDERS) this.#forget(this.#unnamed.shift() ?? this.#entries.shift());
   }
 
-  /** @returns orders whose number has gone to another entry, which nobody else may notice; they are forgotten here */
+  /**
+   * @returns the orders of entries whose number another entry has now. They are forgotten here; the caller must report them,
+   * because no other process may notice
+   */
   advance({ seq, tails }: Watermark): TakenOrder[] {
     const replaced: TakenOrder[] = [];
     const first = seq - (tails?.length ?? 0) + 1;
@@ -73,7 +78,7 @@ export class UncommittedOrders {
     return replaced;
   }
 
-  /** All of them; none is left. */
+  /** Removes and returns all orders. */
   drain(): TakenOrder[] {
     this.#orders = 0;
     return [...this.#unnamed.drain(), ...this.#entries.drain()].flatMap((entry) => this.#unpack(entry));

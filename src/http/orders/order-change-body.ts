@@ -8,7 +8,7 @@ const NOT_AN_OBJECT = 'must be a JSON object';
 const payType = z.enum(PAY_TYPES, { error: `must be one of ${PAY_TYPES.join(', ')}` });
 const payment = z.strictObject({ payType }, { error: NOT_AN_OBJECT });
 const nothing = z.strictObject({}, { error: NOT_AN_OBJECT });
-/** Operators may say why. */
+/** Operators may give a reason. */
 const notedPayment = z.strictObject({ payType, reason }, { error: NOT_AN_OBJECT });
 const noted = z.strictObject({ reason }, { error: NOT_AN_OBJECT });
 

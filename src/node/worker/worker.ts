@@ -126,7 +126,7 @@ export async function startWorker({
     tokens,
     challenge,
   } = await openAdmission(settings.admission, (error) =>
-    log.error({ err: error }, 'buyers get no purchase tokens'),
+    log.error({ err: error }, 'the challenge failed, so a buyer got no purchase token'),
   );
   let { leaseEnd } = settings;
   const counted = countRefills(backend);

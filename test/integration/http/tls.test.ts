@@ -136,7 +136,7 @@ describe('a connection that is not what was asked for is refused, and the comman
       'Redis, with TLS at the port without',
       () => ({ REDIS_URL: redis.productUrl.replace('redis:', 'rediss:') }),
       /Redis at 127\.0\.0\.1:\d+ can't be reached/,
-      /does it speak TLS/,
+      /does the server speak TLS/,
     ],
     [
       'Postgres, signed by nobody that is trusted',
