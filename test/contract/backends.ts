@@ -79,7 +79,7 @@ export function onEachBackend(tests: (stage: Stage) => void): void {
 
 /** A test's backend, and the sales that it has put there. */
 export class Stage {
-  /** Segments lie on several servers, and no step of a sale sees all of them at once. */
+  /** Whether segments are on several servers, so that no step of a sale sees all of them at once. */
   readonly isScattered: boolean;
   #backend: Backend | undefined;
   #loaded: LoadedSale[] = [];
@@ -104,7 +104,7 @@ export class Stage {
     return loaded;
   }
 
-  /** The sale is replaced by a new generation: the old one has nothing left to count. */
+  /** Replaces the sale by a new generation. The units of the old one are not counted after the test. */
   async reload(old: LoadedSale, options: LoadOptions): Promise<LoadedSale> {
     this.#loaded = this.#loaded.filter((loaded) => loaded !== old);
     const loaded = await loadSale(this.backend, old.sale, { generation: old.generation + 1, ...options });

@@ -3,7 +3,7 @@ import type { BackendEvents, LogHint, Watermark } from '../../src/engine/contrac
 import { until } from '../support/fixtures.ts';
 import { onEachBackend } from './backends.ts';
 
-/** Keeps what a subscriber was told. */
+/** Records the events that a subscriber hears. */
 class Heard implements BackendEvents {
   readonly advanced: Watermark[] = [];
   readonly hints: LogHint[] = [];
@@ -28,7 +28,7 @@ onEachBackend((stage) => {
     const stop = await stage.backend.subscribe(heard);
     return { heard, stop };
   };
-  /** Events of one backend arrive in order: when this one is heard, so are those before it. */
+  /** Events of one backend arrive in order, so when this one is heard, the earlier ones are too. */
   const settled = async (heard: Heard) => {
     const mark = `mark-${Math.random().toString(36).slice(2)}`;
     stage.backend.takes.hint({ saleId: mark, segments: [0], awaited: true });

@@ -1,4 +1,4 @@
-/** What only the Redis backend can go through: lost replies, a server that hangs or is full, keys that others wrote. */
+/** Cases of the Redis backend alone: lost replies, a server that hangs or is full, keys that other programs wrote. */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
@@ -21,11 +21,11 @@ import {
 import { RedisServer } from '../support/servers/redis-server.ts';
 import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 
-/** Never reached, but where a test is about it. */
+/** A limit that is never reached, except where a test is about it. */
 const PATIENT_MS = 5_000;
 const SHORT_MS = 200;
 const LIMIT_MS = 10_000;
-/** What Redis says of a key that does not expire. */
+/** Redis' PTTL of a key that does not expire. */
 const FOR_EVER = -1;
 
 let teardown: (() => unknown)[] = [];
@@ -63,7 +63,7 @@ async function load(
   return sale;
 }
 
-/** Direct access to the same server, to do what others might. */
+/** A client of the same server, which can do what other programs might. */
 function outsider(url: string): Redis {
   const client = new Redis(asUser(url, ''));
   teardown.push(() => client.disconnect());
@@ -88,11 +88,11 @@ function requestsWith(word: string, times = Number.POSITIVE_INFINITY): (request:
   return (request) => request.includes(word) && matched++ < times;
 }
 
-/** It does not wait for the goodbye of the connection that was given up, which may never come. */
+/** Does not wait for the old connection to close, which may never happen. */
 const recovered = (backend: RedisBackend) =>
   until(() => backend.takes.ready, { what: 'the take connection is back', timeoutMs: 15_000 });
 
-/** The answer came without a request to Redis. */
+/** Expects that the answer comes without a request to Redis. */
 async function expectRefusedAtOnce(ask: () => Promise<unknown>): Promise<void> {
   const refused = expect(ask()).rejects.toThrow(NotExecuted);
   expect(await isSettled(refused)).toBe(true);
@@ -182,10 +182,10 @@ describe('a batch that arrives late', () => {
     const hold = proxy.hold(requestsWith('anna', 1));
     await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
     await hold.held;
-    // The network has swallowed the old connection without a word; a new one is made all the same.
+    // The network drops the old connection without a message; a new one is made nevertheless.
     await recovered(backend);
     expect(kinds(await sale.take([anna]))).toEqual(['taken']);
-    // A segment that executed the late batch now would find units, and a buyer who has the right to buy.
+    // If a segment executed the late batch now, it would find units, and a buyer that may still buy.
     await sale.compensate(anna);
     await proxy.release();
     expect(await sale.held('anna')).toEqual([]);
@@ -194,7 +194,7 @@ describe('a batch that arrives late', () => {
 });
 
 describe('a connection that is made and never answers', () => {
-  it('is replaced by another after a while', async () => {
+  it('is replaced by another at the time limit', async () => {
     const proxy = await startProxy();
     const backend = await open(proxy.through(redisUrl()), { takeTimeoutMs: SHORT_MS });
     const sale = await load(backend);
@@ -222,7 +222,7 @@ describe('a Redis that hangs', () => {
     await expect(sale.take([anna])).rejects.toThrow(OutcomeUnknown);
     expect(performance.now() - begun).toBeLessThan(LIMIT_MS);
 
-    await until(() => !backend.takes.ready, { what: 'the dead connection is given up' });
+    await until(() => !backend.takes.ready, { what: 'the dead connection is dropped' });
     await expectRefusedAtOnce(() => sale.take([ben]));
 
     server.resume();
@@ -231,7 +231,7 @@ describe('a Redis that hangs', () => {
     expect(await sale.counters()).toMatchObject([{ left: 7, orders: 3 }]);
   });
 
-  it('is waited for no longer than the caller’s limit', async () => {
+  it('holds a caller up no longer than the caller’s limit', async () => {
     const server = await startServer();
     const backend = await open(server.url);
     await server.kill();
@@ -480,7 +480,7 @@ async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unk
   return content;
 }
 
-describe('a segment that lacks an entry of which a lane was told', () => {
+describe('a segment that lacks an entry that a lane knows of', () => {
   async function soldOne() {
     const backend = await open(redisUrl());
     const sale = await loadSale(backend, aSale({ stock: 10, segments: 1 }));
@@ -499,7 +499,7 @@ describe('a segment that lacks an entry of which a lane was told', () => {
     expect(await sale.take([sale.order('ben')], 0, { newest })).toEqual({ status: 'stale' });
     const [read] = await sale.backend.log.readLog([position], 0);
     expect(read!.head).toEqual({ ...head, state: 'lost', lost: newest });
-    // Nor to one who knows nothing of it, nor behind a refill, nor after a change of state.
+    // Neither to a lane that does not know the entry, nor after a refill, nor after a change of state.
     expect(await sale.take([sale.order('ben')])).toEqual({ status: 'stale' });
     expect(await sale.refillAndTake([sale.order('ben')])).toEqual({ status: 'stale' });
     await expect(
@@ -508,7 +508,7 @@ describe('a segment that lacks an entry of which a lane was told', () => {
     expect(await sale.left()).toEqual([9]);
   });
 
-  it.each(['open', 'paused'] as const)('is found out by a take of nothing while it is %s', async (state) => {
+  it.each(['open', 'paused'] as const)('is detected by an empty take while it is %s', async (state) => {
     const { sale } = await soldOne();
     await sale.backend.sales.setState({ sale: sale.sale, state, generation: 1 });
     const newest = { seq: 3, tail: '998', orders: 4 };
@@ -517,7 +517,7 @@ describe('a segment that lacks an entry of which a lane was told', () => {
     expect(read!.head).toMatchObject({ state: 'lost', lost: newest });
   });
 
-  it('is noticed by its lane, whatever was written since', async () => {
+  it('is detected by its lane, whatever was written since', async () => {
     const { sale } = await soldOne();
     await sale.take([sale.order('ben')], 0, { lane: 5, ticket: 1_000_000 });
     await sale.take([sale.order('cleo')], 0, { lane: 6, ticket: 1_000_001 });

@@ -42,7 +42,7 @@ onEachBackend((stage) => {
     it('takes the requested number when that is more than half, and then from the next richest', async () => {
       const sale = await stage.load({ perBuyerLimit: 9 }, { split: [1, 6, 5] });
       refilled(await sale.refillAndTake([sale.order('anna', { quantity: 9 })]));
-      // 6 of 6, then 3 of 5: half, because that is more than the two that are missing.
+      // 6 of 6, then 3 of 5: half, because half is more than the two that are missing.
       expect(await sale.left()).toEqual([1, 0, 2]);
     });
 
@@ -66,7 +66,7 @@ onEachBackend((stage) => {
       const reply = refilled(await sale.refillAndTake([sale.order('anna')]));
       expect(reply).toMatchObject({ total: 2, epoch });
       expect(served(reply.take)).toMatchObject({ seq: 1, left: 1 });
-      // Units that only move are not stock that came back. Where they are in no segment meanwhile, that must show.
+      // Units that only move do not raise the epoch. Where they are in no segment for a while, they do.
       if (stage.isScattered) expect(await sale.epoch()).toBeGreaterThan(epoch);
       else expect(await sale.epoch()).toBe(epoch);
     });

@@ -1,4 +1,4 @@
-/** Units that operators add to a sale or take out of it, as a segment sees them. */
+/** Units that operators add to a sale or withdraw from it, as a segment sees them. */
 import { describe, expect, it } from 'vitest';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { kinds } from '../support/sales.ts';

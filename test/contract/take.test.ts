@@ -49,7 +49,7 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([sale.order('ben')], 0, { newest }))).toEqual(['taken']);
     });
 
-    it('of orders that were admitted by other rules than the segment’s does nothing; without rules they are served', async () => {
+    it('does nothing for orders admitted under other rules than the segment’s; without rules it serves them', async () => {
       const sale = await stage.load({ stock: 4 });
       const { rules } = (await stage.backend.sales.read(sale.sale.id))!;
       expect(rules).toBe(rulesOf(sale.sale));
@@ -303,7 +303,7 @@ onEachBackend((stage) => {
       const late = sale.batch(two);
       expect(await stage.backend.takes.take(late)).toEqual({ status: 'busy' });
       await stage.backend.log.advance([sale.watermark(1, MAX_LOG_ORDERS - 1)]);
-      // Busy has changed nothing, not even the lane's ticket.
+      // `busy` has changed nothing, not even the lane's ticket.
       expect(kinds(await stage.backend.takes.take(late))).toEqual(['taken', 'taken']);
     });
 

@@ -1,4 +1,4 @@
-/** Who is let in to a sale, as buyers meet it at the port: rate limits, purchase tokens, challenges. */
+/** Admission at the public port: rate limits, purchase tokens, challenges. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { type Answer, startTestNode, type TestNode } from '../../support/node.ts
 import { expectSold, onEachStore, redisAndPostgres } from '../../support/stores.ts';
 
 const HOUR_MS = 3_600_000;
-/** Each worker hears by itself of a sale that has changed. */
+/** Workers learn of a changed sale one by one, so there is only one. */
 const ONE_WORKER = { WORKERS: '1' };
 const SOLVER = fileURLToPath(new URL('../../../docs/examples/solve-pow.mjs', import.meta.url));
 
@@ -42,7 +42,7 @@ const metric = async (node: TestNode, line: string): Promise<number> => {
 
 onEachStore((stage) => {
   describe('a sale that requires a token', () => {
-    test('sells to who has one for himself, and says what is wrong otherwise', async () => {
+    test('sells only with the buyer’s own token, and otherwise says what is wrong', async () => {
       const { node } = stage;
       const id = await stage.sale({ requireToken: true });
       const other = await stage.sale({ requireToken: true });
@@ -60,13 +60,13 @@ onEachStore((stage) => {
       expect(await node.buy(id, 'ann', withToken('nonsense', { key: 'k' }))).toMatchObject(alien);
 
       expect(await node.buy(id, 'ann', withToken(token))).toMatchObject({ status: 201, code: 'committed' });
-      // It is leave to buy, not to buy once: the limit per buyer is the sale's.
+      // A token is a permission to buy, not to buy once: the sale's limit per buyer applies.
       expect(await node.buy(id, 'ann', withToken(token))).toMatchObject({ code: 'limit_reached' });
       expect((await node.request(`/v1/sales/${id}`)).body).toMatchObject({ requireToken: true });
       await expectSold(node, id, 1);
     });
 
-    test('gives none before its window opens, nor for a sale that is not there', async () => {
+    test('issues none before its window opens, nor for an unknown sale', async () => {
       const { node } = stage;
       const startsAt = new Date(Date.now() + HOUR_MS).toISOString();
       const id = await stage.sale({ requireToken: true, startsAt });
@@ -83,7 +83,7 @@ onEachStore((stage) => {
       expect(await askToken(node, id, 'ann', [1])).toMatchObject({ code: 'invalid_request' });
     });
 
-    test('that is sold out says so without a token, and repeats an order to who has one', async () => {
+    test('says without a token that it is sold out, and repeats an order with one', async () => {
       const { node } = stage;
       const id = await stage.sale({ requireToken: true, stock: 1 });
       const token = await tokenOf(node, id, 'ann');
@@ -99,7 +99,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 1);
     });
 
-    test('may begin and cease to require it while it sells, which the ledger tells', async () => {
+    test('may start and stop requiring it while it sells, and the ledger has both changes', async () => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });
@@ -107,13 +107,13 @@ onEachStore((stage) => {
         requireToken: true,
       });
       await until(async () => (await node.buy(id, 'bob')).code === 'token_required', {
-        what: 'that tokens are required',
+        what: 'tokens are required',
       });
       const token = await tokenOf(node, id, 'cleo');
       expect(await node.buy(id, 'cleo', withToken(token))).toMatchObject({ status: 201 });
       await node.ops.change(id, { action: 'require-token', requireToken: true }, BY);
       await node.ops.change(id, { action: 'require-token', requireToken: false }, BY);
-      const open = { what: 'that none is required' };
+      const open = { what: 'no token is required' };
       await until(async () => (await node.buy(id, 'dan')).status === 201, open);
       expect(await node.ops.ledger(id)).toMatchObject([
         { action: 'create' },
@@ -126,7 +126,7 @@ onEachStore((stage) => {
       ).rejects.toMatchObject({ code: 'wrong_state' });
     });
 
-    test('that is built anew asks for new tokens, and knows the orders of the old ones', async () => {
+    test('needs new tokens after a rebuild, and knows the orders bought with old ones', async () => {
       const { node } = stage;
       const id = await stage.sale({ requireToken: true });
       const [anns, bobs] = [await tokenOf(node, id, 'ann'), await tokenOf(node, id, 'bob')];
@@ -138,7 +138,7 @@ onEachStore((stage) => {
       await until(
         async () =>
           (await node.buy(id, 'bob', withToken(bobs, { key: 'late' }))).body.reason === 'generation',
-        { what: 'that the node knows the new generation' },
+        { what: 'the node knows the new generation' },
       );
       expect(await node.buy(id, 'bob', withToken(bobs))).toMatchObject(old);
       expect(await node.buy(id, 'ann', withToken(anns))).toMatchObject(old);
@@ -152,7 +152,7 @@ onEachStore((stage) => {
     });
   });
 
-  test('tokens are counted by how they were answered', async () => {
+  test('requests for tokens are counted by outcome', async () => {
     const { node } = stage;
     const id = await stage.sale({ requireToken: true });
     const issued = 'stockade_purchase_tokens_total{outcome="issued"}';
@@ -162,13 +162,13 @@ onEachStore((stage) => {
   });
 }, ONE_WORKER);
 
-test('a token ends, and a repeated purchase is answered all the same', async () => {
+test('a token expires, and a repeated purchase is answered nevertheless', async () => {
   await using node = await startTestNode({
     ...(await redisAndPostgres()),
     env: { PURCHASE_TOKEN_TTL_SECONDS: '1' },
   });
   await node.ops.create({ id: 'tickets', stock: 10, segments: 2, requireToken: true }, BY.actor);
-  // What is left of the second in which it is made may be too short to buy in.
+  // A token expires at a full second, and the one in which it is issued may be nearly over.
   let token = '';
   const bought = await until(
     async () => {
@@ -191,7 +191,7 @@ test('a token ends, and a repeated purchase is answered all the same', async () 
   });
 });
 
-test('nodes of one database know each other’s tokens, and so do those that are given the same secret', async () => {
+test('nodes with one database accept each other’s tokens, and so do nodes with the same secret', async () => {
   const stores = await redisAndPostgres();
   const [SECRET, NEXT] = ['s'.repeat(32), 't'.repeat(32)];
   await using one = await startTestNode(stores);
@@ -200,7 +200,7 @@ test('nodes of one database know each other’s tokens, and so do those that are
   const anns = await tokenOf(one, 'tickets', 'ann');
   expect(await two.buy('tickets', 'ann', withToken(anns))).toMatchObject({ status: 201 });
 
-  // The key in Postgres is left: first everybody is told the new one, then everybody signs with it.
+  // The key in Postgres is given up in two steps: first every node learns the new one, then every node signs with it.
   await two.stop();
   await two.start({ PURCHASE_TOKEN_SECRET: SECRET });
   const [bobs, cleos] = [await tokenOf(two, 'tickets', 'bob'), await tokenOf(one, 'tickets', 'cleo')];
@@ -226,7 +226,7 @@ describe('rate limits', () => {
     const env = { WORKERS: '2', RATE_LIMIT_BUYER: '20/86400' };
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     await node.ops.create({ id: 'tickets', stock: 100, segments: 2, perBuyerLimit: 100 }, BY.actor);
-    // A connection belongs to one worker. Of many, both have some.
+    // A connection belongs to one worker. With many connections, both workers have some.
     const buy = rawRequest('POST', '/v1/sales/tickets/orders', { 'X-Buyer-Id': 'ann' });
     const answers = await Promise.all(
       Array.from({ length: 60 }, async () => {
@@ -258,7 +258,7 @@ describe('rate limits', () => {
     expect(await node.ops.verify('tickets')).toMatchObject({ ok: true, committedOrders: 21 });
   });
 
-  test('an address is refused before anything else is looked at, at all routes but the operators’', async () => {
+  test('an address is refused before any other check, on every public route', async () => {
     await using node = await startTestNode({
       ...(await redisAndPostgres()),
       env: { RATE_LIMIT_ADDRESS: '3/86400' },
@@ -274,10 +274,10 @@ describe('rate limits', () => {
     expect(await node.request('/v1/orders/1/cancel', { method: 'POST', body: '{' })).toMatchObject(limited);
     expect(await node.request('/nowhere')).toMatchObject(limited);
     expect(await node.request('/v1/sales/tickets', { method: 'PATCH' })).toMatchObject(limited);
-    // Without TRUSTED_PROXIES nobody can say that he is somebody else.
+    // Without TRUSTED_PROXIES the header of a client is ignored.
     const headers = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
     expect(await node.buy('tickets', 'bob', { headers })).toMatchObject(limited);
-    // He is answered before his body is there; the connection goes on with his next request.
+    // The answer comes before the body is there. The connection goes on with the next request.
     using connection = await RawConnection.open(node.publicUrl);
     const long = rawRequest('POST', '/v1/sales/tickets/orders', {}, 'x'.repeat(100_000));
     await connection.send(long.slice(0, 1_000));
@@ -288,7 +288,7 @@ describe('rate limits', () => {
     expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(9);
   });
 
-  test('behind a proxy an address is what the proxy has written last', async () => {
+  test('behind a proxy, the address is the last one in the header', async () => {
     const env = { RATE_LIMIT_ADDRESS: '1/86400', TRUSTED_PROXIES: '127.0.0.0/8' };
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const look = async (...forwarded: string[]) => {
@@ -300,14 +300,14 @@ describe('rate limits', () => {
     expect(await look('192.0.2.1')).toBe(404);
     expect(await look('192.0.2.1')).toBe(429);
     expect(await look('192.0.2.2, 192.0.2.1')).toBe(429);
-    // A proxy that adds a header of its own behind the client's.
+    // A proxy may add its own header after the client's.
     expect(await look('192.0.2.3', '192.0.2.1')).toBe(429);
     expect(await look('192.0.2.1', '192.0.2.4')).toBe(404);
     expect(await look('2001:db8::1')).toBe(404);
     expect(await look('2001:db8::2')).toBe(429);
   });
 
-  test('who has many IPv6 networks of one site may ask as much as 64 of them', async () => {
+  test('all IPv6 networks of one site together may send as much as 64 of them', async () => {
     const env = { RATE_LIMIT_ADDRESS: '1/86400', TRUSTED_PROXIES: '127.0.0.0/8', WORKERS: '1' };
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     using connection = await RawConnection.open(node.publicUrl);
@@ -328,35 +328,38 @@ describe('rate limits', () => {
     expect(await metric(node, 'stockade_rate_limited_total{limit="address"}')).toBe(1);
   });
 
-  /** An address of this machine that is not its loopback's, whose connections are never counted. */
+  /** An address of this machine other than the loopback, whose connections are never counted. */
   const own = Object.values(networkInterfaces())
     .flat()
     .find((found) => found?.family === 'IPv4' && !found.internal)?.address;
 
-  test.skipIf(own === undefined)('an address opens so many connections, but for the loopback', async () => {
-    const env = {
-      ...{ HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1', WORKERS: '2' },
-      RATE_LIMIT_CONNECTIONS: '1/86400/4',
-    };
-    await using node = await startTestNode({ ...(await redisAndPostgres()), env });
-    const { port } = new URL(node.publicUrl);
-    const refused = 'stockade_connections_limited_total{how="closed"}';
-    const open = (host: string) => RawConnection.open(`http://${host}:${port}`);
-    // Until an address is known, each worker that meets it at the same moment begins to count it.
-    const first = await open(own!);
-    await first.send(rawRequest('GET', '/v1/sales/none'));
-    expect((await first.answer())?.status).toBe(404);
-    // Up to the limit, one more that would be answered, and one too many.
-    const theirs = [first, ...(await Promise.all(Array.from({ length: 5 }, () => open(own!))))];
-    await Promise.race(theirs.map(({ closed }) => closed));
-    const fromHere = await Promise.all(Array.from({ length: 8 }, () => open('127.0.0.1')));
-    for (const connection of fromHere) {
-      await connection.send(rawRequest('GET', '/v1/sales/none'));
-      expect((await connection.answer())?.status).toBe(404);
-    }
-    expect(await metric(node, refused)).toBe(1);
-    for (const connection of [...theirs, ...fromHere]) connection.close();
-  });
+  test.skipIf(own === undefined)(
+    'an address may open so many connections, and the loopback any number',
+    async () => {
+      const env = {
+        ...{ HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1', WORKERS: '2' },
+        RATE_LIMIT_CONNECTIONS: '1/86400/4',
+      };
+      await using node = await startTestNode({ ...(await redisAndPostgres()), env });
+      const { port } = new URL(node.publicUrl);
+      const refused = 'stockade_connections_limited_total{how="closed"}';
+      const open = (host: string) => RawConnection.open(`http://${host}:${port}`);
+      // Workers that meet a new address at the same moment may each begin to count it.
+      const first = await open(own!);
+      await first.send(rawRequest('GET', '/v1/sales/none'));
+      expect((await first.answer())?.status).toBe(404);
+      // Up to the limit, one more that is answered, and one too many.
+      const theirs = [first, ...(await Promise.all(Array.from({ length: 5 }, () => open(own!))))];
+      await Promise.race(theirs.map(({ closed }) => closed));
+      const fromHere = await Promise.all(Array.from({ length: 8 }, () => open('127.0.0.1')));
+      for (const connection of fromHere) {
+        await connection.send(rawRequest('GET', '/v1/sales/none'));
+        expect((await connection.answer())?.status).toBe(404);
+      }
+      expect(await metric(node, refused)).toBe(1);
+      for (const connection of [...theirs, ...fromHere]) connection.close();
+    },
+  );
 });
 
 describe('a challenge', () => {
@@ -368,7 +371,7 @@ describe('a challenge', () => {
       child.stdin!.end(JSON.stringify(problem));
     });
 
-  test('of proof of work is solved by the example, and a token is the prize', async () => {
+  test('of proof of work is solved by the example, and yields a token', async () => {
     await using node = await startTestNode({
       ...(await redisAndPostgres()),
       env: { CHALLENGE: 'pow', CHALLENGE_BITS: '10' },
@@ -391,7 +394,7 @@ describe('a challenge', () => {
     expect(await metric(node, 'stockade_purchase_tokens_total{outcome="challenge_failed"}')).toBe(1);
   });
 
-  test('of the shop’s own is asked for and checked; if it hangs or throws, buyers are told at once', async () => {
+  test('of the shop is issued and checked; if it hangs or throws, buyers are answered in time', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'stockade-challenge-'));
     try {
       const CHALLENGE = join(folder, 'captcha.mjs');

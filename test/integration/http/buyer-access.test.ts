@@ -1,6 +1,6 @@
 /**
- * Nobody buys as somebody else. What every token must have is in http-bad-input.test.ts; here are tokens that bring their
- * own keys, claims that are almost right, and what one buyer can do with the order of another.
+ * No buyer can act as another. http-bad-input.test.ts tests what every token must have. Here are tokens that bring their own keys,
+ * claims that are almost right, and attempts on another buyer's order.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -22,7 +22,7 @@ const HOUR_S = 3_600;
 let databaseUrl: string;
 let node: TestNode;
 let sale: string;
-/** Where tokens say that their keys are: nobody may look there. */
+/** The address of keys that foreign tokens name. A node must never fetch it. */
 let stranger: Server;
 let visits = 0;
 
@@ -59,7 +59,7 @@ function signer(claims: JWTPayload, header: Record<string, unknown> = {}): SignJ
 
 const sign = (claims: JWTPayload, header: Record<string, unknown> = {}) => signer(claims, header).sign(KEY);
 
-/** A payload of any shape, properly signed: what a library would not make. */
+/** A signed payload of any shape, which a library would not make. */
 async function signText(payload: string): Promise<string> {
   const { createHmac } = await import('node:crypto');
   const head = `${encoded({ alg: 'HS256' })}.${encoded(payload)}`;
@@ -81,8 +81,8 @@ describe('a token', () => {
     ['without a signature, whose algorithm is missing', () => unsigned(undefined as unknown as string)],
     ['without a signature, whose algorithm is that of the key', () => unsigned('HS256')],
     ['that brings its key along', bringsItsKey],
-    ['that says where its key is', () => strangers({ jku: strangersUrl() })],
-    ['that says where its certificate is', () => strangers({ x5u: strangersUrl() })],
+    ['that names an address for its key', () => strangers({ jku: strangersUrl() })],
+    ['that names an address for its certificate', () => strangers({ x5u: strangersUrl() })],
     ['whose key’s name is a path', () => strangers({ kid: '../../../../dev/null' })],
     ['signed with an empty key', () => signer({ sub: 'mallory' }).sign(new Uint8Array(1))],
     ['that is for several, none of them the shop', () => sign({ sub: 'mallory', aud: ['a', 'b'] })],
@@ -100,7 +100,7 @@ describe('a token', () => {
     ['that names 129 characters', () => sign({ sub: 'm'.repeat(129) })],
     ['that names somebody with a NUL', () => sign({ sub: 'ann\0' })],
     ['that is a list', () => signText('[]')],
-    ['that is no JSON', () => signText('sub=ann')],
+    ['that is not JSON', () => signText('sub=ann')],
     ['of almost 4,000 characters', () => sign({ sub: 'x'.repeat(2_700) })],
   ];
 
@@ -110,24 +110,24 @@ describe('a token', () => {
     expect(await buy(token)).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
-  test('that says where its key is makes nobody look there', async () => {
+  test('with an address for its key makes no node fetch it', async () => {
     expect(visits).toBe(0);
     await expectSold(node, sale, 0);
   });
 
-  test('larger than headers may be ends the request, not the node', async () => {
+  test('that is too large for a header ends the request, not the node', async () => {
     for (const characters of [4_100, 20_000]) expect((await buy('x'.repeat(characters))).status).toBe(431);
     expect(node.isUp).toBe(true);
   });
 
-  test('for the shop among others lets its buyer in', async () => {
+  test('for several audiences, one of them the shop, lets its buyer in', async () => {
     const id = await makeSale(node);
     const headers = { authorization: `Bearer ${await sign({ sub: 'ann', aud: ['forum', 'shop'] })}` };
     const bought = await node.request(`/v1/sales/${id}/orders`, { method: 'POST', headers });
     expect(bought).toMatchObject({ status: 201 });
   });
 
-  test('names a buyer whatever the name is to a program', async () => {
+  test('names its buyer, even if the name has a meaning in programs', async () => {
     const id = await makeSale(node, { stock: 20 });
     for (const sub of ['__proto__', 'constructor', 'a:b', '{a}', `{${id}:0}:buyers`, 'toString', '..']) {
       const headers = { authorization: `Bearer ${await sign({ sub })}` };
@@ -159,7 +159,7 @@ describe('the order of another', () => {
     ['cancelled', '/cancel', undefined],
   ];
 
-  test.each(deeds)('can’t be %s, and is as it was', async (_, path, body) => {
+  test.each(deeds)('can’t be %s, and stays unchanged', async (_, path, body) => {
     const id = await makeSale(node);
     const asBuyer = async (sub: string) => ({ authorization: `Bearer ${await sign({ sub })}` });
     const method = 'POST' as const;
@@ -170,7 +170,7 @@ describe('the order of another', () => {
       const headers = { ...(await asBuyer(sub)), 'x-buyer-id': 'ann' };
       const spec = path === '' ? { headers } : { method, headers, ...(body !== undefined && { body }) };
       const answer = await node.request(`/v1/orders/${orderId}${path}`, spec);
-      // `ann ` is no name at all.
+      // `ann ` is not a valid id.
       const status = sub === 'ann ' ? 401 : 403;
       expect(answer, sub).toMatchObject({ status });
       expect(JSON.stringify(answer.body), sub).not.toMatch(/ann|unpaid|paid/);
@@ -198,7 +198,7 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
       ...(body !== undefined && { body }),
     });
 
-  test.each(deeds)('can’t %s, with a token of its own, before or after the payment', async (deed, body) => {
+  test.each(deeds)('can’t %s, even with a valid token, before or after the payment', async (deed, body) => {
     const id = await makeSale(node);
     const headers = { authorization: `Bearer ${await sign({ sub: 'ann' })}` };
     const bought = await node.request(`/v1/sales/${id}/orders`, { method: 'POST', headers });
@@ -221,7 +221,7 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
     expect(seen).toMatchObject({ status: 200, code: 'paid' });
   });
 
-  test('hears the same whatever the order, and whoever asks', async () => {
+  test('gets the same answer for every order and every buyer', async () => {
     for (const orderId of ['1', 'nonsense', '9223372036854775807']) {
       for (const headers of [{}, { 'x-buyer-id': 'ann' }, { authorization: 'Bearer wrong' }]) {
         const answer = await attempt(node, orderId, 'redeem', headers as Record<string, string>);
@@ -230,7 +230,7 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
     }
   });
 
-  test('can’t where a header names the buyer, unless PUBLIC_PAYMENT=1; then the start warns on a public address', async () => {
+  test('can’t with header identity either, unless PUBLIC_PAYMENT=1; then the start warns on a public address', async () => {
     const headers = { 'x-buyer-id': 'ann' };
     const stores = await redisAndPostgres();
     await using plain = await startTestNode({ ...stores, env: { WORKERS: '1' } });
@@ -246,7 +246,7 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
   });
 });
 
-test('who shows two tokens is told so, and not whose they are', async () => {
+test('a request with two tokens is answered so, without naming the buyers', async () => {
   const [anns, bobs] = [await sign({ sub: 'ann' }), await sign({ sub: 'bob' })];
   using connection = await RawConnection.open(node.publicUrl);
   const headers = { Authorization: `Bearer ${anns}`, authorization: `Bearer ${bobs}` };
@@ -258,7 +258,7 @@ test('who shows two tokens is told so, and not whose they are', async () => {
   });
 });
 
-test('keys that are fetched from another machine without TLS are warned of at the start', async () => {
+test('a node warns at its start of keys that are fetched from another machine without TLS', async () => {
   const env = { BUYER_AUTH: 'jwt', JWT_JWKS_URL: 'http://192.0.2.1/keys?key=hunter2' };
   await using plain = await startTestNode({ ...(await redisAndPostgres()), env });
   expect(await plain.log()).toContain('fetched without TLS');
@@ -266,7 +266,7 @@ test('keys that are fetched from another machine without TLS are warned of at th
 });
 
 describe('buyers named by a header', () => {
-  test('are not served where anybody could send one', async () => {
+  test('are not served where any client could send one', async () => {
     for (const HOST of ['::', '192.0.2.1', 'shop.example']) {
       expect(() => loadConfig({ HOST }, {}), HOST).toThrow(/anyone could send an X-Buyer-Id/);
     }

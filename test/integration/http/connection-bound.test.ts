@@ -1,4 +1,4 @@
-/** What somebody meets who has too many connections: as at MAX_CONNECTIONS, and nobody else notices. */
+/** The limit on connections of one address: what the address is answered, and that no other client notices. */
 import { expect, test } from 'vitest';
 import { ConnectionBound } from '../../../src/admission/connection-bound.ts';
 import { rateTable } from '../../../src/admission/rate-limiter.ts';
@@ -23,7 +23,7 @@ interface Port extends AsyncDisposable {
   look(connection: RawConnection): Promise<Answer | undefined>;
 }
 
-/** A port with one route, at which 127.0.0.3 is a proxy. */
+/** Opens a port with one route, to which 127.0.0.3 is a proxy. */
 async function openPort(most: number, gate?: Gate): Promise<Port> {
   const bound = new ConnectionBound({
     policy: { requests: 1, seconds: 86_400, burst: 8 },
@@ -61,11 +61,11 @@ async function openPort(most: number, gate?: Gate): Promise<Port> {
   };
 }
 
-test('an address with too many connections is told busy and closed, far beyond it closed at once', async () => {
+test('above its limit an address is answered busy and closed; far above it, new connections are closed at once', async () => {
   await using port = await openPort(1_000);
   const { connections, open, look } = port;
   const [early, late] = await open(9, GREEDY);
-  // The next request of that address, on whichever connection.
+  // The next request of that address, on any of its connections.
   expect(await look(early!)).toMatchObject(BUSY);
   await early!.closed;
   expect(early!.failure).toBeUndefined();
@@ -83,22 +83,22 @@ test('an address with too many connections is told busy and closed, far beyond i
   expect(connections.counts().ofAddress).toEqual({ shed: 2, dropped: 1 });
 });
 
-test('who asks for no more than the head of an answer keeps no connection by it', async () => {
+test('a request for the head alone keeps no connection open', async () => {
   await using port = await openPort(1_000);
   const [early] = await port.open(9, GREEDY);
   await early!.send(rawRequest('HEAD', '/'));
   await early!.closed;
-  await until(() => port.connections.counts().open === 8, { what: 'the connection counts no more' });
+  await until(() => port.connections.counts().open === 8, { what: 'the connection is not counted any more' });
 });
 
-test('who asks more than his address may keeps his connections only while there are enough', async () => {
+test('an address above its rate keeps its connections only while there are enough', async () => {
   const REFUSED = { status: 503, code: 'unavailable' };
   await using port = await openPort(10, () => problem('unavailable'));
   const { open, look } = port;
   const [one] = await open(5, GREEDY);
   expect(await look(one!)).toMatchObject(REFUSED);
   const [proxied] = await open(1, PROXY);
-  // The next one is above half of the limit; who passes on what others ask is not to blame for them.
+  // The next one is above half of the limit. A proxy is not closed for the requests that it passes on.
   expect(await look(proxied!)).toMatchObject(REFUSED);
   expect(await look(one!)).toMatchObject(REFUSED);
   await one!.closed;

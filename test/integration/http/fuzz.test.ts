@@ -9,7 +9,7 @@ import { inTier } from '../../support/tier.ts';
 
 const REQUESTS = inTier({ test: 250, release: 2_000 });
 
-test('whatever is sent, the node lives, answers as described and sells on', async () => {
+test('whatever is sent, the node stays up, answers as described and goes on selling', async () => {
   await using node = await startTestNode({
     ...(await redisAndPostgres()),
     env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },

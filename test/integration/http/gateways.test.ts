@@ -1,6 +1,6 @@
 /**
- * nginx and HAProxy, with the files of `deploy/`, in front of a node: what a client sends to make the two see different
- * requests. Between gateway and node a relay writes down every byte.
+ * nginx and HAProxy, with the files of `deploy/`, in front of a node. Clients send requests that the two might frame differently.
+ * A relay between gateway and node records every byte.
  */
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
@@ -40,7 +40,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     await node?.[Symbol.asyncDispose]();
   });
 
-  /** As what both gateways take for a proof of who asks. */
+  /** Credentials that both gateways accept. */
   const proof = async (buyer: string) => {
     const token = await new SignJWT({ sub: buyer })
       .setProtectedHeader({ alg: 'HS256' })
@@ -61,7 +61,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     return await connection.answer();
   };
 
-  test('a purchase gets through, in the name of who has proved it', async () => {
+  test('a purchase gets through, with the buyer that the token proves', async () => {
     const id = await makeSale(node, { stock: 10 });
     const headers = {
       'X-Buyer-Id': 'mallory',
@@ -86,7 +86,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     await expectSold(node, id, 1);
   });
 
-  test('who proves nothing does not get through', async () => {
+  test('a request without credentials does not get through', async () => {
     relay.forget();
     const path = `/v1/sales/${sale}/orders`;
     for (const headers of [{}, { Authorization: 'Bearer x' }, { 'X-Buyer-Id': 'ann' }])
@@ -94,7 +94,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(relay.requests()).toEqual([]);
   });
 
-  test('what is not for buyers does not get through', async () => {
+  test('a request to a route that is not for buyers does not get through', async () => {
     const { orderId } = (await node.buy(await makeSale(node), 'ann')).body;
     relay.forget();
     const refused = [
@@ -132,7 +132,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(relay.requests()).toEqual([]);
   });
 
-  /** What one of them might take for a second request, in the name of somebody else. */
+  /** A second request in the name of another buyer, which one of the two might see. */
   const smuggled = () =>
     rawRequest(
       'POST',
@@ -140,7 +140,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
       { 'X-Buyer-Id': 'victim', Authorization: 'Bearer x' },
       BODY,
     );
-  /** Lines behind `Host` and the proof, and what comes behind the head. */
+  /** Headers after `Host` and the credentials, and what follows the head. */
   const shapes: [string, (second: string) => [lines: string, content: string]][] = [
     ['two lengths, the first one short', (s) => [`Content-Length: 0\r\nContent-Length: ${s.length}\r\n`, s]],
     ['two lengths, the first one long', (s) => [`Content-Length: ${s.length}\r\nContent-Length: 0\r\n`, s]],
@@ -209,11 +209,11 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
     await connection.send(`${head}${lines}\r\n${content}`);
     const first = await connection.answer();
-    // Whatever it makes of the rest, and of a request that comes after it on the same connection to the node.
+    // Whatever the gateway makes of the rest, and of a later request on the same connection to the node.
     for (let i = 0; i < 3; i++)
       expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
 
-    // What arrives is HTTP to the letter, and says who asks as the gateway knows it.
+    // What arrives is strictly valid HTTP, and names the buyer that the gateway has authenticated.
     const arrived = relay.requests().filter(({ method }) => method !== 'GET');
     expect(arrived.length).toBeLessThanOrEqual(1);
     for (const { values } of arrived) {
@@ -232,7 +232,7 @@ interface Arrived {
   values(name: string): string[];
 }
 
-/** Passes on what a gateway and a node say to each other, and keeps what the gateway says. */
+/** Passes bytes between a gateway and a node, and records those of the gateway. */
 class Relay {
   readonly #server: Server;
   #connections: Buffer[][] = [];
@@ -280,7 +280,7 @@ class Relay {
     this.#kept.clear();
   }
 
-  /** All that have arrived since. @throws if a byte is no part of a request as RFC 9112 has it */
+  /** All requests that have arrived since. @throws if a byte is not part of a request by RFC 9112 */
   requests(): Arrived[] {
     return this.#connections.flatMap((pieces) => strictlyRead(Buffer.concat(pieces).toString('latin1')));
   }
@@ -306,7 +306,7 @@ function strictlyRead(text: string): Arrived[] {
       fields.filter((field) => field![1]!.toLowerCase() === name).map((field) => field![2] ?? '');
     const lengths = values('content-length');
     if (lengths.length > 1 || !/^\d*$/.test(lengths[0] ?? '') || lengths[0] === '')
-      throw new Error(`the length of what arrives is in doubt: ${JSON.stringify(rest)}`);
+      throw new Error(`the length of the request is ambiguous: ${JSON.stringify(rest)}`);
     const bodyAt = end + 4;
     const length = Number(lengths[0] ?? 0);
     const body = rest.slice(bodyAt, bodyAt + length);
@@ -317,7 +317,7 @@ function strictlyRead(text: string): Arrived[] {
   return requests;
 }
 
-/** The shop's login, as nginx asks it: who has a token of ours is who the token says. */
+/** The shop's login service, which nginx asks for the buyer of a token. */
 class Login {
   readonly #server = createHttpServer((request, response) => {
     const [, payload] = (request.headers.authorization ?? '').split('.');

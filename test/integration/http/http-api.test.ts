@@ -1,4 +1,4 @@
-/** The life of a sale and of a node, as buyers and operators see it through the two ports. */
+/** The life of a sale and of a node, as buyers and operators see it at the two ports. */
 import { Redis } from 'ioredis';
 import { SignJWT } from 'jose';
 import pg from 'pg';
@@ -14,8 +14,8 @@ import { expectBalanced, expectSold, makeSale, onEachStore, redisAndPostgres } f
 
 const HOUR_MS = 3_600_000;
 /**
- * The board's repair interval, a poll of the directory, and how old the counter that is shown to the crowd may be; and what a
- * machine may stumble that has other work to do.
+ * The time after which a change is visible everywhere: the board's repair interval, a poll of the directory, the age of the
+ * public counter, and the longest stall of a busy machine.
  */
 const SEEN_BY_ALL_MS = 250 + 80 + 200 + 15_000;
 
@@ -36,7 +36,7 @@ const readOrder = (node: TestNode, orderId: string, buyer: string) =>
 
 onEachStore((stage) => {
   describe('a sale', () => {
-    test('that is created is there for operators and buyers', async () => {
+    test('is visible to operators and buyers once it is created', async () => {
       const { node } = stage;
       const spec = {
         id: 'concert',
@@ -62,7 +62,7 @@ onEachStore((stage) => {
       const { id, title, startsAt, endsAt, perBuyerLimit, priceMinor, faceValueMinor, currency } = kept;
       expect(await readSale(node, 'concert')).toMatchObject({
         status: 200,
-        // Not for everybody: the shop's own data.
+        // The shop's own data are not public.
         body: expect.not.objectContaining({ metadata: expect.anything(), shopId: expect.anything() }),
       });
       expect((await readSale(node, 'concert')).body).toEqual({
@@ -115,7 +115,7 @@ onEachStore((stage) => {
             seen.push((await node.buy(id, `buyer-${seen.length}`)).code);
             return seen.at(-1) === code;
           },
-          { what: `a buyer is told ${code}` },
+          { what: `a buyer is answered ${code}` },
         );
       await untilTold('committed');
       await node.ops.change(id, { action: 'window', endsAt: Date.now() + 300 }, BY);
@@ -139,11 +139,11 @@ onEachStore((stage) => {
       });
       expect(await node.ops.change(id, { action: 'pause' }, BY)).toMatchObject({ state: 'paused' });
       expect(await node.ops.change(id, { action: 'resume' }, BY)).toMatchObject({ state: 'open' });
-      await until(async () => (await node.buy(id, 'bob')).status === 201, { what: 'that it sells again' });
+      await until(async () => (await node.buy(id, 'bob')).status === 201, { what: 'it sells again' });
       await expectSold(node, id, 2);
     });
 
-    test('that is closed has ended for good', async () => {
+    test('ends for good when it is closed', async () => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });
@@ -173,14 +173,14 @@ onEachStore((stage) => {
       await expectSold(node, id, 20);
     });
 
-    test('gives the last unit of many segments to the first who asks', async () => {
+    test('sells the last unit of many segments to the first buyer', async () => {
       const id = await stage.sale({ stock: 1, segments: 64 });
       const crowd = await Promise.all(names(50).map((buyer) => stage.node.buy(id, buyer)));
       expect(codes(crowd)).toEqual({ committed: 1, sold_out: 49 });
       await expectSold(stage.node, id, 1);
     });
 
-    test('gives a buyer what its limit allows, and names his orders when he wants more', async () => {
+    test('sells a buyer what the limit allows, and then names the buyer’s orders', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 100, perBuyerLimit: 5 });
       const first = await node.buy(id, 'ann', { quantity: 3 });
@@ -193,14 +193,14 @@ onEachStore((stage) => {
       await expectSold(node, id, 10);
     });
 
-    test('never gives a buyer more than the limit, however often he asks at once', async () => {
+    test('never sells a buyer more than the limit, however many purchases come at once', async () => {
       const id = await stage.sale({ stock: 100, perBuyerLimit: 3 });
       const answers = await Promise.all(names(30).map(() => stage.node.buy(id, 'greedy')));
       expect(codes(answers)).toEqual({ committed: 3, limit_reached: 27 });
       await expectSold(stage.node, id, 3);
     });
 
-    test('says what remains when that is less than was asked for, and sells it', async () => {
+    test('says what remains if that is less than requested, and sells it', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 10, segments: 4, perBuyerLimit: 8 });
       expect((await node.buy(id, 'ann', { quantity: 8 })).status).toBe(201);
@@ -226,7 +226,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 2);
     });
 
-    test('is another one for another buyer and for another sale', async () => {
+    test('means another order for another buyer, and in another sale', async () => {
       const { node } = stage;
       const [one, other] = [await stage.sale(), await stage.sale()];
       const answers = [
@@ -238,7 +238,7 @@ onEachStore((stage) => {
       expect(new Set(answers.map(({ body }) => body.orderId)).size).toBe(3);
     });
 
-    test('with another quantity is refused, and names the order that it stands for', async () => {
+    test('with another quantity is refused, and the answer names the order', async () => {
       const { node } = stage;
       const id = await stage.sale({ perBuyerLimit: 5 });
       const { orderId } = (await node.buy(id, 'ann', { quantity: 2, key: 'k' })).body;
@@ -259,7 +259,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 3);
     });
 
-    test('gives the first answer still when the sale is sold out', async () => {
+    test('still gets the first answer when the sale is sold out', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 2, perBuyerLimit: 2 });
       const first = await node.buy(id, 'ann', { quantity: 2, key: 'k' });
@@ -270,12 +270,12 @@ onEachStore((stage) => {
       expect((await node.buy(id, 'ann', { quantity: 1, key: 'other' })).code).toBe('sold_out');
     });
 
-    test.each(['pause', 'close'] as const)('gives the first answer still after a %s', async (action) => {
+    test.each(['pause', 'close'] as const)('still gets the first answer after a %s', async (action) => {
       const { node } = stage;
       const id = await stage.sale({ stock: 100 });
       const first = await node.buy(id, 'ann', { key: 'k' });
       await node.ops.change(id, { action: action }, BY);
-      // At once, while some parts of the node may not have heard of it, and when all have.
+      // At once, while some parts of the node may not know of it, and again when all do.
       const again = () => node.buy(id, 'ann', { key: 'k' });
       expect((await again()).body).toEqual(first.body);
       await until(async () => (await readSale(node, id)).body.state !== 'open', { what: `the ${action}` });
@@ -283,7 +283,7 @@ onEachStore((stage) => {
       expect((await node.buy(id, 'bob', { key: 'k' })).status).toBe(403);
     });
 
-    test('gives the first answer still when the sale has ended', async () => {
+    test('still gets the first answer when the sale has ended', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 100 });
       const first = await node.buy(id, 'ann', { key: 'k' });
@@ -295,7 +295,7 @@ onEachStore((stage) => {
   });
 
   describe('Prefer', () => {
-    test('respond-async is heeded where an accepted order outlives the process', async () => {
+    test('respond-async has an effect where an accepted order outlives the process', async () => {
       const { node } = stage;
       const id = await stage.sale();
       const answer = await node.buy(id, 'ann', { prefer: 'respond-async' });
@@ -303,13 +303,13 @@ onEachStore((stage) => {
       expect([answer.status, answer.code]).toEqual(expected);
       const { orderId } = answer.body;
       await until(async () => (await readOrder(node, orderId, 'ann')).body.status === 'unpaid', {
-        what: 'that the order is committed',
+        what: 'the order is committed',
       });
       await expectSold(node, id, 1);
     });
 
     test.each(['wait=10, respond-async', 'Respond-Async; x=1', 'return=minimal,respond-async'])(
-      '%j is understood',
+      '%j means respond-async',
       async (prefer) => {
         const id = await stage.sale();
         expect((await stage.node.buy(id, 'ann', { prefer })).status).toBe(stage.isEmbedded ? 201 : 202);
@@ -326,7 +326,7 @@ onEachStore((stage) => {
   });
 
   describe('an order', () => {
-    test('is shown to its owner and to nobody else', async () => {
+    test('is shown to its owner only', async () => {
       const { node } = stage;
       const id = await stage.sale({ perBuyerLimit: 3 });
       const { orderId } = (await node.buy(id, 'ann', { quantity: 2 })).body;
@@ -340,7 +340,7 @@ onEachStore((stage) => {
       expect((await node.request(`/v1/orders/${orderId}`)).code).toBe('unauthenticated');
     });
 
-    test('that nobody has placed is unknown, however much its id looks like one', async () => {
+    test('that was never placed is unknown, even if its id looks valid', async () => {
       const id = await stage.sale();
       const { orderId } = (await stage.node.buy(id, 'ann')).body;
       const neighbour = String(BigInt(orderId) ^ 1n);
@@ -350,7 +350,7 @@ onEachStore((stage) => {
       });
     });
 
-    test('has an id that a client can keep as text, and that tells no numbers', async () => {
+    test('has an id that is text, and that does not reveal how many orders there are', async () => {
       const id = await stage.sale({ stock: 100 });
       const answers = await Promise.all(names(20).map((buyer) => stage.node.buy(id, buyer)));
       const ids = answers.map(({ body }) => body.orderId as string);
@@ -364,7 +364,7 @@ onEachStore((stage) => {
   });
 
   describe('the ops port', () => {
-    test('says without a token that the node is well', async () => {
+    test('reports health without a token', async () => {
       const { node } = stage;
       for (const [path, status] of [
         ['/healthz', 'ok'],
@@ -386,7 +386,7 @@ onEachStore((stage) => {
       expect(await rebalance('{"dryRun":true}')).toEqual({ ...even, dryRun: true });
     });
 
-    test('verifies a sale, and says what it has added up', async () => {
+    test('verifies a sale, and lists the terms', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 50, perBuyerLimit: 4 });
       await node.buy(id, 'ann', { quantity: 4 });
@@ -408,7 +408,7 @@ onEachStore((stage) => {
       expect(terms).toMatchObject({ initial: 50, stock: 43, 'in live orders': 7, 'in segments': 43 });
     });
 
-    test('repairs a sale: only if it is asked to', async () => {
+    test('repairs a sale only on request', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 9, segments: 2 });
       const path = `/v1/sales/${id}/verify`;
@@ -419,7 +419,7 @@ onEachStore((stage) => {
       expect(await repaired('{"repair":true}')).toEqual([]);
     });
 
-    test('shows in its metrics what the node does', async () => {
+    test('has metrics of what the node does', async () => {
       const { node } = stage;
       const before = await metricsOf(node);
       const id = await stage.sale({ stock: 3, segments: 2 });
@@ -431,7 +431,7 @@ onEachStore((stage) => {
       const requests = 'stockade_request_duration_seconds';
       const grown = (name: string, labels = {}) =>
         metrics.value(name, labels) - before.value(name, labels, 0);
-      // Each part of the node tells its figures in its own time.
+      // Each part of the node reports its figures at its own time.
       const isTold = async () => {
         metrics = await metricsOf(node);
         expect(metrics.value('stockade_board_sold_out', { sale: id })).toBe(1);
@@ -442,7 +442,7 @@ onEachStore((stage) => {
         expect(grown(`${requests}_count`, { outcome: 'invalid_request' })).toBe(1);
         expect(grown(`${requests}_bucket`, { outcome: 'committed', le: '+Inf' })).toBe(3);
         expect(metrics.value(`${requests}_sum`, { outcome: 'committed' })).toBeGreaterThan(0);
-        // An order that another test was content to have accepted may be committed only now.
+        // An order of another test, which did not wait for the commit, may be committed only now.
         expect(grown('stockade_sync_orders_total')).toBeGreaterThanOrEqual(3);
 
         expect(metrics.value('stockade_units_left', { sale: id })).toBe(0);
@@ -454,7 +454,7 @@ onEachStore((stage) => {
         expect(metrics.value('stockade_guard_rejections_total', {}, 0)).toBe(0);
         return true;
       };
-      await until(isTold, { what: 'what has happened is in the metrics' });
+      await until(isTold, { what: 'everything is in the metrics' });
 
       for (const [family, type] of [
         [requests, 'histogram'],
@@ -486,14 +486,14 @@ onEachStore((stage) => {
   });
 
   describe('SIGTERM', () => {
-    test('under load ends the node in good order: who was answered has his order, and nobody else', async () => {
+    test('under load ends the node normally: every answered buyer has an order, and no other buyer', async () => {
       const { isEmbedded } = stage;
       const stores = isEmbedded ? {} : await redisAndPostgres();
       await using node = await startTestNode({ ...stores, env: isEmbedded ? {} : { WORKERS: '2' } });
       const stock = 100_000;
       const id = await makeSale(node, { stock, segments: 8 });
       const crowd = new Crowd(node.publicUrl, id);
-      await until(() => crowd.answered.length > 500, { what: 'that the sale is busy' });
+      await until(() => crowd.answered.length > 500, { what: 'the sale is busy' });
       await node.stop();
       await crowd.ended;
 
@@ -505,7 +505,7 @@ onEachStore((stage) => {
       await node.start();
       const sold = answered.length;
       await until(async () => (await node.ops.show(id)).committedOrders >= sold, {
-        what: 'that the logs are drained',
+        what: 'the logs are drained',
       });
       await expectSold(node, id, sold);
       for (const { buyer, answer } of [...answered.slice(0, 50), ...answered.slice(-50)]) {
@@ -532,14 +532,14 @@ describe('without sync', () => {
     const bought = await node.buy(id, 'ann', { quantity: 2, key: 'k' });
     expect(bought).toMatchObject({ status: 202, body: { status: 'accepted', saleId: id, quantity: 2 } });
     const { orderId } = bought.body;
-    // On every worker: each connection is another one's.
+    // On every worker: each connection may belong to another one.
     for (const attempt of names(8, 'attempt')) {
       using connection = await RawConnection.open(node.publicUrl);
       await connection.send(rawRequest('GET', `/v1/orders/${orderId}`, { 'X-Buyer-Id': 'ann' }));
       const shown = (await connection.answer())?.body;
       expect(shown, attempt).toEqual({ orderId, saleId: id, quantity: 2, status: 'accepted' });
     }
-    // Whose it is, only Postgres could say.
+    // Only Postgres could tell whose order it is.
     expect((await readOrder(node, orderId, 'bob')).code).toBe('unknown_order');
     const prefer = 'respond-async';
     expect((await node.buy(id, 'ann', { quantity: 2, key: 'k', prefer })).body).toEqual(bought.body);
@@ -568,8 +568,8 @@ describe('without sync', () => {
 describe('an accepted order', () => {
   const env = { SYNC: 'off', WORKERS: '1' };
 
-  // The worker looks only through sales that it has heard of, and a node that has just started knows none.
-  test('is shown by a node that has not sold of its sale yet', async () => {
+  // A worker searches only sales that it knows, and a node that has just started knows none.
+  test('is shown by a node that does not know its sale yet', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const { orderId } = (await node.buy(await makeSale(node), 'ann', { prefer: 'respond-async' })).body;
     await node.stop();
@@ -577,7 +577,7 @@ describe('an accepted order', () => {
     expect((await readOrder(node, orderId, 'ann')).body).toMatchObject({ orderId, status: 'accepted' });
   });
 
-  // An error of the backend is taken for "no such order".
+  // An error of the backend must not count as "no such order".
   test('is not called unknown while Redis is away', async () => {
     await using redis = await RedisServer.start();
     await using node = await startTestNode({
@@ -607,30 +607,30 @@ describe('without Redis', () => {
 
     await redis.kill();
     await until(async () => (await node.opsRequest('/readyz')).status === 503, {
-      what: 'that it is not ready',
+      what: 'it is not ready',
     });
     expect((await node.opsRequest('/readyz')).body).toMatchObject({
       status: 'not ready',
       reason: expect.any(String),
     });
     expect((await node.opsRequest('/healthz')).status).toBe(200);
-    // A worker notices it for itself.
+    // Each worker notices it for itself.
     await until(async () => (await node.buy(id, 'scout')).code === 'unavailable', { what: 'it is refused' });
     const began = Date.now();
     const refused = await Promise.all([
       ...names(50).map((buyer) => node.buy(id, buyer)),
-      // Not even who might have an order already is told anything that may be wrong.
+      // A buyer that may have an order is not given an answer that may be wrong.
       node.buy(id, 'ann', { key: 'k' }),
       node.buy('another-sale', 'ann'),
     ]);
     expect(codes(refused)).toEqual({ unavailable: 52 });
     for (const { status, headers } of refused) expect([status, headers['retry-after']]).toEqual([503, '1']);
-    // Before their deadline, which is 20 s.
+    // Answers come before the deadline, which is 20 s.
     expect(Date.now() - began).toBeLessThan(10_000);
-    // What Postgres holds can still be read, and so can what the node knows of the sale.
+    // What Postgres holds can still be read, and so can the sale as the node knows it.
     expect((await readOrder(node, first.body.orderId, 'ann')).body.status).toBe('unpaid');
     await until(async () => !('remaining' in (await readSale(node, id)).body), {
-      what: 'no number that may be wrong',
+      what: 'the counter, which may be wrong, is gone',
     });
     expect((await readSale(node, id)).body).toMatchObject({ id, state: 'open' });
     expect((await readSale(node, 'another-sale')).code).toBe('unavailable');
@@ -638,11 +638,11 @@ describe('without Redis', () => {
 
     await redis.restart();
     await until(async () => (await node.opsRequest('/readyz')).status === 200, {
-      what: 'that it is ready again',
+      what: 'it is ready again',
     });
-    // Each worker has a connection of its own to come back.
+    // Each worker has its own connection, which must come back.
     await until(async () => (await node.buy(id, 'bob', { key: 'k' })).status === 201, {
-      what: 'that it sells again',
+      what: 'it sells again',
     });
     await until(async () => (await node.buy(id, 'ann', { key: 'k' })).status === 201, {
       what: 'the old answer',
@@ -653,7 +653,7 @@ describe('without Redis', () => {
 });
 
 describe('the log', () => {
-  test('is made of JSON lines, and no secret is in any of them, nor in any answer', async () => {
+  test('consists of JSON lines, and neither it nor any answer contains a secret', async () => {
     const secrets = {
       redis: 'redis-password-5f0c',
       postgres: 'postgres-password-91ab',
@@ -681,7 +681,7 @@ describe('the log', () => {
     await ask(buy(`Bearer ${token}x`));
     await ask(node.opsRequest('/v1/sales', { headers: { authorization: `Bearer ${node.opsToken}x` } }));
     await ask(node.opsRequest('/metrics'));
-    // Trouble of every kind: what comes up in errors is the danger.
+    // Errors of every kind, because errors are where secrets might appear.
     const client = new pg.Client({ connectionString: asAdmin(databaseUrl.href) });
     await client.connect();
     await client.query('ALTER TABLE orders RENAME TO elsewhere');
@@ -695,7 +695,7 @@ describe('the log', () => {
     await operator.call('ACL', 'SETUSER', 'node', 'off');
     await operator.call('CLIENT', 'KILL', 'USER', 'node');
     await until(async () => (await node.opsRequest('/readyz')).status === 503, {
-      what: 'that it is not ready',
+      what: 'it is not ready',
     });
     for (let i = 0; i < 5; i++) await ask(buy(`Bearer ${token}`));
     await ask(node.opsRequest(`/v1/sales/${id}/verify`, { method: 'POST' }));
@@ -716,7 +716,7 @@ describe('the log', () => {
       });
     }
     expect(logged.map(({ level }) => level)).toContain(50);
-    // It was told its whole configuration.
+    // The node has got its whole configuration.
     expect(log).toContain('JWT_SECRET');
     for (const text of [log, JSON.stringify(said)]) {
       for (const secret of [...Object.values(secrets), node.opsToken, token])
@@ -746,7 +746,7 @@ describe('two nodes', () => {
     const { one, two } = nodes;
     const both = <T>(ask: (node: TestNode) => Promise<T>) => Promise.all([ask(one), ask(two)]);
 
-    // Asked for before it is there: nobody remembers that for long.
+    // A request for an unknown sale must not be remembered for long.
     expect((await both((node) => node.buy('shared', 'early'))).map(({ code }) => code)).toEqual([
       'unknown_sale',
       'unknown_sale',
@@ -755,7 +755,7 @@ describe('two nodes', () => {
     for (const node of [one, two]) {
       await until(async () => (await node.buy('shared', 'ann', { key: 'k' })).status === 201, {
         timeoutMs: SEEN_BY_ALL_MS,
-        what: 'that the new sale sells',
+        what: 'the new sale sells',
       });
     }
     const [first, second] = await both((node) => node.buy('shared', 'ann', { key: 'k' }));
@@ -774,7 +774,7 @@ describe('two nodes', () => {
       await until(
         async () => (await metricsOf(node)).value('stockade_board_sold_out', { sale: 'shared' }) === 1,
         {
-          what: 'that both have closed their boards',
+          what: 'both have closed their boards',
         },
       );
       expect((await node.buy('shared', 'late')).code).toBe('sold_out');
@@ -784,7 +784,7 @@ describe('two nodes', () => {
   });
 
   // A segment that refuses the batch is not asked whether it knows the key.
-  test('give the first answer still to a key when they have not heard of a pause', async () => {
+  test('still give a key its first answer when they do not know of a pause', async () => {
     const stores = await redisAndPostgres();
     await using proxy = await TcpProxy.start(Number(new URL(stores.redisUrl).port));
     await using one = await startTestNode({ ...stores, env: { WORKERS: '1' } });
@@ -798,7 +798,7 @@ describe('two nodes', () => {
     expect((await two.buy(id, 'ann', { key: 'k' })).body).toEqual(first.body);
   });
 
-  test('hear of a pause on the other one at once, and of its end', async () => {
+  test('learn of a pause on the other one at once, and of its end', async () => {
     await using nodes = await twoNodes();
     const { one, two } = nodes;
     const id = await makeSale(one, { stock: 100 });
@@ -811,25 +811,25 @@ describe('two nodes', () => {
     let buyer = 0;
     for (const [action, state, code] of changes) {
       await one.ops.change(id, { action: action }, BY);
-      // Nothing is sold against an operator's word, whether the node has heard of it or not.
+      // After an operator's pause nothing is sold, whether the node knows of it or not.
       if (action !== 'resume') expect((await two.buy(id, `buyer-${buyer++}`)).code).toBe(code);
       await until(async () => (await two.buy(id, `buyer-${buyer++}`)).code === code, {
         timeoutMs: SEEN_BY_ALL_MS,
-        what: `that purchases on the other node are answered ${code}`,
+        what: `purchases on the other node are answered ${code}`,
       });
       await until(async () => (await readSale(two, id)).body.state === state, {
         timeoutMs: SEEN_BY_ALL_MS,
-        what: `that the other node shows the sale as ${state}`,
+        what: `the other node shows the sale as ${state}`,
       });
     }
     await expectBalanced(one, id);
   });
 });
 
-/** Buyers who come one after the other on connections that are kept open, until nobody is there to answer. */
+/** Buyers that come one after the other on keep-alive connections, until no server answers. */
 class Crowd {
   readonly answered: { readonly buyer: string; readonly answer: Answer }[] = [];
-  /** How connections ended that had served a buyer before, and owed one an answer. */
+  /** The ends of connections that had served a buyer before, and owed one an answer. */
   readonly broken: string[] = [];
   readonly ended: Promise<unknown>;
   #buyers = 0;
@@ -856,7 +856,7 @@ class Crowd {
     await connection.send(rawRequest('POST', `/v1/sales/${saleId}/orders`, headers));
     const answer = await connection.answer();
     if (answer) this.answered.push({ buyer, answer });
-    // A new connection may be one that nobody has accepted any more.
+    // A new connection may be one that the server has not accepted.
     else if (served > 0) this.broken.push(connection.failure ?? 'closed');
     return answer !== undefined && answer.headers.connection !== 'close';
   }

@@ -1,4 +1,4 @@
-/** Whatever is sent: it gets its code, it changes nothing, and the node goes on. */
+/** Bad input of every kind: it is answered with its code, changes nothing, and the node goes on. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -28,26 +28,26 @@ import {
 
 const MAX_BODY_BYTES = 4_096;
 const HUGE_BODY_BYTES = 128 * 1024 * 1024;
-/** `node:http` hands over each piece in memory of its own, and V8 collects it when there are 64 MB of that. */
+/** `node:http` allocates each piece of a body separately, and V8 collects them when there are 64 MB of them. */
 const HUGE_BODY_GROWTH_BYTES = { uws: 16, node: 96 }[httpServerKind] * 1024 * 1024;
 const LIMIT = 4;
 
 function expectProblem(answer: Answer | undefined, status: number, code: string): void {
   expect(answer).toMatchObject({ status, code, body: { status, code, title: expect.any(String) } });
   expect(answer?.headers['content-type']).toBe('application/problem+json');
-  // RFC 9110, 15.5.2: each 401 says how to come in.
+  // RFC 9110, 15.5.2: each 401 has a challenge.
   if (status === 401)
     expect(answer?.headers['www-authenticate']).toMatch(/^(Bearer|X-Buyer-Id) realm="stockade"/);
 }
 
-/** `{"quantity":1}` blown up with spaces. */
+/** `{"quantity":1}` padded with spaces. */
 const bodyOf = (bytes: number) => '{"quantity":1}'.padEnd(bytes, ' ');
 
-/** The parser of `node:http` takes no such request for HTTP: no route sees it. */
+/** The parser of `node:http` refuses such a request, so no route sees it. */
 const isUnreadable = (header: string) => httpServerKind === 'node' && header.includes('\x7f');
 const isBeyondAscii = (path: string) => httpServerKind === 'node' && /[\x80-\xff]/.test(path);
 
-/** A sale for a group of tests, none of which may sell anything of it. */
+/** A sale for a group of tests, none of which may sell any of it. */
 function untouchedSale(stage: Stage): { readonly id: string } {
   const sale = { id: '' };
   beforeAll(async () => {
@@ -108,7 +108,7 @@ onEachStore((stage) => {
     });
 
     test.each([
-      ['a byte that begins nothing', Buffer.from('{"quantity":1,"\xff":1}', 'latin1')],
+      ['a byte that begins no character', Buffer.from('{"quantity":1,"\xff":1}', 'latin1')],
       ['half a character', Buffer.from('{"quantity":1,"\xe2\x82":1}', 'latin1')],
       ['a surrogate on its own', Buffer.from('{"quantity":1,"\xed\xa0\x80":1}', 'latin1')],
       ['UTF-16', Buffer.from('{"quantity":1}', 'utf16le')],
@@ -116,7 +116,7 @@ onEachStore((stage) => {
       expectProblem(await buyWith(body), 400, 'invalid_request');
     });
 
-    test('is looked at before the buyer is refused for anything else', async () => {
+    test('is checked before other reasons to refuse the buyer', async () => {
       const headers = { 'idempotency-key': 'not a key' };
       expectProblem(await buyWith('{}', headers), 400, 'invalid_request');
     });
@@ -126,7 +126,7 @@ onEachStore((stage) => {
       expectProblem(answer, 413, 'payload_too_large');
     });
 
-    test('is not read in chunks: they are refused, and the connection is closed', async () => {
+    test('in chunks is refused, and the connection is closed', async () => {
       using connection = await RawConnection.open(stage.node.publicUrl);
       await connection.send(rawHead(sale.id, { 'Transfer-Encoding': 'chunked' }));
       expectProblem(await connection.answer(), 400, 'invalid_request');
@@ -142,14 +142,14 @@ onEachStore((stage) => {
       for (let sent = 0; sent < HUGE_BODY_BYTES; sent += 1024 * 1024) await connection.send(megabyte);
       expectProblem(await connection.answer(), 413, 'payload_too_large');
 
-      // The request is not over yet: what the node wants to keep of it, it has now.
+      // The request is not over yet, so the node has now whatever it keeps of it.
       expect(residentBytesOf(pid) - before).toBeLessThan(HUGE_BODY_GROWTH_BYTES);
       expect(connection.failure).toBeUndefined();
     });
   });
 
   describe('bodies at the limit', () => {
-    test('a body of exactly the limit is fine', async () => {
+    test('a body of exactly the limit is accepted', async () => {
       const id = await stage.sale();
       const headers = { 'x-buyer-id': 'ann' };
       const path = `/v1/sales/${id}/orders`;
@@ -162,21 +162,21 @@ onEachStore((stage) => {
       await expectSold(stage.node, id, 1);
     });
 
-    test('a body that comes in pieces is put together', async () => {
+    test('a body in pieces is assembled', async () => {
       const id = await stage.sale({ perBuyerLimit: LIMIT });
       using connection = await RawConnection.open(stage.node.publicUrl);
       const body = '{"quantity":3}';
       await connection.send(rawHead(id, { 'Content-Length': String(body.length) }));
       for (const character of body) {
         await connection.send(character);
-        // Whoever comes later is served: the piece is read by then.
+        // A later request on another connection is answered, so the piece has been read by then.
         await ask(stage.node, rawRequest('GET', '/nowhere'));
       }
       expect(await connection.answer()).toMatchObject({ status: 201, body: { quantity: 3 } });
       await expectSold(stage.node, id, 3);
     });
 
-    test('a body of no bytes is none, also if the head comes in two pieces', async () => {
+    test('an empty body counts as no body, also if the head comes in two pieces', async () => {
       const id = await stage.sale();
       const whole = rawHead(id, { 'Content-Length': '0' });
       // Between two headers, and within the end of the head.
@@ -184,7 +184,7 @@ onEachStore((stage) => {
         const text = whole.replace('ann', `an${i}`);
         using connection = await RawConnection.open(stage.node.publicUrl);
         await connection.send(text.slice(0, cut));
-        // Whoever comes later is served: the first piece is read by then.
+        // A later request on another connection is answered, so the first piece has been read by then.
         for (let n = 0; n < 10; n++) await ask(stage.node, rawRequest('GET', '/nowhere'));
         await connection.send(text.slice(cut));
         expect(await connection.answer()).toMatchObject({ status: 201, body: { quantity: 1 } });
@@ -192,7 +192,7 @@ onEachStore((stage) => {
       await expectSold(stage.node, id, 2);
     });
 
-    test('no body, and an empty object, ask for one unit', async () => {
+    test('no body, or an empty object, means one unit', async () => {
       const id = await stage.sale();
       expect(await stage.node.buy(id, 'ann')).toMatchObject({ status: 201, body: { quantity: 1 } });
       const path = `/v1/sales/${id}/orders`;
@@ -207,7 +207,7 @@ onEachStore((stage) => {
     const rejected = [
       ['has a space', 'a b'],
       ['has a character beyond ASCII', 'caf\xc3\xa9s'],
-      ['has a byte that is no character', 'a\xffb'],
+      ['has a byte that is not a character', 'a\xffb'],
       ['has a DEL', 'a\x7fb'],
       ['has 129 characters', 'x'.repeat(129)],
       ['has 3,000 characters', 'x'.repeat(3_000)],
@@ -224,15 +224,12 @@ onEachStore((stage) => {
       expectProblem(answer, 400, 'invalid_request');
     });
 
-    test.each(['X-Buyer-Id', 'Idempotency-Key'])(
-      'a %s of 10 KB is more than a header may hold',
-      async (name) => {
-        const answer = await ask(stage.node, rawHead(sale.id, { [name]: 'x'.repeat(10_240) }));
-        expect(answer?.status).toBe(431);
-      },
-    );
+    test.each(['X-Buyer-Id', 'Idempotency-Key'])('a %s of 10 KB is too large for a header', async (name) => {
+      const answer = await ask(stage.node, rawHead(sale.id, { [name]: 'x'.repeat(10_240) }));
+      expect(answer?.status).toBe(431);
+    });
 
-    test('a buyer who is named twice is refused, but for a purchase, where the first name counts', async () => {
+    test('a buyer that is named twice is refused, except in a purchase, where the first name counts', async () => {
       const id = await stage.sale();
       const twice = (method: string, path: string, body?: string) =>
         ask(stage.node, rawRequest(method, path, { 'X-Buyer-Id': 'ann', 'x-buyer-id': 'bob' }, body));
@@ -262,7 +259,7 @@ onEachStore((stage) => {
           }),
         ),
       );
-      // The parser waits for the rest of most of them. Whoever asks after them is served before they give up.
+      // The parser waits for the rest of most of them. Requests on other connections are served meanwhile.
       for (let i = 0; i < 10; i++) {
         expect(await ask(stage.node, rawRequest('GET', '/nowhere'))).toMatchObject({ status: 404 });
       }
@@ -311,7 +308,7 @@ onEachStore((stage) => {
         expect(bought, text).toMatchObject({ status: 201 });
         const { orderId } = bought.body;
         expect((await stage.node.buy(id, text, { key: text })).body, text).toEqual(bought.body);
-        // Postgres holds this very buyer: nobody else is let in.
+        // Postgres holds exactly this buyer: no other one is let in.
         const read = (buyer: string) =>
           stage.node.request(`/v1/orders/${orderId}`, { headers: { 'x-buyer-id': buyer } });
         expect(await read(text), text).toMatchObject({ status: 200, body: { orderId, status: 'unpaid' } });
@@ -350,13 +347,13 @@ onEachStore((stage) => {
       }
     });
 
-    test('an id that is written with percent signs is another id', async () => {
+    test('an id written with percent signs is another id', async () => {
       const escaped = `%73${sale.id.slice(1)}`;
       expect(decodeURIComponent(escaped)).toBe(sale.id);
       expectProblem(await stage.node.buy(escaped, 'ann'), 404, 'unknown_sale');
     });
 
-    test('a sale id of 10 KB is more than a request line may hold', async () => {
+    test('a sale id of 10 KB is too large for a request line', async () => {
       expect((await ask(stage.node, rawHead('x'.repeat(10_240))))?.status).toBe(431);
     });
 
@@ -474,7 +471,7 @@ onEachStore((stage) => {
       },
     );
 
-    test('does not know sales that are not there', async () => {
+    test('answers that a sale is unknown', async () => {
       for (const id of ['no-such-sale', '%73ale-1', '%00', 'x'.repeat(1_000)]) {
         const path = `/v1/sales/${id}`;
         const pause: RequestSpec = { method: 'PATCH', body: '{"action":"pause"}' };
@@ -491,7 +488,7 @@ onEachStore((stage) => {
       }
     });
 
-    test('says in which state a sale is that can’t be changed', async () => {
+    test('names the state of a sale that can’t be changed', async () => {
       const id = await stage.sale();
       await stage.node.ops.change(id, { action: 'close' }, BY);
       const resume: RequestSpec = { method: 'PATCH', body: '{"action":"resume"}' };
@@ -567,14 +564,14 @@ onEachStore((stage) => {
       expect(answer.body.faults).toEqual([{ field, problem: expect.any(String) }]);
     });
 
-    // They pass the check of the sale, and what comes of that is answered "unavailable".
+    // These pass the check of the sale, and Postgres' error would be answered "unavailable".
     test.each([
       ['a title that Postgres can’t hold', { title: 'a\0b' }],
       ['a shop that Postgres can’t hold', { shopId: 'a\0b' }],
       ['metadata that Postgres can’t hold', { metadata: { a: '\0' } }],
       ['half a character in the metadata', { metadata: { a: '\ud800' } }],
       [
-        'metadata nested without end',
+        'metadata nested very deeply',
         { metadata: { a: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) } },
       ],
       ['metadata of more bytes than allowed', { metadata: { a: 'ü'.repeat(16_000) } }],
@@ -609,7 +606,7 @@ onEachStore((stage) => {
       await expectBalanced(stage.node, id);
     });
 
-    test('of one id, asked for twenty times at once, happens once', async () => {
+    test('with one id, requested twenty times at once, happens once', async () => {
       const body = JSON.stringify({ id: 'wanted', stock: 3 });
       const answers = await Promise.all(Array.from({ length: 20 }, () => create(body)));
       const codes = answers.map(({ status }) => status).sort();
@@ -622,7 +619,7 @@ onEachStore((stage) => {
       expectProblem(answer, 413, 'payload_too_large');
     });
 
-    test('keeps within its bounds what is at them', async () => {
+    test('accepts values at their limits', async () => {
       const [id, title] = ['x'.repeat(64), 'ü'.repeat(200)];
       const spec = {
         id,
@@ -660,7 +657,7 @@ onEachStore((stage) => {
       }
       expect(await stage.node.buy(sale, 'ann')).toMatchObject({ status: 201 });
       await expectSold(stage.node, sale, 1);
-      // That none of them still counts as under way shows when the node is stopped: see stores.ts.
+      // Stopping the node (stores.ts) shows that none of them still counts as under way.
     });
 
     test('on the ops port cost the node nothing', async () => {
@@ -675,7 +672,7 @@ onEachStore((stage) => {
       expect((await stage.node.ops.list()).map(({ id }) => id)).not.toContain('half');
     });
 
-    test('after they were complete still buy what they have asked for', async () => {
+    test('after the request was complete still buy', async () => {
       const sale = await stage.sale({ stock: 100 });
       const buyers = Array.from({ length: 40 }, (_, i) => `gone-${i}`);
       const connections = await Promise.all(buyers.map(() => RawConnection.open(stage.node.publicUrl)));
@@ -687,10 +684,10 @@ onEachStore((stage) => {
         }),
       );
       await until(async () => (await stage.node.ops.show(sale)).committedOrders === buyers.length, {
-        what: 'the orders of all who have gone',
+        what: 'the orders of all closed connections',
       });
       await expectSold(stage.node, sale, buyers.length);
-      // Who comes back with his key learns that it was bought, and buys nothing twice.
+      // A repeated purchase with the same key learns of its order, and buys nothing twice.
       const again = await Promise.all(buyers.map((buyer) => stage.node.buy(sale, buyer, { key: 'k' })));
       expect(new Set(again.map(({ status }) => status))).toEqual(new Set([201]));
       await expectSold(stage.node, sale, buyers.length);
@@ -698,7 +695,7 @@ onEachStore((stage) => {
   });
 
   describe('several requests on one connection', () => {
-    test('are answered in their order', async () => {
+    test('are answered in order', async () => {
       const sale = await stage.sale();
       using connection = await RawConnection.open(stage.node.publicUrl);
       const codes: (string | undefined)[] = [];
@@ -732,7 +729,7 @@ onEachStore((stage) => {
       );
       // The server takes no request while another of the connection is under way: it closes.
       expect(await connection.answer()).toBeUndefined();
-      // What the first has bought stands, and each learns with his key what became of it.
+      // What the first has bought stands, and each key reveals its outcome.
       const orders = await Promise.all(buyers.map((buyer) => stage.node.buy(sale, buyer, { key: 'k' })));
       expect(new Set(orders.map(({ body }) => body.orderId)).size).toBe(buyers.length);
       await expectSold(stage.node, sale, buyers.length);
@@ -755,7 +752,7 @@ describe('tokens signed with a secret', () => {
         headers: { authorization, ...headers },
       });
 
-    test('name the buyer who is let in', async () => {
+    test('name the buyer', async () => {
       const id = await stage.sale();
       const buy = async (sub: string) =>
         stage.node.request(`/v1/sales/${id}/orders`, {
@@ -794,20 +791,20 @@ describe('tokens signed with a secret', () => {
       ['is for no audience', () => sign({ sub: 'ann', iss: 'login' }, key)],
       ['is from another issuer', () => sign({ ...claims, iss: 'another' }, key)],
       ['names nobody', () => sign({ aud: 'shop', iss: 'login' }, key)],
-      ['names nobody, in as many words', () => sign({ ...claims, sub: '' }, key)],
+      ['names an empty id', () => sign({ ...claims, sub: '' }, key)],
       ['names a number', () => sign({ ...claims, sub: 5 as unknown as string }, key)],
       ['names somebody with spaces', () => sign({ ...claims, sub: 'ann lee' }, key)],
       ['names somebody beyond ASCII', () => sign({ ...claims, sub: 'zoé' }, key)],
       ['names somebody on two lines', () => sign({ ...claims, sub: 'ann\nbob' }, key)],
       ['has a header that must be understood', () => sign(claims, key, { alg: 'HS256', crit: ['x'], x: 1 })],
-      ['is no token', () => 'x.y.z'],
+      ['is not a token', () => 'x.y.z'],
       ['has two parts', async () => (await sign(claims, key)).split('.').slice(0, 2).join('.')],
       ['is empty', () => ''],
     ];
 
     test.each(forged)('are refused when one %s', async (_, make) => {
       const token = await make();
-      // Twice: what is remembered of a token must not let it in.
+      // Twice, because a cached result must not let it in.
       for (let time = 0; time < 2; time++)
         expectProblem(await ask(`Bearer ${token}`), 401, 'unauthenticated');
       const read = await stage.node.request('/v1/orders/1', {
@@ -834,7 +831,7 @@ describe('tokens signed with a secret', () => {
       const other = new TextEncoder().encode(`${secret}!`);
       const forgeries = [
         await sign(claims, other),
-        // Its end is the forger's own word.
+        // The end of a forged token is not to be trusted.
         await sign({ ...claims, exp: inSeconds(-60) }, other),
         await sign(claims, key, { alg: 'HS512' }),
         withOtherSub(await sign(claims, key)),
@@ -846,7 +843,7 @@ describe('tokens signed with a secret', () => {
       expect(misled).toMatchObject({ reason: 'invalid', detail: expect.stringContaining('"aud"') });
     });
 
-    test('are wanted as a bearer token, and as nothing else', async () => {
+    test('must come as a bearer token, and in no other form', async () => {
       const token = await sign(claims, key);
       const others = ['', token, `Basic ${token}`, `Bearer${token}`, `Token ${token}`];
       const longer = [`Bearer ${token}=`, `Bearer ${token} x`, `Bearer ${token}.`, `Bearer ${token}, x`];
@@ -855,8 +852,8 @@ describe('tokens signed with a secret', () => {
       }
     });
 
-    test('are let in no longer once they have expired', async () => {
-      // The node forgives five seconds of difference between clocks.
+    test('are refused once they have expired', async () => {
+      // The node tolerates five seconds of difference between clocks.
       const token = await sign({ ...claims, sub: 'late', exp: inSeconds(-4) }, key);
       const body = '{"quantity":0}';
       const code = async () =>
@@ -912,7 +909,7 @@ describe('tokens signed with published keys', () => {
       ...(body !== undefined && { body }),
     });
 
-  // First, while the node has not read the keys yet.
+  // First, before the node has read the keys.
   test('are neither valid nor invalid while the keys can’t be read', async () => {
     const token = await sign({ sub: 'early' }, keys.rsa, { alg: 'RS256', kid: 'rsa' });
     for (const fault of ['refuse', 'error', 'garbage', 'no keys'] as const) {
@@ -934,7 +931,7 @@ describe('tokens signed with published keys', () => {
     expect(node.isUp).toBe(true);
   });
 
-  test('let in who is named, by RSA and by elliptic curves', async () => {
+  test('let their buyers in, signed with RSA or elliptic curves', async () => {
     const before = (await node.ops.show(sale)).committedOrders;
     expect((await buy(await sign({ sub: 'ann' }, keys.rsa, { alg: 'RS256', kid: 'rsa' }))).status).toBe(201);
     expect((await buy(await sign({ sub: 'bob' }, keys.ec, { alg: 'ES256', kid: 'ec' }))).status).toBe(201);
@@ -949,7 +946,7 @@ describe('tokens signed with published keys', () => {
       await sign(claims, keys.stranger, { alg: 'RS256', kid: 'rsa' }),
       await sign(claims, keys.stranger, { alg: 'RS256', kid: 'unheard-of' }),
       await sign(claims, keys.rsa, { alg: 'PS256', kid: 'rsa' }).catch(() => 'x.y.z'),
-      // The public key, which everybody has, taken for a shared secret.
+      // The public key, which everybody has, used as a shared secret.
       await sign(claims, publicKey, { alg: 'HS256', kid: 'rsa' }),
       new UnsecuredJWT(claims).setExpirationTime('1h').encode(),
     ];
@@ -1014,7 +1011,7 @@ class KeyServer {
   }
 }
 
-/** One request on a connection of its own; `undefined` if the connection is closed without an answer. */
+/** Sends one request on a connection of its own. @returns `undefined` if the connection is closed without an answer */
 async function ask(node: TestNode, request: string): Promise<Answer | undefined> {
   using connection = await RawConnection.open(node.publicUrl);
   await connection.send(request);

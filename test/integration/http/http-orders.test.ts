@@ -11,7 +11,7 @@ const CARD = '{"payType":"card"}';
 /** Nodes whose buyers pay and redeem at the public port. */
 const PUBLIC_PAYMENT = { PUBLIC_PAYMENT: '1' };
 
-/** What a buyer does with an order. */
+/** The changes that a buyer can make to an order. */
 const act = (node: TestNode, orderId: string, buyer: string, action: string, body = '') =>
   node.request(`/v1/orders/${orderId}/${action}`, {
     method: 'POST',
@@ -30,7 +30,7 @@ async function bought(node: TestNode, saleId: string, buyer: string): Promise<st
   return answer.body.orderId;
 }
 
-/** A sale whose one order was not paid in time. */
+/** A sale whose only order was not paid in time. */
 async function expired(node: TestNode, stock: number): Promise<{ saleId: string; orderId: string }> {
   const saleId = await makeSale(node, { stock, payWithinSeconds: 1 });
   const orderId = await bought(node, saleId, 'ann');
@@ -47,7 +47,7 @@ function expectRetaken(answer: Answer, late: string): string {
 }
 
 onEachStore((stage) => {
-  test('a buyer pays his order and redeems it; repetitions are answered alike', async () => {
+  test('a buyer pays and redeems an order; repetitions get the same answer', async () => {
     const { node } = stage;
     const saleId = await stage.sale({ payWithinSeconds: 60 });
     const orderId = await bought(node, saleId, 'ann');
@@ -69,7 +69,7 @@ onEachStore((stage) => {
     await expectSold(node, saleId, 1);
   });
 
-  test('a cancelled order’s unit is sold to the next who asks, in a sale that was sold out', async () => {
+  test('the unit of a cancelled order is sold again in a sale that was sold out', async () => {
     const { node } = stage;
     const saleId = await stage.sale({ stock: 1 });
     const orderId = await bought(node, saleId, 'ann');
@@ -99,7 +99,7 @@ onEachStore((stage) => {
     await expectSold(node, saleId, 1);
   });
 
-  test('who has changed an order as an operator, and why, is told to operators and not to its buyer', async () => {
+  test('operators see which operator changed an order, and why; its buyer does not', async () => {
     const { node } = stage;
     const orderId = await bought(node, await stage.sale(), 'ann');
     await operate(node, orderId, 'pay', CARD);
@@ -117,7 +117,7 @@ onEachStore((stage) => {
     expect(JSON.stringify(shown)).not.toMatch(/changes|otto|fell ill|ops token/);
   });
 
-  test('a payment after the time to pay takes the unit anew, once', async () => {
+  test('a payment after the time to pay takes the unit again, once', async () => {
     const { node } = stage;
     const { saleId, orderId } = await expired(node, 2);
     const first = await pay(node, orderId, 'ann');
@@ -128,7 +128,7 @@ onEachStore((stage) => {
     await expectSold(node, saleId, 1);
   });
 
-  test('an operator’s late payment takes the unit anew as well', async () => {
+  test('an operator’s late payment takes the unit again too', async () => {
     const { saleId, orderId } = await expired(stage.node, 2);
     expectRetaken(await operate(stage.node, orderId, 'pay', CARD), orderId);
     await expectSold(stage.node, saleId, 1);
@@ -153,7 +153,7 @@ onEachStore((stage) => {
     await expectBalanced(node, saleId);
   });
 
-  test('what the status does not allow is refused, and names it', async () => {
+  test('a change that the status does not allow is refused, and the answer names the status', async () => {
     const { node } = stage;
     const orderId = await bought(node, await stage.sale(), 'ann');
     const refused = (orderStatus: string) => ({
@@ -167,7 +167,7 @@ onEachStore((stage) => {
     expect(await act(node, orderId, 'ann', 'pay', '{"payType":"alipay"}')).toMatchObject(refused('paid'));
   });
 
-  test('a change with a body that it does not know is not made, at either port', async () => {
+  test('a change with unknown fields is refused at both ports', async () => {
     const { node } = stage;
     const orderId = await bought(node, await stage.sale(), 'ann');
     const refused = (answer: Answer, field: string, problem: string) =>
@@ -183,7 +183,7 @@ onEachStore((stage) => {
     expect(await operate(node, orderId, 'cancel', '{}')).toMatchObject({ status: 200, code: 'cancelled' });
   });
 
-  test('another buyer’s order is nobody else’s, and refunds are operators’ work', async () => {
+  test('a buyer can’t change the order of another, and only operators refund', async () => {
     const { node } = stage;
     const orderId = await bought(node, await stage.sale(), 'ann');
     for (const action of ['pay', 'cancel', 'redeem']) {
@@ -199,7 +199,7 @@ onEachStore((stage) => {
     expect((await read(node, orderId, 'ann')).body.status).toBe('unpaid');
   });
 
-  test('an order that is not there is unknown, to buyers and operators, also if its id is of this second', async () => {
+  test('a missing order is unknown to buyers and operators, also if its id is of this second', async () => {
     const { node } = stage;
     const young = await bought(node, await stage.sale(), 'ann');
     const near = String(BigInt(young) ^ 1n);
@@ -237,13 +237,13 @@ onEachStore((stage) => {
     expect(await act(stage.node, orderId, 'ann', 'pay', body)).toMatchObject({ status: 413 });
   });
 
-  test('the keys of late payments are not for clients', async () => {
+  test('clients can’t use the keys of late payments', async () => {
     const answer = await stage.node.buy(await stage.sale(), 'ann', { key: 'retake:1' });
     expect(answer).toMatchObject({ status: 400, code: 'invalid_request' });
     expect(answer.body.detail).toContain('retake:');
   });
 
-  test('what has expired is counted', async () => {
+  test('expired orders are counted', async () => {
     await expired(stage.node, 1);
     const { body } = await stage.node.opsRequest('/metrics');
     expect(Number(/^stockade_expired_orders_total (\d+)$/m.exec(body)?.[1])).toBeGreaterThan(0);
@@ -251,7 +251,7 @@ onEachStore((stage) => {
 }, PUBLIC_PAYMENT);
 
 describe('on Redis and Postgres', () => {
-  test('an order that is accepted, and not in Postgres yet, can’t be changed yet', async () => {
+  test('an accepted order can’t be changed before it is in Postgres', async () => {
     await using node = await startTestNode({
       ...(await redisAndPostgres()),
       env: { SYNC: 'off', ...PUBLIC_PAYMENT },
@@ -268,7 +268,7 @@ describe('on Redis and Postgres', () => {
     expect(await pay(node, body.orderId, 'bob')).toMatchObject({ status: 404, code: 'unknown_order' });
   });
 
-  test('an order that may still come is called unknown to nobody: operators are told to ask again', async () => {
+  test('an order that may still come is not answered as unknown: operators are asked to try again', async () => {
     const stores = await redisAndPostgres();
     await using node = await startTestNode({ ...stores, env: { SYNC: 'off', WORKERS: '1' } });
     const saleId = await makeSale(node, { stock: 20 });
@@ -306,7 +306,7 @@ describe('on Redis and Postgres', () => {
     }
     await using other = await startTestNode({ ...stores, env: { WORKERS: '1' } });
     expect(await operate(other, orderId, 'pay', CARD)).toMatchObject({ status: 200, code: 'paid' });
-    // From here on sync is at work: a payment just behind the acceptance waits for its order.
+    // From here on sync runs: a payment just after the acceptance waits for its order.
     for (let nth = 0; nth < 5; nth++)
       expect(await operate(other, await accepted(`buyer-${nth}`), 'pay', CARD)).toMatchObject({
         status: 200,
@@ -314,7 +314,7 @@ describe('on Redis and Postgres', () => {
     await expectSold(node, saleId, 6);
   });
 
-  test('cancels just behind the acceptance, several of each order at once, are never told that it is unknown', async () => {
+  test('several cancellations at once, just after the acceptance, are never answered that the order is unknown', async () => {
     const ORDERS = 200;
     await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
     const saleId = await makeSale(node, { stock: ORDERS, segments: 8 });
@@ -329,7 +329,7 @@ describe('on Redis and Postgres', () => {
     };
     for (let nth = 0; nth < ORDERS; nth += 20)
       await Promise.all(Array.from({ length: 20 }, (_, i) => deed(nth + i)));
-    // `busy` is a node that has no time now, which it may say.
+    // `busy` is allowed: the node has too much to do now.
     const allowed = /^(200 (cancelled|accepted|unpaid)|409 wrong_status|503 busy)$/;
     expect([...codes].filter((code) => !allowed.test(code))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** A sale built anew by hand, as operators and the command line see it. */
+/** A sale rebuilt by an operator, at the ops port and on the command line. */
 import { expect, test } from 'vitest';
 import { callCli } from '../../support/cli.ts';
 import { until } from '../../support/fixtures.ts';
@@ -8,7 +8,7 @@ onEachStore((stage) => {
   const recoverOf = (saleId: string, method: 'GET' | 'POST') =>
     stage.node.opsRequest(`/v1/sales/${saleId}/recover`, { method });
 
-  test('a sale is built anew, and sells on', async () => {
+  test('a sale is rebuilt, and goes on selling', async () => {
     const id = await makeSale(stage.node, { stock: 10, segments: 4 });
     for (const buyer of ['ann', 'ben', 'cleo']) expect((await stage.node.buy(id, buyer)).status).toBe(201);
     expect(await recoverOf(id, 'GET')).toMatchObject({ status: 200, body: { saleId: id, state: 'none' } });
@@ -44,7 +44,7 @@ onEachStore((stage) => {
     expect(JSON.parse(stdout)).toMatchObject({ saleId: id, state: 'done', generation: 3, losses: [] });
   });
 
-  test('a sale that is not there can not be', async () => {
+  test('an unknown sale can’t be rebuilt', async () => {
     for (const method of ['POST', 'GET'] as const) {
       expect(await recoverOf('nowhere', method)).toMatchObject({
         status: 404,

@@ -1,4 +1,6 @@
-/** Whatever is published in the place of the key set: a node reads no more of it than it says, and answers in time. */
+/**
+ * Bad answers at the address of the key set: a node reads no more of them than its limits allow, and answers in time.
+ */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +13,7 @@ import { until } from '../../support/fixtures.ts';
 import { PATIENCE } from '../../support/patience.ts';
 
 const MIB = 1_024 * 1_024;
-/** Of each piece of a long answer. */
+/** One piece of a long answer. */
 const PIECE = Buffer.alloc(64 * 1_024, ' ');
 
 let key: CryptoKey;
@@ -29,7 +31,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** @returns where it is published */
+/** @returns the address of the key set */
 async function publish(
   answer: (response: ServerResponse, request: IncomingMessage) => void,
 ): Promise<string> {
@@ -38,7 +40,7 @@ async function publish(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
 }
 
-/** Asks with a good token. @returns who that is, and why it could not be known */
+/** Authenticates with a good token. @returns the identity, and the reported fault */
 async function ask(jwksUrl: string, timeoutMs = PATIENCE.requestDeadlineMs) {
   const faults: unknown[] = [];
   const options = { secret: undefined, jwksUrl, audience: undefined, issuer: undefined, timeoutMs };
@@ -77,7 +79,7 @@ test.each([
 test.each([
   ['plain', false],
   ['packed, which shrinks it to a thousandth', true],
-])('an answer without an end is left while it comes: %s', async (_, isPacked) => {
+])('an endless answer is dropped at the limit: %s', async (_, isPacked) => {
   let bytes = 0;
   let isClosed = false;
   const url = await publish((response) => {
@@ -101,7 +103,7 @@ test.each([
     fault: expect.stringMatching(/longer than 262144 bytes/),
   });
   await until(() => isClosed, { what: 'the end of the connection' });
-  // What was under way: the sockets' buffers, which hold some MiB, of packed bytes a thousand times as many.
+  // Bytes under way fill the sockets' buffers, which hold some MiB, or a thousand times as much of packed bytes.
   if (!isPacked) expect(bytes).toBeLessThan(64 * MIB);
 });
 
@@ -119,7 +121,7 @@ test('a redirect is not followed', async () => {
   expect(asked).toEqual(['/keys']);
 });
 
-test('a key set that comes drop by drop is waited for no longer than one that does not come', async () => {
+test('a key set that trickles in has the same deadline as one that does not come', async () => {
   let isClosed = false;
   const url = await publish((response) => {
     const drip = setInterval(() => response.write(' '), 20);

@@ -1,4 +1,7 @@
-/** Every route that asks who buys, at a node on the loopback that believes a header: web pages of others get nowhere. */
+/**
+ * Requests of other sites' web pages to a node on the loopback that trusts a header: every route with a buyer refuses
+ * them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RawConnection, rawRequest } from '../../support/http/raw-http.ts';
 import { type Answer, startTestNode, type TestNode } from '../../support/node.ts';
@@ -40,7 +43,7 @@ describe('without a gateway', () => {
 
   test.each([
     [
-      'a name that was pointed here (DNS rebinding)',
+      'a host name that resolves to this machine (DNS rebinding)',
       { Host: 'evil.example:8080', Origin: 'http://evil.example:8080' },
     ],
     ['another site', { Host: 'localhost:8080', Origin: 'https://evil.example' }],
@@ -57,14 +60,14 @@ describe('without a gateway', () => {
     await expectSold(node, sale, 1);
   });
 
-  test('a page cannot ask for leave to name a buyer', async () => {
+  test('a page gets no permission by preflight to name a buyer', async () => {
     const preflight = { Origin: 'https://evil.example', 'Access-Control-Request-Headers': 'x-buyer-id' };
     const answer = await ask('OPTIONS', `/v1/sales/${sale}/orders`, preflight);
     expect(answer.status).toBe(405);
     expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('this machine’s own pages and programs buy, and anybody looks at the sale', async () => {
+  test('this machine’s own pages and programs buy, and any page reads the sale', async () => {
     const own = { Host: 'localhost:8080', Origin: 'http://localhost:3000' };
     expect(await ask('POST', `/v1/sales/${sale}/orders`, own)).toMatchObject({ status: 201 });
     expect(await ask('GET', `/v1/sales/${sale}`, { Host: 'evil.example' })).toMatchObject({ status: 200 });
@@ -75,7 +78,7 @@ describe('behind a gateway on the same machine', () => {
   beforeAll(() => begin({ TRUST_BUYER_HEADER: '1' }));
   afterAll(end);
 
-  test('buyers have the shop’s name', async () => {
+  test('buyers use the shop’s host name', async () => {
     const shop = { Host: 'shop.example', Origin: 'https://shop.example' };
     expect(await ask('POST', `/v1/sales/${sale}/orders`, shop)).toMatchObject({ status: 201 });
     expect(await ask('GET', `/v1/orders/${orderId}`, shop)).toMatchObject({ status: 200 });

@@ -1,4 +1,4 @@
-/** Nobody operates a node without its token: every route of the ops port, with everything that is not the token. */
+/** No client operates a node without its token: every route of the ops port, with every kind of wrong token. */
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callCli } from '../../support/cli.ts';
@@ -11,9 +11,9 @@ import { makeSale, redisAndPostgres } from '../../support/stores.ts';
 import { query } from '../../support/truth.ts';
 
 const JWT_SECRET = 'a-secret-of-more-than-32-characters';
-/** Whoever watches a machine has no token, and learns nothing from these. */
+/** Routes for health checks, which have no token and learn nothing from these. */
 const OPEN = ['GET /healthz', 'GET /readyz'];
-/** A body with which the route would do something, where it takes one. */
+/** For routes that take a body: one with which the route would do something. */
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/sales': '{"id":"smuggled","stock":1}',
   'PATCH /v1/sales/:saleId': '{"action":"close"}',
@@ -41,7 +41,7 @@ beforeAll(async () => {
   expect(bought).toMatchObject({ status: 201 });
   orderId = bought.body.orderId;
   await until(async () => (await query(databaseUrl, 'SELECT 1 FROM order_events')).length === 0, {
-    what: 'the event of the purchase is told: nothing changes any more by itself',
+    what: 'the event of the purchase is delivered, and nothing else changes by itself',
   });
 });
 
@@ -70,14 +70,14 @@ function spec(route: OpsRoute, headers: Record<string, string>): RequestSpec {
   return { method: route.method, headers, ...(body !== undefined && { body }) };
 }
 
-/** All that an operator could have changed. */
+/** Everything that an operator could have changed. */
 async function books(): Promise<unknown[]> {
   const tables = ['sales', 'orders', 'stock_movements', 'stock_returns', 'order_events', 'webhook_pages'];
   const rows = tables.map((table) => query(databaseUrl, `SELECT * FROM ${table} ORDER BY 1`));
   return [await node.ops.list(), ...(await Promise.all(rows))];
 }
 
-test('the routes that are open are health and readiness', async () => {
+test('only health and readiness need no token', async () => {
   for (const route of routes.filter((each) => OPEN.includes(nameOf(each)))) {
     const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
     expect(answer.status, nameOf(route)).toBe(200);
@@ -94,7 +94,7 @@ describe('without the token', () => {
     ['a scheme and a space', () => ({ authorization: 'Bearer ' })],
     ['another token', () => bearer('another-token-of-some-length')],
     ['more than the token', () => bearer(`${node.opsToken}x`)],
-    ['the token behind something', () => bearer(`x${node.opsToken}`)],
+    ['the token after another character', () => bearer(`x${node.opsToken}`)],
     ['less than the token', () => bearer(node.opsToken.slice(0, -1))],
     ['the token in other letters', () => bearer(otherCase(node.opsToken))],
     ['the token twice', () => bearer(`${node.opsToken} ${node.opsToken}`)],
@@ -121,7 +121,7 @@ describe('without the token', () => {
     ],
   ];
 
-  test.each(wrong)('and with %s every route is closed, and nothing is changed', async (_, headersOf) => {
+  test.each(wrong)('and with %s every route is refused, and nothing is changed', async (_, headersOf) => {
     const headers = await headersOf();
     const before = await books();
     for (const route of guarded) {
@@ -146,14 +146,14 @@ describe('without the token', () => {
     expect(await books()).toEqual(before);
   });
 
-  test('a second header behind a wrong one opens nothing', async () => {
+  test('a right header after a wrong one opens nothing', async () => {
     using connection = await RawConnection.open(node.opsUrl);
     const twice = { Authorization: `Bearer wrong\r\nAuthorization: Bearer ${node.opsToken}` };
     await connection.send(rawRequest('GET', '/v1/sales', twice));
     expect(await connection.answer()).toMatchObject({ status: 401 });
   });
 
-  test('there is nothing behind another method, or another way to write the path', async () => {
+  test('other methods, and other spellings of the path, reach nothing', async () => {
     const before = await books();
     const headers = { authorization: '' };
     for (const route of guarded) {
@@ -170,7 +170,7 @@ describe('without the token', () => {
     expect(await books()).toEqual(before);
   });
 
-  test('the buyers’ port has none of these routes', async () => {
+  test('the public port has none of these routes', async () => {
     const before = await books();
     for (const route of guarded.filter(({ pattern }) => !pattern.startsWith('/v1/orders/'))) {
       if (nameOf(route) === 'GET /v1/sales/:saleId') continue;
@@ -183,7 +183,7 @@ describe('without the token', () => {
     expect(await books()).toEqual(before);
   });
 
-  test('a command says that its token is refused, and nothing is changed', async () => {
+  test('a command reports that its token is refused, and nothing is changed', async () => {
     const before = await books();
     const env = { OPS_URL: node.opsUrl, OPS_TOKEN: 'another-token-of-some-length' };
     for (const args of [

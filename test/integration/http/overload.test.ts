@@ -1,4 +1,6 @@
-/** More than a node can carry: what is too much is refused at once, holds little, and leaves nothing behind. */
+/**
+ * More requests than a node can serve: the excess is refused at once, takes little memory, and leaves nothing behind.
+ */
 import { describe, expect, test } from 'vitest';
 import { until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
@@ -33,7 +35,7 @@ describe('connections beyond MAX_CONNECTIONS', () => {
   const env = { WORKERS: '1', MAX_CONNECTIONS: '16' };
   const refused = 'stockade_connections_refused_total';
 
-  test('are told busy and closed, far beyond it closed at once; when they are gone all is as before', async () => {
+  test('are answered busy and closed, or far above it closed at once; afterwards everything is as before', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const id = await makeSale(node, { stock: 100 });
     const opened: RawConnection[] = [];
@@ -43,7 +45,7 @@ describe('connections beyond MAX_CONNECTIONS', () => {
     };
     const anybody = rawRequest('GET', '/nowhere');
 
-    // Those who say nothing for long are closed: so one after the other, until there is one too many.
+    // Silent connections are closed after a while, so open one after the other until there is one too many.
     const told = (await until(
       async () => {
         const connection = await open();
@@ -51,7 +53,7 @@ describe('connections beyond MAX_CONNECTIONS', () => {
         const answer = await connection.answer();
         return answer?.status === 404 ? undefined : { connection, answer };
       },
-      { what: 'one too many' },
+      { what: 'a connection too many' },
     ))!;
     expect(opened.length).toBeGreaterThan(16);
     expect(told.answer).toMatchObject(BUSY);
@@ -79,7 +81,7 @@ describe('connections beyond MAX_CONNECTIONS', () => {
 describe('a worker whose lanes are full', () => {
   const env = { WORKERS: '1', LANE_CAPACITY: '1', REQUEST_DEADLINE_MS: '30000', TAKE_TIMEOUT_MS: '29000' };
 
-  test('refuses before it has read who asks and what for, and sells on when the store does', async () => {
+  test('refuses without reading token and body, and sells again when the store does', async () => {
     const stores = await redisAndPostgres();
     await using proxy = await TcpProxy.start(Number(new URL(stores.redisUrl).port));
     await using node = await startTestNode({ ...stores, redisUrl: proxy.through(stores.redisUrl), env });
@@ -87,7 +89,7 @@ describe('a worker whose lanes are full', () => {
     const other = await makeSale(node, { stock: 1, segments: 1 });
     for (const buyer of ['ann', 'ben']) await node.buy(other, buyer);
 
-    // Of this sale: the event of her order in the other one names her too.
+    // Only of this sale: the event of the buyer's order in the other sale names the buyer too.
     const { held } = proxy.hold((command) => command.includes('ann') && command.includes(`{${id}:`));
     const first = node.buy(id, 'ann');
     await held;
@@ -95,7 +97,7 @@ describe('a worker whose lanes are full', () => {
     await until(async () => (await metric(node, 'stockade_lane_depth')) === 1, { what: 'one is queued' });
     expect(await node.buy(id, 'cleo')).toMatchObject(BUSY);
 
-    // Neither a name nor a whole body: there is no need for them.
+    // Neither a buyer nor a whole body: neither is needed.
     using early = await RawConnection.open(node.publicUrl);
     await early.send(rawRequest('POST', orderPath(id), { 'Content-Length': '2000' }));
     expect(await early.answer()).toMatchObject(BUSY);
@@ -114,7 +116,7 @@ describe('a worker whose lanes are full', () => {
 describe('what one connection can make a node hold', () => {
   const env = { WORKERS: '1' };
 
-  test('is no more than the body that it may send, however small its pieces', async () => {
+  test('is at most one body of the largest size, however small its pieces', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const id = await makeSale(node, { stock: 1 });
     const connections = await openMany(node, 100);
@@ -123,7 +125,7 @@ describe('what one connection can make a node hold', () => {
     await Promise.all(connections.map((connection) => connection.send(head)));
     for (let sent = 0; sent < 4_095; sent += 65) {
       await Promise.all(connections.map((connection) => connection.send(' '.repeat(65))));
-      // Behind them, on the same worker: it has read all that was sent.
+      // A later request on the same worker is answered, so everything sent before it has been read.
       expect((await node.request(`/v1/sales/${id}`)).status).toBe(200);
     }
     expect(residentBytesOf(node.pid) - before).toBeLessThan(48 * MB);
@@ -133,7 +135,7 @@ describe('what one connection can make a node hold', () => {
     closeAll(connections);
   });
 
-  test('is not what it asks for and does not read', async () => {
+  test('does not include answers that the client does not read', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const id = await makeSale(node, { stock: 1 });
     await node.buy(id, 'ann');
@@ -144,7 +146,7 @@ describe('what one connection can make a node hold', () => {
     await Promise.all(
       greedy.map(async (connection) => {
         connection.stopReading();
-        // Until the node has closed it, or takes no more of it.
+        // Until the node closes it, or reads no more of it.
         for (let sent = 0; sent < 64 && !connection.isStuck; sent++) await connection.sendOrGiveUp(many, 500);
       }),
     );
@@ -154,7 +156,7 @@ describe('what one connection can make a node hold', () => {
   });
 });
 
-test('who reads or changes orders while Postgres is stuck is refused at once, and served as soon as it is back', async () => {
+test('reads and changes of orders are refused at once while Postgres hangs, and served as soon as it is back', async () => {
   await using postgres = await PostgresServer.start();
   const { redisUrl, keyPrefix } = await redisAndPostgres();
   const databaseUrl = await postgres.createDatabase();
@@ -169,8 +171,8 @@ test('who reads or changes orders while Postgres is stuck is refused at once, an
 
   await postgres.pause();
   const crowd = Array.from({ length: 40 }, read);
-  // The first in the queue has waited for half of his time: nobody joins it any more.
-  await until(async () => (await read()).code === 'busy', { what: 'the queue is given up' });
+  // The first in the queue has waited for half of its time, so no request joins it any more.
+  await until(async () => (await read()).code === 'busy', { what: 'the queue refuses requests' });
   for (const refused of [await read(), await cancel()]) expect(refused).toMatchObject(BUSY);
   const codes = new Set((await Promise.all(crowd)).map(({ code }) => code));
   expect([...codes].filter((code) => code !== 'busy' && code !== 'unavailable')).toEqual([]);
@@ -179,13 +181,13 @@ test('who reads or changes orders while Postgres is stuck is refused at once, an
   expect((await cancel()).body).toMatchObject({ status: 'cancelled' });
 });
 
-test('idle and slow connections are nothing to the others', async () => {
+test('idle and slow connections do not disturb others', async () => {
   const env = { WORKERS: '1' };
   await using node = await startTestNode({ ...(await redisAndPostgres()), env });
   const id = await makeSale(node, { stock: 1_000 });
   const before = residentBytesOf(node.pid);
   const connections = await openMany(node, 600);
-  // A third says nothing, a third has begun a request, a third has begun a body.
+  // A third sends nothing, a third has begun a request, a third has begun a body.
   for (const [i, connection] of connections.entries()) {
     if (i % 3 === 1) await connection.send(`POST ${orderPath(id)} HTTP/1.1\r\nHost: sto`);
     if (i % 3 === 2) await connection.send(orderFrom(id, `slow-${i}`).slice(0, -1));
@@ -193,14 +195,14 @@ test('idle and slow connections are nothing to the others', async () => {
   const bought = await Promise.all(Array.from({ length: 200 }, (_, i) => node.buy(id, `buyer-${i}`)));
   expect(bought.filter(({ status }) => status === 201)).toHaveLength(200);
   expect(residentBytesOf(node.pid) - before).toBeLessThan(64 * MB);
-  // Who is slow, and not too slow, is served in the end.
+  // A client that is slow, but fast enough, is served in the end.
   using slow = await RawConnection.open(node.publicUrl);
   await slow.send(orderFrom(id, 'slow').slice(0, -1));
   await slow.send('}');
   expect(await slow.answer()).toMatchObject({ status: 201 });
-  // The others are closed by the node itself.
+  // The node closes the others itself.
   await until(async () => (await metric(node, 'stockade_connections')) <= 2, {
-    what: 'the silent are gone',
+    what: 'the silent connections are closed',
     timeoutMs: 60_000,
   });
   await expectSold(node, id, 201);

@@ -1,4 +1,4 @@
-/** Requests that come before the answers to those before them, and answers that nobody reads. */
+/** Requests sent before earlier ones are answered, and answers that clients do not read. */
 import { describe, expect, test } from 'vitest';
 import { json, problem } from '../../../src/http/server/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
@@ -10,31 +10,31 @@ import { startTestNode } from '../../support/node.ts';
 import { residentBytesOf } from '../../support/servers/process-table.ts';
 import { redisAndPostgres } from '../../support/stores.ts';
 
-/** As many as a server reads at once, and more. */
+/** More requests than a server reads at once. */
 const PIPELINE = 20_000;
 const GET = rawRequest('GET', '/now');
 const LONG = 'x'.repeat(3_000);
-/** More than the kernel keeps of answers on both sides of a connection. */
+/** More than the kernels on both sides of a connection buffer. */
 const VAST = 'y'.repeat(16 * 1024 * 1024);
-/** What the kernel keeps of answers on both sides of a connection is less. */
+/** An upper limit for what the kernels on both sides of a connection buffer. */
 const MOST_KEPT_BYTES = 32 * 1024 * 1024;
-/** In which the node takes what is sent, or takes no more of it. */
+/** Within this time the node reads what is sent, or stops reading. */
 const SENT_WITHIN_MS = 120_000;
-/** In which the node has read all that was sent. */
+/** Turns after which the node has read everything that was sent. */
 const TURNS = 20;
 const MOST_GROWTH_BYTES = 100 * 1024 * 1024;
 
 interface Port extends AsyncDisposable {
-  /** Requests that got as far as the gate. */
+  /** Requests that reached the gate. */
   readonly handled: number;
-  /** Connections that the port has. */
+  /** Open connections of the port. */
   readonly held: number;
   open(): Promise<RawConnection>;
-  /** As at the stop of a node. */
+  /** As when a node stops. */
   drain(): Promise<void>;
 }
 
-/** A port whose every route answers within the callback in which it is asked. */
+/** A port whose routes all answer within the callback that calls them. */
 async function openPort(): Promise<Port> {
   let handled = 0;
   const traffic = new Traffic();
@@ -76,7 +76,7 @@ async function openPort(): Promise<Port> {
 describe('the second request of a pipeline is not handled, and its connection is closed', () => {
   test.each([
     ['answered at once', GET],
-    ['to an address where nothing is', rawRequest('GET', '/nowhere')],
+    ['to an unknown address', rawRequest('GET', '/nowhere')],
     ['with a method that is not allowed', rawRequest('DELETE', '/now')],
     ['for the head alone', rawRequest('HEAD', '/now')],
     ['refused by the gate', rawRequest('GET', '/refused')],
@@ -90,7 +90,7 @@ describe('the second request of a pipeline is not handled, and its connection is
     expect(port.handled).toBe(1);
   });
 
-  test('nor what follows a body that was shorter than what came', async () => {
+  test('nor is what follows a body longer than its length', async () => {
     await using port = await openPort();
     const connection = await port.open();
     await connection.send(`${rawRequest('POST', '/body', {}, '{}')}${GET}`);
@@ -99,7 +99,7 @@ describe('the second request of a pipeline is not handled, and its connection is
   });
 });
 
-describe('a request whose end is in doubt is refused, and nothing behind it is handled', () => {
+describe('a request whose end is ambiguous is refused, and nothing after it is handled', () => {
   const SECOND = rawRequest('GET', '/now');
   const shapes = [
     ['chunks', { 'Transfer-Encoding': 'chunked' }, '2\r\n{}\r\n0\r\n\r\n'],
@@ -118,7 +118,7 @@ describe('a request whose end is in doubt is refused, and nothing behind it is h
   test.each(shapes)('%s', async (_, headers, body) => {
     await using port = await openPort();
     for (const path of ['/body', '/now', '/nowhere']) {
-      // What is behind it comes in the same packet, and later.
+      // What follows comes in the same packet, and later.
       const together = await port.open();
       await together.send(rawRequest('POST', path, headers) + body + SECOND);
       await together.closed;
@@ -133,7 +133,7 @@ describe('a request whose end is in doubt is refused, and nothing behind it is h
   });
 });
 
-test('a client that asks again when it was answered keeps its connection', async () => {
+test('a client that waits for each answer keeps its connection', async () => {
   await using port = await openPort();
   const connection = await port.open();
   for (let i = 0; i < 500; i++) {
@@ -145,7 +145,7 @@ test('a client that asks again when it was answered keeps its connection', async
   expect(port.handled).toBe(1_500);
 });
 
-test('who asks and does not read is let go as soon as the kernel keeps no more for him', async () => {
+test('a client that does not read answers is closed as soon as the kernel’s buffer is full', async () => {
   await using port = await openPort();
   const connection = await port.open();
   connection.stopReading();
@@ -155,13 +155,13 @@ test('who asks and does not read is let go as soon as the kernel keeps no more f
     const due = ++asked;
     void connection.send(request);
     await until(() => port.handled === due || port.held === 0, { what: `request ${due}` });
-    // The answer leaves at the end of this turn: what is asked before that is a pipeline.
+    // The answer is written at the end of this turn: a request before that is a pipeline.
     await new Promise((resolve) => setImmediate(resolve));
   } while (port.held > 0 && asked * LONG.length < MOST_KEPT_BYTES);
   expect(asked * LONG.length).toBeLessThan(MOST_KEPT_BYTES);
 });
 
-test('an answer that the kernel does not keep is one request under way until it is taken', async () => {
+test('an answer larger than the kernel’s buffer keeps its request under way until the client has read it', async () => {
   await using port = await openPort();
   const connection = await port.open();
   connection.stopReading();
@@ -188,14 +188,14 @@ test('a slow reader gets all of a long answer, also when the port drains', async
   await drained;
 });
 
-/** Another request is asked and answered: what was asked before has been written. */
+/** Sends another request and waits for its answer, so that earlier answers have been written. */
 async function fetchTurn(port: Port): Promise<void> {
   const other = await port.open();
   await other.send(GET);
   expect((await other.answer())?.status).toBe(200);
 }
 
-test('four hundred on each port who ask and do not read cost less than 100 MB', async () => {
+test('four hundred clients on each port that do not read answers cost less than 100 MB', async () => {
   await using node = await startTestNode({ ...(await redisAndPostgres()), env: { WORKERS: '1' } });
   const before = residentBytesOf(node.pid);
   const pipeline = Buffer.from(rawRequest('GET', '/').repeat(PIPELINE));
@@ -204,7 +204,7 @@ test('four hundred on each port who ask and do not read cost less than 100 MB', 
     for (let i = 0; i < 400; i++) connections.push(await RawConnection.open(url));
     for (const connection of connections) connection.stopReading();
     await Promise.all(connections.map((connection) => connection.sendOrGiveUp(pipeline, SENT_WITHIN_MS)));
-    // In each turn of its loop the node reads from every connection, and more than once from none.
+    // In each turn of its loop the node reads from every connection, at most once each.
     for (let turn = 0; turn < TURNS; turn++) expect((await fetch(`${url}/nowhere`)).status).toBe(404);
     expect(residentBytesOf(node.pid) - before).toBeLessThan(MOST_GROWTH_BYTES);
     for (const connection of connections) connection.close();

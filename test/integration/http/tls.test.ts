@@ -1,4 +1,4 @@
-/** TLS to both stores: everything goes through it, and a server that can't prove who it is gets nothing. */
+/** TLS to both stores: all traffic uses it, and a server that can't prove its identity gets nothing. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callCli } from '../../support/cli.ts';
@@ -17,7 +17,7 @@ let ours: Authority;
 let another: Authority;
 let redis: RedisServer;
 let postgres: PostgresServer;
-/** Without TLS, as the role that may not come in so. */
+/** A url without TLS, for a role that must not connect that way. */
 let plainDatabase: string;
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ function withAuthority({ certificate }: Authority) {
 const secure = (url: string, authority = ours) => withAuthority(authority)(url);
 const trusting = (url: string, { certificate }: Authority) =>
   url.replace(/sslrootcert=.*/, `sslrootcert=${certificate}`);
-/** `localhost` is the one address that the servers listen on, and no attempt at another one costs time. */
+/** The servers listen on one address of `localhost`, so attempts at others would only cost time. */
 const NODE_OPTIONS = '--dns-result-order=ipv4first --no-network-family-autoselection';
 const atName = (url: string, name: string) => url.replace('127.0.0.1', name);
 
@@ -106,10 +106,10 @@ describe('a node', () => {
   });
 });
 
-describe('a connection that is not what was asked for is refused, and the command says what to do', () => {
+describe('a connection that does not meet the settings is refused, and the command says what to do', () => {
   const cases: [string, () => NodeJS.ProcessEnv, RegExp, RegExp][] = [
     [
-      'Redis, signed by nobody that is trusted',
+      'Redis, signed by no trusted authority',
       () => ({ REDIS_URL: redis.tlsUrl.split('?')[0]! }),
       /self-signed certificate|unable to verify/,
       /sslrootcert/,
@@ -139,7 +139,7 @@ describe('a connection that is not what was asked for is refused, and the comman
       /does the server speak TLS/,
     ],
     [
-      'Postgres, signed by nobody that is trusted',
+      'Postgres, signed by no trusted authority',
       () => ({ DATABASE_URL: `${plainDatabase}?sslmode=require` }),
       /certificate/,
       /sslrootcert/,
@@ -157,7 +157,7 @@ describe('a connection that is not what was asked for is refused, and the comman
       /another name/,
     ],
     [
-      'Postgres, without TLS where it is asked for',
+      'Postgres, without TLS where it is required',
       () => ({ DATABASE_URL: plainDatabase }),
       /no encryption/,
       /sslmode=verify-full/,
@@ -165,7 +165,7 @@ describe('a connection that is not what was asked for is refused, and the comman
   ];
 
   test.each(cases)('%s', async (_, env, said, advice) => {
-    // With a database that is there: without, one of the program's own is started.
+    // With a database url, because otherwise the program starts one of its own.
     const stores = { NODE_OPTIONS, DATABASE_URL: secure(plainDatabase), ...env() };
     const command = 'REDIS_URL' in stores ? ['sale', 'list'] : ['migrate'];
     const { exitCode, stdout, stderr } = await callCli(command, { env: stores });
