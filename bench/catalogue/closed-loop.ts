@@ -1,18 +1,18 @@
-/** Clients who each ask again when they have been answered, for a given time. */
+/** Clients that each repeat a call as soon as they have its answer, for a given time. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
 export interface Load {
   readonly clients: number;
   readonly warmUpMs: number;
   readonly ms: number;
-  /** Calls that a client makes before it lets the event loop turn. */
+  /** Calls that a client makes before it yields to the event loop. */
   readonly callsPerTurn?: number;
 }
 
 export interface LoopResult {
-  /** Answers within the time that counts, by what was answered. */
+  /** Answers within the measured time, by answer. */
   readonly answers: Readonly<Record<string, number>>;
-  /** All answers, those of the warm-up and those after the end of the time included. */
+  /** All answers, including those of the warm-up and after the end of the time. */
   readonly allAnswers: Readonly<Record<string, number>>;
   readonly seconds: number;
   readonly p50Ms: number;
@@ -22,8 +22,8 @@ export interface LoopResult {
 const NS_PER_MS = 1e6;
 
 /**
- * @param act what a client does once; clients count from 0. Gives the answer.
- * @returns when the time is over and every client has been answered
+ * @param act one call of a client; clients count from 0. Returns the answer
+ * @returns after the time is over and every client has its answer
  */
 export async function closedLoop(
   { clients, warmUpMs, ms, callsPerTurn = 1 }: Load,
@@ -38,8 +38,8 @@ export async function closedLoop(
       const answer = await act(number);
       now = performance.now();
       counts.add(answer, now >= from && now < until ? now - asked : undefined);
-      // A purchase comes from a socket, with a turn of the event loop. Without one, answers that need no I/O would
-      // follow each other for ever, and neither timers nor replies of a store would be heard.
+      // A purchase comes from a socket, with a turn of the event loop. Without turns, answers that need no I/O would
+      // follow each other endlessly, and timers and replies of stores would never be handled.
       if (calls % callsPerTurn === 0) {
         await turn();
         now = performance.now();
@@ -55,7 +55,7 @@ class Answers {
   readonly #all: Record<string, number> = {};
   readonly #latencies: RecordableHistogram = createHistogram();
 
-  /** @param tookMs `undefined` for an answer outside the time that counts */
+  /** @param tookMs `undefined` for an answer outside the measured time */
   add(answer: string, tookMs: number | undefined): void {
     this.#all[answer] = (this.#all[answer] ?? 0) + 1;
     if (tookMs === undefined) return;

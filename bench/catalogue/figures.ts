@@ -1,7 +1,7 @@
-/** What is measured of a row. Rates and latencies are of the time that counts, all else of everything that was done. */
+/** The figures of a row. Rates and latencies are those of the measured time; all other figures cover the whole run. */
 import type { Safety } from '../../catalogue/parts/contract.ts';
 
-/** A sale that does not run out, and every request by a new buyer: what an order costs. */
+/** A sale that does not run out, with a new buyer for every request: shows the cost of an order. */
 export interface Selling {
   readonly ordersPerSecond: number;
   readonly p50Ms: number;
@@ -12,7 +12,7 @@ export interface Selling {
   readonly postgresStatementsPerOrder: number;
 }
 
-/** A sale that runs out, with buyers who come again and again. */
+/** A sale that runs out, with buyers that come repeatedly. */
 export interface Crowd {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
@@ -20,7 +20,7 @@ export interface Crowd {
   readonly failedPercent: number;
   readonly sold: number;
   readonly oversold: number;
-  /** Units that were not sold though buyers were told "sold out"; `null` if the time was over before anybody was. */
+  /** Units left although buyers were answered "sold out"; `null` if the time was over before the first such answer. */
   readonly undersold: number | null;
   /** Buyers with more than one order. */
   readonly buyersAboveLimit: number;
@@ -29,7 +29,7 @@ export interface Crowd {
 export interface RowFigures {
   readonly id: string;
   readonly title: string;
-  /** What the catalogue's tests show of the stock, and of one order per buyer. */
+  /** What the catalogue's tests show about the stock, and about the limit of one order per buyer. */
   readonly stock: Safety;
   readonly limit: Safety | 'not-checked';
   /** Whether units may stay unsold although buyers ask for them. */
@@ -48,7 +48,7 @@ export interface NamingFigures {
 }
 
 export interface Round {
-  /** Requests/s of the clients with nothing behind them: no row can be faster here. */
+  /** Requests/s of the clients alone, without a store: an upper limit for every row. */
   readonly clientsAlone: number;
   readonly rows: readonly RowFigures[];
   readonly naming: readonly NamingFigures[];

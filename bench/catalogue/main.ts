@@ -1,4 +1,4 @@
-/** `npm run bench:catalogue`: every way of selling stock beside each other. See bench/catalogue/README.md. */
+/** `npm run bench:catalogue`: compares all ways of selling stock. See bench/catalogue/README.md. */
 import { writeFileSync } from 'node:fs';
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';

@@ -1,4 +1,4 @@
-/** Order ids: how many a row gives to all clients together. */
+/** Order ids: how many per second a row gives to all clients together. */
 import type { NamingRow } from '../../catalogue/parts/contract.ts';
 import { closedLoop, total } from './closed-loop.ts';
 import type { NamingFigures } from './figures.ts';
@@ -6,7 +6,7 @@ import type { CatalogueParameters } from './options.ts';
 import type { Stall } from './store-house.ts';
 
 const NODE = 1;
-/** An id is no request: none comes from a socket, and the event loop needs to turn only now and then. */
+/** A request for an id does not come from a socket, so the event loop needs to turn only at times. */
 const IDS_PER_TURN = 100;
 
 export async function measureNaming(

@@ -13,7 +13,7 @@ export const OPTIONS = {
   },
   warmUpMs: {
     flags: '--warm-up-ms <n>',
-    description: 'milliseconds before the sale that does not run out, which do not count',
+    description: 'milliseconds of warm-up before the sale that does not run out',
     least: 0,
     most: 60_000,
     fallback: 500,
@@ -21,7 +21,7 @@ export const OPTIONS = {
   },
   clients: {
     flags: '--clients <n>',
-    description: 'clients, each of which asks again when it has been answered',
+    description: 'clients; each sends its next request when it has an answer',
     least: 1,
     most: 10_000,
     fallback: 200,
@@ -29,7 +29,7 @@ export const OPTIONS = {
   },
   nodes: {
     flags: '--nodes <n>',
-    description: 'nodes that sell, all in the process of the bench; clients are dealt out to them',
+    description: 'nodes that sell, all in the process of the bench; clients are distributed over them',
     least: 1,
     most: 4,
     fallback: 2,
@@ -44,7 +44,7 @@ export const OPTIONS = {
   },
   buyers: {
     flags: '--buyers <n>',
-    description: 'buyers in the sale that runs out; each request is by one of them, drawn at random',
+    description: 'buyers in the sale that runs out; each request is by a random one of them',
     least: 1,
     most: 1_000_000,
     fallback: 500,
@@ -69,14 +69,14 @@ export const OPTIONS = {
 export type CatalogueParameters = Parameters<typeof OPTIONS>;
 
 export interface CatalogueInvocation extends Invocation<typeof OPTIONS> {
-  /** Where to write the page, and where the chart by itself. */
+  /** The file for the page, and the one for the chart alone. */
   readonly html: string | undefined;
   readonly svg: string | undefined;
 }
 
 export function readOptions(argv: readonly string[]): CatalogueInvocation {
   const program = new Command('npm run bench:catalogue --')
-    .description('Every way of selling stock in the catalogue, with the same crowd, one after the other.')
+    .description('Every way of selling stock in the catalogue, one after the other, with the same load.')
     .option('--html <file>', 'write a page with charts as well', writable)
     .option('--svg <file>', 'write the chart of orders/s as well', writable);
   const invocation = parseOptions(program, OPTIONS, argv);
@@ -84,7 +84,7 @@ export function readOptions(argv: readonly string[]): CatalogueInvocation {
   return { ...invocation, html, svg };
 }
 
-/** Found out now, and not when all has been measured. */
+/** Checks this before the measurement, not after it. */
 function writable(file: string): string {
   try {
     closeSync(openSync(file, 'a'));

@@ -1,4 +1,4 @@
-/** The page: everything in one file, to be opened anywhere, printed, or sent. */
+/** The page: one file that can be opened anywhere, printed, or sent. */
 import { escaped } from './charts/svg.ts';
 import { callsChart, latencyChart, ordersChart, requestsChart, soldChart } from './pictures.ts';
 import { crowdTitle, origin, remarks, sellingTitle } from './report.ts';

@@ -1,4 +1,4 @@
-/** Which figures are drawn, and how. */
+/** The charts of the page. */
 import type { Safety } from '../../catalogue/parts/contract.ts';
 import { count } from '../support/figures.ts';
 import { type Bar, type Chart, type ChartRow, drawChart, type Group } from './charts/chart.ts';
@@ -104,7 +104,7 @@ export function callsChart({ rows }: CatalogueResult): string {
   });
 }
 
-/** Filled by the worse of what the tests show of the stock and of the limit. */
+/** Filled by the worse of the two test results, for the stock and for the limit. */
 function promiseBar({ stock, limit, undersells }: RowFigures, value: number, remark = ''): Bar {
   const worst = Math.max(SAFETIES.indexOf(stock), limit === 'not-checked' ? 0 : SAFETIES.indexOf(limit));
   return { value, text: `${count(value)}${undersells ? ' *' : ''}${remark}`, fill: FILL[SAFETIES[worst]!] };

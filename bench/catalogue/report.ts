@@ -1,4 +1,4 @@
-/** What is printed: the tables, and what must be known to read them. */
+/** The printed report: the tables, and notes for reading them. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { machineText } from '../support/machine.ts';
@@ -24,7 +24,7 @@ export function report(result: CatalogueResult): string {
   ].join('\n');
 }
 
-/** Where the figures come from, and how to run the same again. */
+/** The machine and the parameters, and how to repeat the run. */
 export function origin({ machine, parameters }: CatalogueResult): string[] {
   return [machineText(machine), parametersText(OPTIONS, parameters)];
 }
@@ -40,13 +40,13 @@ export function crowdTitle({ parameters: { stock, buyers } }: CatalogueResult): 
 export function remarks({ clientsAlone, locksOverB7 }: CatalogueResult): string[] {
   const ratios = Object.entries(locksOverB7).map(([id, ratio]) => `${id} ${ratio.toFixed(2)}`);
   return [
-    `The clients with nothing behind them make ${count(clientsAlone)} requests/s: no way of selling can be faster here.`,
-    `Locks elsewhere than in the Redis of the stock, orders/s over those of B7: ${ratios.join(', ')}.`,
+    `The clients alone, without a store, make ${count(clientsAlone)} requests/s: no way of selling can be faster here.`,
+    `Locks in another store than the stock, orders/s relative to B7: ${ratios.join(', ')}.`,
     'An order is sold when its store says so: Redis may lose the last second (AOF everysec), Postgres has committed (fsync).',
     'B9 is measured without its failover, B10 on five Redis servers, B11 on three of ZooKeeper, B12 on Postgres.',
-    '"in tests" is what the tests of the catalogue force to fail or to hold. A row that fails there and sold well here was lucky.',
-    'Above limit: buyers with several orders. A row marked not-checked never looks at them.',
-    'Undersold is "-" where the time was over before anybody was told that everything is sold.',
+    '"in tests" is the result of the tests in the catalogue, which force the failures. A row that fails there and sold correctly here was lucky.',
+    'Above limit: buyers with several orders. A row marked not-checked does not check this limit.',
+    'Undersold is "-" where the time was over before a buyer was answered "sold out".',
   ];
 }
 

@@ -1,4 +1,4 @@
-/** What a run has shown, of all its rounds together: the object that `--json` prints and the page is drawn from. */
+/** The result of a run, over all its rounds: the object that `--json` prints and the page shows. */
 import { rounded } from '../support/figures.ts';
 import type { Machine } from '../support/machine.ts';
 import { median } from '../support/median.ts';
@@ -6,14 +6,16 @@ import type { Crowd, NamingFigures, Round, RowFigures, Selling } from './figures
 import type { CatalogueParameters } from './options.ts';
 
 export interface CatalogueResult extends Round {
-  /** Orders/s of rows that hold their lock elsewhere, over those of B7, whose lock is in the Redis of the stock. */
+  /**
+   * Orders/s of rows whose lock is in another store than the stock, relative to B7, whose lock is in the same Redis.
+   */
   readonly locksOverB7: Readonly<Record<string, number>>;
   readonly measuredAt: string;
   readonly parameters: CatalogueParameters;
   readonly machine: Machine;
 }
 
-/** A primary of its own, a quorum, a consensus store, the database. */
+/** Locks in a Redis of their own, in a quorum, in a consensus store, in the database. */
 const LOCKS = ['B9', 'B10', 'B11', 'B12'];
 
 export function resultOf(
@@ -56,7 +58,7 @@ function sellingOverRounds(rounds: readonly Selling[]): Selling {
   };
 }
 
-/** Medians of what was measured; of what was sold, the round that went worst. */
+/** Medians of what was measured. For units sold, the worst round. */
 function crowdOverRounds(rounds: readonly Crowd[]): Crowd {
   const badness = ({ oversold, undersold, buyersAboveLimit }: Crowd) =>
     oversold + (undersold ?? 0) + buyersAboveLimit;

@@ -1,4 +1,4 @@
-/** One row's two sales. */
+/** Measures one row in two sales. */
 import type { Outcome, SaleSpec, SellingRow, SoldOrder, Strategy } from '../../catalogue/parts/contract.ts';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
@@ -8,9 +8,9 @@ import type { Crowd, RowFigures, Selling } from './figures.ts';
 import type { CatalogueParameters } from './options.ts';
 import type { Stall } from './store-house.ts';
 
-/** More than any row sells in the longest time that the options allow. */
+/** More stock than any row sells in the longest time that the options allow. */
 const ENDLESS_STOCK = 100_000_000;
-/** Of the buyers' ids, as shops number theirs. */
+/** The first buyer's id, in the style of ids in shops. */
 const FIRST_BUYER = 100_003;
 const THROWN = 'thrown';
 
@@ -27,7 +27,7 @@ export async function measureRow(
   return { id, title, stock, limit, undersells, selling, crowd: await sellOut(row, stall, parameters) };
 }
 
-/** First of the two: it warms up the code that the other runs. */
+/** The first of the two sales; it also warms up the code for the second. */
 async function sellOn(row: SellingRow, stall: Stall, parameters: CatalogueParameters): Promise<Selling> {
   const sale = { ...specOf(parameters), id: 'endless', stock: ENDLESS_STOCK };
   return withNodes(row, stall, sale, async (nodes) => {
@@ -56,7 +56,7 @@ async function sellOut(row: SellingRow, stall: Stall, parameters: CatalogueParam
     const oversold = Math.max(0, sold.length - sale.stock);
     if (oversold > 0 && row.stock === 'safe')
       throw new BenchFailure(
-        `${row.id} is said to be safe, and has sold ${sold.length} of ${sale.stock} units`,
+        `${row.id} is declared safe, but has sold ${sold.length} of ${sale.stock} units`,
       );
     return {
       requestsPerSecond: total(result.answers) / result.seconds,
@@ -114,11 +114,14 @@ async function crowd(
   return { result, orders: result.allAnswers.sold ?? 0 };
 }
 
-/** @throws BenchFailure if buyers were told of other orders than there are; a request that threw may have left one */
+/**
+ * @throws BenchFailure if the answers name other orders than the store has. A request that threw may have left an
+ * order
+ */
 function assertTold({ id }: SellingRow, sold: readonly SoldOrder[], told: number, result: LoopResult): void {
   const open = result.allAnswers[THROWN] ?? 0;
   if (sold.length >= told && sold.length <= told + open) return;
-  throw new BenchFailure(`${id} has told of ${told} orders, and its store holds ${sold.length}`);
+  throw new BenchFailure(`${id} answered ${told} orders, but its store holds ${sold.length}`);
 }
 
 function specOf({ segments, nodes }: CatalogueParameters): Pick<SaleSpec, 'segments' | 'nodes'> {

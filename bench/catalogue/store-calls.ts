@@ -1,28 +1,28 @@
-/** What the stores have been asked for, counted by themselves. */
+/** Counts the commands and statements that the stores execute, by their own statistics. */
 import type { Redis } from 'ioredis';
 import type pg from 'pg';
 
 export interface StoreCalls {
-  /** Commands that all Redis servers have executed, those within scripts included. */
+  /** Commands that all Redis servers have executed, including those within scripts. */
   readonly redis: number;
-  /** Statements that Postgres has executed, BEGIN and COMMIT included. */
+  /** Statements that Postgres has executed, including BEGIN and COMMIT. */
   readonly postgres: number;
 }
 
-/** Commands of connecting, of watching a connection, and of the bench itself. */
+/** Commands of connecting, of monitoring a connection, and of the bench itself. */
 const NOT_COUNTED = /^(info|config|ping|client|hello|command|subscribe|unsubscribe|script|flushall)\b/;
 
 export class CallCounter {
   readonly #redis: readonly Redis[];
   readonly #postgres: pg.Pool;
 
-  /** @param postgres of another database than the one that is counted */
+  /** @param postgres connected to another database than the one that is counted */
   constructor(redis: readonly Redis[], postgres: pg.Pool) {
     this.#redis = redis;
     this.#postgres = postgres;
   }
 
-  /** Begins to count. @returns a function that gives the calls since */
+  /** Begins to count. @returns a function that returns the calls since */
   async start(databaseUrl: string | undefined): Promise<() => Promise<StoreCalls>> {
     const before = await this.#read(databaseUrl);
     return async () => {

@@ -1,4 +1,4 @@
-/** The stores that the rows sell from. Redis and Postgres run all the time, the others while a row needs them. */
+/** The stores that the rows sell from. Redis and Postgres run all the time, the others only while a row needs them. */
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Row, Stores } from '../../catalogue/parts/contract.ts';
@@ -8,7 +8,7 @@ import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { ZooKeeperEnsemble } from '../../test/support/servers/zookeeper-ensemble.ts';
 import { CallCounter } from './store-calls.ts';
 
-/** As a shop would set them. Locks are kept in the same way as stock. */
+/** The settings of a shop. Locks are stored with the same settings as stock. */
 const REDIS = { appendonly: true, extraArgs: ['--appendfsync', 'everysec'] };
 const QUORUM = 5;
 const ENSEMBLE = 3;
@@ -41,7 +41,7 @@ export class StoreHouse {
     return house;
   }
 
-  /** Empty stores for a row: those that it names, and no others. */
+  /** Empty stores for a row: only those that it names. */
   async stall(row: Row, teardown: Teardown): Promise<Stall> {
     const wants = (name: Row['stores'][number]) => row.stores.includes(name);
     const locks: RedisServer[] = [];

@@ -1,4 +1,4 @@
-/** The figures in cells, for the report and for the page. */
+/** The figures as table cells, for the report and the page. */
 import type { Align } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import type { CatalogueResult } from './result.ts';
@@ -62,7 +62,7 @@ export function namingTable({ naming }: CatalogueResult): Table {
   );
 }
 
-/** From thousands of milliseconds down to less than a thousandth of one. */
+/** Milliseconds, from thousands down to less than a thousandth. */
 export function ms(value: number): string {
   if (value >= 10) return value.toFixed(1);
   if (value >= 0.1) return value.toFixed(2);

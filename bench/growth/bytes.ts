@@ -1,6 +1,6 @@
 /**
- * What Redis holds of an order. Its log entry goes once it is in Postgres; its part of the buyer's record stays for as
- * long as the sale. Both are differences of Redis' own count of its memory, with all that it adds to what it is given.
+ * The memory that Redis uses for an order. The log entry is removed once the order is in Postgres; the part in the buyer's record
+ * stays as long as the sale. Both are differences of the memory that Redis reports, with all its overhead.
  */
 import type { Redis } from 'ioredis';
 import { Keys } from '../../src/engine/redis/keys.ts';
@@ -13,7 +13,7 @@ import { measureCommits } from './legs.ts';
 import type { GrowthParameters } from './options.ts';
 import { type Stage, setStage } from './stage.ts';
 
-/** Bytes each: as counted by Redis, and as many as were put in. */
+/** Bytes for each: as reported by Redis, and as sent to it. */
 export interface Bytes {
   readonly orders: number;
   readonly redisBytesPerOrder: number;

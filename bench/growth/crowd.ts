@@ -1,4 +1,4 @@
-/** The crowd of a point: bursts of purchases by buyers who have bought nothing yet, for the lanes that it names. */
+/** The buyers of a point: bursts of purchases by new buyers, for given lanes. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import type { Engine } from '../../src/engine/purchase/engine.ts';
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
@@ -8,7 +8,7 @@ import { BURST_ORDERS, type Setting } from './dimensions.ts';
 export class Crowd {
   readonly #setting: Setting;
   readonly #saleIds: readonly string[];
-  /** Names that were made and are not used yet, by the segment that they live in. */
+  /** Buyers' names that are not used yet, by home segment. */
   readonly #names: string[][];
   #named = 0;
   #bursts = 0;
@@ -19,7 +19,7 @@ export class Crowd {
     this.#names = Array.from({ length: setting.segments }, () => []);
   }
 
-  /** The next burst goes to the next sales; when all had one, to the next segments. */
+  /** The next burst goes to the next sales; after all of them, to the next segments. */
   nextBurst(): Purchase[] {
     const { sales, segments, salesAtOnce, lanes } = this.#setting;
     const groups = sales / salesAtOnce;
@@ -44,7 +44,10 @@ export class Crowd {
   }
 }
 
-/** One burst after the other, each when the one before it is answered. @throws BenchFailure if an answer was a refusal */
+/**
+ * Sends bursts one after the other, each when the one before it is answered. @throws BenchFailure if an answer is a
+ * refusal
+ */
 export async function buyAll(engine: Engine, bursts: readonly (readonly Purchase[])[]): Promise<void> {
   for (const burst of bursts) await buy(engine, burst);
 }

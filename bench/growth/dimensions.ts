@@ -1,10 +1,10 @@
 /**
- * What is varied, and what is held fixed meanwhile.
+ * What is varied, and what stays fixed meanwhile.
  *
- * A fair comparison needs the same batches everywhere, because what a batch costs by itself is shared by its orders.
- * So the crowd comes in bursts: BURST_LANES lanes get LANE_ORDERS orders each, in one turn of the event loop, and the
- * next burst comes when all are answered. With few segments the lanes of a burst belong to several sales. What a crowd
- * of one size costs that is spread over more lanes, in smaller batches, is a dimension of its own.
+ * A fair comparison needs batches of the same size everywhere, because the fixed cost of a batch is shared by its orders. So
+ * buyers come in bursts: BURST_LANES lanes get LANE_ORDERS orders each, in one turn of the event loop, and the next burst comes
+ * when all are answered. With few segments, the lanes of a burst belong to several sales. Spreading the same burst over more
+ * lanes, and so over smaller batches, is a dimension of its own.
  */
 import type { GrowthParameters } from './options.ts';
 
@@ -13,20 +13,20 @@ const LANE_ORDERS = 64;
 export const BURST_ORDERS = BURST_LANES * LANE_ORDERS;
 
 export interface Setting {
-  /** Units of each sale that are there when its first burst comes. */
+  /** Units in each sale when its first burst comes. */
   readonly stock: number;
-  /** Buyers of each sale that have an order already. */
+  /** Buyers of each sale that already have an order. */
   readonly buyers: number;
   readonly sales: number;
   readonly segments: number;
-  /** Sales that one burst is for. */
+  /** The sales of one burst. */
   readonly salesAtOnce: number;
-  /** Lanes that one burst is for, of all its sales together. */
+  /** The lanes of one burst, over all its sales. */
   readonly lanes: number;
 }
 
 export interface Point {
-  /** Where it stands in its dimension. */
+  /** The value of the varied parameter. */
   readonly at: number;
   readonly setting: Setting;
 }
@@ -36,9 +36,9 @@ export type DimensionName = 'stock' | 'buyers' | 'sales' | 'segments' | 'lanes';
 export interface Dimension {
   readonly name: DimensionName;
   readonly title: string;
-  /** False for what can't be flat by nature. */
+  /** False if the cost can't be constant. */
   readonly hasBar: boolean;
-  /** Whether what is varied can cost something while nobody buys. */
+  /** Whether the varied parameter may cost something while no buyer comes. */
   readonly costsIdle: boolean;
   readonly points: readonly Point[];
 }
@@ -61,7 +61,7 @@ export function dimensionsOf(parameters: GrowthParameters): Dimension[] {
       title: 'units in a sale',
       hasBar: true,
       costsIdle: false,
-      // Always a fresh sale for each burst, as the smallest has units for one only.
+      // Always a new sale for each burst, because the smallest has units for only one.
       points: powers(10, 1_000, parameters.units).map((at) => pointAt(at, { stock: at, sales: bursts })),
     },
     {
@@ -89,7 +89,7 @@ export function dimensionsOf(parameters: GrowthParameters): Dimension[] {
     },
     {
       name: 'lanes',
-      title: `lanes that ${BURST_ORDERS} buyers are spread over, and so smaller batches`,
+      title: `lanes over which ${BURST_ORDERS} buyers are spread, in smaller batches`,
       hasBar: false,
       costsIdle: false,
       points: powers(4, BURST_LANES, SPREAD_SEGMENTS).map((at) =>
@@ -99,7 +99,7 @@ export function dimensionsOf(parameters: GrowthParameters): Dimension[] {
   ];
 }
 
-/** All bursts of a point, warming up included. */
+/** All bursts of a point, including the warm-up. */
 export function burstsOf({ samples, ...parameters }: GrowthParameters): number {
   return (samples + 1) * burstsOfSample(parameters);
 }
@@ -108,7 +108,7 @@ export function burstsOfSample({ orders }: Pick<GrowthParameters, 'orders'>): nu
   return Math.ceil(orders / BURST_ORDERS);
 }
 
-/** As many sales as it takes, so that none of their records more than doubles on its way to `at` buyers. */
+/** Uses so many sales that no record more than doubles on its way to `at` buyers. */
 function buyersPoint(at: number, bursts: number): Point {
   const sales = Math.ceil(bursts / Math.max(1, Math.floor(at / 2 / BURST_ORDERS)));
   return pointAt(at, { buyers: at - Math.ceil(bursts / sales) * BURST_ORDERS, sales });

@@ -1,7 +1,7 @@
 /**
- * The product's sync as it runs beside an engine for long: it has taken over all sales and read all their logs once. It
- * leaves the logs alone until it is let go, as it does in a rush of buyers, so that taking and committing can be measured
- * apart. Only its sweeps, one a second, go on.
+ * The product's sync as it runs beside an engine for a long time: it has taken over all sales and read all their logs once. While
+ * it is held, it leaves the logs alone, as it does during a rush of buyers, so that taking and committing can be measured
+ * separately. Only its sweeps go on, one a second.
  */
 import { settings } from '../../src/config/settings.ts';
 import type { Backend } from '../../src/engine/contract.ts';
@@ -11,20 +11,20 @@ import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { SyncWatch } from '../support/sync-watch.ts';
 
-/** The first sweep takes the sales over; by the second, the loop has read their logs. */
+/** The first sweep takes over the sales. By the second, the loop has read their logs. */
 const SWEEPS_OF_START = 2;
 const NOT_YET = Number.NEGATIVE_INFINITY;
 
 export class HeldSync {
   readonly watch = new SyncWatch();
   #isHeld = false;
-  /** When sync first looked, since it was held last, and found that it may go on. */
+  /** When sync, since it was last held, first found that it may go on. */
   #lookedAt = NOT_YET;
   #expected = 0;
 
   private constructor() {}
 
-  /** @throws BenchFailure if sync met with anything that is not normal */
+  /** @throws BenchFailure if sync has reported a fault */
   static async start(
     db: Database,
     databaseUrl: string,
@@ -54,9 +54,9 @@ export class HeldSync {
   }
 
   /**
-   * Resolves when `orders` more are committed. A hint that somebody waits would wake sync at once, and keep it from being
-   * held again for a while: so it looks by itself, every now and then.
-   * @returns milliseconds until it looked
+   * Resolves when `orders` more are committed. It polls: a hint from a waiting buyer would wake sync at once, and sync could not be
+   * held again for a while.
+   * @returns milliseconds until sync noticed
    * @throws as `start`
    */
   async letGo(orders: number): Promise<number> {

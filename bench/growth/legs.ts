@@ -1,9 +1,9 @@
 /**
- * The legs of an order that are measured apart, each from the outside: what processes and the clock have spent.
+ * The parts of an order's way that are measured separately, by the processor time and the wall time that they take.
  *
- * - take: from the engine's `buy` to the answer `accepted`. Stock and the buyers' record are Redis'.
- * - commit: the same orders from the logs into Postgres, from when sync is let go until the last one is committed.
- * - idle: a node with nothing to do but its polls and sync's sweeps. It costs time per second and not per order.
+ * - take: from the engine's `buy` to the answer `accepted`. Stock and the buyers' record are in Redis.
+ * - commit: the same orders from the logs into Postgres, from the release of sync to the last commit.
+ * - idle: a node with nothing to do except its polls and sync's sweeps. Its cost is per second and not per order.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Purchase } from '../../src/engine/contract.ts';
@@ -22,7 +22,7 @@ export async function measureTakes(
 }
 
 export async function measureCommits({ db, meter, sync }: Stage, orders: number): Promise<Cost> {
-  // What was written before is flushed now, so that it is not flushed at the cost of what comes.
+  // Flushes earlier writes now, so that they don't count.
   await db.raw('CHECKPOINT');
   const end = await meter.begin();
   const waitedMs = await sync.letGo(orders);

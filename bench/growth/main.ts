@@ -1,4 +1,7 @@
-/** `npm run bench:growth`: how the cost of an order changes as sales grow, and what it holds in Redis. See bench/growth/README.md. */
+/**
+ * `npm run bench:growth`: how the cost of an order changes as sales grow, and how much memory it takes. See
+ * bench/growth/README.md.
+ */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

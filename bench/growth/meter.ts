@@ -1,9 +1,9 @@
-/** What some work costs: time that passes, and processor time of each process that has to do with it. */
+/** The cost of some work: wall time, and processor time of each process that takes part. */
 import type { Redis } from 'ioredis';
 import { measureCpu } from '../support/cpu-meter.ts';
 import type { StoreServers } from '../support/stores.ts';
 
-/** In microseconds; `undefined` where the system doesn't tell. */
+/** In microseconds; `undefined` where the system does not report it. */
 export interface Cost {
   readonly wall: number;
   readonly node: number;
@@ -12,20 +12,20 @@ export interface Cost {
 }
 
 /**
- * Node and Redis are asked themselves, and of Postgres the scheduler's account is read, because they know to the
- * microsecond: the system's tables count in hundredths of a second, and a sample may cost Redis no more than five of these.
+ * Node and Redis report their own time, and the scheduler's account is read for Postgres. These are exact to the microsecond. The
+ * system's tables count in hundredths of a second, and a sample may cost Redis less than five of these.
  */
 export class Meter {
   readonly #admin: Redis;
   readonly #stores: StoreServers;
 
-  /** @param admin a connection to the Redis that is measured */
+  /** @param admin a connection to the measured Redis */
   constructor(admin: Redis, stores: StoreServers) {
     this.#admin = admin;
     this.#stores = stores;
   }
 
-  /** Begins to measure. @returns a function that gives what was used since */
+  /** Begins to measure. @returns a function that returns the use since */
   async begin(): Promise<() => Promise<Cost>> {
     const redisBefore = await this.#redisMicros();
     const postgres = measureCpu({ postgres: () => this.#stores.postgres.cpuSeconds() });

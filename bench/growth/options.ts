@@ -12,7 +12,7 @@ export const OPTIONS = {
   },
   samples: {
     flags: '--samples <n>',
-    description: 'samples of each point, behind one that warms up; the cheapest is printed',
+    description: 'samples of each point, after one that warms up; the cheapest is printed',
     least: 1,
     most: 100,
     fallback: 9,
@@ -52,7 +52,7 @@ export const OPTIONS = {
   },
   idleSeconds: {
     flags: '--idle-seconds <n>',
-    description: 'how long a node without buyers is watched',
+    description: 'how long a node without buyers is measured',
     least: 1,
     most: 60,
     fallback: 2,
@@ -64,7 +64,7 @@ export type GrowthParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:growth --').description(
-    'How the cost of an order changes with stock, buyers, sales and segments, and what one holds in Redis.',
+    'How the cost of an order changes with stock, buyers, sales and segments, and how much memory it takes in Redis.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

@@ -1,4 +1,4 @@
-/** What a run has shown, as tables and as one object. */
+/** The results of a run, as tables and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count, decimals, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -8,7 +8,7 @@ import type { Bytes } from './bytes.ts';
 import { type GrowthParameters, OPTIONS } from './options.ts';
 import type { Figures, Measured, MeasuredDimension, MeasuredPoint } from './run-all.ts';
 
-/** What the product promises of an order's cost, from any point of a dimension to a later one. */
+/** The promised limit for the growth of an order's cost, from any point of a dimension to a later one. */
 const BAR = 1.3;
 const HEAD = ['at', 'take µs', 'Node', 'Redis', 'wall', 'commit µs', 'Node', 'Redis', 'Postgres', 'wall'];
 const IDLE_HEAD = 'idle ms/s';
@@ -63,7 +63,7 @@ function growthOf(points: readonly MeasuredPoint[]): Growth {
   };
 }
 
-/** The most by which a value is above one that comes before it; 1 if none is. */
+/** The largest ratio of a value to an earlier one; at least 1. */
 function largestRise(values: readonly number[]): number {
   let [least, rise] = [Number.POSITIVE_INFINITY, 1];
   for (const value of values) {

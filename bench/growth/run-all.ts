@@ -1,4 +1,4 @@
-/** The run: every point of every dimension on a stage of its own, one after the other, then the bytes. */
+/** The run: every point of every dimension in stores of its own, one after the other; then the bytes. */
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
@@ -26,7 +26,7 @@ export interface MeasuredPoint {
   readonly idle: Figures | undefined;
 }
 
-/** Microseconds. `cpu` is that of all processes. */
+/** In microseconds. `cpu` is the sum over all processes. */
 export type Figures = Cost & { readonly cpu: number };
 
 export interface MeasuredDimension extends Omit<Dimension, 'points'> {
@@ -38,7 +38,7 @@ export interface Measured {
   readonly bytes: Bytes;
 }
 
-/** @throws BenchFailure if an order was refused, sync met with anything that is not normal, or a sale does not add up */
+/** @throws BenchFailure if an order was refused, sync reported a fault, or a sale does not add up */
 export async function runAll(parameters: GrowthParameters): Promise<Measured> {
   return withTeardown(async (teardown) => {
     note('Starting Redis and Postgres');
@@ -86,7 +86,7 @@ async function runPoint(
     }
     const idle = costsIdle ? [await measureIdle(stage, parameters.idleSeconds)] : undefined;
     await verifyAll(stage);
-    // The first of each has warmed up what the others are measured with.
+    // The first point of each dimension warms up the code for the others.
     const [take, commit] = [figures(takes.slice(1), orders), figures(commits.slice(1), orders)];
     return { take, commit, idle: idle && figures(idle, parameters.idleSeconds) };
   });
@@ -102,9 +102,9 @@ async function withTeardown<T>(work: (teardown: Teardown) => Promise<T>): Promis
 }
 
 /**
- * Of the cheapest sample, each divided by `by`. What else runs on a machine only ever adds to a sample, so that the least
- * of several is the steadiest estimate of what the work itself costs (Chen and Revels, "Robust benchmarking in noisy
- * environments", 2016). What is due once a second, as a sweep, falls into some samples and not into others: it is in `idle`.
+ * The figures of the cheapest sample, each divided by `by`. Other work on a machine can only add to a sample, so the least of
+ * several is the steadiest estimate (Chen and Revels, "Robust benchmarking in noisy environments", 2016). Work that comes once a
+ * second, such as a sweep, is in some samples and not in others; `idle` measures it.
  */
 function figures(costs: readonly Cost[], by: number): Figures {
   const { node, redis, postgres, wall } = costs.reduce((least, cost) =>

@@ -1,4 +1,7 @@
-/** One point's stage: a database of its own in an empty Redis, its sales with the buyers that they have already, an engine and a sync. */
+/**
+ * The setup of one point: a database of its own and an empty Redis, sales with their initial buyers, an engine and a
+ * sync.
+ */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import pLimit from 'p-limit';
@@ -26,14 +29,14 @@ import { Meter } from './meter.ts';
 
 const WORKER = 1;
 const ORDER_ID_KEY_BYTES = 32;
-/** What is measured is a cost and not how long an answer takes: a stumble of the machine must not end it. */
+/** Costs are measured, not latencies: a stall of the machine must not end the run. */
 const TAKE_TIMEOUT_MS = 10_000;
 const REQUEST_DEADLINE_MS = 30_000;
 const LANE_CAPACITY = 10_000;
 const MAX_LOG_ORDERS = 1_000_000;
 const BOARD_SALES = 16_384;
 const PARALLEL_SALES = 8;
-/** Order ids of buyers who were there before, as long as those that the product gives. */
+/** Ids for the orders of initial buyers, as long as the product's. */
 const HELD_ORDERS_FROM = '100000000000000000';
 
 export interface Stage {
@@ -55,7 +58,7 @@ export async function setStage(stores: StoreServers, setting: Setting, teardown:
   const db = openDatabase({ url: databaseUrl, maxConnections: Number(settings.pgPoolMax.fallback) });
   teardown.add(() => db.destroy());
   await migrate(db);
-  // It would start in some samples and not in others.
+  // Autovacuum would run in some samples and not in others.
   await db.raw('ALTER TABLE orders SET (autovacuum_enabled = false)');
   const backend = await RedisBackend.open({
     url: stores.redis.url,
@@ -78,7 +81,10 @@ async function emptyRedis(admin: Redis): Promise<void> {
   await admin.config('SET', 'auto-aof-rewrite-percentage', '0');
 }
 
-/** The buyers who are there already have bought at some time; Redis learns of them as after a loss of its data. */
+/**
+ * Creates a sale whose initial buyers are in Postgres. Redis learns of them by a rebuild, as after a loss of its
+ * data.
+ */
 async function createSale(
   db: Database,
   backend: Backend,
@@ -96,7 +102,7 @@ async function createSale(
   await rebuildSale(db, backend, id);
 }
 
-/** With a directory that polls the epochs of all the sales, as in a node. */
+/** With a directory that polls the epochs of all sales, as in a node. */
 async function startEngine(
   backend: Backend,
   saleIds: readonly string[],

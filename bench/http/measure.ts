@@ -11,7 +11,10 @@ import type { WrkReport } from '../support/wrk-output.ts';
 import type { SellingPhase } from './phases.ts';
 
 const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
-/** Part of the answers that may be other than wanted: those that wrk cuts off, and a stumble of the machine. */
+/**
+ * The share of answers that may differ from the expected: those that wrk cuts off, and those during a stall of the
+ * machine.
+ */
 const MAX_WRONG_SHARE = 0.001;
 
 /** Processor time is in microseconds per request; `undefined` where the system doesn't tell. */
@@ -49,7 +52,7 @@ export interface Load {
   readonly connections: number;
   readonly seconds: number;
   readonly warmupSeconds: number;
-  /** Whose processor time counts as Node's, Redis' and Postgres'. */
+  /** The processor time of Node, Redis and Postgres. */
   readonly cpu: CpuReaders<Payer>;
 }
 
@@ -137,7 +140,7 @@ function wrkRun({ url, prefer, connections }: Load, seconds: number, series: 'w'
   return { url, connections, seconds, script: SCRIPT, scriptArgs: [`buyer-${series}`, prefer] };
 }
 
-/** @throws BenchFailure with what came instead */
+/** @throws BenchFailure with the answers that came instead */
 function checkAnswers({ title, outcome }: SellingPhase, before: NodeFigures, after: NodeFigures): void {
   const answers = answersBetween(before, after);
   let total = 0;
@@ -148,7 +151,7 @@ function checkAnswers({ title, outcome }: SellingPhase, before: NodeFigures, aft
   throw new BenchFailure(`${title}: of ${total} answers ${wrong} were not ${outcome}; there came ${came}`);
 }
 
-/** Requests that got no answer at all, or one that must not be. */
+/** Fails if too many requests got no answer, or a wrong one. */
 function refuseErrors({ requests, socketErrors }: WrkReport, wrong: number, what: string): void {
   const { connect, read, write, timeout } = socketErrors;
   const errors = connect + read + write + timeout + wrong;

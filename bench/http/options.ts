@@ -39,14 +39,14 @@ export const OPTIONS = {
   },
   eventsStreamMax: {
     flags: '--events-stream-max <n>',
-    description: "the node's EVENTS_STREAM_MAX; 0: order events are not told to anybody",
+    description: "the node's EVENTS_STREAM_MAX; 0: order events are not delivered",
     least: 0,
     most: 1_000_000_000,
     fallback: Number(settings.eventsStreamMax.fallback),
   },
   eventsYieldMs: {
     flags: '--events-yield-ms <n>',
-    description: "the node's EVENTS_YIELD_MS; 0: order events are told at once, at the buyers' cost",
+    description: "the node's EVENTS_YIELD_MS; 0: order events are delivered at once, which delays buyers",
     least: 0,
     most: 600_000,
     fallback: Number(settings.eventsYieldMs.fallback),

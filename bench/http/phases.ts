@@ -7,7 +7,10 @@ export interface SellingPhase {
   readonly title: string;
   /** The outcome that every request of the phase must have. */
   readonly outcome: string;
-  /** Of the phase's sale: enough never to sell out, or so little that it is gone before the phase begins. */
+  /**
+   * The stock of the phase's sale: enough never to sell out, or so little that it is sold out before the phase
+   * begins.
+   */
   readonly stock: number;
   readonly prefer: string;
   /** What the product promises of the ratio to the echo. */

@@ -29,7 +29,7 @@ export function report(legs: readonly Leg[], parameters: HttpParameters, machine
     describeParameters(parameters),
     ...points.flatMap((point) => ['', ...tableOf(point)]),
     '',
-    'The answers were the wanted ones, and verify found every sale in order.',
+    'All answers were as expected, and verify found every sale in order.',
   ];
   const json = { ...points.at(-1)!, sweep: points, parameters, machine };
   return { text: text.join('\n'), json };

@@ -1,4 +1,4 @@
-/** A number of clients who each do the same thing again as soon as it is done, measured by tinybench. */
+/** Clients that each repeat a call as soon as it ends, measured by tinybench. */
 import { Bench } from 'tinybench';
 import { monotonicMs } from '../../src/lib/monotonic.ts';
 
@@ -9,18 +9,18 @@ export interface Load {
 }
 
 export interface LoopResult {
-  /** When it was measured, on the clock of `monotonicMs`, which all processes of a machine share. */
+  /** The measured time, by the clock of `monotonicMs`, which all processes of a machine share. */
   readonly began: number;
   readonly ended: number;
-  /** Milliseconds from a client's wish to its end, sorted. */
+  /** Milliseconds from the begin of a call to its end, sorted. */
   readonly latencies: readonly number[];
   /** Relative margin of error of the mean latency, in percent (95 %). */
   readonly rme: number;
-  /** All that was done, the warm-up included. */
+  /** All calls, including the warm-up. */
   readonly done: number;
 }
 
-/** @param act what a client does once; clients count from 0. @throws what `act` throws */
+/** @param act one call of a client; clients count from 0. @throws what `act` throws */
 export async function closedLoop(
   { clients, warmUpMs, ms }: Load,
   act: (client: number) => Promise<unknown>,

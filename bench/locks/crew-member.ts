@@ -1,4 +1,4 @@
-/** A process that does what clients do, on the word of the bench that has started it. It ends with the bench. */
+/** A child process of the bench that runs clients on request. It ends with the bench. */
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
@@ -12,9 +12,9 @@ import type { Task } from './tasks.ts';
 export interface Order {
   readonly task: Task;
   readonly load: Load;
-  /** Clients are numbered through all processes. */
+  /** Clients are numbered across all processes. */
   readonly firstClient: number;
-  /** Names what this run leaves in Redis. */
+  /** Sets the keys of this run in Redis apart. */
   readonly run: string;
 }
 

@@ -1,4 +1,4 @@
-/** The processes in which clients live: started once, and given one line after the other. */
+/** The child processes in which clients run. They are started once, and measure one line after the other. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { BenchFailure } from '../support/failure.ts';
@@ -21,7 +21,7 @@ export class Crew {
     return crew;
   }
 
-  /** The task with its clients shared out evenly among the first `processes`. @throws BenchFailure if one fails */
+  /** Runs the task with its clients split evenly over the first `processes`. @throws BenchFailure if one fails */
   run(task: Task, load: Load, processes: number, run: string): Promise<LoopResult[]> {
     const share = { ...load, clients: load.clients / processes };
     return Promise.all(

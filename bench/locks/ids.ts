@@ -1,4 +1,4 @@
-/** Order ids: drawn from a counter in Redis, as many shops do, or made in the process. */
+/** Order ids: from a counter in Redis, as in many shops, or made in the process. */
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { ORDER_ID_EPOCH_MS, OrderIds } from '../../src/engine/order-id.ts';

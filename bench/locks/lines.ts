@@ -1,4 +1,4 @@
-/** The run: every line of the table, one after the other, on a Redis of its own. */
+/** The run: measures every line of the table, one after the other, on a Redis of its own. */
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
@@ -16,15 +16,15 @@ export interface Line {
   readonly samples: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Relative margin of error of the mean latency in percent; of several processes the largest. */
+  /** Relative margin of error of the mean latency in percent; with several processes, the largest. */
   readonly rmePercent: number;
-  /** Commands that Redis has executed for each, those within scripts included. */
+  /** Commands that Redis has executed per call, including those within scripts. */
   readonly commandsEach: number;
 }
 
 export interface Lines {
   readonly grid: readonly Line[];
-  /** One lock, 16 and 64 with 2 ms inside, waited for by waking. */
+  /** 1, 16 and 64 locks, with 2 ms of work inside; waiters are woken. */
   readonly striping: readonly Line[];
   readonly strategies: readonly Line[];
   readonly ids: readonly Line[];
@@ -34,7 +34,7 @@ export const SEGMENTS = [1, 4, 16, 64];
 const BAR_SEGMENTS = [1, 16, 64];
 const CLIENTS = [1, 16, 64, 256];
 export const INSIDE_MS = 2;
-/** A line that a bar stands on is measured for longer. */
+/** A line that a bar depends on is measured this many times as long. */
 const BAR_FACTOR = 5;
 
 const STRATEGIES: readonly Omit<TakeTask, 'spreadMs'>[] = (['script', 'lock'] as const).flatMap((strategy) =>
@@ -43,7 +43,7 @@ const STRATEGIES: readonly Omit<TakeTask, 'spreadMs'>[] = (['script', 'lock'] as
   ),
 );
 
-/** What a run of the bench needs of commands that no client has sent. */
+/** Commands of connecting and of the bench itself. */
 const NOT_COUNTED = /^(info|config|ping|client|hello|command|subscribe|unsubscribe|script)\b/;
 
 export async function measureLines(parameters: LocksParameters): Promise<Lines> {
@@ -126,7 +126,7 @@ class Meter {
     const commands = await this.#commands();
     const latencies = results.flatMap((result) => result.latencies).sort((a, b) => a - b);
     const done = results.reduce((sum, result) => sum + result.done, 0);
-    // Processes don't begin and end at the same instant: what counts is the time from the first to the last.
+    // Processes don't begin and end at the same instant: the time from the first begin to the last end counts.
     const began = Math.min(...results.map((result) => result.began));
     const ended = Math.max(...results.map((result) => result.ended));
     const at = (part: number) =>

@@ -15,7 +15,7 @@ export const OPTIONS = {
   },
   warmUpMs: {
     flags: '--warm-up-ms <n>',
-    description: 'milliseconds before that, which do not count',
+    description: 'milliseconds of warm-up before each line',
     least: 10,
     most: 60_000,
     fallback: 150,
@@ -23,8 +23,7 @@ export const OPTIONS = {
   },
   clients: {
     flags: '--clients <n>',
-    description:
-      'most clients at once; lines are measured with 1, 16, 64 and 256 of them, as far as this allows',
+    description: 'most clients at once; lines are measured with 1, 16, 64 and 256 of them, up to this limit',
     least: 16,
     most: 256,
     fallback: 256,
@@ -32,7 +31,7 @@ export const OPTIONS = {
   },
   processes: {
     flags: '--processes <n>',
-    description: 'lines are measured with all clients in one process, and in so many',
+    description: 'lines are measured with all clients in one process, and in so many processes',
     least: 2,
     most: MOST_PROCESSES,
     fallback: 4,
@@ -43,13 +42,13 @@ export const OPTIONS = {
     description: 'processes that share the clients of the striping lines; must divide their number',
     least: 1,
     most: MOST_PROCESSES,
-    // One for each core, as far as any number of clients that is a power of two can be shared out evenly.
+    // One for each core, as long as any number of clients that is a power of two can be split evenly.
     fallback: 2 ** Math.floor(Math.log2(Math.min(MOST_PROCESSES, availableParallelism()))),
   },
   spreadMs: {
     flags: '--spread-ms <n>',
     description:
-      'each work of 2 ms inside takes up to so much more or less, drawn at random; 0: all take 2 ms',
+      'random spread of the 2 ms of work inside a lock, up to so much more or less; 0: always 2 ms',
     least: 0,
     most: 2,
     fallback: 1,
@@ -66,7 +65,7 @@ export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS>
   const { clients, stripingProcesses } = invocation.parameters;
   if (clients % stripingProcesses !== 0) {
     program.error(
-      `error: --clients ${clients} can't be shared out evenly among --striping-processes ${stripingProcesses}`,
+      `error: --clients ${clients} can't be split evenly among --striping-processes ${stripingProcesses}`,
     );
   }
   return invocation;

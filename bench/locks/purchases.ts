@@ -1,4 +1,7 @@
-/** Purchases from one segment: by the product's lane, or each order by itself, with and without the segment's lock. */
+/**
+ * Purchases from one segment: through the product's lane, or each order by itself, with and without the segment's
+ * lock.
+ */
 import { Board } from '../../src/engine/board/board.ts';
 import { type Backend, NO_ENTRY, type TakeReply } from '../../src/engine/contract.ts';
 import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
@@ -15,7 +18,7 @@ import { work } from './work.ts';
 const STOCK = 10_000_000;
 const SEGMENT = { segment: 0, generation: 1 };
 const WORKER = 1;
-/** Nothing that is measured may end because something was slow. */
+/** So long that no measurement ends because the machine was slow. */
 const TIMEOUT_MS = 20_000;
 
 export type Purchase = () => Promise<void>;

@@ -1,4 +1,4 @@
-/** What a run has shown: the ratios that a bar is on, then every line, as tables and as one object. */
+/** The results of a run: the ratios with a bar, then every line, as tables and as one object. */
 import { columns, plural } from '../../src/cli/terminal/output.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count, rounded } from '../support/figures.ts';
@@ -12,15 +12,15 @@ import type { Task } from './tasks.ts';
 interface Ratios {
   readonly segments16OverOne: number;
   readonly segments64OverOne: number;
-  /** Redis commands for each critical section, by waking over by spinning. */
+  /** Redis commands for each critical section: waking relative to spinning. */
   readonly wakeupCommandShare: number;
-  /** Purchases/s from one segment under its lock, by the lane over one by one. */
+  /** Purchases/s from one segment under its lock: the lane relative to one by one. */
   readonly combiningGain: number;
 }
 
 const AT_LEAST: Partial<Ratios> = { segments16OverOne: 14, segments64OverOne: 48, combiningGain: 20 };
 const AT_MOST: Partial<Ratios> = { wakeupCommandShare: 0.2 };
-/** Where spinning and waking are compared: one lock. */
+/** The number of clients at which spinning and waking are compared, on one lock. */
 const SHARE_CLIENTS = 64;
 
 const HEAD = ['clients', 'processes', 'per s', 'samples', 'p50 ms', 'p99 ms', '± %', 'commands each'];
@@ -68,7 +68,7 @@ function ratiosOf({ striping, strategies, grid }: Lines, { clients }: LocksParam
 
 function find(lines: readonly Line[], matches: (line: Line) => boolean): Line {
   const line = lines.find(matches);
-  if (!line) throw new BenchFailure('a line that a bar stands on was not measured');
+  if (!line) throw new BenchFailure('a line that a bar depends on was not measured');
   return line;
 }
 
@@ -87,7 +87,7 @@ function ratioRows(ratios: Ratios, { clients }: LocksParameters): string[][] {
   ]);
 }
 
-/** A bar never decides whether a bench succeeds. */
+/** A missed bar does not fail the bench. */
 function barOf(name: keyof Ratios, value: number): string {
   const [least, most] = [AT_LEAST[name], AT_MOST[name]];
   const met = (least === undefined || value >= least) && (most === undefined || value < most);

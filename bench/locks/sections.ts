@@ -1,11 +1,11 @@
-/** Critical sections under a lock that is waited for in two ways. */
+/** Critical sections under a lock, with two ways of waiting for it. */
 import type { Redis } from 'ioredis';
 import type { Locks } from '../../src/locks/locks.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { SectionTask } from './tasks.ts';
 import { pause, work } from './work.ts';
 
-/** As the textbooks have it: a short sleep, then the next try. Without it the holder would hardly get a word in. */
+/** The textbook way: sleep shortly, then try again. Without the sleep the holder's commands would hardly be served. */
 const SPIN_PAUSE_MS = 1;
 const SPIN_LIMIT_MS = 60_000;
 const TTL_MS = 10_000;
@@ -31,7 +31,7 @@ export function sections(task: SectionTask, run: string, redis: Redis, locks: Lo
 async function spin(redis: Redis, name: string, owner: string, inside: () => Promise<void>): Promise<void> {
   const began = performance.now();
   while ((await redis.set(name, owner, 'PX', TTL_MS, 'NX')) === null) {
-    if (performance.now() - began > SPIN_LIMIT_MS) throw new BenchFailure(`${name} is never free`);
+    if (performance.now() - began > SPIN_LIMIT_MS) throw new BenchFailure(`${name} was never free`);
     await pause(SPIN_PAUSE_MS);
   }
   await inside();

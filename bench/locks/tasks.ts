@@ -1,4 +1,4 @@
-/** What the clients of a line do. All of it in plain values: it is sent to the processes that do it. */
+/** What the clients of a line do. Plain data, because it is sent to the child processes. */
 
 /** How long the work inside a lock takes: `insideMs` on average, up to `spreadMs` more or less each time. */
 export interface Inside {
@@ -6,13 +6,13 @@ export interface Inside {
   readonly spreadMs: number;
 }
 
-/** A critical section, each client always on the same one of `segments` locks. */
+/** A critical section. Each client always uses the same one of `segments` locks. */
 export interface SectionTask extends Inside {
   readonly kind: 'spin' | 'wake-up';
   readonly segments: number;
 }
 
-/** Purchases of one unit, all from one segment. The work inside is for a batch under `lane`, else for an order. */
+/** Purchases of one unit, all from one segment. The work inside is done per batch with `lane`, else per order. */
 export interface TakeTask extends Inside {
   readonly kind: 'lane' | 'one by one';
   readonly strategy: 'script' | 'lock';

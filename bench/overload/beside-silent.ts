@@ -1,4 +1,7 @@
-/** The second part: a normal crowd, with and without thousands of silent and slow connections beside it, and pipelines. */
+/**
+ * The second part: normal buyers, with and without thousands of silent and slow connections and pipelines beside
+ * them.
+ */
 import { fork, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +21,7 @@ const SCRIPT = fileURLToPath(new URL('../http/request.lua', import.meta.url));
 const SALE = 'open';
 const SEGMENTS = 8;
 const STOCK = 2_000_000_000;
-/** Files that the node needs beside its connections. */
+/** Files that the node needs in addition to its connections. */
 const SPARE_FILES = 256;
 const POLL_MS = 100;
 
@@ -29,14 +32,14 @@ export interface Crowd {
 }
 
 export interface BesideSilent {
-  /** As many as the machine allowed. */
+  /** The connections that the machine allowed. */
   readonly idle: number;
   readonly slow: number;
-  /** That the node had open with them, at least. */
+  /** The least number that the node had open at the same time. */
   readonly held: number;
   readonly without: Crowd;
   readonly with: Crowd;
-  /** Of the rounds' own ratios: with over without. */
+  /** Medians of the ratios within each round: with the connections relative to without. */
   readonly rateRatio: number;
   readonly p99Ratio: number;
   readonly residentMb: { readonly without: number; readonly with: number };
@@ -126,12 +129,12 @@ async function measureRound(
   }
 }
 
-/** What a process may have open here decides how many connections can be held at all. */
+/** The limit of open files of a process decides how many connections are possible. */
 function allowed({ idle, slow, pipelining, connections }: OverloadParameters): {
   idle: number;
   slow: number;
 } {
-  // Node has raised its own soft limit to the hard one; what it starts inherits that.
+  // Node has raised its own soft limit to the hard one, which child processes inherit.
   const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
   const room =
     (said === 'unlimited' ? Number.POSITIVE_INFINITY : Number(said)) - SPARE_FILES - connections - pipelining;
@@ -143,7 +146,7 @@ function allowed({ idle, slow, pipelining, connections }: OverloadParameters): {
   return { idle: less, slow: Math.min(slow, room) };
 }
 
-/** @returns ends them */
+/** @returns a function that closes them */
 async function holdSilent(order: SilentOrder): Promise<() => Promise<void>> {
   const child = fork(PROGRAM);
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -162,7 +165,7 @@ async function crowd(node: StockadeNode, parameters: OverloadParameters, name: s
   const report = await runWrk({ url, connections, seconds, script: SCRIPT, scriptArgs: [`${name}-`, ''] });
   if (report.errorStatuses > report.requests / 1_000)
     throw new Error(`${report.errorStatuses} of ${report.requests} purchases were refused`);
-  // Not until nothing is answered any more: some of the slow ones are, all the time.
+  // Waits for the normal purchases only: some of the slow requests are answered all the time.
   await node.drained();
   return { perSecond: report.requestsPerSecond, p50Ms: report.p50Ms, p99Ms: report.p99Ms };
 }

@@ -1,4 +1,4 @@
-/** A process of buyers: connects its streams, runs them side by side, and tells what they were answered. */
+/** A process of buyers: connects its streams, runs them side by side, and reports the answers. */
 import { Stream, type StreamPlan, type StreamResult } from './stream.ts';
 
 export interface CrowdOrder {

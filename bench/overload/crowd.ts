@@ -5,15 +5,15 @@ import type { CrowdMessage, CrowdOrder } from './crowd-program.ts';
 import type { StreamPlan, StreamResult } from './stream.ts';
 
 const PROGRAM = fileURLToPath(new URL('./crowd-program.ts', import.meta.url));
-/** Until the run begins, so that all processes know of it before. */
+/** Time until the run begins, so that all processes know of it before. */
 const HEAD_START_MS = 200;
 
 type Done = Extract<CrowdMessage, { kind: 'done' }>;
 
 /**
- * Runs groups of streams, each in a process of its own, from the same moment on, when all are connected.
- * @param began told of that moment, as `Date.now()` tells it
- * @returns what all were answered
+ * Runs groups of streams, each in a process of its own. All begin at the same moment, after all are connected.
+ * @param began called with that moment, by `Date.now()`
+ * @returns the answers of all
  */
 export async function runCrowd(
   url: string,

@@ -7,13 +7,13 @@ export interface Answered {
 
 const END_OF_HEAD = '\r\n\r\n';
 
-/** One connection of a buyer: a request at a time, answers read with as little work as can be. */
+/** One connection of a buyer: one request at a time, with as little work for reading answers as possible. */
 export class Line {
   readonly #host: string;
   readonly #port: number;
   #socket: Socket | undefined;
   #text = '';
-  /** What was asked on a connection that may have been idle for too long. */
+  /** The request on a connection that may have been idle for too long. */
   #again: string | undefined;
   #done: ((answer: Answered) => void) | undefined;
 
@@ -23,8 +23,8 @@ export class Line {
   }
 
   /**
-   * A connection that the node closes as idle while it is asked is made anew, once, as every client of HTTP does.
-   * @param done told of the answer, or of code `broken` if there is none all the same
+   * If the node closes the connection as idle just when a request is sent, the line connects again, once, as every HTTP client does.
+   * @param done called with the answer, or with the code `broken` if there is still none
    */
   ask(request: string, done: (answer: Answered) => void): void {
     this.#done = done;
@@ -33,7 +33,7 @@ export class Line {
     this.#socket.write(request, 'latin1');
   }
 
-  /** Connects before there is something to ask. */
+  /** Connects before the first request. */
   open(): Promise<void> {
     this.#socket ??= this.#open();
     const socket = this.#socket;

@@ -1,4 +1,7 @@
-/** `npm run bench:overload`: many times what a node can carry, and thousands of silent connections. See bench/overload/README.md. */
+/**
+ * `npm run bench:overload`: many times the load that a node can serve, and thousands of silent connections. See
+ * bench/overload/README.md.
+ */
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { describeMachine } from '../support/machine.ts';

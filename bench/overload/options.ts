@@ -4,7 +4,7 @@ import { type Invocation, type Parameters, parseOptions } from '../support/optio
 export const OPTIONS = {
   times: {
     flags: '--times <n>',
-    description: 'how many times its capacity the node is asked for',
+    description: 'the overload, as a multiple of the capacity of the node',
     least: 2,
     most: 100,
     fallback: 10,
@@ -13,7 +13,7 @@ export const OPTIONS = {
   delayMs: {
     flags: '--delay-ms <n>',
     description:
-      "how late Redis' answers are, so that the capacity of one lane can be exceeded so many times",
+      "delay of Redis' answers, which lowers the capacity of the lane so that it can be exceeded by this multiple",
     least: 1,
     most: 400,
     fallback: 100,
@@ -21,7 +21,7 @@ export const OPTIONS = {
   laneCapacity: {
     flags: '--lane-capacity <n>',
     description:
-      "the node's LANE_CAPACITY in the overload: so many orders at most are in a batch, so that a machine with few cores can offer many times the capacity. From some 2,000 on the queue is bounded by its wait instead",
+      "the node's LANE_CAPACITY in the overload. It also bounds a batch, so that a machine with few cores can offer many times the capacity. From about 2,000 on, the queue is bounded by its waiting time instead",
     least: 1,
     most: 1_000_000,
     fallback: 64,
@@ -36,7 +36,7 @@ export const OPTIONS = {
   },
   calmSeconds: {
     flags: '--calm-seconds <n>',
-    description: 'how long the load before it and behind it is measured, and the capacity',
+    description: 'how long the capacity, and the load before and after the overload, are measured',
     least: 1,
     most: 3_600,
     fallback: 8,
@@ -44,7 +44,7 @@ export const OPTIONS = {
   },
   lines: {
     flags: '--lines <n>',
-    description: 'connections of those who are too many',
+    description: 'connections of the buyers above the capacity',
     least: 1,
     most: 15_000,
     fallback: 8_000,
@@ -52,7 +52,7 @@ export const OPTIONS = {
   },
   connections: {
     flags: '--connections <n>',
-    description: 'connections of the normal crowd beside silent and slow ones',
+    description: 'connections of the normal buyers beside silent and slow ones',
     least: 1,
     most: 3_000,
     fallback: 256,
@@ -61,7 +61,7 @@ export const OPTIONS = {
   idle: {
     flags: '--idle <n>',
     description:
-      'connections that are silent but for a question every few seconds, so that the node keeps them',
+      'connections that are idle except for a request every few seconds, so that the node keeps them',
     least: 0,
     most: 100_000,
     fallback: 10_000,
@@ -78,7 +78,7 @@ export const OPTIONS = {
   pipelining: {
     flags: '--pipelining <n>',
     description:
-      'connections on which 19,000 requests a second are sent at once, without waiting for an answer',
+      'connections that each send 19,000 requests at once, every second, without waiting for an answer',
     least: 0,
     most: 10_000,
     fallback: 0,
@@ -86,7 +86,7 @@ export const OPTIONS = {
   },
   crowdSeconds: {
     flags: '--crowd-seconds <n>',
-    description: 'how long the normal crowd is measured each time, with and without all of these',
+    description: 'how long the normal buyers are measured each time, with and without all of these',
     least: 1,
     most: 3_600,
     fallback: 6,
@@ -94,7 +94,7 @@ export const OPTIONS = {
   },
   rounds: {
     flags: '--rounds <n>',
-    description: 'how often with and without take turns; medians are printed',
+    description: 'how often both are measured, in turn; medians are printed',
     least: 1,
     most: 100,
     fallback: 3,
@@ -106,7 +106,7 @@ export type OverloadParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:overload --').description(
-    'What a node does when it is asked for many times what it can carry, and beside thousands of silent and slow connections.',
+    'What a node does under many times the load that it can serve, and beside thousands of silent and slow connections.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

@@ -1,4 +1,4 @@
-/** The first part: the capacity is measured, then many times as much is asked for. */
+/** The first part: measures the capacity, then offers a multiple of it. */
 import { readFileSync } from 'node:fs';
 import { note } from '../../src/cli/terminal/output.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
@@ -13,18 +13,18 @@ import { SlowLink } from './slow-link.ts';
 import type { StreamPlan, StreamResult } from './stream.ts';
 import { type Span, Summary, WINDOW_MS } from './tally.ts';
 
-/** One lane, so that the capacity is a batch per answer of Redis. */
+/** With one lane, the capacity is one batch per answer of Redis. */
 const ONE_LANE = { workers: 1, segments: 1 };
 const STOCK = 100_000_000;
-/** Of the capacity: what the node carries well, before, during and after. */
+/** Share of the capacity that is offered before, during and after the overload, and that the node can serve. */
 const STEADY_SHARE = 0.5;
 const STEADY_LINES = 3_000;
-/** Purchases per second of what is sold out, and of what has not started. */
+/** Purchases per second in a sold-out sale, and in one that has not started. */
 const BESIDE_PER_SECOND = 200;
 const BESIDE_LINES = 100;
-/** At the start of a span, until connections are warm and batches have their size. */
+/** Left out at the start of a span, until connections are warm and batches have grown. */
 const SETTLE_MS = 1_000;
-/** The rate is back when it is this share of what it was, for as long as this. */
+/** The rate has recovered when it is at this share of the former rate, for this long. */
 const BACK_SHARE = 0.9;
 const BACK_FOR_MS = 500;
 const MEMORY_EVERY_MS = 250;
@@ -38,12 +38,12 @@ export interface SpanFigures {
   readonly unasked: number;
   readonly acceptedPerSecond: number;
   readonly busyPerSecond: number;
-  /** Batches whose reply was too late for the deadline of those in it: on a machine that has other work. */
+  /** Batches whose reply was too late for the deadline of their orders, on a machine with other work. */
   readonly unknownPerSecond: number;
   readonly accepted: Percentiles;
   readonly busy: Percentiles;
   readonly soldOut: Percentiles;
-  /** Of those who asked for what is sold out, the share that was told so. */
+  /** Of the requests to the sold-out sale, the share that was answered so. */
   readonly soldOutShare: number;
   readonly notStarted: Percentiles;
   readonly peakResidentMb: number;
@@ -57,13 +57,13 @@ export interface Percentiles {
 export interface Overload {
   readonly capacityPerSecond: number;
   readonly spans: Readonly<Record<SpanName, SpanFigures>>;
-  /** From the end of the overload until the rate is back; `undefined`: it never was. */
+  /** From the end of the overload until the rate has recovered; `undefined`: it never did. */
   readonly backMs: number | undefined;
   readonly busyWithoutRetryAfter: number;
   readonly generatorCores: number;
 }
 
-/** @throws BenchFailure if an answer is not one of those that are right, or verify finds a fault */
+/** @throws BenchFailure if an answer is not allowed, or verify finds a fault */
 export async function measureOverload(
   stores: StoreServers,
   parameters: OverloadParameters,
@@ -133,7 +133,7 @@ async function measure(node: StockadeNode, parameters: OverloadParameters): Prom
   }
 }
 
-/** As many buyers as fill a batch that is under way and the one behind it: the lane is never empty, and refuses nobody. */
+/** As many buyers as fill one batch under way and the next one: the lane is never empty, and never full. */
 async function capacityOf(
   node: StockadeNode,
   { calmSeconds, laneCapacity }: OverloadParameters,
@@ -151,7 +151,7 @@ function spansOf({ calmSeconds, seconds }: OverloadParameters): Record<SpanName,
   return { before, during, after: { fromMs: during.toMs, toMs: during.toMs + calmSeconds * 1_000 } };
 }
 
-/** Those who are too many have a process of their own: what they wait for it must not be in the figures of the others. */
+/** Buyers above the capacity run in a process of their own, so that its delays are not in the figures of the others. */
 function plansOf(
   capacity: number,
   { times, lines }: OverloadParameters,
@@ -173,7 +173,7 @@ function plansOf(
 const RIGHT: Readonly<Record<string, readonly string[]>> = {
   flood: ['accepted', 'busy', 'unknown'],
   steady: ['accepted', 'busy', 'unknown'],
-  // A board that could not be confirmed for 250 ms sends buyers to the lane.
+  // If the board could not confirm "sold out" for 250 ms, buyers go to the lane.
   soldOut: ['sold_out', 'busy'],
   notStarted: ['not_started'],
 };
@@ -215,7 +215,7 @@ function figuresOf(
   };
 }
 
-/** The first moment from which on the steady crowd has been served as before. */
+/** The first moment from which on the steady buyers are served as before. */
 function backAfter(
   results: Readonly<Record<string, StreamResult>>,
   { before, after }: Record<SpanName, Span>,
@@ -234,7 +234,7 @@ function peakIn(memory: ReadonlyMap<number, number>, { fromMs, toMs }: Span): nu
   return Math.max(...within.map(([, mb]) => mb));
 }
 
-/** Without a process of its own for each look. */
+/** Reads /proc, which needs no process for each reading. */
 function residentMb(pid: number): number {
   const pages = Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]);
   return (pages * PAGE_BYTES) / 1024 ** 2;

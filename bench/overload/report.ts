@@ -1,4 +1,4 @@
-/** What a run has shown, as tables and as one object. */
+/** The results of a run, as tables and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count, decimals } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -8,7 +8,7 @@ import type { BesideSilent } from './beside-silent.ts';
 import { OPTIONS, type OverloadParameters } from './options.ts';
 import { type Overload, type Percentiles, SPANS } from './overload.ts';
 
-/** What the product promises of the time from the end of the load to the rate of before. */
+/** The promised limit for the time from the end of the overload to the former rate. */
 const BACK_BAR_MS = 1_000;
 
 export function report(
@@ -26,12 +26,12 @@ export function report(
     `capacity: ${count(capacityPerSecond)} accepted orders/s (one lane, Redis ${parameters.delayMs} ms late)`,
     ...overloadTable(overload),
     '',
-    `Back at 90 % of the rate of before: ${backMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${BACK_BAR_MS} ms ${isBack ? 'met' : 'not met'})`,
+    `Back at 90 % of the former rate: ${backMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${BACK_BAR_MS} ms ${isBack ? 'met' : 'not met'})`,
     `busy without Retry-After: ${busyWithoutRetryAfter}; the buyers took ${generatorCores.toFixed(2)} cores`,
     '',
     ...silentTable(silent, parameters),
     '',
-    'All else was answered as it should be, and verify found every sale in order.',
+    'All other answers were as expected, and verify found every sale in order.',
   ];
   return { text: text.join('\n'), json: { overload, silent, parameters, machine } };
 }
@@ -51,11 +51,11 @@ function overloadTable({ spans, capacityPerSecond }: Overload): string[] {
         row('accepted/s', (name) => count(spans[name].acceptedPerSecond)),
         row('503 busy/s', (name) => count(spans[name].busyPerSecond)),
         row('503 unknown/s', (name) => count(spans[name].unknownPerSecond)),
-        row('not asked, for want of a connection', (name) => count(spans[name].unasked)),
+        row('not sent, for want of a connection', (name) => count(spans[name].unasked)),
         row('accepted, p50 / p99 ms', (name) => times(spans[name].accepted)),
         row('busy, p50 / p99 ms', (name) => times(spans[name].busy)),
         row('sold out, p50 / p99 ms', (name) => times(spans[name].soldOut)),
-        row('  told so, of those who asked', (name) => decimals(spans[name].soldOutShare, 3)),
+        row('  answered so, of those requests', (name) => decimals(spans[name].soldOutShare, 3)),
         row('not started, p50 / p99 ms', (name) => times(spans[name].notStarted)),
         row('resident memory, peak MB', (name) => count(spans[name].peakResidentMb)),
       ],
@@ -74,11 +74,11 @@ function silentTable(silent: BesideSilent, { pipelining }: OverloadParameters): 
     residentMb[way],
   ];
   return [
-    `a normal crowd beside ${count(idle)} idle and ${count(slow)} slow connections${pipelining > 0 ? ` and ${count(pipelining)} pipelines` : ''} (${count(held)} open, at least)`,
+    `normal buyers beside ${count(idle)} idle and ${count(slow)} slow connections${pipelining > 0 ? ` and ${count(pipelining)} pipelines` : ''} (${count(held)} open, at least)`,
     columns([row('without', 'without'), row('with', 'with')], {
       head: ['', 'committed/s', 'p50 ms', 'p99 ms', 'resident MB'],
       align: ['left', 'right', 'right', 'right', 'right'],
     }),
-    `with over without: ${rateRatio.toFixed(2)} of the rate, ${p99Ratio.toFixed(2)} of the p99`,
+    `with, relative to without: ${rateRatio.toFixed(2)} of the rate, ${p99Ratio.toFixed(2)} of the p99`,
   ];
 }

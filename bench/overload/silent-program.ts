@@ -1,4 +1,4 @@
-/** A process of those who hold connections and ask for nearly nothing, or for too much at once. It goes on until it is told to end. */
+/** A process that holds connections and sends almost nothing on them, or too much at once, until it is told to end. */
 import { connect, type Socket } from 'node:net';
 
 export interface SilentOrder {
@@ -9,24 +9,24 @@ export interface SilentOrder {
   readonly pipelining: number;
 }
 
-/** A node closes a connection that says nothing for some ten seconds. */
+/** A node closes a connection that is silent for some ten seconds. */
 const PING_EVERY_MS = 7_000;
 const BYTE_EVERY_MS = 2_000;
 /** Half a megabyte, which uWebSockets.js reads at once. */
 const PIPELINE = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(19_000);
 const PIPELINE_EVERY_MS = 1_000;
-/** Connections made at a time. */
+/** Connections opened at the same time. */
 const AT_ONCE = 100;
 
 process.once('message', async ({ url, saleId, idle, slow, pipelining }: SilentOrder) => {
   const { hostname, port } = new URL(url);
   const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\n`;
   const kinds = [
-    // A request that never has its last header.
+    // A request whose last header never comes.
     { first: head, byte: 'X-', everyMs: BYTE_EVERY_MS },
-    // A body that never has its last byte.
+    // A body whose last byte never comes.
     { first: `${head}Content-Length: 4000\r\n\r\n`, byte: ' ', everyMs: BYTE_EVERY_MS },
-    // A reader who does not read.
+    // A client that does not read.
     {
       first: '',
       byte: `${head}X-Buyer-Id: deaf\r\nContent-Length: 0\r\n\r\n`,
@@ -48,15 +48,15 @@ process.once('message', async ({ url, saleId, idle, slow, pipelining }: SilentOr
 process.on('disconnect', () => process.exit());
 
 interface Kind {
-  /** Sent as soon as there is a connection. */
+  /** Sent once connected. */
   readonly first: string;
-  /** Sent again and again. */
+  /** Sent repeatedly. */
   readonly byte: string;
   readonly everyMs: number;
   readonly deaf?: boolean;
 }
 
-/** Holds a connection, and makes another one whenever the node closes it. Resolves when there is the first. */
+/** Holds a connection, and opens another whenever the node closes it. Resolves when the first is open. */
 function holdOne(port: number, host: string, kind: Kind): Promise<void> {
   return new Promise((resolve) => {
     const again = () => {
@@ -75,7 +75,7 @@ function begin(socket: Socket, { first, byte, everyMs, deaf }: Kind): void {
   if (deaf) socket.pause();
   else socket.resume();
   if (first !== '') socket.write(first);
-  // Not all in the same moment.
+  // Spread out, so that not all send at the same moment.
   const late = setTimeout(() => {
     const timer = setInterval(() => socket.write(byte), everyMs);
     socket.write(byte);

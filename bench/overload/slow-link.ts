@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A way to a server on which each answer is late by the same time: a store that is far away, not one that is busy. */
+/** A link to a server that delays each answer by the same time: like a store that is far away, not one that is busy. */
 export class SlowLink implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -9,7 +9,7 @@ export class SlowLink implements AsyncDisposable {
     this.#server = createServer({ noDelay: true }, (client) => {
       const target = connect({ port: targetPort, host: '127.0.0.1', noDelay: true });
       client.pipe(target);
-      // Timers of the same length end in their order.
+      // Timers of equal length fire in order.
       target.on('data', (bytes) => setTimeout(() => client.write(bytes), delayMs));
       for (const [socket, other] of [
         [client, target],

@@ -1,4 +1,4 @@
-/** One kind of buyers: what they ask for, how often, on how many connections. */
+/** One kind of buyers: their requests, how often, and on how many connections. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Answered, Line } from './line.ts';
 import { countAnswer, type Tally, windowAt } from './tally.ts';
@@ -8,7 +8,10 @@ export interface StreamPlan {
   readonly saleId: string;
   /** Connections. */
   readonly lines: number;
-  /** An open loop: so many are asked, whatever becomes of those before. `undefined`: each line asks again when it is answered. */
+  /**
+   * Requests per second of an open loop, whatever happens to earlier ones. `undefined`: each line sends its next
+   * request when it has an answer.
+   */
   readonly perSecond: number | undefined;
   readonly fromMs: number;
   readonly toMs: number;
@@ -22,13 +25,13 @@ export interface StreamResult {
 
 const TICK_MS = 1;
 const SHED = new Set(['busy', 'unavailable', 'unknown']);
-/** For the last answers. */
+/** Time to wait for the last answers. */
 const LAST_ANSWERS_MS = 5_000;
 
 export class Stream {
   readonly #plan: StreamPlan;
   readonly #url: URL;
-  /** Of the run, as `Date.now()` tells it: streams live in several processes. */
+  /** The begin of the run by `Date.now()`, because streams run in several processes. */
   #beginMs = 0;
   readonly #tally: Tally = {};
   readonly #free: Line[] = [];
@@ -46,7 +49,7 @@ export class Stream {
   }
 
   async connect(): Promise<void> {
-    // Not all at once: the listener's queue is finite.
+    // Not all at once, because the listener's queue is limited.
     for (let i = 0; i < this.#lines.length; i += 200)
       await Promise.all(this.#lines.slice(i, i + 200).map((line) => line.open()));
   }
@@ -83,7 +86,7 @@ export class Stream {
     }
   }
 
-  /** @param dueMs when it should have been asked: a late generator must not make the node look faster than it is */
+  /** @param dueMs when the request should have been sent: a late generator must not make the node look faster */
   #ask(line: Line, dueMs: number): void {
     const { name, saleId } = this.#plan;
     const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\nPrefer: respond-async\r\n`;

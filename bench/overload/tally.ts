@@ -1,23 +1,23 @@
-/** Answers of one kind of buyers, by window of time and by code, small enough to be sent between processes. */
+/** Counts answers of one kind of buyers, by time window and code. Small enough to be sent between processes. */
 
 export const WINDOW_MS = 100;
-/** Each bucket of latencies ends so many times where it begins: figures are off by 2.5 % at most. */
+/** The ratio of a latency bucket's end to its begin: figures are off by 2.5 % at most. */
 const BUCKET_RATIO = 1.05;
 
 export interface Count {
   answers: number;
-  /** Answers by bucket of their latency. */
+  /** Answers by latency bucket. */
   buckets: Record<number, number>;
 }
 
 export interface Window {
   asked: number;
-  /** Should have been asked, but all connections were waiting for an answer. */
+  /** Requests that were due but not sent, because all connections were waiting for answers. */
   unasked: number;
   codes: Record<string, Count>;
 }
 
-/** Windows from the beginning of the run; those in which nothing happened may be missing. */
+/** Windows since the begin of the run; those without any event may be missing. */
 export type Tally = Record<number, Window>;
 
 export function windowAt(tally: Tally, sinceBeginMs: number): Window {
@@ -39,7 +39,7 @@ export interface Span {
   readonly toMs: number;
 }
 
-/** What happened in a span of the run. */
+/** The totals of a span of the run. */
 export class Summary {
   readonly #windows: readonly Window[];
   readonly #seconds: number;
@@ -72,7 +72,7 @@ export class Summary {
     return this.answers(code) / this.#seconds;
   }
 
-  /** `undefined` if nobody had that answer. @param share 0.5 for the median */
+  /** `undefined` if there was no such answer. @param share 0.5 for the median */
   percentileMs(code: string, share: number): number | undefined {
     const merged = new Map<number, number>();
     for (const { codes } of this.#windows) {

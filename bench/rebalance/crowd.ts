@@ -4,7 +4,7 @@ import { homeSegment } from '../../src/engine/sale/home-segment.ts';
 import { BenchFailure } from '../support/failure.ts';
 import type { RebalanceParameters } from './options.ts';
 
-/** Buyers who all live at segment 0; made beforehand, as their names take many tries. */
+/** Buyers that all have segment 0 as their home. Made in advance, because finding such names takes many tries. */
 export function crowdOf({ orders, segments }: RebalanceParameters): string[] {
   const crowd: string[] = [];
   for (let i = 0; crowd.length < orders; i++) {
@@ -13,7 +13,7 @@ export function crowdOf({ orders, segments }: RebalanceParameters): string[] {
   return crowd;
 }
 
-/** A closed loop. @returns milliseconds that each had to wait. @throws BenchFailure if an answer was a refusal */
+/** Runs a closed loop. @returns the waiting times in milliseconds. @throws BenchFailure if an answer was a refusal */
 export function buyAll(
   engine: Engine,
   saleId: string,

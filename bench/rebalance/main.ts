@@ -1,4 +1,6 @@
-/** `npm run bench:rebalance`: a crowd that lives at one segment, with and without the timer. See bench/rebalance/README.md. */
+/**
+ * `npm run bench:rebalance`: buyers with one home segment, with and without the timer. See bench/rebalance/README.md.
+ */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

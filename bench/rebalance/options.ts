@@ -13,7 +13,7 @@ export const OPTIONS = {
   },
   segments: {
     flags: '--segments <n>',
-    description: 'segments of the sale; all buyers live at the first',
+    description: 'segments of the sale; the first is the home of all buyers',
     least: 2,
     most: 256,
     fallback: 16,
@@ -21,7 +21,7 @@ export const OPTIONS = {
   },
   buyers: {
     flags: '--buyers <n>',
-    description: 'buyers at once, of whom each waits for his answer before the next comes',
+    description: 'buyers at once; each waits for its answer before the next comes',
     least: 1,
     most: 10_000,
     fallback: 256,
@@ -29,7 +29,7 @@ export const OPTIONS = {
   },
   everyMs: {
     flags: '--every-ms <n>',
-    description: 'the timer, in the rounds that have one',
+    description: 'the interval of the timer, in rounds with a timer',
     least: 1,
     most: 60_000,
     fallback: Number(settings.rebalanceEveryMs.fallback),
@@ -37,7 +37,7 @@ export const OPTIONS = {
   },
   rounds: {
     flags: '--rounds <n>',
-    description: 'rounds of each way; medians are printed',
+    description: 'rounds of each variant; medians are printed',
     least: 1,
     most: 100,
     fallback: 3,
@@ -49,7 +49,7 @@ export type RebalanceParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:rebalance --').description(
-    'What a crowd waits for refills if all of it lives at one segment, with and without the timer.',
+    'How long buyers wait for refills if all of them have the same home segment, with and without the timer.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

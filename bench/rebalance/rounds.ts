@@ -24,7 +24,7 @@ const ORDER_ID_KEY_BYTES = 32;
 const TAKE_TIMEOUT_MS = 10_000;
 const REQUEST_DEADLINE_MS = 30_000;
 const MAX_LOG_ORDERS = 1_000_000;
-/** Beside the time that all ends have together: three servers, on cores that are busy. */
+/** Additional time for the end of a cluster: three servers, on busy cores. */
 const CLUSTER_END_MS = 20_000;
 
 export type Place = 'one Redis' | 'cluster';
@@ -38,7 +38,7 @@ export interface Round {
   readonly ordersPerSecond: number;
   /** Per 1,000 orders. */
   readonly refills: number;
-  /** By the timer. */
+  /** Moves by the timer. */
   readonly moves: number;
   /** Milliseconds until the answer. */
   readonly p50: number;
@@ -58,7 +58,7 @@ const WAYS: readonly Way[] = [
   { place: 'cluster', timer: true },
 ];
 
-/** Ways take turns, so that a machine that becomes slower slows all of them. */
+/** Variants take turns, so that a machine that becomes slower affects all of them. */
 export async function runAll(parameters: RebalanceParameters): Promise<WayResult[]> {
   const teardown = new Teardown((error) => console.error(error));
   try {
@@ -72,7 +72,7 @@ export async function runAll(parameters: RebalanceParameters): Promise<WayResult
       for (const { way, rounds } of results) {
         const databaseUrl = await stores.postgres.createDatabase('bench');
         const measured = await runRound(way, { urls: urls[way.place], databaseUrl, crowd, parameters });
-        // The first of each warms up.
+        // The first round of each variant warms up.
         if (round > 0) rounds.push(measured);
       }
     }

@@ -1,4 +1,6 @@
-/** `npm run bench:recover`: how long a sale stands still when Redis has lost everything. See bench/recover/README.md. */
+/**
+ * `npm run bench:recover`: how long a sale stands still when Redis has lost everything. See bench/recover/README.md.
+ */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

@@ -4,7 +4,7 @@ import { type Invocation, type Parameters, parseOptions } from '../support/optio
 export const OPTIONS = {
   orders: {
     flags: '--orders <n>',
-    description: 'orders that Postgres has of the sale, each of a buyer of his own',
+    description: 'orders of the sale in Postgres, each of another buyer',
     least: 1,
     most: 10_000_000,
     fallback: 1_000_000,
@@ -31,7 +31,7 @@ export type RecoverParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:recover --').description(
-    'How long a sale takes to be built anew from Postgres when Redis has lost everything, beside only reading it.',
+    'How long a rebuild of a sale from Postgres takes after Redis has lost everything, compared with only reading it.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

@@ -7,7 +7,7 @@ import type { BenchResult } from '../support/run.ts';
 import { OPTIONS, type RecoverParameters } from './options.ts';
 import type { Round } from './rounds.ts';
 
-/** What the product promises of a million orders. */
+/** The promised limit for a million orders. */
 const BAR_SECONDS_PER_MILLION = 60;
 const WAYS = {
   read: 'read from Postgres',

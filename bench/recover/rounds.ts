@@ -1,4 +1,7 @@
-/** The run: one sale with many orders in Postgres. Each round empties Redis, and measures until the sale sells again. */
+/**
+ * The run: one sale with many orders in Postgres. Each round empties Redis, and measures the time until the sale
+ * sells again.
+ */
 import { Redis } from 'ioredis';
 import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
@@ -20,7 +23,7 @@ import type { RecoverParameters } from './options.ts';
 export interface Round {
   readonly read: number;
   readonly rebuild: number;
-  /** What a second rebuild took for the half that the first one had left. */
+  /** The time of a second rebuild, for the half that an interrupted first one had left. */
   readonly continued: number;
 }
 
@@ -75,7 +78,7 @@ async function setStage(
   const { orders, segments } = parameters;
   const sale = { id: SALE_ID, stock: orders + UNITS_LEFT, segments };
   await new SaleService(db, backend, new LocalLocks()).create(sale, 'bench');
-  // Ids and buyers in no common order, as in a sale.
+  // Ids and buyers in different orders, as in a sale.
   await db.raw(
     `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
      SELECT n, ?, md5(n::text), 1, true FROM generate_series(1, ?) AS n`,

@@ -1,7 +1,7 @@
 import type { Engine } from '../../src/engine/purchase/engine.ts';
 import { BenchFailure } from '../support/failure.ts';
 
-/** Buys without a pause, as so many buyers side by side, and keeps how long each purchase took. */
+/** Buyers side by side that buy without a pause. Records the duration of each purchase. */
 export class Crowd {
   readonly waitsMs: number[] = [];
   readonly #engine: Engine;
@@ -14,7 +14,7 @@ export class Crowd {
     this.#engine = engine;
     this.#saleId = saleId;
     this.#ended = Promise.all(Array.from({ length: clients }, () => this.#buy()));
-    // Who looks at it last hears of it; until then it is nobody's.
+    // `stop` awaits it and gets the error. Until then a rejection must not count as unhandled.
     this.#ended.catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** `npm run bench:resize`: how long buyers wait while their sale gets another number of segments. See bench/resize/README.md. */
+/** `npm run bench:resize`: how long buyers wait while their sale is resized. See bench/resize/README.md. */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

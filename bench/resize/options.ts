@@ -4,7 +4,7 @@ import { type Invocation, type Parameters, parseOptions } from '../support/optio
 export const OPTIONS = {
   buyers: {
     flags: '--buyers <n>',
-    description: 'buyers who have a unit already',
+    description: 'buyers that already have a unit',
     least: 1,
     most: 2_000_000,
     fallback: 100_000,
@@ -12,7 +12,7 @@ export const OPTIONS = {
   },
   clients: {
     flags: '--clients <n>',
-    description: 'buyers who buy side by side without a pause, each time under a new name',
+    description: 'buyers side by side that buy without a pause, each time under a new name',
     least: 1,
     most: 4_096,
     fallback: 64,
@@ -20,7 +20,7 @@ export const OPTIONS = {
   },
   purchases: {
     flags: '--purchases <n>',
-    description: 'purchases before each resize, at least, and after it',
+    description: 'least number of purchases before each resize, and after it',
     least: 1,
     most: 1_000_000,
     fallback: 10_000,
@@ -32,7 +32,7 @@ export type ResizeParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:resize --').description(
-    'How long buyers wait while their sale gets another number of segments.',
+    'How long buyers wait while their sale is resized.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

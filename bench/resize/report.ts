@@ -1,4 +1,4 @@
-/** What a run has shown, as a table and as one object. */
+/** The results of a run, as a table and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -7,7 +7,7 @@ import type { BenchResult } from '../support/run.ts';
 import { OPTIONS, type ResizeParameters } from './options.ts';
 import type { MeasuredResize } from './run-all.ts';
 
-/** What the product promises of the longest wait, with 100,000 buyers recorded. */
+/** The promised limit for the longest wait, with 100,000 buyers recorded. */
 const BAR_MS = 1_000;
 const HEAD = ['backend', 'segments', 'purchases', 'longest ms', 'p99.9 ms', 'took s'];
 

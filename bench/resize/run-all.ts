@@ -1,4 +1,4 @@
-/** The run: both backends, on each a sale that grows from 8 to 32 segments and one that shrinks from 32 to 4. */
+/** The run: on both backends, one sale grows from 8 to 32 segments and one shrinks from 32 to 4. */
 import { randomBytes } from 'node:crypto';
 import { note } from '../../src/cli/terminal/output.ts';
 import { settings } from '../../src/config/settings.ts';
@@ -30,7 +30,7 @@ const RESIZES = [
   { from: 32, to: 4 },
 ] as const;
 const SALE = 'sale';
-/** Units beyond those of the buyers who are there: more than the crowd can buy. */
+/** Units in addition to those of the initial buyers: more than the bench can buy. */
 const SPARE_UNITS = 10_000_000;
 const REQUEST_DEADLINE_MS = 10_000;
 const TAKE_TIMEOUT_MS = 5_000;
@@ -42,14 +42,14 @@ export interface MeasuredResize {
   readonly from: number;
   readonly to: number;
   readonly purchases: number;
-  /** The longest purchase, and the one that only every thousandth takes longer than. */
+  /** The longest purchase, and the 99.9th percentile. */
   readonly longestMs: number;
   readonly p999Ms: number;
-  /** From the wish to the answer. */
+  /** From the request for the resize to its answer. */
   readonly seconds: number;
 }
 
-/** @throws BenchFailure if a purchase was not committed, sync met with anything that is not normal, or a sale does not add up */
+/** @throws BenchFailure if a purchase was not committed, sync reported a fault, or a sale does not add up */
 export async function runAll(parameters: ResizeParameters): Promise<MeasuredResize[]> {
   return withTeardown(async (teardown) => {
     note('Starting Redis and Postgres');
@@ -154,7 +154,7 @@ async function startEngine(backend: Backend, teardown: Teardown): Promise<Engine
 }
 
 async function withTeardown<T>(work: (teardown: Teardown) => Promise<T>): Promise<T> {
-  const teardown = new Teardown((error) => note(`Something did not end well: ${error}`));
+  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
   try {
     return await work(teardown);
   } finally {

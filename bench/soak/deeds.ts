@@ -1,4 +1,7 @@
-/** What buyers do in a soak: everything that the port lets them do, and what a network does to them. The shop reports payments. */
+/**
+ * The requests of buyers in a soak: everything that the public port offers, with aborted connections. The shop
+ * reports payments.
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Agent, request } from 'undici';
@@ -7,13 +10,13 @@ import { type Random, random } from '../../test/support/random.ts';
 import { BenchFailure } from '../support/failure.ts';
 
 export interface Sales {
-  /** Sells. */
+  /** The sale that sells now. */
   readonly open: string;
   readonly soldOut: string;
   readonly notStarted: string;
 }
 
-/** Where the node is. Payments are told at its ops port. */
+/** The ports of the node. Payments are reported at the ops port. */
 export interface Shop {
   readonly publicUrl: string;
   readonly opsUrl: string;
@@ -26,17 +29,17 @@ interface Bought {
   readonly key: string;
   readonly orderId: string;
   readonly toldAtMs: number;
-  /** Its buyer has asked for it to be cancelled or paid. */
+  /** Its buyer has requested a cancellation or a payment. */
   changed: boolean;
 }
 
 /** Connections that the buyers share. */
 const CONNECTIONS = 32;
-/** Orders that are remembered, to be repeated, paid or cancelled. */
+/** Orders that are remembered for later repetitions, payments and cancellations. */
 const REMEMBERED = 500;
 const ANSWER_LIMIT_MS = 35_000;
 
-/** Of 100 deeds. What is missing to 100 are purchases that wait for their commit. */
+/** Out of 100 requests. The rest are purchases that wait for their commit. */
 const SHARES = [
   [8, 'async'],
   [10, 'repeat'],
@@ -52,14 +55,14 @@ const SHARES = [
 
 type Deed = (typeof SHARES)[number][1] | 'buy';
 
-/** With an order of before. */
+/** Requests about an earlier order. */
 const OF_OLD: ReadonlySet<Deed> = new Set(['repeat', 'cancel', 'pay', 'readOrder']);
 
-/** Answers that a sound node may give. What else comes is counted, and fails the soak. */
+/** Statuses that a healthy node may answer. Any other is counted, and fails the soak. */
 const EXPECTED: Readonly<Record<Deed, readonly number[]>> = {
   buy: [201, 202],
   async: [202],
-  // The order may have been cancelled or have expired, and its sale be closed.
+  // The order may have been cancelled or have expired, and its sale may be closed.
   repeat: [201, 202, 403],
   cancel: [200, 409],
   pay: [200, 409],
@@ -70,12 +73,14 @@ const EXPECTED: Readonly<Record<Deed, readonly number[]>> = {
   readOrder: [200],
   abort: [],
 };
-/** An order so young, which its buyer has done nothing with, is what a repeated purchase is answered with. Below PAY_WITHIN_S. */
+/**
+ * A repeated purchase must be answered with an order this young, if its buyer has not changed it. Below PAY_WITHIN_S.
+ */
 const YOUNG_MS = 8_000;
 
 export class Deeds implements AsyncDisposable {
   readonly answers = new Map<string, number>();
-  /** Orders that buyers were told of. */
+  /** Orders that buyers were answered with. */
   orders = 0;
   readonly #shop: Shop;
   readonly #random: Random;
@@ -89,7 +94,7 @@ export class Deeds implements AsyncDisposable {
     this.#random = random(seed);
   }
 
-  /** One deed of somebody. @throws BenchFailure if the answer is none that a sound node gives */
+  /** Sends one request, chosen at random. @throws BenchFailure if the answer is not one that a healthy node gives */
   async next(sales: Sales): Promise<void> {
     const deed = this.#draw();
     const status = await this.#do(deed, sales);
@@ -157,7 +162,7 @@ export class Deeds implements AsyncDisposable {
     return this.#order(old.saleId, old.buyerId, { 'idempotency-key': old.key }, (orderId) => {
       const isTheSame = !old.changed && monotonicMs() - old.toldAtMs < YOUNG_MS;
       if (isTheSame && orderId !== old.orderId)
-        this.#wrong ??= `repeat of ${old.orderId}: it was told ${orderId}`;
+        this.#wrong ??= `repeat of ${old.orderId}: answered ${orderId}`;
     });
   }
 
@@ -208,7 +213,7 @@ export class Deeds implements AsyncDisposable {
     return { status: answer.statusCode, text: await answer.body.text() };
   }
 
-  /** A purchase whose buyer is cut off before he has his answer. @returns 0, for none */
+  /** A purchase whose connection is cut before its answer. @returns 0, for no status */
   async #abort(saleId: string): Promise<number> {
     const { hostname, port } = new URL(this.#shop.publicUrl);
     const socket = connect(Number(port), hostname);

@@ -1,4 +1,7 @@
-/** `npm run soak`: whether a node under a steady mixed load keeps its memory, handles and connections. See bench/soak/README.md. */
+/**
+ * `npm run soak`: whether a node under a steady mixed load leaks memory, handles or connections. See
+ * bench/soak/README.md.
+ */
 import { describeMachine } from '../support/machine.ts';
 import { runBench } from '../support/run.ts';
 import { forgetSettings } from '../support/stores.ts';

@@ -12,7 +12,7 @@ export const OPTIONS = {
   },
   seconds: {
     flags: '--seconds <n>',
-    description: 'and so many seconds more',
+    description: 'additional seconds',
     least: 0,
     most: 86_400,
     fallback: 0,
@@ -20,7 +20,7 @@ export const OPTIONS = {
   },
   warmupSeconds: {
     flags: '--warmup-seconds <n>',
-    description: 'part of it that is not judged: heaps, caches and pools grow to their size',
+    description: 'the first part, which is not judged: heaps, caches and pools grow to their size',
     least: 0,
     most: 86_400,
     fallback: 300,
@@ -36,7 +36,7 @@ export const OPTIONS = {
   },
   rate: {
     flags: '--rate <n>',
-    description: 'deeds of buyers per second',
+    description: 'requests per second',
     least: 1,
     most: 5_000,
     fallback: 100,
@@ -58,7 +58,7 @@ export const OPTIONS = {
   },
   seed: {
     flags: '--seed <n>',
-    description: 'repeats the order of the deeds',
+    description: 'repeats the sequence of requests',
     least: 0,
     most: 2_147_483_647,
     fallback: 1,
@@ -69,7 +69,7 @@ export type SoakParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run soak --').description(
-    'Whether a node under a steady mixed load keeps its memory, its handles and its connections.',
+    'Whether a node under a steady mixed load leaks memory, handles or connections.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

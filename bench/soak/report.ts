@@ -1,4 +1,4 @@
-/** What a soak has shown, as a table and as one object, with a verdict on each figure. */
+/** The results of a soak, as a table and as one object, with a verdict on each figure. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -10,16 +10,16 @@ import type { Sample } from './samples.ts';
 import { type Sampled, type Trend, trendOf } from './trend.ts';
 
 const MB = 1024 * 1024;
-/** Fewer samples say nothing of a trend. */
+/** With fewer samples, a trend can't be judged. */
 const LEAST_JUDGED = 30;
 
 interface Figure {
   readonly title: string;
   readonly of: (sample: Sample) => number;
   readonly unit: number;
-  /** A growth up to this is flat, in the unit. */
+  /** Growth up to this still counts as flat, in the figure's unit. */
   readonly least: number;
-  /** Garbage is in it: of each minute the least counts, which is that behind a collection. */
+  /** The figure includes garbage, so only the lowest value of each minute counts, which comes after a collection. */
   readonly isMemory?: true;
 }
 
@@ -45,7 +45,7 @@ const FIGURES: Readonly<Record<string, Figure>> = {
 
 export interface Judged {
   readonly trends: Readonly<Record<string, Trend>>;
-  /** `undefined`: the soak was too short to say. */
+  /** `undefined`: the soak was too short to judge. */
   readonly isFlat: boolean | undefined;
 }
 
@@ -62,7 +62,7 @@ export function judge({ samples }: Soak, { warmupSeconds }: SoakParameters): Jud
   return { trends, isFlat: kept.length < LEAST_JUDGED ? undefined : isFlat };
 }
 
-/** The least sample of each minute. */
+/** The lowest sample of each minute. */
 function lowsOf(samples: readonly Sampled[]): Sampled[] {
   const lows = new Map<number, Sampled>();
   for (const sample of samples) {
@@ -100,7 +100,7 @@ export function report(
     `${count(deeds)} deeds in ${count(seconds)} s: ${count(orders)} orders in ${sales} sales`,
     columns(
       [...answers].sort(([a], [b]) => a.localeCompare(b)).map(([name, n]) => [name, count(n)]),
-      { head: ['deed and answer', 'times'], align: ['left', 'right'] },
+      { head: ['request and answer', 'times'], align: ['left', 'right'] },
     ),
     '',
     columns(trendRows, {

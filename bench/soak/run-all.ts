@@ -1,4 +1,4 @@
-/** The run: servers up, a node, the load, samples beside it, and what is left when it is over. */
+/** The run: starts servers and a node, applies the load, takes samples, and checks what is left afterwards. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,25 +18,25 @@ import { type Sample, type Sampled, tablesOf, takeSample } from './samples.ts';
 const TICK_MS = 10;
 const STOCK = 1_000_000;
 const SEGMENTS = 8;
-/** Unpaid orders expire, so that a part of the load is expiries. */
+/** Unpaid orders expire, so that expiries are part of the load. */
 const PAY_WITHIN_SECONDS = 20;
-/** So that the stream of events is full, and trimmed, soon after the start. */
+/** So small that the stream of events is full, and trimmed, soon after the start. */
 const EVENTS_STREAM_MAX = 5_000;
-/** Deeds that may be under way. More means that the node does not keep up, and the load would be no steady one. */
+/** Requests that may be under way. More means that the node does not keep up, so the load would not be steady. */
 const MOST_UNDER_WAY = 2_000;
-/** For what the load has left behind to be gone: connections that are idle, pools, returns, events. */
+/** Time until everything that the load leaves behind is gone: idle connections, pools, returns, events. */
 const LIMIT_MS = 120_000;
 const POLL_MS = 200;
-/** Between two samples before which garbage is collected. */
+/** The time between samples that follow a garbage collection. */
 const COLLECT_EVERY_S = 60;
-/** For every thread of the node to collect its garbage. */
+/** Time for every thread of the node to collect its garbage. */
 const COLLECTING_MS = 1_000;
 const COLLECT = new URL('./collect.mjs', import.meta.url).href;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
 export interface Soak {
   readonly samples: readonly Sample[];
-  /** Before the load, and when all that it has left was gone. */
+  /** Samples before the load, and after everything that it left was gone. */
   readonly before: Sample;
   readonly after: Sample;
   readonly orders: number;
@@ -84,7 +84,7 @@ async function start({ workers }: SoakParameters, teardown: Teardown): Promise<S
   return { node, redis, db };
 }
 
-/** Takes every event and keeps none. */
+/** Accepts every event and stores none. */
 async function startWebhook(teardown: Teardown): Promise<string> {
   const server: Server = createServer((request, response) => {
     request.resume();
@@ -108,7 +108,7 @@ async function underLoad(sampled: Sampled, parameters: SoakParameters): Promise<
   const began = monotonicMs();
   const elapsed = () => (monotonicMs() - began) / 1_000;
   const endS = parameters.minutes * 60 + parameters.seconds;
-  note(`${endS} s of ${parameters.rate} deeds/s, seed ${parameters.seed}`);
+  note(`${endS} s of ${parameters.rate} requests/s, seed ${parameters.seed}`);
   const [samples, count] = await Promise.all([
     sampleUntil(endS, elapsed, sampled, parameters),
     load(endS, elapsed, { deeds, shop, parameters }),
@@ -137,7 +137,9 @@ interface LoadParts {
   readonly parameters: SoakParameters;
 }
 
-/** An open loop: a deed begins when its time has come, whatever has become of those before. @returns how many */
+/**
+ * Runs an open loop: a request begins at its time, whatever happens to earlier ones. @returns the number of requests
+ */
 async function load(endS: number, elapsed: () => number, parts: LoadParts): Promise<number> {
   const { deeds, shop, parameters } = parts;
   const underWay = new Set<Promise<void>>();
@@ -145,7 +147,7 @@ async function load(endS: number, elapsed: () => number, parts: LoadParts): Prom
   for (let now = 0; now < endS; now = elapsed()) {
     for (; begun < now * parameters.rate; begun++) {
       if (underWay.size >= MOST_UNDER_WAY)
-        throw new BenchFailure(`the node does not keep up with ${parameters.rate} deeds/s`);
+        throw new BenchFailure(`the node does not keep up with ${parameters.rate} requests/s`);
       const deed: Promise<void> = deeds.next(shop.sales).finally(() => underWay.delete(deed));
       underWay.add(deed);
     }
@@ -176,13 +178,16 @@ async function sampleUntil(
   return samples;
 }
 
-/** What the heaps hold beside garbage is what a sample shows then. */
+/** After this, a sample shows the heaps without garbage. */
 async function collect(node: StockadeNode): Promise<void> {
   process.kill(node.pid, 'SIGUSR2');
   await delay(COLLECTING_MS);
 }
 
-/** The sales of the soak: one that is sold out, one that has not started, and one after the other that sells. */
+/**
+ * The sales of the soak: one that is sold out, one that has not started, and one that sells, replaced from time to
+ * time.
+ */
 class Shop {
   readonly saleIds: string[] = ['sold-out', 'not-started'];
   readonly #node: StockadeNode;
@@ -210,7 +215,7 @@ class Shop {
     for (let next = saleSeconds; next < endS; next += saleSeconds) {
       await delay(Math.max(0, next - elapsed()) * 1_000);
       await this.#next();
-      // Its orders may still be paid, cancelled and repeated.
+      // Orders of the closed sale may still be paid, cancelled and repeated.
       if (this.#open > 2) await this.#node.closeSale(`sale-${this.#open - 2}`);
     }
   }
@@ -225,8 +230,8 @@ class Shop {
 }
 
 /**
- * Waits until the buyers' connections are gone, nothing waits anywhere, and the node has as many handles as before. Its
- * connections to the stores do not count: pools open and close them as they need.
+ * Waits until the buyers' connections are gone, nothing is waiting anywhere, and the node has as many handles as before. Its
+ * connections to the stores don't count: pools open and close them as needed.
  */
 async function untilGone(before: Sample, sampled: Sampled, elapsed: () => number): Promise<Sample> {
   const own = ({ handles, redisClients, postgresConnections }: Sample) =>

@@ -1,4 +1,4 @@
-/** What the node and its stores hold at a moment. */
+/** The resources that the node and its stores use at a moment. */
 import { readdirSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { type Database, rows } from '../../src/postgres/database.ts';
@@ -12,7 +12,7 @@ export interface Sample {
   readonly mainHeapBytes: number;
   /** Files and sockets that the node has open. */
   readonly handles: number;
-  /** At the buyers' port. */
+  /** Connections at the public port. */
   readonly connections: number;
   readonly redisClients: number;
   readonly redisBytes: number;
@@ -50,7 +50,7 @@ export async function takeSample({ node, redis, db }: Sampled, seconds: number):
     mainHeapBytes: metricIn(text, 'nodejs_heap_size_used_bytes'),
     handles: handlesOf(node.pid),
     connections: metricIn(text, 'stockade_connections'),
-    // Without that of whoever asks.
+    // Without the connection of this query.
     redisClients: infoIn(clients, 'connected_clients') - 1,
     redisBytes: infoIn(memory, 'used_memory'),
     postgresConnections: Number(held!.connections),
@@ -59,7 +59,7 @@ export async function takeSample({ node, redis, db }: Sampled, seconds: number):
   };
 }
 
-/** Rows and bytes of each table, those without rows left out. */
+/** Rows and bytes of each table, without empty tables. */
 export async function tablesOf(db: Database): Promise<{ name: string; rows: number; bytes: number }[]> {
   await db.raw('ANALYZE');
   const found = await rows<{ name: string; rows: number; bytes: string }>(

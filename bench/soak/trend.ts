@@ -1,7 +1,7 @@
 /**
- * Whether a series of samples is flat, by the estimator of Theil (1950) and Sen (1968): the median of the slopes between
- * all pairs of samples. Up to 29 % of them may be off, by a collection that was late or a neighbour on the machine, and it
- * still gives the slope of the rest; a line of least squares would follow them.
+ * Whether a series of samples is flat, by the estimator of Theil (1950) and Sen (1968): the median of the slopes between all pairs
+ * of samples. Up to 29 % of the samples may be outliers, from a late collection or other work on the machine, without an effect
+ * on the slope; a line of least squares would follow them.
  */
 import { median } from '../support/median.ts';
 
@@ -12,19 +12,19 @@ export interface Sampled {
 
 export interface Trend {
   readonly median: number;
-  /** By the slope, over the time that the samples span. */
+  /** The slope, times the time that the samples span. */
   readonly growth: number;
-  /** The growth that still counts as flat. */
+  /** Growth up to this counts as flat. */
   readonly allowed: number;
   readonly isFlat: boolean;
 }
 
-/** Above so many, every n-th is left out: pairs grow with the square. */
+/** With more samples than this, only every n-th is used, because the number of pairs grows with the square. */
 const MOST_SAMPLES = 1_000;
-/** Of the median. */
+/** Share of the median that counts as flat. */
 const FLAT_SHARE = 0.05;
 
-/** @param least a growth up to this is flat, however small the median */
+/** @param least growth up to this is flat, however small the median */
 export function trendOf(samples: readonly Sampled[], least: number): Trend {
   const step = Math.ceil(samples.length / MOST_SAMPLES);
   const kept = samples.filter((_, i) => i % step === 0);

@@ -1,9 +1,9 @@
 /** Processor time, user and system, that named processes use between two moments. */
 export type CpuReaders<N extends string> = Readonly<Record<N, () => number>>;
-/** `undefined` where the system doesn't tell: only Linux has it for the processes of others. */
+/** `undefined` where the system does not report it: only Linux has it for other processes. */
 export type CpuSeconds<N extends string> = Readonly<Record<N, number | undefined>>;
 
-/** Begins to measure. @returns a function that gives the seconds used since */
+/** Begins to measure. @returns a function that returns the seconds used since */
 export function measureCpu<N extends string>(readers: CpuReaders<N>): () => CpuSeconds<N> {
   const before = readAll(readers);
   return () => {

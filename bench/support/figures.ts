@@ -1,4 +1,4 @@
-/** How figures are rounded and shown. More digits than a run can tell apart only look exact. */
+/** Rounding of figures. Digits beyond a run's precision would only look exact. */
 export function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }
@@ -11,7 +11,7 @@ export function decimals(value: number | undefined, digits: number): string | un
   return value?.toFixed(digits);
 }
 
-/** Whether a ratio reaches what the product promises of it. A bar never decides whether a bench succeeds. */
+/** Whether a ratio reaches the promised one. A missed bar does not fail the bench. */
 export function barText(ratio: number, bar: number): string {
   return `≥ ${bar.toFixed(2)} ${ratio >= bar ? 'met' : 'not met'}`;
 }

@@ -1,4 +1,4 @@
-/** What the figures were measured on. */
+/** The machine that the figures were measured on. */
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface Machine {
   readonly zookeeper?: string;
 }
 
-/** `wrk`, `zookeeper`: whether the bench uses them. Redis and Postgres are used by all. */
+/** `wrk`, `zookeeper`: whether the bench uses them. All benches use Redis and Postgres. */
 export function describeMachine({ wrk, zookeeper }: { wrk: boolean; zookeeper?: boolean }): Machine {
   return {
     cores: availableParallelism(),
@@ -37,7 +37,7 @@ export function machineText({ cores, cpu, node, redis, postgres, wrk, zookeeper 
 function versionOf(server: ServerName, program: string, flag: string, pattern: RegExp): string {
   const folder = findServer(server);
   if (!folder) return 'not found';
-  // wrk fails after it has said its version.
+  // wrk prints its version and then fails.
   const { stdout, stderr } = spawnSync(join(folder, program), [flag], { encoding: 'utf8' });
   return pattern.exec(`${stdout}${stderr}`)?.[1] ?? 'unknown';
 }

@@ -1,15 +1,15 @@
-/** What the bench reads off a node's `/metrics` (Prometheus' text format). */
+/** Reads a node's `/metrics` (Prometheus' text format), as far as benches need it. */
 
 export interface NodeFigures {
   /** Purchases answered, by outcome, since the node started. */
   readonly answers: ReadonlyMap<string, number>;
   /** Orders that sync has committed since the node started. */
   readonly syncedOrders: number;
-  /** Events of orders that are in the stream, since the node started. */
+  /** Order events that are in the stream, since the node started. */
   readonly streamedEvents: number;
-  /** Orders in the logs, as sync's last sweep saw them: up to a second old. */
+  /** Orders in the logs at sync's last sweep, up to a second ago. */
   readonly lagOrders: number;
-  /** Purchases that are under way: in a lane, or waiting for their commit. */
+  /** Purchases under way: in a lane, or waiting for their commit. */
   readonly underWay: number;
   /** Script calls that took orders, and the orders in them, since the node started. */
   readonly takes: Batches;
@@ -66,7 +66,7 @@ export function readFigures(text: string): NodeFigures {
   return { answers, syncedOrders, streamedEvents, lagOrders, underWay, takes, transactions };
 }
 
-/** Orders that buyers were told of and that sync has not committed yet. */
+/** Orders that buyers were answered with and that sync has not committed yet. */
 export function backlog({ answers, syncedOrders }: NodeFigures): number {
   const told = (answers.get('accepted') ?? 0) + (answers.get('committed') ?? 0);
   return Math.max(0, told - syncedOrders);
@@ -78,7 +78,7 @@ export function answered({ answers }: NodeFigures): number {
   return total;
 }
 
-/** Answers between two readings, by outcome, those that did not occur left out. */
+/** Answers between two readings, by outcome, without those that did not occur. */
 export function answersBetween(before: NodeFigures, after: NodeFigures): Map<string, number> {
   const between = new Map<string, number>();
   for (const [outcome, total] of after.answers) {

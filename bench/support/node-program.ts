@@ -3,8 +3,8 @@ import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
 import { ServerProcess } from '../../test/support/servers/server-process.ts';
 
 /**
- * A Node program under measurement: a process and a directory of its own, which is its working directory. It says
- * that it is ready with a line of JSON, an object with `ready: true`.
+ * A Node program under measurement: a process with a directory of its own, which is its working directory. When it is ready, it
+ * prints a line of JSON, an object with `ready: true`.
  */
 export class NodeProgram<T> implements AsyncDisposable {
   readonly announcement: T;
@@ -15,7 +15,10 @@ export class NodeProgram<T> implements AsyncDisposable {
     this.announcement = announcement;
   }
 
-  /** @param env beside this process' own @throws ServerStartError with what the program said, if it isn't ready in time */
+  /**
+   * @param env in addition to this process' own @throws ServerStartError with the program's output, if it isn't ready
+   * in time
+   */
   static async start<T>(name: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<NodeProgram<T>> {
     const server = await ServerProcess.create({ name, lastSignal: 'KILL' });
     try {
@@ -45,7 +48,7 @@ export class NodeProgram<T> implements AsyncDisposable {
     return cpuSecondsOf(this.#process.pid);
   }
 
-  /** The end of what it has said, and whether it still runs. */
+  /** The end of its output, and whether it still runs. */
   async lastWords(): Promise<string> {
     const state = this.#process.isUp ? 'runs' : 'has ended';
     return `the process ${state}; the end of its log:\n${await this.#process.log()}`;

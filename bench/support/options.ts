@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-/** An option that takes a whole number. What it is without being given stands in the bench's own table. */
+/** An option that takes a whole number. Its default is in the table of the bench. */
 export interface NumberOption {
   /** As commander takes it: `--seconds <n>`. */
   readonly flags: string;
@@ -8,7 +8,7 @@ export interface NumberOption {
   readonly least: number;
   readonly most: number;
   readonly fallback: number;
-  /** What it is with `--tiny`. */
+  /** The value with `--tiny`. */
   readonly tiny?: number;
 }
 
@@ -20,7 +20,7 @@ export interface Invocation<T extends NumberOptions> {
   readonly json: boolean;
 }
 
-/** Reads the command line: what was given counts, then what `--tiny` says, then the fallbacks. */
+/** Reads the command line. A given value comes first, then the one of `--tiny`, then the default. */
 export function parseOptions<T extends NumberOptions>(
   program: Command,
   table: T,
@@ -30,7 +30,10 @@ export function parseOptions<T extends NumberOptions>(
     const text = `${description} (default: ${fallback})`;
     program.addOption(new Option(flags, text).argParser(wholeNumber(least, most)));
   }
-  program.option('--tiny', 'a run of a few seconds, to see that everything works; its figures mean nothing');
+  program.option(
+    '--tiny',
+    'a run of a few seconds that only shows that everything works; its figures mean nothing',
+  );
   program.option('--json', 'print one JSON object on stdout and nothing else there');
   const given = program.parse(argv).opts<Record<string, number | boolean | undefined>>();
   const parameters = Object.fromEntries(
@@ -50,7 +53,7 @@ function wholeNumber(least: number, most: number): (text: string) => number {
   };
 }
 
-/** `--seconds 10 --workers 2`: how to run the same again. */
+/** `--seconds 10 --workers 2`: the options that repeat the run. */
 export function parametersText<T extends NumberOptions>(table: T, parameters: Parameters<T>): string {
   return Object.entries(table)
     .map(([name, { flags }]) => `${flags.split(' ')[0]} ${parameters[name as keyof T]}`)

@@ -1,4 +1,4 @@
-/** How a bench ends: its result on stdout, what went wrong on stderr, and an exit code that tells them apart. */
+/** How a bench ends: the result on stdout, errors on stderr, and an exit code. */
 import { note, print, printJson } from '../../src/cli/terminal/output.ts';
 import { BenchFailure } from './failure.ts';
 

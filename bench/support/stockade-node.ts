@@ -29,23 +29,23 @@ export interface BenchSale {
   readonly payWithinSeconds?: number;
 }
 
-/** What the bench sets of the node; the rest are the product's defaults. */
+/** Settings of the node by the bench; the rest have the product's defaults. */
 export interface NodeSettings {
   readonly workers: number;
   readonly eventsStreamMax: number;
   readonly eventsYieldMs: number;
-  /** Its stores, where they are not those of `stores` by the straight way. */
+  /** The urls of its stores, if they differ from those of `stores`. */
   readonly redisUrl?: string;
   readonly databaseUrl?: string;
-  /** More flags of `stockade serve`, without their dashes. */
+  /** Further flags of `stockade serve`, without their dashes. */
   readonly flags?: Readonly<Record<string, string>>;
-  /** More of its environment, for secrets. */
+  /** Further environment variables, for secrets. */
   readonly env?: Readonly<Record<string, string>>;
   /** The `cli/main.js` of another build than this one. */
   readonly main?: string;
 }
 
-/** The product as it is shipped: `stockade serve` in a process of its own, steered through its two ports only. */
+/** The product as it is shipped: `stockade serve` in a process of its own, used only through its two ports. */
 export class StockadeNode implements AsyncDisposable {
   readonly #program: NodeProgram<Ready>;
   readonly #token: string;
@@ -74,7 +74,7 @@ export class StockadeNode implements AsyncDisposable {
     const flags = {
       'redis-url': redisUrl ?? redis.url,
       'database-url': databaseUrl ?? (await postgres.createDatabase('bench')),
-      // Each database has a Redis of its own, which a prefix is.
+      // Each database needs its own place in Redis, which a prefix is.
       'key-prefix': `bench-${randomBytes(6).toString('hex')}:`,
       workers: String(workers),
       'events-stream-max': String(eventsStreamMax),
@@ -82,7 +82,7 @@ export class StockadeNode implements AsyncDisposable {
       port: '0',
       'ops-port': '0',
       'data-dir': DATA_DIR,
-      // As behind a gateway: a node that has none looks at two more headers of each request.
+      // As behind a gateway: a node without one checks two more headers of each request.
       'trust-buyer-header': '1',
       'log-level': 'warn',
       ...more,
@@ -133,7 +133,7 @@ export class StockadeNode implements AsyncDisposable {
     return readFigures(await this.metrics());
   }
 
-  /** In Prometheus' text format. */
+  /** The metrics in Prometheus' text format. */
   async metrics(): Promise<string> {
     return (await this.#ops('GET', '/metrics')).text();
   }
@@ -142,7 +142,7 @@ export class StockadeNode implements AsyncDisposable {
     await this.#ops('PATCH', `/v1/sales/${saleId}`, { action: 'close' });
   }
 
-  /** Sells a sale's last units one by one, and returns when the sale is answered `sold_out`. */
+  /** Sells a sale's last units one by one, and returns when a purchase is answered `sold_out`. */
   async sellOut(saleId: string): Promise<void> {
     const deadline = Date.now() + SOLD_OUT_LIMIT_MS;
     for (let buyer = 1; Date.now() < deadline; buyer++) {
@@ -159,7 +159,10 @@ export class StockadeNode implements AsyncDisposable {
     throw new BenchFailure(`${saleId} was not sold out within ${SOLD_OUT_LIMIT_MS} ms`);
   }
 
-  /** Returns when nothing is under way any more, and all that buyers were told of is in Postgres and in the stream. */
+  /**
+   * Returns when nothing is under way, and all orders that buyers were answered with are in Postgres and in the
+   * stream.
+   */
   async settled(): Promise<NodeFigures> {
     let before = await this.figures();
     return this.#until('nothing is under way', (now) => {
@@ -171,7 +174,7 @@ export class StockadeNode implements AsyncDisposable {
     });
   }
 
-  /** Returns when sync has committed as many orders as buyers were told of. */
+  /** Returns when sync has committed as many orders as buyers were answered with. */
   async drained(): Promise<NodeFigures> {
     return this.#until('the order logs are drained', (now) => backlog(now) === 0);
   }

@@ -24,7 +24,7 @@ export async function startStoreServers(
   return { redis, postgres };
 }
 
-/** What the shell has set for Stockade must not reach what is measured. */
+/** Removes the shell's settings for Stockade, so that they don't affect what is measured. */
 export function forgetSettings(): void {
   for (const { env } of Object.values(settings)) delete process.env[env];
 }

@@ -3,7 +3,7 @@ import { BenchFailure } from './failure.ts';
 
 const LIMIT_MS = 600_000;
 
-/** Counts what a sync says it has done. Anything that is not normal is a failure of the bench. */
+/** Counts what a sync reports as done. Every fault that it reports fails the bench. */
 export class SyncWatch {
   readonly events: SyncEvents = {
     applied: ({ orders }) => {
@@ -34,19 +34,19 @@ export class SyncWatch {
 
   /**
    * Resolves with the number of transactions when so many orders are applied, counted from the beginning.
-   * @throws BenchFailure if they are not in time, or if sync met with anything that is not normal
+   * @throws BenchFailure if that takes too long, or if sync has reported a fault
    */
   async applied(orders: number): Promise<number> {
     await this.#until(() => this.#orders >= orders, `${orders} orders applied`);
     return this.#transactions;
   }
 
-  /** Resolves when sync has looked at all sales so often. @throws as `applied` */
+  /** Resolves when sync has swept this often. @throws as `applied` */
   async swept(times: number): Promise<void> {
     await this.#until(() => this.#sweeps >= times, `${times} sweeps`);
   }
 
-  /** @throws BenchFailure if sync has met with anything that is not normal */
+  /** @throws BenchFailure if sync has reported a fault */
   assertSound(): void {
     if (this.#failure) throw this.#failure;
   }

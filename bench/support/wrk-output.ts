@@ -1,4 +1,4 @@
-/** What wrk prints with `--latency`, as numbers. */
+/** Parses the output of wrk with `--latency`. */
 
 export interface WrkReport {
   /** Answers that were read, whatever their status. */
@@ -6,7 +6,7 @@ export interface WrkReport {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Answers with a status of 400 and above. */
+  /** Answers with a status of 400 or above. */
   readonly errorStatuses: number;
   readonly socketErrors: SocketErrors;
 }

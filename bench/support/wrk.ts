@@ -9,19 +9,22 @@ export interface WrkRun {
   readonly url: string;
   readonly connections: number;
   readonly seconds: number;
-  /** A Lua script, and what its `init` is given. */
+  /** A Lua script, and the arguments of its `init`. */
   readonly script: string;
   readonly scriptArgs: readonly string[];
 }
 
-/** wrk's own, made explicit: an answer that takes longer is counted as an error. */
+/** wrk's default, set explicitly: an answer that takes longer counts as an error. */
 const ANSWER_TIMEOUT_S = 2;
-/** How long wrk may take to begin and to end, beside the seconds that it was told. */
+/** Additional time for wrk to begin and to end. */
 const GRACE_S = 30;
-/** Files that a process has open beside the connections. */
+/** Files that a process has open in addition to connections. */
 const SPARE_FILES = 128;
 
-/** One thread, so that wrk takes at most one core; a closed loop: each connection asks again when it is answered. */
+/**
+ * One thread, so that wrk takes at most one core. A closed loop: each connection sends its next request when it has
+ * an answer.
+ */
 export async function runWrk({ url, connections, seconds, script, scriptArgs }: WrkRun): Promise<WrkReport> {
   const folder = findServer('wrk');
   if (!folder) throw new BenchFailure('wrk not found: run `node scripts/ensure-servers.mjs wrk`');
@@ -33,9 +36,9 @@ export async function runWrk({ url, connections, seconds, script, scriptArgs }: 
   return parseWrkOutput(stdout);
 }
 
-/** @throws BenchFailure if a process may not have so many connections open */
+/** @throws BenchFailure if the limit of open files is too low for so many connections */
 export function assertEnoughFiles(connections: number): void {
-  // Node has raised its own soft limit to the hard one; what it starts inherits that.
+  // Node has raised its own soft limit to the hard one, which child processes inherit.
   const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
   const needed = connections + SPARE_FILES;
   if (said === 'unlimited' || Number(said) >= needed) return;

@@ -1,9 +1,9 @@
 /**
- * The reference: the same rows in a table with the same columns, checks and indexes, inserted from arrays, in
- * transactions of the same size, and nothing else: no log is read, no stock guarded, no cursor moved.
+ * The reference: the same rows, in a table with the same columns, checks and indexes, inserted from arrays in transactions of the
+ * same size. Nothing else happens: no log is read, no stock is guarded, no cursor is moved.
  *
- * It is as fast as we could make it: array literals are put together here as in the product, because pg's own conversion
- * is slower, and what is the same in every row is sent once.
+ * It is as fast as we could make it: as in the product, array literals are built here, because pg's own conversion is slower, and
+ * values that are equal in all rows are sent once.
  */
 import type { TakeOrder } from '../../src/engine/contract.ts';
 import { numbers, texts } from '../../src/postgres/array-literal.ts';
@@ -27,7 +27,7 @@ export async function insertBare(
 ): Promise<void> {
   for (let from = 0; from < orders.length; from += batchRows) {
     const batch = orders.slice(from, from + batchRows);
-    // A statement outside of a transaction is one of its own.
+    // A statement outside a transaction is one of its own.
     await db.raw(STATEMENT, [
       saleId,
       numbers(batch.map((order) => order.orderId)),

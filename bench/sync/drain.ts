@@ -1,4 +1,4 @@
-/** The product's sync, from its start until all that the logs held is committed. */
+/** Runs the product's sync, from its start until everything in the logs is committed. */
 import type { Backend, LogPosition } from '../../src/engine/contract.ts';
 import { EventRelay } from '../../src/events/relay.ts';
 import type { RelayEvents } from '../../src/events/relay-events.ts';
@@ -25,7 +25,7 @@ export interface DrainRun {
 }
 
 /**
- * Returns after everything is stopped and was found to be as it should.
+ * Returns after everything is stopped and the result is checked.
  * @param committed called when the last order is committed
  */
 export async function drain(task: DrainTask, committed: () => void): Promise<DrainRun> {
@@ -51,7 +51,7 @@ export async function drain(task: DrainTask, committed: () => void): Promise<Dra
   return { transactions };
 }
 
-/** As a node has it. */
+/** The relay of order events, as a node has it. */
 function relayBeside(
   sync: Sync,
   locks: SaleLocks,

@@ -5,7 +5,7 @@ import { type Invocation, type Parameters, parseOptions } from '../support/optio
 export const OPTIONS = {
   orders: {
     flags: '--orders <n>',
-    description: 'orders that are carried into Postgres each time',
+    description: 'orders to carry into Postgres each time',
     least: 1,
     most: 2_000_000,
     fallback: 300_000,
@@ -20,7 +20,7 @@ export const OPTIONS = {
   },
   batchRows: {
     flags: '--batch-rows <n>',
-    description: "rows in one transaction; the product's default is the default here",
+    description: "rows in one transaction; the default is the product's",
     least: 1,
     most: 50_000,
     fallback: Number(settings.syncBatchRows.fallback),
@@ -53,7 +53,7 @@ export type SyncParameters = Parameters<typeof OPTIONS>;
 
 export function readOptions(argv: readonly string[]): Invocation<typeof OPTIONS> {
   const program = new Command('npm run bench:sync --').description(
-    'How fast sync carries orders into Postgres, beside a bare insert of the same rows in the same run.',
+    'How fast sync carries orders into Postgres, compared with a bare insert of the same rows in the same run.',
   );
   return parseOptions(program, OPTIONS, argv);
 }

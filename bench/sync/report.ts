@@ -1,4 +1,4 @@
-/** What a run has shown: medians over its rounds, as a table and as one object. */
+/** The results of a run: medians over its rounds, as a table and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { barText, count, decimals, rounded } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -8,7 +8,7 @@ import type { BenchResult } from '../support/run.ts';
 import { OPTIONS, type SyncParameters } from './options.ts';
 import type { Measurement, Round } from './rounds.ts';
 
-/** What the product promises of sync's rows a second, beside the bare insert's. */
+/** The promised ratio of sync's rows a second to the bare insert's. */
 const BAR = 0.7;
 const HEAD = ['way', 'rows/s', 'rows/transaction', 'Node µs', 'Redis µs', 'Postgres µs', 'ratio', 'bar'];
 

@@ -22,7 +22,7 @@ export interface Measurement {
   readonly rowsPerSecond: number;
   /** Rows in one transaction, on average. */
   readonly rowsPerTransaction: number;
-  /** Processor time per row, in microseconds; `undefined` where the system doesn't tell. */
+  /** Processor time per row, in microseconds; `undefined` where the system does not report it. */
   readonly nodeCpuMicros: number | undefined;
   readonly redisCpuMicros: number | undefined;
   readonly postgresCpuMicros: number | undefined;
@@ -44,10 +44,10 @@ interface Stage {
 }
 
 const SALE_ID = 'bench';
-/** Filling is not what is measured: a stumble of the machine must not end it. */
+/** Filling is not measured: a stall of the machine must not end it. */
 const TAKE_TIMEOUT_MS = 10_000;
 
-/** @throws BenchFailure if sync met with anything that is not normal, or if the sale does not add up */
+/** @throws BenchFailure if sync reported a fault, or if the sale does not add up */
 export async function runRounds(parameters: SyncParameters): Promise<Round[]> {
   const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
@@ -72,7 +72,7 @@ async function runRound(stores: StoreServers, number: number, parameters: SyncPa
   const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const stage = await setStage(stores, number, parameters, teardown);
-    // Whatever the first one leaves behind, caches or a busy disk, is met by each as often.
+    // Whichever comes first changes, so that its effects (caches, a busy disk) hit both equally often.
     const bareFirst = number % 2 === 1;
     const first = bareFirst ? await measureBare(stage) : await measureSync(stage);
     const second = bareFirst ? await measureSync(stage) : await measureBare(stage);
@@ -102,7 +102,7 @@ async function setStage(
   });
   teardown.add(() => backend.close());
   const { segments } = parameters;
-  // Units for everybody in every segment, however unevenly the buyers live.
+  // Enough units for all buyers in every segment, however unevenly the buyers are distributed.
   const sale = { id: SALE_ID, stock: segments * parameters.orders, segments, perBuyerLimit: 1 };
   const { generation } = await new SaleService(db, backend, new LocalLocks()).create(sale, 'bench');
   const orders = await fillLogs(backend, { ...sale, generation }, parameters.orders);
@@ -124,12 +124,12 @@ async function measureSync(stage: Stage): Promise<Measurement> {
   return timed(stage, async (done) => (await drain(task, done)).transactions);
 }
 
-/** @param work calls `done` when what is measured is over, and returns the number of its transactions */
+/** @param work calls `done` at the end of what is measured, and returns the number of its transactions */
 async function timed(
   { stores: { redis, postgres }, db, orders }: Stage,
   work: (done: () => void) => Promise<number>,
 ): Promise<Measurement> {
-  // What was written before is flushed now, so that it is not flushed at the cost of what comes.
+  // Flushes earlier writes now, so that they don't count.
   await db.raw('CHECKPOINT');
   const used = measureCpu({
     node: () => cpuSecondsOf(process.pid),

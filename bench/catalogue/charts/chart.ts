@@ -1,4 +1,4 @@
-/** A chart of rows: names on the left, a logarithmic axis, and on it what a row has to show. */
+/** Draws a chart of rows: names on the left, and bars or dots on a logarithmic axis. */
 import { type Fill, filled, patterns } from './fills.ts';
 import { logScale, tickText } from './log-scale.ts';
 import { box, element, label, line } from './svg.ts';
@@ -12,9 +12,9 @@ export interface Bar {
 export interface ChartRow {
   readonly id: string;
   readonly title: string;
-  /** A thick line from the axis for each. */
+  /** Thick lines that begin at the axis. */
   readonly bars?: readonly Bar[];
-  /** A full dot and an open one, and the line between. */
+  /** A full dot, an open dot, and a line between them. */
   readonly span?: { readonly from: number; readonly to: number; readonly text: string };
 }
 
@@ -24,10 +24,10 @@ export interface Group {
 }
 
 export interface Chart {
-  /** A word of letters: no other drawing of the page has it. */
+  /** A word of letters that is unique among the drawings of the page. */
   readonly name: string;
   readonly title: string;
-  /** With its unit. */
+  /** The title of the axis, with the unit. */
   readonly axis: string;
   /** `from` and `to` are the dots of spans; `none` is for a line of text alone. */
   readonly legend: readonly (readonly [Fill | 'from' | 'to' | 'none', string])[];
@@ -52,10 +52,10 @@ const GRID = { stroke: '#ccc', 'stroke-width': 1 };
 const DOT_RADIUS = 4.5;
 const LEGEND_SIGN = 24;
 const LEGEND_GAP = 16;
-/** Of the small letters, about: no text can be measured here. */
+/** Approximate width of a small letter: no text can be measured here. */
 const LETTER_WIDTH = 6.4;
 
-/** One `<svg>` with everything in it that it needs. */
+/** One `<svg>` that needs nothing else. */
 export function drawChart(chart: Chart): string {
   const rows = chart.groups.flatMap((group) => group.rows);
   const bottom = TOP + chart.groups.reduce((sum, group) => sum + groupHeight(group), 0);
@@ -124,7 +124,7 @@ function drawRow(drawing: string, row: ChartRow, top: number, x: (value: number)
   ].join('');
 }
 
-/** Behind the end of a bar, on paper of its own so that the grid does not run through it. */
+/** Text after the end of a bar, on a white background, so that the grid does not run through it. */
 function figure(end: number, baseline: number, text: string): string {
   return label(end + 5, baseline, text, {
     ...SMALL,

@@ -1,11 +1,11 @@
-/** What bars are filled with. Patterns, and no colours: they are told apart on any paper, and by every eye. */
+/** How bars are filled: by patterns and not by colours, so that they differ on any paper and for every eye. */
 import { box, element, line } from './svg.ts';
 
 export type Fill = 'solid' | 'hatched' | 'dotted' | 'hollow';
 
 const INK = '#222';
 
-/** `<defs>` with the patterns: once in each drawing that uses them. Their names are of one drawing alone. */
+/** `<defs>` with the patterns, once in each drawing. Their names are unique to the drawing. */
 export function patterns(drawing: string): string {
   const tile = { width: 6, height: 6, patternUnits: 'userSpaceOnUse' };
   const paper = box(0, 0, 6, 6, { fill: '#fff' });

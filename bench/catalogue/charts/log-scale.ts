@@ -1,12 +1,12 @@
-/** Powers of ten at equal distances: for figures of which one may be a thousand times the other. */
+/** A logarithmic scale, for values of which one may be a thousand times another. */
 export interface LogScale {
-  /** One for each power of ten, the ends included. */
+  /** One for each power of ten, including both ends. */
   readonly ticks: readonly number[];
-  /** 0 for the least tick, 1 for the greatest. What lies below the least is put there. */
+  /** 0 for the lowest tick, 1 for the highest. Values below the lowest tick get 0. */
   at(value: number): number;
 }
 
-/** @param values at least one of them above zero, or the scale goes from 1 to 10 */
+/** @param values if none is above zero, the scale goes from 1 to 10 */
 export function logScale(values: readonly number[]): LogScale {
   const powers = values.filter((value) => value > 0).map(Math.log10);
   const least = powers.length === 0 ? 0 : Math.floor(Math.min(...powers));

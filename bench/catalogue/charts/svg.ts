@@ -25,7 +25,7 @@ export function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;');
 }
 
-/** A pixel is seen in tenths at most. */
+/** Rounds to a tenth of a pixel: more is invisible. */
 function tenths(value: number): number {
   return Math.round(value * 10) / 10;
 }
