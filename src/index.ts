@@ -4,6 +4,7 @@ export { open } from './embed/open.ts';
 export type { Logger, LogLine, OpenOptions, OrderEventHandler } from './embed/options.ts';
 export type {
   ChangeAuthor,
+  NewOrderQuery,
   NewPurchase,
   NewSale,
   NewSaleChange,
@@ -17,6 +18,7 @@ export { InvalidInput, StockadeError } from './engine/errors.ts';
 export type { OrderEvent } from './events/order-event.ts';
 export { type DeadLetter, type DeadLetters, UnknownDeadLetter } from './operations/event-operations.ts';
 export { MetRebuild, OperationTimedOut, StoresAway } from './operations/operation-faults.ts';
+export type { OrderPage } from './operations/order-list.ts';
 export {
   type NotedChange,
   type Order,

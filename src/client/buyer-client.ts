@@ -41,6 +41,9 @@ export type PurchaseOutcome = (
 
 export type SaleOutcome = { readonly code: 'found'; readonly sale: PublicSale } | Refused<'readSale'>;
 export type OrderOutcome = { readonly code: 'found'; readonly order: Order } | Refused<'readOrder'>;
+export type OrdersOutcome<Name extends 'ownOrders' | 'ownOrdersOfSale'> =
+  | { readonly code: 'found'; readonly orders: readonly Order[]; readonly next?: string | undefined }
+  | Refused<Name>;
 export type ChangeOutcome<Name extends 'payOrder' | 'cancelOrder' | 'redeemOrder'> =
   | { readonly code: 'done'; readonly order: Order }
   | Refused<Name>;
@@ -49,6 +52,14 @@ export type TokenOutcome =
   | Refused<'getPurchaseToken'>;
 
 export type PayType = Operations['payOrder']['body']['payType'];
+
+/** Which page of a list. */
+export interface Page {
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** Orders in a page, 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined;
+}
 
 /** Limit for one request. By default a node answers within two seconds (REQUEST_DEADLINE_MS). */
 const ATTEMPT_MS = 5_000;
@@ -122,6 +133,37 @@ export class BuyerClient {
       signal,
     });
     return outcomeOf(answer, (order: Order) => ({ code: 'found', order }));
+  }
+
+  /** A page of the buyer's orders in a sale, the newest first. */
+  ordersOf(
+    saleId: string,
+    page: Page = {},
+    options?: CallOptions,
+  ): Promise<OrdersOutcome<'ownOrdersOfSale'>> {
+    return this.#orders('ownOrdersOfSale', { saleId }, page, options);
+  }
+
+  /** A page of the buyer's orders in all sales, the newest sale first. A page may be empty although more follow. */
+  orders(page: Page = {}, options?: CallOptions): Promise<OrdersOutcome<'ownOrders'>> {
+    return this.#orders('ownOrders', {}, page, options);
+  }
+
+  async #orders<Name extends 'ownOrders' | 'ownOrdersOfSale'>(
+    name: Name,
+    params: Readonly<Record<string, string>>,
+    page: Page,
+    { signal }: CallOptions = {},
+  ): Promise<OrdersOutcome<Name>> {
+    const answer = await this.#transport.call({
+      route: ROUTES[name],
+      params,
+      query: { ...page },
+      repeatable: true,
+      changes: false,
+      signal,
+    });
+    return outcomeOf(answer, (found: Operations[Name]['answer']) => ({ code: 'found', ...found }));
   }
 
   /** Marks the order paid. Only a node with PUBLIC_PAYMENT=1 allows this, which is meant for trials. */

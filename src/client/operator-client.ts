@@ -21,6 +21,20 @@ export interface OperatorOptions extends ClientOptions {
   readonly operator?: string | undefined;
 }
 
+/** Which orders of a sale, from the end or the beginning, and where to go on. */
+export interface OrderQuery {
+  readonly status?: string | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly buyer?: string | undefined;
+  /** Default `newest`. */
+  readonly order?: 'newest' | 'oldest' | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined;
+}
+
 type Name = keyof Operations;
 type Refused<Of extends Name> =
   | Refusal<Problems, Operations[Of]['code']>
@@ -107,6 +121,11 @@ export class OperatorClient {
   /** The progress of the rebuild in the node that this client calls. */
   recovery(saleId: string, options?: CallOptions): Promise<RecoveryOutcome<'recovery'>> {
     return this.#recovery('recovery', saleId, READS, options);
+  }
+
+  /** A page of a sale's orders. @param query times are ISO 8601 with zone; statuses are separated by commas */
+  orders(saleId: string, query: OrderQuery = {}, options?: CallOptions): Promise<Found<'listOrders'>> {
+    return this.#found('listOrders', { saleId }, options, { ...READS, query: { ...query } });
   }
 
   order(orderId: string, options?: CallOptions): Promise<OrderOutcome<'showOrder'>> {

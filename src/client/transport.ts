@@ -46,7 +46,7 @@ export class UnexpectedAnswer extends Error {
 export interface Request extends CallOptions {
   readonly route: readonly [method: string, path: string];
   readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: unknown;
   readonly headers?: Headers;
   /** Two requests have the effect of one. If false, only a request that was certainly not executed is repeated. */

@@ -4,6 +4,7 @@ import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
 import type { OrderChange } from '../operations/order-operations.ts';
+import { parseOrderQuery } from '../operations/order-query.ts';
 import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
 import type {
   ChangeAuthor,
@@ -110,6 +111,7 @@ function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
     run(async () => orders.changeOrder(orderId, what(), checkedAuthor(by)));
   return {
     show: (orderId) => run(() => orders.showOrder(orderId)),
+    list: (saleId, query = {}) => run(async () => orders.listOrders(saleId, parseOrderQuery({ ...query }))),
     pay: (orderId, payType, by) =>
       change(orderId, () => ({ kind: 'pay', payType: checkedPayType(payType) }), by),
     cancel: (orderId, by) => change(orderId, () => ({ kind: 'cancel' }), by),

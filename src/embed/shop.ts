@@ -1,7 +1,8 @@
 /** The interface of an embedded shop: purchases, and what operators do. */
 import type { Outcome } from '../engine/contract.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
-import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
+import type { OrderPage } from '../operations/order-list.ts';
+import type { Order, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
 import type { LedgerEntry, SaleStatus, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
@@ -110,6 +111,8 @@ export interface ShopSales {
  */
 export interface ShopOrders {
   show(orderId: string): Promise<OrderOutcome>;
+  /** A page of a sale's orders. @throws InvalidInput, UnknownSale */
+  list(saleId: string, query?: NewOrderQuery): Promise<OrderPage>;
   /** @throws InvalidInput */
   pay(orderId: string, payType: PayType, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Cancels an unpaid order; its units go back for sale. @throws InvalidInput */
@@ -120,6 +123,24 @@ export interface ShopOrders {
   refund(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Orders that were paid too late and have to be refunded, at most 1,000. @param saleId if absent, of all sales */
   refundsDue(saleId?: string): Promise<Order[]>;
+}
+
+/** Which orders of a sale, and in which order. Times are ISO 8601 with zone. */
+export interface NewOrderQuery {
+  /** Default: every status. */
+  readonly status?: readonly OrderStatus[] | undefined;
+  /** Purchased at this time or later, to the second. */
+  readonly since?: string | undefined;
+  /** Purchased before this time. */
+  readonly until?: string | undefined;
+  /** Only orders of this buyer. */
+  readonly buyer?: string | undefined;
+  /** Which come first. Default `newest`. */
+  readonly order?: 'newest' | 'oldest' | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** Orders in a page, 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined;
 }
 
 /** Dead letters: order events that `onOrderEvents`, or the webhook, did not accept in any attempt. */

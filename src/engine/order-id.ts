@@ -14,6 +14,8 @@ import { createCipheriv, createHmac } from 'node:crypto';
 /** 2022-01-01T00:00:00Z. 31 bits of seconds end in 2090. */
 export const ORDER_ID_EPOCH_MS = Date.UTC(2022, 0, 1);
 
+const MAX_SECOND = 2 ** 31 - 1;
+
 const WORKER_NUMBER_BITS = 12;
 export const MAX_WORKER_NUMBERS = 2 ** WORKER_NUMBER_BITS;
 /** Ids that one worker can make in a second. Beyond that it uses ids of the next second. */
@@ -93,6 +95,12 @@ export function fitsOrderId(digits: string): boolean {
 /** When the order was taken, in milliseconds since the Unix epoch, to the second. */
 export function takenAtMs(orderId: string): number {
   return Number(BigInt(orderId) >> 32n) * 1000 + ORDER_ID_EPOCH_MS;
+}
+
+/** Smaller than every id of an order that was taken at this time or later, and above all others. */
+export function firstIdAt(ms: number): string {
+  const second = Math.ceil((ms - ORDER_ID_EPOCH_MS) / 1000);
+  return String(BigInt(Math.min(Math.max(second, 0), MAX_SECOND)) << 32n);
 }
 
 function secondOf(ms: number): number {

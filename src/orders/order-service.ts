@@ -1,13 +1,14 @@
 import type { LogHint } from '../engine/contract.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { OrderPage, OrderQuery } from '../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
-import { UnknownSale } from '../operations/sale-operations.ts';
-import { readSale } from '../sales/sale-rows.ts';
+import { readKnownSale } from '../sales/sale-rows.ts';
 import { Arrivals } from './arrivals.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
 import { mayBeInLog } from './log-age.ts';
 import { type Asker, changeOrder } from './order-changes.ts';
+import { readOrderPage } from './order-pages.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
 
@@ -81,9 +82,14 @@ export class OrderService implements OrderOperations {
     }
   }
 
+  async listOrders(saleId: string, query: OrderQuery = {}): Promise<OrderPage> {
+    await readKnownSale(this.#parts.db, saleId);
+    return readOrderPage(this.#parts.db, saleId, query);
+  }
+
   async refundsDue(saleId?: string): Promise<Order[]> {
     // A mistyped sale id must not look like a sale without refunds.
-    if (saleId !== undefined && !(await readSale(this.#parts.db, saleId))) throw new UnknownSale(saleId);
+    if (saleId !== undefined) await readKnownSale(this.#parts.db, saleId);
     return readRefundsDue(this.#parts.db, saleId);
   }
 

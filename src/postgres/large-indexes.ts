@@ -11,9 +11,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Database, rows, sqlState } from './database.ts';
+import { ENDED } from './live-orders.ts';
 
 const LARGE_INDEXES: Readonly<Record<string, string>> = {
   orders_of_sale: 'CREATE INDEX CONCURRENTLY orders_of_sale ON orders (sale_id, order_id)',
+  orders_ended_of_buyer: `CREATE INDEX CONCURRENTLY orders_ended_of_buyer ON orders (sale_id, buyer_id)
+    WHERE one_per_buyer AND status IN ${ENDED}`,
+  orders_ended: `CREATE INDEX CONCURRENTLY orders_ended ON orders (sale_id, order_id) WHERE status IN ${ENDED}`,
 };
 
 const POLL_MS = 500;

@@ -4,7 +4,9 @@ import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
+import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
+import { queryText } from '../../operations/order-query.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
 import type {
@@ -100,6 +102,11 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     const path = `${orderPathOf(orderId)}/${kind}`;
     const body = { ...change, ...(reason !== '' && { reason }) };
     return this.#order({ method: 'POST', path, body, operator: actor });
+  }
+
+  listOrders(saleId: string, query: OrderQuery = {}): Promise<OrderPage> {
+    const path = `${pathOf(saleId)}/orders${queryText(query)}`;
+    return this.#connection.call({ method: 'GET', path, saleId });
   }
 
   async refundsDue(saleId?: string): Promise<Order[]> {

@@ -7,6 +7,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { listOrders } from './list.ts';
 import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
 const EXAMPLE_ID = '662207995405477814';
@@ -120,4 +121,12 @@ const refundsDue: CommandSpec = {
   },
 };
 
-export const ORDER_COMMANDS = [showOrder, payOrder, cancelOrder, redeemOrder, refundOrder, refundsDue];
+export const ORDER_COMMANDS = [
+  listOrders,
+  showOrder,
+  payOrder,
+  cancelOrder,
+  redeemOrder,
+  refundOrder,
+  refundsDue,
+];

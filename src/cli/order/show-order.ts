@@ -92,3 +92,18 @@ export function orderTable(orders: readonly Order[]): string {
     align: ['left', 'left', 'left', 'right', 'left', 'left'],
   });
 }
+
+export function listTable(orders: readonly Order[]): string {
+  const rows = orders.map((order) => [
+    order.orderId,
+    order.buyerId,
+    order.quantity,
+    order.status,
+    order.payType,
+    order.committedAt,
+  ]);
+  return columns(rows, {
+    head: ['order', 'buyer', 'units', 'status', 'paid by', 'committed'],
+    align: ['left', 'left', 'right', 'left', 'left', 'left'],
+  });
+}

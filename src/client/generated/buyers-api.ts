@@ -102,6 +102,14 @@ export interface Operations {
     readonly answer: Placed;
     readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
   };
+  ownOrdersOfSale: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly orders: readonly (Order)[];
+      readonly next?: string | undefined;
+    };
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
   getPurchaseToken: {
     readonly body: {
       /** The solution of the challenge. Without it, the answer is a challenge */
@@ -114,6 +122,14 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: PublicSale;
     readonly code: 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
+  ownOrders: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly orders: readonly (Order)[];
+      readonly next?: string | undefined;
+    };
+    readonly code: 'invalid_request' | 'unauthenticated' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
   readOrder: {
     readonly body: undefined;
@@ -145,8 +161,10 @@ export interface Operations {
 
 export const ROUTES = {
   buy: ['POST', '/v1/sales/{saleId}/orders'],
+  ownOrdersOfSale: ['GET', '/v1/sales/{saleId}/orders'],
   getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens'],
   readSale: ['GET', '/v1/sales/{saleId}'],
+  ownOrders: ['GET', '/v1/orders'],
   readOrder: ['GET', '/v1/orders/{orderId}'],
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],
   cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],

@@ -243,6 +243,14 @@ export interface Operations {
     readonly answer: VerifyReport;
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
   };
+  listOrders: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly orders: readonly (Order)[];
+      readonly next?: OrderId | undefined;
+    };
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
   showOrder: {
     readonly body: undefined;
     readonly answer: Order;
@@ -321,6 +329,7 @@ export const ROUTES = {
   recover: ['POST', '/v1/sales/{saleId}/recover'],
   recovery: ['GET', '/v1/sales/{saleId}/recover'],
   verify: ['POST', '/v1/sales/{saleId}/verify'],
+  listOrders: ['GET', '/v1/sales/{saleId}/orders'],
   showOrder: ['GET', '/v1/orders/{orderId}'],
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],
   cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],

@@ -19,7 +19,7 @@ import type { EngineEvents } from './events.ts';
 import { LiveSale, type LiveSaleParts } from './live-sale.ts';
 import { LogHints } from './log-hints.ts';
 import type { LivePurchase } from './purchase.ts';
-import { RecordLookup } from './record-lookup.ts';
+import { type BuyersRecord, RecordLookup } from './record-lookup.ts';
 import { type CheckToken, judge } from './refuse.ts';
 import { PurchasesUnderWay } from './under-way.ts';
 
@@ -146,6 +146,15 @@ export class Engine {
     if (order) return order;
     if (fault) throw fault.error;
     return undefined;
+  }
+
+  /**
+   * What the buyer holds in the sale, from the record in the home segment; `undefined`: no such sale.
+   * @throws the backend's error
+   */
+  async recordOf(saleId: string, buyerId: string): Promise<BuyersRecord | undefined> {
+    const sale = await this.#find(saleId);
+    return sale && this.#lookup.ask(sale.homeOf(buyerId), buyerId);
   }
 
   /** Purchases queued per lane, for the metrics. */

@@ -1,5 +1,6 @@
 /** Routes for single orders, for operators and for the shop's handler of payment callbacks. */
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
+import { parseOrderQuery, queryValues } from '../../operations/order-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
 import { json } from '../server/problem.ts';
@@ -21,6 +22,13 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
         return json(200, { orders: await orders.refundsDue(saleId) });
       }),
     );
+  router.route(
+    'get',
+    '/v1/sales/:saleId/orders',
+    guarded(async (saleId, _body, _operator, query) =>
+      json(200, await orders.listOrders(saleId, parseOrderQuery(queryValues(query)))),
+    ),
+  );
   const changing =
     (kind: OrderChange['kind']): Action =>
     async (id, body = {}, actor) => {

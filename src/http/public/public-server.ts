@@ -6,6 +6,7 @@ import { type Gate, Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
 import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
+import { type OwnOrdersHost, ownOrdersOfSaleRoute, ownOrdersRoute } from './own-orders-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
 import { type SaleHost, saleRoute } from './sale-route.ts';
 import { type TokenHost, tokenRoute } from './token-route.ts';
@@ -13,6 +14,7 @@ import { type TokenHost, tokenRoute } from './token-route.ts';
 export type PublicHost = PurchaseHost &
   SaleHost &
   OrderChangeHost &
+  OwnOrdersHost &
   TokenHost & {
     readonly gate: Gate | undefined;
     /** Whether buyers may pay and redeem their own orders here. */
@@ -34,6 +36,8 @@ export function servePublic(
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
+    .route('get', '/v1/sales/:saleId/orders', ownOrdersOfSaleRoute(strict))
+    .route('get', '/v1/orders', ownOrdersRoute(strict))
     .route('get', '/v1/orders/:orderId', orderRoute(strict))
     .route('post', '/v1/orders/:orderId/pay', payment('pay'))
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(strict, 'cancel'))

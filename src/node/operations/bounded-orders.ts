@@ -1,4 +1,5 @@
 import type { Author } from '../../engine/sale/author.ts';
+import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import type { LatePaymentParts } from '../../orders/late-payment.ts';
 import { OrderService } from '../../orders/order-service.ts';
@@ -23,6 +24,10 @@ class BoundedOrders implements OrderOperations {
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
     const work = this.#work.changeOrder(orderId, change, by);
     return this.#bounded.run(change.kind, work, { changes: true });
+  }
+
+  listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage> {
+    return this.#bounded.run('orders', this.#work.listOrders(saleId, query));
   }
 
   refundsDue(saleId?: string): Promise<Order[]> {

@@ -29,6 +29,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { readOrder } from '../../orders/order-reader.ts';
 import { OrderService } from '../../orders/order-service.ts';
+import { readOwnOrders, readOwnOrdersOfSale } from '../../orders/own-orders.ts';
 import type { Database } from '../../postgres/database.ts';
 import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
@@ -187,6 +188,11 @@ export async function startWorker({
       readOrder: (orderId) => bulkhead.run(() => readOrder(db, orderId)),
       changeOrder: (orderId, change, buyerId) =>
         bulkhead.run(() => orders.changeOrder(orderId, change, buyerId)),
+      ownOrders: (buyerId, query) => bulkhead.run(() => readOwnOrders(db, buyerId, query)),
+      ownOrdersOfSale: (saleId, buyerId, query) =>
+        bulkhead.run(() =>
+          readOwnOrdersOfSale(db, { saleId, buyerId }, query, () => engine.recordOf(saleId, buyerId)),
+        ),
       findAccepted: (buyerId, orderId) => accepted.find(buyerId, orderId),
       readDeadlineMs: settings.requestDeadlineMs,
       fault: (error) => log.error({ err: error }, 'a request failed'),

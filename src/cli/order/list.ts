@@ -1,0 +1,54 @@
+import { Option } from 'commander';
+import { MAX_PAGE_ORDERS } from '../../operations/order-list.ts';
+import { ORDER_STATUSES } from '../../operations/order-operations.ts';
+import { parseOrderQuery } from '../../operations/order-query.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK } from '../terminal/explain.ts';
+import { note, print, printJson } from '../terminal/output.ts';
+import { listTable } from './show-order.ts';
+
+export const FILTER_OPTIONS = [
+  new Option(
+    '--status <list>',
+    `only orders of these statuses, separated by commas: ${ORDER_STATUSES.join(', ')}`,
+  ),
+  new Option('--since <time>', 'only orders that were purchased from this time on, ISO 8601 with zone'),
+  new Option('--until <time>', 'only orders that were purchased before this time'),
+  new Option('--buyer <id>', 'only orders of this buyer'),
+];
+
+/** What the options of a command say, under the names of `operations/order-query.ts`. */
+export function given(options: Readonly<Record<string, unknown>>, names: readonly string[]) {
+  return Object.fromEntries(names.map((name) => [name, options[name]]));
+}
+
+export const FILTERS = ['status', 'since', 'until', 'buyer'] as const;
+
+export const listOrders: CommandSpec = {
+  name: 'list <sale>',
+  summary: 'list the orders of a sale, page by page',
+  options: [
+    ...FILTER_OPTIONS,
+    new Option('--order <order>', 'which come first: newest or oldest').default('newest'),
+    new Option('--limit <n>', `orders in a page, from 1 to ${MAX_PAGE_ORDERS}`).default('100'),
+    new Option('--after <id>', 'begin behind this order: `next` of the page before'),
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade order list tickets',
+    'stockade order list tickets --status unpaid,paid --order oldest --json',
+    'stockade order list tickets --buyer ann',
+  ],
+  async run({ config, log, json, args, options }) {
+    const query = parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after']));
+    const page = await withOperations({ config, log }, (_, orders) => orders.listOrders(args[0]!, query));
+    if (json) printJson(page);
+    else {
+      print(page.orders.length === 0 ? 'There are no such orders on this page.' : listTable(page.orders));
+      if (page.next !== undefined) note(`More follow: add --after ${page.next}`);
+    }
+    return EXIT_OK;
+  },
+};

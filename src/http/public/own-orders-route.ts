@@ -1,0 +1,65 @@
+/** `GET /v1/sales/{saleId}/orders` and `GET /v1/orders`: a buyer's own orders, in one sale and in all. */
+import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../../engine/limits.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
+import type { OrderPage } from '../../operations/order-list.ts';
+import { parseOwnQuery, queryValues } from '../../operations/order-query.ts';
+import { isPlace, type OwnPage, type OwnQuery } from '../../orders/own-orders.ts';
+import { type Authenticate, refusal } from '../identity/identity.ts';
+import { forBuyer } from '../orders/order-reply.ts';
+import type { Handler, Observer } from '../server/exchange.ts';
+import { json, problem, type Reply } from '../server/problem.ts';
+
+export interface OwnOrdersHost extends Observer {
+  readonly authenticate: Authenticate;
+  /** `undefined`: there is no such sale. @throws Busy */
+  ownOrdersOfSale(saleId: string, buyerId: string, query: OwnQuery): Promise<OwnPage | undefined>;
+  /** @throws Busy */
+  ownOrders(buyerId: string, query: OwnQuery): Promise<OrderPage>;
+  readonly readDeadlineMs: number;
+}
+
+const UNREADABLE = problem('unavailable', { detail: 'The orders can’t be read now. Ask again.' });
+const BUSY = problem('busy', { detail: 'Nothing was read. Ask again.' });
+
+type Read = (saleId: string, buyerId: string, query: string) => Promise<Reply>;
+
+export function ownOrdersOfSaleRoute(host: OwnOrdersHost): Handler {
+  return ownRoute(host, async (saleId, buyerId, query) => {
+    const wanted = parseOwnQuery(queryValues(query));
+    if (!SALE_ID_PATTERN.test(saleId)) return problem('unknown_sale');
+    const page = await host.ownOrdersOfSale(saleId, buyerId, wanted);
+    if (!page) return problem('unknown_sale');
+    const accepted = page.accepted.map((order) => ({ ...order, status: 'accepted' }));
+    return json(200, { orders: [...accepted, ...page.orders.map(forBuyer)], next: page.next });
+  });
+}
+
+export function ownOrdersRoute(host: OwnOrdersHost): Handler {
+  return ownRoute(host, async (_, buyerId, query) => {
+    const page = await host.ownOrders(buyerId, parseOwnQuery(queryValues(query), isPlace));
+    return json(200, { orders: page.orders.map(forBuyer), next: page.next });
+  });
+}
+
+function ownRoute(host: OwnOrdersHost, read: Read): Handler {
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const query = request.getQuery();
+    const identity = await host.authenticate(request);
+    if (!('buyerId' in identity)) return exchange.reply(refusal(identity).reply);
+    try {
+      exchange.reply(await withTimeout(host.readDeadlineMs, read(saleId, identity.buyerId, query)));
+    } catch (error) {
+      if (error instanceof InvalidInput) return exchange.reply(invalid(error));
+      if (!(error instanceof StockadeError)) host.fault(error);
+      exchange.reply(isBusy(error) ? BUSY : UNREADABLE);
+    }
+  };
+}
+
+function invalid({ faults }: InvalidInput): Reply {
+  return problem('invalid_request', {
+    detail: faults.map(({ field, problem }) => `${field} ${problem}`).join('; '),
+  });
+}

@@ -1,0 +1,99 @@
+/**
+ * Pages of a sale's orders, in the order of their ids. Each is one statement, whose cost depends on the page and never
+ * on the length of the history:
+ *
+ * | filter | what is read |
+ * |---|---|
+ * | none, or time | the page, from orders_of_sale |
+ * | buyer | the buyer's orders in this sale, from the three partial indexes that together have all of them |
+ * | statuses of ended orders | at most SCANNED_ORDERS ended orders, from orders_ended |
+ * | other statuses | at most SCANNED_ORDERS orders, from orders_of_sale |
+ *
+ * A page that ends at SCANNED_ORDERS holds what was found until there, and says where the next one begins. An index on
+ * the status of live orders would find them at once, but every commit and every payment would have to write into it.
+ */
+import type { Knex } from 'knex';
+import { firstIdAt } from '../engine/order-id.ts';
+import { DEFAULT_PAGE_ORDERS, type OrderPage, type OrderQuery } from '../operations/order-list.ts';
+import type { OrderStatus } from '../operations/order-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { ENDED, LIVE } from '../postgres/live-orders.ts';
+import { type OrderRow, orderOf } from './order-reader.ts';
+
+/** Orders that are read for one page in search of a status. */
+const SCANNED_ORDERS = 20_000;
+
+const ENDED_STATUSES: readonly OrderStatus[] = ['cancelled', 'expired', 'refunded', 'rejected'];
+
+/** Conditions of the three indexes on (sale_id, buyer_id). Every order meets one of them. */
+const INDEXED = [
+  `one_per_buyer AND status IN ${LIVE}`,
+  'NOT one_per_buyer',
+  `one_per_buyer AND status IN ${ENDED}`,
+];
+
+/** A buyer's orders in a sale: the condition `which` must name both, and is used three times. */
+export function ofBuyer(which: string): string {
+  return INDEXED.map((indexed) => `SELECT * FROM orders WHERE ${which} AND ${indexed}`).join(' UNION ALL ');
+}
+
+/** A piece of SQL with the values of its places. */
+interface Sql {
+  readonly text: string;
+  readonly values: readonly Knex.RawBinding[];
+}
+
+/** @returns an empty page for a sale that does not exist */
+export async function readOrderPage(db: Database, saleId: string, query: OrderQuery): Promise<OrderPage> {
+  const { limit = DEFAULT_PAGE_ORDERS } = query;
+  const page = pageSql(saleId, query, limit + 1);
+  const found = await rows<OrderRow & { edge?: string | null }>(db, page.text, page.values);
+  const orders = found.filter((row) => row.order_id !== null).map(orderOf);
+  if (orders.length > limit) return { orders: orders.slice(0, limit), next: orders[limit - 1]!.orderId };
+  return { orders, next: found[0]?.edge ?? undefined };
+}
+
+function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
+  const { buyerId, status } = query;
+  const direction = query.order === 'oldest' ? 'ASC' : 'DESC';
+  const [above, below] = rangeOf(query);
+  const wanted = status === undefined ? 'true' : `status IN (${status.map((one) => `'${one}'`).join(', ')})`;
+  if (buyerId !== undefined) {
+    const buyer = [saleId, buyerId];
+    return {
+      text: `SELECT * FROM (${ofBuyer('sale_id = ? AND buyer_id = ?')}) o
+        WHERE order_id > ?::bigint AND order_id < ?::bigint AND ${wanted}
+        ORDER BY order_id ${direction} LIMIT ${most}`,
+      values: [...buyer, ...buyer, ...buyer, above, below],
+    };
+  }
+  // Pairs, so that no plan can walk through the orders of all sales by their ids.
+  const isEnded = status?.every((one) => ENDED_STATUSES.includes(one));
+  const range = `FROM orders WHERE (sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) < (?, ?::bigint)
+    ${isEnded ? `AND status IN ${ENDED}` : ''}`;
+  const sorted = `ORDER BY sale_id ${direction}, order_id ${direction}`;
+  const values = [saleId, above, saleId, below];
+  if (status === undefined) return { text: `SELECT * ${range} ${sorted} LIMIT ${most}`, values };
+  const [towards, end] = direction === 'ASC' ? ['<=', below] : ['>=', above];
+  return {
+    text: `WITH scanned AS (SELECT order_id ${range} ${sorted} OFFSET ${SCANNED_ORDERS - 1} LIMIT 1)
+      SELECT o.*, (SELECT order_id FROM scanned) AS edge FROM (SELECT) AS one LEFT JOIN (
+        SELECT * ${range} AND ${wanted}
+          AND (sale_id, order_id) ${towards} (?, coalesce((SELECT order_id FROM scanned), ?::bigint))
+        ${sorted} LIMIT ${most}
+      ) o ON true ORDER BY o.order_id ${direction}`,
+    values: [...values, ...values, saleId, end],
+  };
+}
+
+const MAX_ID = 2n ** 63n - 1n;
+
+/** The ids that the query is about: all between these two. */
+function rangeOf({ after, since, until, order }: OrderQuery): [above: string, below: string] {
+  let above = since === undefined ? -1n : BigInt(firstIdAt(since)) - 1n;
+  let below = until === undefined ? MAX_ID : BigInt(firstIdAt(until));
+  const cursor = after === undefined ? undefined : BigInt(after);
+  if (cursor !== undefined && order === 'oldest' && cursor > above) above = cursor;
+  if (cursor !== undefined && order !== 'oldest' && cursor < below) below = cursor;
+  return [String(above), String(below)];
+}

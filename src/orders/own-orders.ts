@@ -1,0 +1,126 @@
+/**
+ * A buyer's own orders. An index on buyers over all sales would cost every commit, so the orders of all sales are
+ * found sale by sale, the newest sale first: one request looks into at most PROBED_SALES sales, with three look-ups in
+ * an index each, and says where the next one goes on.
+ */
+import type { HeldOrder } from '../engine/contract.ts';
+import { isOrderId } from '../engine/order-id.ts';
+import { DEFAULT_PAGE_ORDERS, type OrderPage } from '../operations/order-list.ts';
+import type { Order } from '../operations/order-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { ofBuyer, readOrderPage } from './order-pages.ts';
+import { type OrderRow, orderOf } from './order-reader.ts';
+
+/** Sales that are looked into for one page. */
+export const PROBED_SALES = 1_000;
+
+export interface OwnQuery {
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+/** An order that is accepted and not in Postgres yet. */
+export interface AcceptedOrder {
+  readonly orderId: string;
+  readonly saleId: string;
+  readonly quantity: number;
+}
+
+export interface OwnPage extends OrderPage {
+  /** On the first page only: orders that are only in the buyer's record. */
+  readonly accepted: readonly AcceptedOrder[];
+}
+
+export interface BuyersHoldings {
+  /** The segment's cursor: orders whose log entry is at or below it are in Postgres. */
+  readonly committed: number;
+  readonly orders: readonly HeldOrder[];
+}
+
+/**
+ * The buyer's orders in one sale, the newest first. The record is read first: an order leaves it only after Postgres
+ * has the order, so none is missed in between.
+ * @param recordOf the buyer's record; `undefined`: the stock's store does not have the sale
+ * @returns `undefined` if there is no such sale
+ */
+export async function readOwnOrdersOfSale(
+  db: Database,
+  { saleId, buyerId }: { readonly saleId: string; readonly buyerId: string },
+  query: OwnQuery,
+  recordOf: () => Promise<BuyersHoldings | undefined>,
+): Promise<OwnPage | undefined> {
+  const record = query.after === undefined ? await recordOf() : undefined;
+  const page = await readOrderPage(db, saleId, { ...query, buyerId });
+  if (!record && page.orders.length === 0 && !(await isSale(db, saleId))) return undefined;
+  const saved = new Set(page.orders.map(({ orderId }) => orderId));
+  const accepted = (record?.orders ?? [])
+    .filter(({ seq, orderId }) => seq > record!.committed && !saved.has(orderId))
+    .map(({ orderId, quantity }) => ({ orderId, saleId, quantity }));
+  return { ...page, accepted };
+}
+
+async function isSale(db: Database, saleId: string): Promise<boolean> {
+  return (await rows(db, 'SELECT 1 FROM sales WHERE id = ?', [saleId])).length > 0;
+}
+
+/** Where a page has ended: in the sale of this id and creation, behind this order, or behind all of its orders. */
+interface Place {
+  readonly createdUs: string;
+  readonly orderId: string;
+  readonly saleId: string;
+}
+
+const PLACE = /^(\d{1,16})\.(\d{1,19})\.(.{1,64})$/;
+
+/** Whether it is `next` of a page of `readOwnOrders`. */
+export function isPlace(text: string): boolean {
+  const [, , orderId] = PLACE.exec(text) ?? [];
+  return orderId !== undefined && isOrderId(orderId);
+}
+
+/** Before all sales. */
+const START: Place = { createdUs: '9999999999999999', orderId: '0', saleId: '' };
+const CREATED_US = '(extract(epoch FROM created_at) * 1000000)::bigint';
+
+/**
+ * The buyer's orders in all sales: the newest sales first, and in each the newest orders first.
+ * @param query with `after` as `isPlace`
+ */
+export async function readOwnOrders(
+  db: Database,
+  buyerId: string,
+  { after, limit = DEFAULT_PAGE_ORDERS }: OwnQuery,
+): Promise<OrderPage> {
+  const place = after === undefined ? START : placeOf(after);
+  const sales = `SELECT id, created_at FROM sales
+    WHERE created_at <= to_timestamp(0) + ? * interval '1 microsecond'
+      AND (created_at < to_timestamp(0) + ? * interval '1 microsecond' OR id >= ?)
+    ORDER BY created_at DESC, id LIMIT ${PROBED_SALES + 1}`;
+  const from = [place.createdUs, place.createdUs, place.saleId];
+  const found = await rows<OrderRow & { created_us: string }>(
+    db,
+    `SELECT o.*, ${CREATED_US} AS created_us FROM (${sales}) s
+     CROSS JOIN LATERAL (${ofBuyer('sale_id = s.id AND buyer_id = ?')}) o
+     WHERE s.id <> ? OR o.order_id < ?::bigint
+     ORDER BY s.created_at DESC, s.id, o.order_id DESC LIMIT ?`,
+    [...from, buyerId, buyerId, buyerId, place.saleId, place.orderId, limit + 1],
+  );
+  const orders: Order[] = found.map(orderOf);
+  if (found.length > limit) {
+    const last = found[limit - 1]!;
+    return { orders: orders.slice(0, limit), next: nextOf(last.created_us, last.order_id, last.sale_id) };
+  }
+  const [end] = await rows<{ id: string; created_us: string }>(
+    db,
+    `SELECT id, ${CREATED_US} AS created_us FROM (${sales}) s OFFSET ${PROBED_SALES}`,
+    from,
+  );
+  return end ? { orders, next: nextOf(end.created_us, '0', end.id) } : { orders };
+}
+
+function placeOf(text: string): Place {
+  const [, createdUs, orderId, saleId] = PLACE.exec(text)!;
+  return { createdUs: createdUs!, orderId: orderId!, saleId: saleId! };
+}
+
+const nextOf = (createdUs: string, orderId: string, saleId: string) => `${createdUs}.${orderId}.${saleId}`;
