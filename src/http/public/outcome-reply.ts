@@ -1,6 +1,6 @@
 /** The HTTP answer to each outcome of a purchase. */
 import type { Outcome, TokenFault } from '../../engine/contract.ts';
-import { headOf, problem, type Reply } from '../server/problem.ts';
+import { headOf, problem, type Reply, sentOften } from '../server/problem.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const CREATED = { status: 201, head: headOf(201, JSON_TYPE) };
@@ -8,13 +8,13 @@ const ACCEPTED = { status: 202, head: headOf(202, JSON_TYPE) };
 
 /** Most refusals have no values of their own, so each of these is built once. */
 const FIXED = {
-  sold_out: problem('sold_out'),
-  paused: problem('paused'),
-  unknown_sale: problem('unknown_sale'),
-  token_required: problem('token_required'),
-  busy: problem('busy'),
-  unavailable: problem('unavailable'),
-  unknown: problem('unknown'),
+  sold_out: sentOften(problem('sold_out')),
+  paused: sentOften(problem('paused')),
+  unknown_sale: sentOften(problem('unknown_sale')),
+  token_required: sentOften(problem('token_required')),
+  busy: sentOften(problem('busy')),
+  unavailable: sentOften(problem('unavailable')),
+  unknown: sentOften(problem('unknown')),
 } as const;
 
 const GET_ANOTHER = 'Get another with POST /v1/sales/{saleId}/tokens.';

@@ -12,7 +12,7 @@ import {
 } from '../server/exchange.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { parseObject } from '../server/json-object.ts';
-import { type ProblemCode, problem, type Reply } from '../server/problem.ts';
+import { type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
 /** The engine of the worker (engine/purchase/engine.ts), as this route needs it. */
@@ -33,16 +33,17 @@ export interface PurchaseHost {
 
 const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
 const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
-const BUSY = problem('busy');
+const BUSY = sentOften(problem('busy'));
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
   return (exchange, request) => {
     // Comes before the token is checked and the body is read: a refusal must cost next to nothing.
-    if (host.engine.isShedding(request.getParameter(0) ?? '')) {
+    const saleId = request.getParameter(0) ?? '';
+    if (host.engine.isShedding(saleId)) {
       exchange.reply(BUSY);
       host.answered('busy', 0);
-    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request));
+    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request, saleId));
   };
 }
 
@@ -60,14 +61,14 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly #identity: Identity | Promise<Identity>;
 
   /** Reads all that it needs from the request now, because uWebSockets.js reuses the object. */
-  constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest) {
+  constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest, saleId: string) {
     this.#host = host;
     this.#exchange = exchange;
-    this.saleId = request.getParameter(0) ?? '';
+    this.saleId = saleId;
     this.key = request.getHeader('idempotency-key');
     const prefer = request.getHeader('prefer');
     this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
-    this.token = host.engine.asksForToken(this.saleId) ? request.getHeader('purchase-token') : '';
+    this.token = host.engine.asksForToken(saleId) ? request.getHeader('purchase-token') : '';
     this.#identity = host.authenticate(request);
   }
 

@@ -45,12 +45,12 @@ export class UwsExchange extends Exchange {
   }
 
   #write(): void {
-    const { head, body } = this.#reply;
+    const { head, body, bytes } = this.#reply;
     this.#isTaken = true;
     if (this.#isLast) this.#response.writeStatus(head.text + closingRest(this.toHead ? undefined : body));
     else if (this.#isLong) this.#isTaken = this.#writeLong(head.text, Buffer.from(body));
-    else if (this.traffic.draining) this.#response.writeStatus(head.text).end(body, true);
-    else this.#isTaken = this.#response.writeStatus(head.text).tryEnd(body, WHOLE)[1];
+    else if (this.traffic.draining) this.#response.writeStatus(head.bytes).end(body, true);
+    else this.#isTaken = this.#response.writeStatus(head.bytes).tryEnd(bytes ?? body, WHOLE)[1];
   }
 
   /** Writes as much as the client can take now, and the rest when there is room. */
