@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * Two tiers: `npm test` runs all projects but those named `release…`, `npm run test:release` runs those. CONTRIBUTING.md says which
@@ -31,25 +33,47 @@ const withServers = {
   hookTimeout: 200_000,
 };
 
+/** These replace a module for their whole file, so they need one process each. */
+const WITH_MOCKS = ['cli/cli-usage', 'config/private-folder-beside', 'engine/board/board'].map(
+  (name) => `test/unit/${name}.test.ts`,
+);
+
+/** The others wait for servers and for deadlines more than they compute: three for each core keep it busy. */
+const WAITING_WORKERS = 3 * availableParallelism();
+
+/** The simulation computes for a minute on one core. If it began last, the other cores would be idle meanwhile. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => moduleId.endsWith('/simulation.test.ts');
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         // Needs nothing, and comes first.
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
+          exclude: WITH_MOCKS,
+          isolate: false,
           testTimeout: 10_000,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        test: { name: 'unit-mocks', include: WITH_MOCKS, sequence: { groupOrder: 0 } },
       },
       {
         test: {
           ...withServers,
           name: 'servers',
           include: ['test/{contract,property,integration,catalogue}/**/*.test.ts'],
-          // They wait for servers and for each other's deadlines more than they compute.
-          maxWorkers: 2,
+          maxWorkers: WAITING_WORKERS,
           sequence: { groupOrder: 1 },
         },
       },
@@ -60,7 +84,7 @@ export default defineConfig({
           name: 'http-node',
           include: OVER_NODE_HTTP,
           env: { HTTP_SERVER: 'node' },
-          maxWorkers: 2,
+          maxWorkers: WAITING_WORKERS,
           sequence: { groupOrder: 1 },
         },
       },

@@ -20,6 +20,9 @@ declare module 'vitest' {
   }
 }
 
+/** Nobody kills this Postgres. Tests that kill one start their own, which syncs as in earnest. */
+const UNSYNCED = { fsync: 'off', full_page_writes: 'off' };
+
 /**
  * One Redis and one Postgres for all test files of the run; each test keeps to its own prefix and database. It also builds dist/,
  * because nodes run from it.
@@ -27,7 +30,7 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   refuseServersOfOthers();
   await ensureBuilt();
-  const starts = await Promise.allSettled([RedisServer.start(), PostgresServer.start()]);
+  const starts = await Promise.allSettled([RedisServer.start(), PostgresServer.start({ settings: UNSYNCED })]);
   const [redis, postgres] = starts;
   const stopAll = async (): Promise<void> => {
     const started = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
