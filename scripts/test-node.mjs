@@ -31,7 +31,7 @@ function passes(version) {
     'node_modules/vitest/vitest.mjs',
     'run',
     '--project',
-    'unit',
+    'unit*',
     '--project',
     'servers',
     ...TESTS,
