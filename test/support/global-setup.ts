@@ -30,7 +30,10 @@ const UNSYNCED = { fsync: 'off', full_page_writes: 'off' };
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   refuseServersOfOthers();
   await ensureBuilt();
-  const starts = await Promise.allSettled([RedisServer.start(), PostgresServer.start({ settings: UNSYNCED })]);
+  const starts = await Promise.allSettled([
+    RedisServer.start(),
+    PostgresServer.start({ settings: UNSYNCED }),
+  ]);
   const [redis, postgres] = starts;
   const stopAll = async (): Promise<void> => {
     const started = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));

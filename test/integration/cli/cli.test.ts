@@ -6,6 +6,7 @@ import type { Check } from '../../../src/cli/doctor/check.ts';
 import { type CliOptions, callCli, runCli } from '../../support/cli.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
 import { freePort } from '../../support/servers/free-port.ts';
+import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 
 let cwd: string;
@@ -172,9 +173,11 @@ describe('doctor', () => {
   });
 
   test('against real servers', async () => {
+    // That of all tests runs without fsync, which is a fault.
+    await using postgres = await PostgresServer.start();
     const { exitCode, diagnosis } = await diagnose({
       REDIS_URL: redisUrl(),
-      DATABASE_URL: await emptyDatabase(),
+      DATABASE_URL: await postgres.createDatabase(),
     });
     expect(diagnosis.checks.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(exitCode).toBe(0);
