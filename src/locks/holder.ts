@@ -3,7 +3,7 @@ import { type HandleHost, LockHandle } from './lock-handle.ts';
 import type { LockTimes } from './lock-limits.ts';
 
 /** An acquired lock, and when the command that acquired it was sent. */
-export interface Got {
+export interface Acquired {
   readonly owner: string;
   readonly token: number;
   /** On the clock of `monotonicMs`. */
@@ -26,7 +26,7 @@ export class Holder implements HandleHost, LeaseHost {
   readonly lease: Lease;
   readonly #host: HolderHost;
 
-  constructor(host: HolderHost, name: string, { owner, token, sentAt }: Got, times: LockTimes) {
+  constructor(host: HolderHost, name: string, { owner, token, sentAt }: Acquired, times: LockTimes) {
     this.#host = host;
     this.owner = owner;
     this.handle = new LockHandle(name, token, this);

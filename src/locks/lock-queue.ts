@@ -12,7 +12,7 @@
  */
 import { OutcomeUnknown } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
-import { type Got, Holder, type HolderHost } from './holder.ts';
+import { type Acquired, Holder, type HolderHost } from './holder.ts';
 import { isTemporary, LockCommands } from './lock-commands.ts';
 import type { LockConnection } from './lock-connection.ts';
 import { LockNotAcquired } from './lock-errors.ts';
@@ -156,7 +156,7 @@ export class LockQueue implements HolderHost {
   }
 
   /** Gives the lock to the first waiter. Without one, releases it. */
-  async #grant(got: Got): Promise<void> {
+  async #grant(got: Acquired): Promise<void> {
     const { times } = this.#host;
     const waiter = this.#closed ? undefined : this.#waiters.first();
     if (!waiter) {

@@ -9,26 +9,26 @@ import type { ConnectionOptions } from 'node:tls';
 
 export const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 
-const MEANT: Readonly<Record<(typeof TLS_FILES)[number], 'ca' | 'cert' | 'key'>> = {
+const TLS_OPTIONS: Readonly<Record<(typeof TLS_FILES)[number], 'ca' | 'cert' | 'key'>> = {
   sslrootcert: 'ca',
   sslcert: 'cert',
   sslkey: 'key',
 };
 
 export interface RedisAddress {
-  /** Without parameters: the client would take each for an option of its own. */
+  /** Without parameters, because the client would treat each as an option of its own. */
   readonly url: string;
-  /** `undefined`: without TLS. */
+  /** `undefined` without TLS. */
   readonly tls: ConnectionOptions | undefined;
 }
 
-/** @throws the file system's error if a file that is named can't be read */
+/** @throws the file system's error if a file that the URL names can't be read */
 export function redisAddress(text: string): RedisAddress {
   const url = new URL(text);
   const tls: ConnectionOptions = {};
   for (const name of TLS_FILES) {
     const file = url.searchParams.get(name);
-    if (file !== null) tls[MEANT[name]] = readFileSync(file);
+    if (file !== null) tls[TLS_OPTIONS[name]] = readFileSync(file);
   }
   url.search = '';
   const isSecure = url.protocol === 'rediss:';

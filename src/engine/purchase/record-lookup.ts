@@ -1,6 +1,6 @@
 import type { HeldOrder, SaleStore, SegmentRef } from '../contract.ts';
 
-/** What the record of a buyer holds. */
+/** The content of a buyer's record. */
 export interface BuyersRecord {
   /** The segment's cursor: orders whose log entry is at or below it are in Postgres. */
   readonly committed: number;
@@ -18,10 +18,10 @@ interface Open {
   readonly questions: Question[];
 }
 
-/** Buyers asked about in one call. */
+/** Most buyers in one call. */
 const MAX_BUYERS_PER_RECALL = 256;
 
-/** Reads buyers' records: in one call all that one turn of the event loop asks of a segment. */
+/** Reads buyers' records. All reads of a segment in one turn of the event loop share one call. */
 export class RecordLookup {
   readonly #sales: SaleStore;
   readonly #open = new Map<string, Open>();

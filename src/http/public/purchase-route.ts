@@ -110,7 +110,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   }
 }
 
-/** What most clients send, so that it need not be decoded. */
+/** The body that most clients send. It is recognised without decoding. */
 const USUAL_BODY = Buffer.from('{"quantity":1}');
 
 /** The quantity that a body asks for, or what is wrong with the body. */

@@ -1,7 +1,7 @@
 --[[
   Removes one order from its buyer's record and returns its units to the segment. Idempotent by order id: an order
-  that the record does not hold changes nothing. A segment that is not published gets nothing: its next load counts
-  the units already.
+  that the record does not hold changes nothing. A segment that is not published gets nothing, because its next load
+  counts these units anyway.
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)
