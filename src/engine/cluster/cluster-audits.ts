@@ -5,7 +5,7 @@ import { BackendCorrupt } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeAudit, RedisAudits } from '../redis/redis-audits.ts';
 import type { RawAudit, Scripts } from '../redis/scripts.ts';
-import { standingStill } from './standing-still.ts';
+import { readUntilStable } from './stable-read.ts';
 import { unarrived } from './unarrived.ts';
 
 /** Audits segments on several servers: reads them until no unit has moved between two reads. */
@@ -26,7 +26,7 @@ export class ClusterAudits extends RedisAudits {
     segments: number,
     generation: number,
   ): Promise<readonly SegmentAudit[]> {
-    return standingStill(
+    return readUntilStable(
       () => this.#look(saleId, segments, generation),
       (seen) => seen.map(movedUnits),
     );

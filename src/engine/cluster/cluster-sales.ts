@@ -7,7 +7,7 @@ import type { Keys } from '../redis/keys.ts';
 import { decodeSnapshot, RedisSales } from '../redis/redis-sales.ts';
 import { type Scripts, STALE } from '../redis/scripts.ts';
 import { rulesOf } from '../sale/rules.ts';
-import { standingStill } from './standing-still.ts';
+import { readUntilStable } from './stable-read.ts';
 import { unarrived } from './unarrived.ts';
 
 /**
@@ -69,7 +69,7 @@ export class ClusterSales extends RedisSales {
     segments: number,
     generation: number,
   ): Promise<readonly SegmentSnapshot[]> {
-    return standingStill(
+    return readUntilStable(
       () => this.#look(saleId, segments, generation),
       (seen) => seen.map(({ counters: c }) => c && [c.supplied, c.inTransit]),
     );

@@ -2,24 +2,24 @@ import { Fifo } from '../../lib/fifo.ts';
 import type { Rejection, Watermark } from '../contract.ts';
 import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 
-/** Rejections are remembered for takes whose replies come after the watermark that rejects them. */
+/** Rejections are remembered, because the reply to a take may come after the watermark that rejects its orders. */
 const MAX_REMEMBERED_REJECTIONS = 10_000;
-/** So are the names of entries. */
+/** The names of entries are remembered for the same reason. */
 const MAX_REMEMBERED_ENTRIES = 256;
 /**
- * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all up to its position: as
- * committed, or, where it names an order, as what the guard in Postgres said instead.
+ * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all of them up to its
+ * position: as rejected if it lists their orders as rejected by Postgres, otherwise as committed.
  *
- * A backend that has lost writes gives the numbers of lost entries to others, so that a number alone proves nothing. If no
- * watermark names the entry of a purchase, the buyer's record has to be read: the entry may be lost, or the message that named
- * it; and the entry of a repeated purchase has no name here. Such purchases are handed back as `checking`.
+ * A backend that has lost writes reuses the numbers of lost entries, so a number alone proves nothing. If no watermark names the
+ * entry of a purchase, the buyer's record must be read, because the entry or the message that named it may be lost. The same
+ * holds for a repeated purchase, the name of whose entry is not known here. Such purchases are handed back as `checking`.
  */
 export class CommitWaiters {
   /** In the order of their log entries. */
   readonly #waiting = new Fifo<LivePurchase>();
-  /** Repeated purchases: their orders are in older entries than others that are waited for. */
+  /** Repeated purchases, whose orders may be in older entries than the newest one here. */
   readonly #replays = new Fifo<LivePurchase>();
-  /** Those of which the record could not say more: the next generation, or their deadline, will. */
+  /** Purchases that neither a watermark nor their buyer's record has settled. The next generation or their deadline will. */
   readonly #unresolved = new Fifo<LivePurchase>();
   readonly #rejected = new Map<string, Rejection['reason']>();
   readonly #entries = new Map<number, string>();
@@ -37,8 +37,8 @@ export class CommitWaiters {
   }
 
   /**
-   * @param purchase its log entry may be below the watermark already
-   * @returns whether it is to be checked
+   * @param purchase a taken purchase; its log entry may already be below the watermark
+   * @returns whether it must be checked
    */
   add(purchase: LivePurchase): boolean {
     if (purchase.seq <= this.#watermark) {
@@ -54,8 +54,8 @@ export class CommitWaiters {
   }
 
   /**
-   * The record of its buyer knows more than a watermark that does not name its entry. If the order is not committed by that
-   * either, something is wrong with it, and to check it again would be to check it for ever.
+   * Has the buyer's record read, because the watermark does not name the purchase's entry. This happens once: if the record does
+   * not settle the purchase either, reading it again would not help.
    */
   #checkOnce(purchase: LivePurchase): boolean {
     if (purchase.wasChecked) {
@@ -66,12 +66,12 @@ export class CommitWaiters {
     return true;
   }
 
-  /** No watermark of this generation will settle it. */
+  /** Keeps a purchase that no watermark of this generation will settle. */
   keep(purchase: LivePurchase): void {
     enqueue(this.#unresolved, purchase);
   }
 
-  /** @returns those that are to be checked */
+  /** @returns the purchases that must be checked */
   advance({ seq, rejected, tails }: Watermark): readonly LivePurchase[] {
     for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
     this.#named = tails !== undefined;
@@ -83,8 +83,8 @@ export class CommitWaiters {
   }
 
   /**
-   * No take is under way, so no reply can come after its watermark. Lanes live as long as their sale: what each of them
-   * remembered of its last entries would grow with every sale that was ever sold.
+   * Forgets rejections and names of entries. Call it when no take is under way, so that no reply can need them. Lanes live as
+   * long as their sale, so without this the memory in use would grow with every sale.
    */
   forget(): void {
     this.#rejected.clear();
@@ -106,13 +106,13 @@ export class CommitWaiters {
     return toCheck;
   }
 
-  /** All that still wait: no watermark of this generation will settle them any more. */
+  /** Removes and returns all that still wait. Call it when no watermark of this generation will settle them any more. */
   drain(): LivePurchase[] {
     const left = [this.#waiting, this.#replays, this.#unresolved].flatMap((queue) => queue.drain());
     return left.filter((purchase) => !purchase.settled);
   }
 
-  /** @returns whether it is to be checked instead */
+  /** @returns whether the purchase was not settled and must be checked */
   #settle(purchase: LivePurchase): boolean {
     if (purchase.settled) return false;
     const { seq, entry, orderId } = purchase;
@@ -145,7 +145,7 @@ function forgetOldest(map: Map<unknown, unknown>, most: number): void {
   }
 }
 
-/** Purchases expire in the order in which they came. The expired must not pile up while nothing is committed. */
+/** Adds a purchase, and removes expired ones from the front, so that they do not pile up while nothing is committed. */
 function enqueue(queue: Fifo<LivePurchase>, purchase: LivePurchase): void {
   while (queue.peek()?.settled) queue.shift();
   queue.push(purchase);

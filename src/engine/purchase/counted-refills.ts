@@ -1,6 +1,6 @@
 import type { Backend, LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 
-/** A take store that knows how many refills it was asked for: each is a purchase that found its home segment empty. */
+/** A take store that counts its refills. Each is a batch that found too few units in its home segment. */
 class CountedTakes implements TakeStore {
   refills = 0;
   readonly #takes: TakeStore;
@@ -31,7 +31,7 @@ class CountedTakes implements TakeStore {
   }
 }
 
-/** The same backend, and the number of refills that were asked of it so far. */
+/** The same backend with a count of the refills so far. */
 export function countRefills(backend: Backend): { backend: Backend; refills: () => number } {
   const takes = new CountedTakes(backend.takes);
   const { durable, sales, log, transfers, audits } = backend;

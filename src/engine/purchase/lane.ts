@@ -1,20 +1,22 @@
 /**
  * A lane: the bounded queue of one worker in front of one segment, in one generation. One batch is in flight at a time;
- * what arrives meanwhile is the next batch. A batch starts in the turn of the event loop after its first purchase, so that
- * it holds all that one turn has read; the batches of all lanes start together and leave in one write (tick-scheduler.ts).
+ * purchases that arrive meanwhile are the next batch. A batch starts in the turn of the event loop after its first purchase,
+ * so it holds all purchases that one turn has read. The batches of all lanes start together and leave in one write
+ * (tick-scheduler.ts).
  *
  *   queue ──next turn──> batch ──attempt──> settled (settle.ts)
  *                          ^        ├──reply lost, short of stock──┐
  *                          └────────────────────────────────────────┘
- *                                   └──left: returned to the sale, which runs the lane
+ *                                   └──left without an answer: returned to the sale, which runs the lane
  *
- * A lane does not run itself: `push` and `check` leave work in it, and `run` does that work (live-sale.ts).
+ * A lane does not run itself: `push` and `check` leave work in it, and `run`, called by live-sale.ts, does that work.
  *
- * A store that was away may have lost what it told this lane is taken, and perhaps no purchase comes here again. So the lane
- * then sends an empty take: the segment compares what the lane was told, as for any take.
+ * When the connection to the store was lost, the store may have lost orders that it had confirmed to this lane. To find that out
+ * even if no further purchase comes, the lane then sends an empty take: as in any take, the segment compares what it has with
+ * what the lane was told.
  *
- * When the sale has been built anew, its lanes are retired: no purchase comes any more, the queue is handed over, and what
- * is in flight is settled or leaves when its reply is there.
+ * When the sale has been rebuilt, its lanes are retired: no purchase enters them any more, their queues are handed over, and
+ * purchases in flight are settled or leave when the reply arrives.
  */
 
 import { Fifo } from '../../lib/fifo.ts';
@@ -30,7 +32,7 @@ import { isHopeless } from './refuse.ts';
 import { type Answer, type Left, type SaleNow, Settlement, type SettlementParts } from './settle.ts';
 import { TakeAttempts, type TakeAttemptsParts } from './take-attempts.ts';
 
-/** Pause before an unconfirmed batch is asked for again while the store is there but answers nothing. */
+/** Pause before an unconfirmed batch is sent again although the store can be reached. */
 const UNCONFIRMED_PAUSE_MS = 20;
 
 /** What the lanes of a worker share. */
@@ -39,14 +41,14 @@ export interface LaneParts extends TakeAttemptsParts, SettlementParts {
   readonly ticks: TickScheduler;
   /** Purchases that a lane may hold. */
   readonly laneCapacity: number;
-  /** New purchases are refused while the first of the queue has waited longer, in milliseconds. */
+  /** New purchases are refused while the head of the queue has waited longer than this, in milliseconds. */
   readonly maxQueueMs: number;
   /** @throws if this worker may not name orders now */
   readonly nextOrderId: () => string;
 }
 
 export interface LaneSale extends SaleNow {
-  /** One refill of the sale at a time: it looks at all segments, and what it finds may spare the others theirs. */
+  /** Runs one refill of the sale at a time. A refill reads all segments, so its result may make the next one unnecessary. */
   readonly refills: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
@@ -57,16 +59,16 @@ export class Lane {
   readonly #segments: number;
   readonly #attempts: TakeAttempts;
   readonly #queue = new Fifo<LivePurchase>();
-  /** The batch in flight: those that are not settled yet. */
+  /** The purchases of the batch in flight that are not settled yet. */
   #batch: readonly LivePurchase[] = NO_PURCHASES;
-  /** The batch was served before, and these were short: they are asked for behind a refill. */
+  /** The batch was served, and the segment was short of units for the rest of it: the next attempt comes with a refill. */
   #isShort = false;
   #isRunning = false;
   #isShedding = false;
-  /** The store may have lost what it told this lane: it is to be asked. */
+  /** The store may have lost orders that it confirmed to this lane, and must be asked. */
   #mayHaveLost = false;
 
-  /** In the sale's present generation. */
+  /** Makes a lane of the sale's present generation. */
   constructor(parts: LaneParts, sale: LaneSale, segment: number) {
     const { sale: definition, generation } = sale.record;
     const place = { saleId: definition.id, segment, generation };
@@ -81,12 +83,12 @@ export class Lane {
     return this.#queue.length;
   }
 
-  /** A purchase was refused for want of room, and none has left the queue since: the next one would be refused too. */
+  /** A purchase was refused because the lane was full, and none has left the queue since: the next one would be refused too. */
   get isShedding(): boolean {
     return this.#isShedding;
   }
 
-  /** There is work, and no `run` under way: it is to be called. */
+  /** Whether `run` must be called: there is work, and no `run` is under way. */
   get isWaiting(): boolean {
     return !this.#isRunning && this.#hasWork;
   }
@@ -99,24 +101,24 @@ export class Lane {
     } else this.readmit(purchase);
   }
 
-  /** For one that was let in before, into a lane of an older generation: it is counted already. */
+  /** Queues a purchase that was in a lane before, even if this lane is full: it was let in once. */
   readmit(purchase: LivePurchase): void {
     purchase.queuedAt = monotonicMs();
     this.#queue.push(purchase);
   }
 
-  /** The store is there again, and may have gone back. If there are orders that may be lost by that, it has to be asked. */
+  /** Call it when the store is connected again. If it may have lost orders of this lane, the next `run` asks it. */
   check(): void {
     if (!this.settlement.isRetired && this.settlement.hasUncommitted) this.#mayHaveLost = true;
   }
 
-  /** @returns the queue, which is empty now */
+  /** Empties the queue. @returns its purchases */
   drain(): LivePurchase[] {
     this.#isShedding = false;
     return this.#queue.drain();
   }
 
-  /** @returns purchases that are to be checked */
+  /** @returns the purchases that must be checked */
   advance(watermark: Watermark): readonly LivePurchase[] {
     const toCheck = this.settlement.advance(watermark);
     if (!this.#isRunning) this.settlement.waiters.forget();
@@ -124,8 +126,8 @@ export class Lane {
   }
 
   /**
-   * Serves the queue, until it is empty or purchases leave without an answer. Never rejects.
-   * @returns the purchases that leave. None: there is no more work. Else `run` is to be called again.
+   * Serves the queue until it is empty, or until purchases leave without an answer. Never rejects.
+   * @returns the purchases that leave. If there are any, call `run` again; otherwise there is no more work
    */
   async run(): Promise<readonly Left[]> {
     const left: Left[] = [];
@@ -137,11 +139,11 @@ export class Lane {
         else {
           await this.#parts.ticks.next();
           this.#begin(left);
-          if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askWhatItHas(left);
+          if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askForLosses(left);
         }
       }
     } catch (error) {
-      // A bug. Deadlines answer the purchases that are left, and the next one has the lane run again.
+      // This is a bug. Deadlines answer the remaining purchases, and the next purchase runs the lane again.
       this.settlement.fault(error);
     }
     this.#isRunning = false;
@@ -163,8 +165,8 @@ export class Lane {
     return this.#queue.length >= laneCapacity || monotonicMs() - first.queuedAt > maxQueueMs;
   }
 
-  /** Whatever is answered, a segment that is not closed has looked. If it has lost writes it is shut, and is built anew. */
-  async #askWhatItHas(left: Left[]): Promise<void> {
+  /** Sends an empty take. The segment then checks whether it has lost writes; if it has, it stops selling and is rebuilt. */
+  async #askForLosses(left: Left[]): Promise<void> {
     this.#mayHaveLost = false;
     try {
       await this.#attempts.take([]);
@@ -194,7 +196,7 @@ export class Lane {
     this.#isShort = false;
   }
 
-  /** Gives the order its id, once. Without a worker number of its own a worker must not name orders. */
+  /** Gives the order its id, once. A worker without a valid lease of its number must not name orders. */
   #name(purchase: LivePurchase): boolean {
     try {
       if (purchase.orderId === '') purchase.name(this.#parts.nextOrderId());
@@ -206,7 +208,7 @@ export class Lane {
     }
   }
 
-  /** Asks for the batch. What is neither settled by that nor leaves is asked for again. */
+  /** Sends the batch. Purchases that are neither settled by the reply nor leave the lane stay in the batch for the next attempt. */
   async #attempt(left: Left[]): Promise<void> {
     const asked = this.#batch;
     try {
@@ -231,7 +233,7 @@ export class Lane {
     return purchases.length === 0 ? NO_PURCHASES : purchases.filter((purchase) => !purchase.settled);
   }
 
-  /** @returns `undefined` if fewer are left to ask for: another lane has found the sale sold out meanwhile */
+  /** @returns `undefined` if nothing was sent because the batch has fewer open purchases now; the rest is sent next */
   #refill(asked: readonly LivePurchase[]): Promise<Answer | undefined> {
     return this.#sale.refills(async () => {
       if (this.settlement.isRetired) return undefined;
@@ -253,7 +255,7 @@ export class Lane {
     return { reply, total };
   }
 
-  /** Before the unconfirmed ones are asked for again. */
+  /** Waits before unconfirmed purchases are sent again: until the store is connected, then for a pause. */
   async #pause(): Promise<void> {
     const unconfirmed = this.#unsettled(this.#batch);
     if (unconfirmed.length === 0) return;

@@ -1,32 +1,32 @@
 /**
- * A sale in one worker: it takes purchases in, runs the lanes, and decides where those go that leave their lane.
+ * A sale in one worker. It lets purchases in, runs the lanes, and decides what happens to purchases that leave their lane.
  *
  *   judge ──let in──> lane of the home segment ──run──> settled, or waiting for the commit
  *     │                ^        └──left──┬──stale──> parking, or the next generation's lane
- *     │                │                 ├──outdated──> judged anew
+ *     │                │                 ├──outdated──> judged again
  *     │                │                 ├──refused, with a key──┐
  *     │                │                 └──checking─────────────┤
- *     ├──refused, with a key──────────────────────────────────> the buyer's record (check.ts) ──> settled, or waiting
- *     └──the sale stands still──> parking ──over──> judged anew
+ *     ├──refused, with a key──────────────────────────────────> the buyer's record (purchase-resolver.ts) ──> settled, or waiting
+ *     └──the sale is being rebuilt, or its rules change──> parking ──over──> judged again
  *
- * All calls go down from here: to lanes, to the parking, to the records. What they have to say is what they return.
+ * All calls go down from here: to the lanes, the parking and the records. They answer by what they return.
  *
- * The view is replaced when the sale changes. Lanes live as long as a generation: the next one may have another number of
- * segments, so that buyers have other homes, and it counts its log entries anew.
+ * The view is replaced when the sale changes. Lanes live as long as a generation. The next generation may have another number of
+ * segments, so that buyers have other home segments, and its log entries are counted from 1 again.
  */
 import pLimit from 'p-limit';
 import type { Directory, SaleView } from '../board/directory.ts';
 import type { Outcome, SaleRecord, SegmentRef, Watermark } from '../contract.ts';
 import { homeSegment } from '../sale/home-segment.ts';
 import { NO_RULES } from '../sale/rules.ts';
-import type { PurchaseResolver } from './check.ts';
 import { Lane, type LaneParts, type LaneSale } from './lane.ts';
 import { Parking } from './parking.ts';
 import type { LivePurchase } from './purchase.ts';
+import type { PurchaseResolver } from './purchase-resolver.ts';
 import { type CheckToken, judge, type SaleFacts, type Verdict } from './refuse.ts';
 import type { Left } from './settle.ts';
 
-/** Pause before a store that did not answer is asked again whether it has gone back. */
+/** Pause before a store that did not answer is asked again whether it has lost orders. */
 const CHECK_PAUSE_MS = 1_000;
 
 /** What the sales of a worker share. */
@@ -43,7 +43,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   readonly refills = pLimit(1);
   readonly #parts: LiveSaleParts;
   readonly #parking = new Parking(() => this.#endParking());
-  /** Lanes that are to be checked again. */
+  /** Lanes that will be checked again, with their timers. */
   readonly #checks = new Map<Lane, NodeJS.Timeout>();
 
   constructor(parts: LiveSaleParts, view: SaleView) {
@@ -57,10 +57,10 @@ export class LiveSale implements LaneSale, SaleFacts {
     return this.record.rules ?? NO_RULES;
   }
 
-  /** Whether every lane has just refused a purchase: the next one is refused too, whichever its lane is. */
+  /** Whether every lane has just refused a purchase, so that the next one is refused in any lane. */
   get isShedding(): boolean {
     for (let i = 0; i < this.lanes.length; i++) if (!this.lanes[i]?.isShedding) return false;
-    return !this.standsStill && !this.isSoldOut;
+    return !this.isParking && !this.isSoldOut;
   }
 
   get isSoldOut(): boolean {
@@ -75,17 +75,17 @@ export class LiveSale implements LaneSale, SaleFacts {
     return this.#parts.checkToken;
   }
 
-  /** Whether purchases have to wait until the sale is built anew. */
-  get standsStill(): boolean {
-    return this.#parking.standsStill;
+  /** Whether purchases have to wait: the sale is being rebuilt, or it has rules that this worker does not know yet. */
+  get isParking(): boolean {
+    return this.#parking.isActive;
   }
 
-  /** Purchases that wait for that. */
+  /** How many purchases wait for that. */
   get parked(): number {
     return this.#parking.size;
   }
 
-  /** Where the buyer's record is. */
+  /** The home segment, which has the buyer's record. */
   homeOf(buyerId: string): SegmentRef {
     const { sale, generation } = this.record;
     return { saleId: sale.id, segment: homeSegment(buyerId, sale.segments), generation };
@@ -97,11 +97,12 @@ export class LiveSale implements LaneSale, SaleFacts {
     return this.lanes[segment]!;
   }
 
-  /** For one that comes for the first time, with what `judge` has said of it. */
-  enter(purchase: LivePurchase, { refusal, isFinal, precheck }: Verdict): void {
+  /** Takes in a new purchase. @param verdict what `judge` has said about it */
+  enter(purchase: LivePurchase, verdict: Verdict): void {
+    const { refusal, isFinal, precheck } = verdict;
     purchase.letIn(this.rules, precheck);
     if (refusal && isFinal) purchase.refuse(refusal);
-    else if (this.standsStill) this.#parkIfRoom(purchase);
+    else if (this.isParking) this.#parkIfRoom(purchase);
     else if (refusal) this.#inBackground(this.#resolveKey(purchase, refusal));
     else {
       const lane = this.laneOf(purchase.buyerId);
@@ -125,12 +126,12 @@ export class LiveSale implements LaneSale, SaleFacts {
     else if (this.rules !== before) this.#endParking();
   }
 
-  /** The store is there again, and may have gone back. */
+  /** Call it when the store is connected again: it may have lost orders. */
   check(): void {
     for (const lane of this.lanes) if (lane) this.#check(lane);
   }
 
-  /** When no purchase waits any more. */
+  /** Call it when no purchase waits any more. */
   close(): void {
     for (const timer of this.#checks.values()) clearTimeout(timer);
     for (const lane of this.lanes) lane?.settlement.close();
@@ -150,11 +151,11 @@ export class LiveSale implements LaneSale, SaleFacts {
   #reroute(left: Left, from: Lane): void {
     switch (left.why) {
       case 'stale':
-        // The rest of the queue would be answered the same.
+        // The rest of the queue would get the same answer.
         this.#park([...left.purchases, ...from.drain()], from.settlement.place.generation);
         break;
       case 'outdated':
-        this.#letInAnew(left.purchases);
+        this.#judgeAgain(left.purchases);
         break;
       case 'refused':
         this.#inBackground(this.#resolveKey(left.purchases[0], left.refusal));
@@ -167,11 +168,11 @@ export class LiveSale implements LaneSale, SaleFacts {
     }
   }
 
-  /** For one that was let in before: the sale has other lanes now, or its segments are to be asked again. */
+  /** Takes in a purchase that was let in before, because the sale has new lanes or rules, or its segments are tried again. */
   #enterAgain(purchase: LivePurchase): void {
     if (purchase.settled) return;
     const hasOtherRules = purchase.rules !== this.rules;
-    // What is unconfirmed may have been taken: only its home segment can say more.
+    // An unconfirmed purchase may have been taken: only its home segment can tell.
     if (purchase.isUnconfirmed && !hasOtherRules) {
       this.#readmit(purchase);
       return;
@@ -179,7 +180,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     const { refusal, isFinal, precheck } = judge(purchase, this, hasOtherRules ? undefined : purchase);
     purchase.letIn(this.rules, precheck);
     if (!refusal) this.#readmit(purchase);
-    // To ask for it again might take what the new rules refuse.
+    // Sending it again might take an order that the new rules refuse.
     else if (purchase.isUnconfirmed) purchase.giveUp();
     else if (isFinal) purchase.refuse(refusal);
     else this.#inBackground(this.#resolveKey(purchase, refusal));
@@ -191,7 +192,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     this.#runIfWaiting(lane);
   }
 
-  /** Purchases that come while a sale stands still have the room of its lanes. */
+  /** Parks a new purchase. The parking has as much room as the sale's lanes. */
   #parkIfRoom(purchase: LivePurchase): void {
     const capacity = this.#parts.laneCapacity * this.lanes.length;
     if (!this.#parts.takes.ready) purchase.refuse({ code: 'unavailable' });
@@ -199,19 +200,19 @@ export class LiveSale implements LaneSale, SaleFacts {
     else this.#park([purchase], this.record.generation);
   }
 
-  /** Purchases that were not served in this generation: they wait for the next one, if it is not there already. */
+  /** Parks purchases that this generation did not serve. If the next generation is already known, they enter it at once. */
   #park(purchases: readonly LivePurchase[], generation: number): void {
     if (generation < this.record.generation) {
       for (const purchase of purchases) this.#enterAgain(purchase);
       return;
     }
-    const begins = !this.standsStill;
+    const begins = !this.isParking;
     for (const purchase of purchases) this.#parking.add(purchase);
     if (begins) void this.#look(generation);
   }
 
-  /** Purchases whose segments go by other rules (rules.ts): they are let in anew, once this sale's record has others too. */
-  #letInAnew(purchases: readonly LivePurchase[]): void {
+  /** Judges purchases again whose segments have other rules (rules.ts). They wait until this sale's record has other rules too. */
+  #judgeAgain(purchases: readonly LivePurchase[]): void {
     const tooEarly: LivePurchase[] = [];
     for (const purchase of purchases) {
       if (purchase.rules === this.rules) tooEarly.push(purchase);
@@ -224,7 +225,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     for (const purchase of this.#parking.end()) this.#enterAgain(purchase);
   }
 
-  /** What waits for the commit of an older generation is settled by the record of its buyer. */
+  /** Begins a new generation. Purchases that wait for a commit of the older one are settled by their buyers' records. */
   #moveOn(): void {
     const past = this.lanes.filter((lane) => lane !== undefined);
     this.lanes = new Array(this.record.sale.segments);
@@ -235,18 +236,18 @@ export class LiveSale implements LaneSale, SaleFacts {
     this.#endParking();
   }
 
-  /** A segment does not know this generation: there may be a newer one, or it has to be built. */
+  /** Reads the sale again, because a segment does not serve this generation: there may be a newer one. */
   async #look(generation: number): Promise<void> {
     try {
       const view = await this.#parts.directory.refresh(this.record.sale.id, generation);
-      // A change within a generation is told by onChange, and what is told then may be newer than this answer.
+      // Only a newer generation is learned here. Changes within a generation come by onChange, and may be newer than this view.
       if (view && view.record.generation > this.record.generation) this.learn(view);
     } catch {
-      // The next message or poll will tell.
+      // The next message or poll of the directory brings the news.
     }
   }
 
-  /** Of a refused purchase with a key. */
+  /** Resolves a refused purchase with a key. */
   async #resolveKey(purchase: LivePurchase, refusal: Outcome): Promise<void> {
     const home = this.laneOf(purchase.buyerId).settlement;
     const resolved = await this.#parts.resolver.byKey(purchase, refusal, home);
@@ -254,19 +255,19 @@ export class LiveSale implements LaneSale, SaleFacts {
     else if (resolved === 'checking') await this.#resolve(purchase);
   }
 
-  /** Of a purchase that is `checking`: until it is known what became of it, or waits for a watermark. */
+  /** Resolves a purchase that is `checking`, until it is settled or waits for a watermark. */
   async #resolve(purchase: LivePurchase): Promise<void> {
     while (!purchase.settled) {
       const home = this.laneOf(purchase.buyerId).settlement;
       const resolved = await this.#parts.resolver.byOrder(purchase, home);
       if (resolved === 'settled') return;
-      // The sale is being built anew, or the backend is away.
+      // The sale is being rebuilt, or the backend does not answer.
       if (resolved === 'unread' && !home.isRetired) return home.waiters.keep(purchase);
       if (resolved === 'unread') purchase.checkAnew();
     }
   }
 
-  /** What fails here is a bug. Deadlines answer the purchases that it concerns. */
+  /** Runs work whose failure would be a bug. Then deadlines answer the purchases that it concerns. */
   #inBackground(work: Promise<void>): void {
     work.catch((error) => this.#parts.events.onFault?.(error, this.record.sale.id));
   }

@@ -2,7 +2,7 @@ import type { TickScheduler } from '../../lib/tick-scheduler.ts';
 import type { LogHint, TakeStore } from '../contract.ts';
 import type { EngineEvents } from './events.ts';
 
-/** Tells sync which logs have grown: one hint per sale and turn of the event loop, which leaves with that turn's takes. */
+/** Tells sync which logs have grown: one hint per sale and turn of the event loop, sent together with that turn's takes. */
 export class LogHints {
   readonly #ticks: TickScheduler;
   readonly #takes: Pick<TakeStore, 'hint'>;

@@ -1,13 +1,13 @@
 /**
- * A purchase on its way from the request to its answer: one state machine. No other file keeps a part of its state. Each
- * change is a method below, which throws ForbiddenTransition if the change may not start from the state.
+ * The state machine of a purchase, from the request to its answer. No other file keeps a part of its state. Each transition
+ * is a method below, which throws ForbiddenTransition if the state does not allow it.
  *
  * | state | what is known | its deadline answers |
  * |---|---|---|
  * | queued | nothing was taken: nothing was sent, or the reply said so | busy |
- * | parked | the same; when it was last asked for, its sale stood still (parking.ts) | unavailable |
+ * | parked | the same; it waits until its sale is rebuilt or has new rules (parking.ts) | unavailable |
  * | sent | a first attempt is on its way, or its refusal waits for the buyer's record | unknown |
- * | unconfirmed | an attempt got no reply, and no later one has told what became of it | unknown |
+ * | unconfirmed | the reply to an attempt was lost, and no later attempt has shown whether it was taken | unknown |
  * | taken | it is in the order log and waits for its commit. Its order id, entry and generation are known | accepted, or unknown where the log dies with the process |
  * | checking | it was taken. No watermark can tell whether it is committed, so its buyer's record is read | unknown |
  * | settled | it is answered | |
@@ -20,16 +20,16 @@
  *
  * | transition | made by | from | to |
  * |---|---|---|---|
- * | letIn | live-sale: it may be asked for by these rules | queued, parked, unconfirmed | the same |
- * | send | take-attempts: the store is about to execute the batch | queued, parked, sent | sent |
- * | | asked for again | unconfirmed | unconfirmed |
+ * | letIn | live-sale: it was judged by these rules | queued, parked, unconfirmed | the same |
+ * | send | take-attempts: the batch is about to be sent | queued, parked, sent | sent |
+ * | | sent again | unconfirmed | unconfirmed |
  * | lose | settle: the reply is lost | sent, unconfirmed | unconfirmed |
- * | answered | settle: the segment has served the batch, and thereby told of every attempt | unconfirmed | sent |
+ * | answered | settle: the segment has served the batch, which also decides every earlier attempt | unconfirmed | sent |
  * | | no earlier attempt was open | queued, parked, sent | the same |
- * | requeue | settle: nothing was taken, and it is to be asked for again | queued, parked, sent | queued |
- * | | says nothing of the earlier attempt | unconfirmed | unconfirmed |
- * | park | parking: its sale stands still | queued, parked, sent | parked |
- * | | says nothing of the earlier attempt | unconfirmed | unconfirmed |
+ * | requeue | settle: nothing was taken, and it will be sent again | queued, parked, sent | queued |
+ * | | the outcome of the earlier attempt stays unknown | unconfirmed | unconfirmed |
+ * | park | parking: its sale is rebuilt or has new rules | queued, parked, sent | parked |
+ * | | the outcome of the earlier attempt stays unknown | unconfirmed | unconfirmed |
  * | take | settle: this attempt has taken it | sent | taken |
  * | find | settle: the buyer's record holds it, or the order of its key | queued, parked, sent, checking | taken |
  * | check | commit-waiters: the watermark does not name its entry | taken, once | checking |
@@ -39,9 +39,10 @@
  * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed | any | settled |
  *
- * So an unconfirmed purchase is never refused: it may have been taken. Only a served take tells, which `answered` stands for.
+ * So an unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) tells.
  *
- * Its deadline may settle a purchase between any two steps. So a settled purchase ignores all that follows, without an error.
+ * The deadline may settle a purchase between any two steps. So a settled purchase ignores all later transitions, without an
+ * error.
  */
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
@@ -49,12 +50,12 @@ import { NO_RULES } from '../sale/rules.ts';
 
 export type PurchaseState = 'queued' | 'parked' | 'sent' | 'unconfirmed' | 'taken' | 'checking' | 'settled';
 
-/** Where a purchase tells how it ended. Told once. */
+/** Called once, when a purchase has ended. */
 export interface PurchaseEnds {
   ended(purchase: LivePurchase, outcome: Outcome): void;
 }
 
-/** A step that the state does not allow: a bug of the engine. */
+/** A transition that the state does not allow: a bug of the engine. */
 export class ForbiddenTransition extends StockadeError {
   constructor({ orderId, buyerId, saleId, state }: LivePurchase, transition: string) {
     const which = `the purchase of buyer ${buyerId} in sale ${saleId} (order ${orderId || 'not named yet'})`;
@@ -64,7 +65,7 @@ export class ForbiddenTransition extends StockadeError {
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** At once the order that a take carries. */
+/** A purchase under way. It is also the order in a batch, so that a take needs no further object. */
 export class LivePurchase implements TakeOrder, Purchase {
   readonly saleId: string;
   readonly buyerId: string;
@@ -75,24 +76,25 @@ export class LivePurchase implements TakeOrder, Purchase {
   readonly token: string;
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
-  /** `''`: not named yet. */
+  /** `''` until the order is named. */
   readonly orderId: string = '';
-  /** The log entry that carries the order, and the sale's generation that the entry is of; 0 before it is taken. */
+  /** Sequence number of the log entry with the order; 0 before it is taken. */
   readonly seq: number = 0;
+  /** Generation of the sale in which it was taken; 0 before. */
   readonly generation: number = 0;
-  /** First order id of that entry; `''` where only the buyer's record names the order. */
+  /** First order id of that entry; `''` if it is not known, because the order was found in the buyer's record. */
   readonly entry: string = '';
   /** The rules by which it was let in (rules.ts). */
   readonly rules: string = NO_RULES;
-  /** Why it may not buy by these, unless its key names an order that it has bought already. */
+  /** Why these rules refuse it, unless its key names an order that the buyer has already. */
   readonly precheck: Outcome | undefined = undefined;
-  /** When it joined the queue of its lane, on the clock of `monotonicMs`. The lane's own. */
+  /** When it joined the queue of its lane, on the clock of `monotonicMs`. Only the lane uses it. */
   queuedAt = 0;
   /** Tells its caller the outcome. */
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;
   #state: PurchaseState = 'queued';
-  /** As a taken one, in this generation. */
+  /** See `wasChecked`. */
   #wasChecked = false;
 
   constructor(purchase: Purchase, deadline: number, ends: PurchaseEnds, done: (outcome: Outcome) => void) {
@@ -120,17 +122,17 @@ export class LivePurchase implements TakeOrder, Purchase {
     return this.#state === 'unconfirmed';
   }
 
-  /** Nothing was taken, and nothing is on its way. */
+  /** Nothing was taken, and no attempt is on its way. */
   get isUnsent(): boolean {
     return this.#state === 'queued' || this.#state === 'parked';
   }
 
-  /** Its buyer's record was read because of a watermark of this generation: it would tell the same again. */
+  /** Its buyer's record was already read because of a watermark of this generation, and would say the same again. */
   get wasChecked(): boolean {
     return this.#wasChecked;
   }
 
-  /** Gives the order its id. It keeps the one that it has: by that its attempts are told to be one order. */
+  /** Gives the order its id, once: the id shows that all its attempts are for one order. */
   name(orderId: string): void {
     if (this.orderId === '') this.#own.orderId = orderId;
   }
@@ -167,14 +169,14 @@ export class LivePurchase implements TakeOrder, Purchase {
     this.#unless('park', 'parked');
   }
 
-  /** @param seq of the log entry, whose name is `entry` */
+  /** @param seq number of the log entry with the order. @param entry name of that entry */
   take(seq: number, entry: string, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent') this.#forbid('take');
     this.#isIn(seq, entry, generation);
   }
 
-  /** @param order as the buyer's record holds it; under another id if an earlier purchase had the same key */
+  /** @param order the order in the buyer's record. It has another id if an earlier purchase had the same key */
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
@@ -210,7 +212,7 @@ export class LivePurchase implements TakeOrder, Purchase {
     this.#afterTake('accept', { code: 'accepted', orderId: this.orderId, quantity: this.quantity });
   }
 
-  /** Postgres has not taken the order. */
+  /** Postgres has rejected the order. */
   reject(outcome: Outcome): void {
     this.#afterTake('reject', outcome);
   }
@@ -236,7 +238,7 @@ export class LivePurchase implements TakeOrder, Purchase {
     this.#state = 'taken';
   }
 
-  /** What says that nothing was done now says nothing of an attempt whose reply was lost. */
+  /** An unconfirmed purchase stays so: that nothing was done now says nothing about the attempt whose reply was lost. */
   #unless(transition: string, next: 'queued' | 'parked'): void {
     if (this.#state === 'settled' || this.#state === 'unconfirmed') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid(transition);
@@ -258,7 +260,7 @@ export class LivePurchase implements TakeOrder, Purchase {
     throw new ForbiddenTransition(this, transition);
   }
 
-  /** Read-only for all others. */
+  /** This purchase with writable fields, for this class only. */
   get #own(): Writable<LivePurchase> {
     return this;
   }

@@ -1,19 +1,19 @@
 /**
- * What the replies of one segment, in one generation, mean for the purchases that its lane has asked for:
+ * What the replies of one segment, in one generation, mean for the purchases that its lane has sent:
  *
- *   asked ──served──> settled, or waits for its commit ──short of stock──> asked again, behind a refill
+ *   sent ──served──> settled, or waits for its commit ──short of stock──> sent again, with a refill
  *     │ ──paused, closed, busy──> refused: nothing was done
  *     │ ──not executed──> unavailable: nothing was done
- *     │ ──outdated──> leaves: to be let in anew, by the rules that its segment goes by (rules.ts), or refused by them
- *     │ ──stale──> leaves: it seeks its lane in the next generation, with the rest of the queue
- *     └──reply lost──> unconfirmed ──> asked again: same order id, newer ticket
+ *     │ ──outdated──> leaves: it is judged again by the rules of its segment (rules.ts)
+ *     │ ──stale──> leaves: it enters its lane of the next generation, with the rest of the queue
+ *     └──reply lost──> unconfirmed ──> sent again: same order id, newer ticket
  *
- * An unconfirmed purchase may have been taken, or may be taken later. Asking again with the same order id tells which: an order
- * that the buyer's record holds comes back as a replay. The newer ticket shuts the old attempt out if it should still arrive;
- * in the next generation the old one's segments do. So it is asked again until it is answered or has expired. A refusal says
- * nothing about the first attempt, and ends it as `unknown`.
+ * An unconfirmed purchase may have been taken, or its attempt may still be executed later. Sending it again with the same order id
+ * tells which: if the buyer's record holds the order, the reply is a replay. The newer ticket makes the segment refuse the old
+ * attempt if it still arrives; after a rebuild, the old generation is refused. So the purchase is sent again until it is answered
+ * or has expired. A refusal says nothing about the first attempt, so it ends the purchase as `unknown`.
  *
- * Nothing here asks the store: purchases that need more than this reply are handed back as `Left`.
+ * Nothing here calls the store: purchases that need more than this reply are handed back as `Left`.
  */
 import type { Outcome, SaleRecord, SegmentRef, TakeReply, TakeResult, Watermark } from '../contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
@@ -27,7 +27,7 @@ import { type TakenOrder, UncommittedOrders } from './uncommitted-orders.ts';
 /** The sale as its worker knows it now. It is replaced when the sale changes. */
 export interface SaleNow {
   readonly record: SaleRecord;
-  /** On the board. */
+  /** The sale's slot on the board. */
   readonly slot: number;
 }
 
@@ -40,15 +40,15 @@ export interface SettlementParts {
 
 export interface Answer {
   readonly reply: TakeReply;
-  /** Units left in the whole sale, if the take was behind a refill. */
+  /** Units left in the whole sale; only after a refill. */
   readonly total?: number;
 }
 
 /**
  * Purchases that leave their lane without an answer. stale: the segment does not serve this generation any more. outdated: the
- * sale has other rules than those by which they were let in, or will have. refused: it is refused, unless the buyer's record
- * knows the purchase's key. checking: the buyer's record has to be read, no watermark will tell more.
- * unchecked: no purchase; the store did not tell whether it has lost writes, and is to be asked again after a while.
+ * segment has other rules than those by which they were let in. refused: refuse the purchase unless the buyer's record contains its
+ * key. checking: the buyer's record must be read, because no watermark will settle the purchase. unchecked: no purchase leaves; the
+ * store did not answer whether it has lost writes, and must be asked again after a while.
  */
 export type Left =
   | { readonly why: 'stale' | 'outdated' | 'checking'; readonly purchases: readonly LivePurchase[] }
@@ -72,17 +72,17 @@ export class Settlement {
     this.#uncommitted = new UncommittedOrders(place.segment);
   }
 
-  /** The sale has been built anew: this is of a generation that is over. */
+  /** The sale has been rebuilt, and this belongs to an older generation. */
   get isRetired(): boolean {
     return this.#sale.record.generation !== this.place.generation;
   }
 
-  /** Whether orders were taken of which no watermark has told yet. */
+  /** Whether there are taken orders that no watermark has confirmed yet. */
   get hasUncommitted(): boolean {
     return !this.#uncommitted.isEmpty;
   }
 
-  /** @returns the purchases to ask for again */
+  /** @returns the purchases that must be sent again */
   reply(asked: readonly LivePurchase[], { reply, total }: Answer, left: Left[]): readonly LivePurchase[] {
     switch (reply.status) {
       case 'served':
@@ -108,7 +108,7 @@ export class Settlement {
     }
   }
 
-  /** There was no reply. An error of an unknown kind says nothing: all that were asked for are `unknown`. */
+  /** There was no reply. After an error of an unknown kind, the outcome of every purchase is `unknown`. */
   failed(asked: readonly LivePurchase[], error: unknown): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
@@ -121,15 +121,15 @@ export class Settlement {
     }
   }
 
-  /** This segment does not serve them. */
+  /** Hands back purchases that this segment does not serve. */
   leave(why: 'stale' | 'outdated', asked: readonly LivePurchase[], left: Left[]): void {
     for (const purchase of asked) purchase.requeue();
     left.push({ why, purchases: asked });
   }
 
   /**
-   * The buyer's record holds this order: it is committed if the segment's cursor has passed it, else it waits.
-   * @returns `checking`: the record has to be read again
+   * The buyer's record holds this order. It is committed if the segment's cursor has passed it; otherwise it waits.
+   * @returns `checking` if the record must be read again
    */
   found(
     purchase: LivePurchase,
@@ -143,12 +143,12 @@ export class Settlement {
     }
     const isChecking = this.#awaitCommit(purchase);
     this.#remember(order.seq, '', [{ ...order, buyerId: purchase.buyerId }]);
-    // The worker that took it may have died before it told sync, or have lost the reply.
+    // Tells sync, because the worker that took the order may have died before it did, or have lost the reply.
     this.#parts.hints.grew(this.place.saleId, this.place.segment, true);
     return isChecking ? 'checking' : 'settled';
   }
 
-  /** @returns purchases that are to be checked */
+  /** @returns the purchases that must be checked */
   advance(watermark: Watermark): readonly LivePurchase[] {
     if (watermark.generation !== this.place.generation) return NO_PURCHASES;
     const toCheck = this.waiters.advance(watermark);
@@ -157,8 +157,8 @@ export class Settlement {
   }
 
   /**
-   * The sale has been built anew: what was taken here and not told of since may be lost.
-   * @returns the purchases that waited for their commit; they are to be checked
+   * The sale has been rebuilt. Orders that were taken here and that no watermark has confirmed may be lost.
+   * @returns the purchases that waited for their commit, which must be checked
    */
   retire(): readonly LivePurchase[] {
     this.#tellUncommitted(this.#uncommitted.drain());
@@ -167,7 +167,7 @@ export class Settlement {
     return waiting;
   }
 
-  /** When no purchase waits any more. */
+  /** Call it when no purchase waits any more. */
   close(): void {
     this.#uncommitted.drain();
   }
@@ -221,7 +221,7 @@ export class Settlement {
     return short;
   }
 
-  /** @returns whether it is to be asked for again: there may be enough for it in other segments */
+  /** @returns whether it must be sent again, because other segments may have enough units for it */
   #short(purchase: LivePurchase, total: number | undefined): boolean {
     const mayFit = total === undefined || total >= purchase.quantity;
     if (mayFit) purchase.requeue();
@@ -230,7 +230,7 @@ export class Settlement {
     return mayFit;
   }
 
-  /** @returns whether it is to be checked: a newer generation was built from Postgres meanwhile, or a watermark came first */
+  /** @returns whether it must be checked, because the sale was rebuilt meanwhile or a watermark came first */
   #awaitCommit(purchase: LivePurchase): boolean {
     if (purchase.settled) return false;
     if (!purchase.awaitCommit && this.#parts.durable) {
@@ -251,7 +251,7 @@ export class Settlement {
     if (orders.length > 0) this.#parts.events.onUncommitted?.(this.place.saleId, orders);
   }
 
-  /** It stays as it is while the buyer's record is read. */
+  /** Refuses a purchase. If the refusal is not final, the purchase leaves the lane so that its buyer's record is read first. */
   #refuse(purchase: LivePurchase, refusal: Outcome, left: Left[]): void {
     if (isFinal(refusal, purchase)) purchase.refuse(refusal);
     else if (!purchase.settled) left.push({ why: 'refused', purchases: [purchase], refusal });

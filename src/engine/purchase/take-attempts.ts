@@ -1,7 +1,7 @@
 /**
- * A lane's attempts to take from its segment. Each carries a ticket that is newer than the last: if the last attempt arrives
- * late, its segment refuses it. And each says what the segment has told the lane so far: a segment that has lost writes finds
- * that out by it.
+ * A lane's attempts to take from its segment. Each carries a newer ticket than the one before, so that the segment refuses an
+ * older attempt that arrives late. Each also states what the segment has told the lane so far, by which a segment that has lost
+ * writes finds that out.
  */
 import {
   NO_ENTRY,
@@ -15,12 +15,15 @@ import { NO_RULES } from '../sale/rules.ts';
 import type { EngineEvents } from './events.ts';
 import type { LivePurchase } from './purchase.ts';
 
-/** A clock that was set back may leave the ticket behind; this much at a time it catches up (tickets are microseconds). */
+/**
+ * Tickets are microseconds of the clock. If the clock was set back, they may be older than the segment's last one; then each
+ * refused attempt raises the ticket by this much.
+ */
 const TICKET_LEAP = 60_000_000;
 
 export interface TakeAttemptsParts {
   readonly takes: TakeStore;
-  /** Names the lane to the backend. */
+  /** The worker's number, by which the backend knows the lane. */
   readonly worker: number;
   readonly events: EngineEvents;
 }
@@ -29,7 +32,7 @@ export class TakeAttempts {
   readonly #parts: TakeAttemptsParts;
   readonly #place: SegmentRef;
   #ticket = 0;
-  /** If the segment ever knows less, it has lost writes. */
+  /** What the segment has told this lane. If the segment ever knows less, it has lost writes. */
   #told: Pick<TakeBatch, 'answeredTicket' | 'newest'> = { answeredTicket: 0, newest: NO_ENTRY };
 
   constructor(parts: TakeAttemptsParts, place: SegmentRef) {
@@ -37,7 +40,7 @@ export class TakeAttempts {
     this.#place = place;
   }
 
-  /** @param orders none: the segment only compares what this lane was told. @throws as `TakeStore.take` */
+  /** @param orders if empty, the segment only compares what this lane was told. @throws as `TakeStore.take` */
   async take(orders: readonly LivePurchase[]): Promise<TakeReply> {
     const reply = await this.#parts.takes.take(this.#batchOf(orders));
     this.#noteTold(orders, reply);
@@ -59,7 +62,7 @@ export class TakeAttempts {
       lane: this.#parts.worker,
       ticket: this.#ticket,
       ...this.#told,
-      // A lane asks for none beside each other that were let in by different ones.
+      // All orders of a batch were let in by the same rules.
       rules: orders[0]?.rules ?? NO_RULES,
       orders,
       sending: () => {

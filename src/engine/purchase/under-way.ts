@@ -7,9 +7,9 @@ import { LivePurchase, type PurchaseEnds } from './purchase.ts';
 /**
  * The purchases of a worker that are not answered yet. Each is answered by its deadline at the latest.
  *
- * All purchases have the same time to live, so they expire in the order in which they came: one set, which remembers that
- * order, and one timer serve them all. A timer each would cost more than the rest of the road; so would keeping the settled
- * ones until their time, because they would outlive the young generation.
+ * All purchases have the same time to live, so they expire in the order in which they came. One set, which keeps that order, and
+ * one timer serve them all. A timer for each would cost more than the rest of a purchase. So would keeping settled purchases until
+ * their deadline, because they would outlive the young generation of the heap.
  */
 export class PurchasesUnderWay implements PurchaseEnds {
   readonly #purchases = new Set<LivePurchase>();
@@ -33,7 +33,7 @@ export class PurchasesUnderWay implements PurchaseEnds {
     return this.#purchases.size;
   }
 
-  /** Its time begins. */
+  /** Adds a purchase; its time to live begins. */
   begin(purchase: Purchase, done: (outcome: Outcome) => void): LivePurchase {
     const live = new LivePurchase(purchase, monotonicMs() + this.#deadlineMs, this, done);
     this.#purchases.add(live);
@@ -41,7 +41,7 @@ export class PurchasesUnderWay implements PurchaseEnds {
     return live;
   }
 
-  /** What a caller throws must not become the fate of the purchases beside its own. */
+  /** Answers the caller. An error that the caller throws must not reach the code that settles other purchases. */
   ended(purchase: LivePurchase, outcome: Outcome): void {
     this.#purchases.delete(purchase);
     try {
@@ -52,7 +52,7 @@ export class PurchasesUnderWay implements PurchaseEnds {
     if (this.#purchases.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  /** Resolves when none is under way. The caller sees to it that no more come. */
+  /** Resolves when no purchase is under way. The caller must not let new ones come. */
   async idle(): Promise<void> {
     if (this.#purchases.size === 0) return;
     await new Promise<void>((resolve) => {
@@ -60,7 +60,7 @@ export class PurchasesUnderWay implements PurchaseEnds {
     });
   }
 
-  /** When none is under way. */
+  /** Call it when no purchase is under way. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

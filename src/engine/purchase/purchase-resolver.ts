@@ -1,8 +1,8 @@
 /**
- * Asks the record of a buyer in the home segment what became of a purchase, where neither a take nor a watermark can tell:
+ * Finds out from the buyer's record in the home segment how a purchase ended, if neither a take nor a watermark can tell:
  *
- * - of a refused purchase with a key, which may repeat one that succeeded: `byKey`
- * - of a purchase that is `checking`: it was taken, and no watermark names its entry, or its generation is over: `byOrder`
+ * - `byKey`: for a refused purchase with a key, which may repeat one that succeeded
+ * - `byOrder`: for a purchase that is `checking`. It was taken, but no watermark names its entry, or its generation is over
  */
 import type { HeldOrder, Outcome, TakeStore } from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
@@ -12,9 +12,9 @@ import type { BuyersRecord, RecordLookup } from './record-lookup.ts';
 import type { Settlement } from './settle.ts';
 
 /**
- * settled: it is, or waits for a watermark. checking: it was taken, and its record is to be read again, now in a newer
- * generation, or because of a watermark that came first. stale: the segment does not serve this generation any more. unread: the
- * record could not be read.
+ * settled: the purchase is settled, or waits for a watermark. checking: it was taken, and its record must be read again, because
+ * the sale has a newer generation now or a watermark came first. stale: the segment does not serve this generation any more.
+ * unread: the record could not be read.
  */
 type Resolved = 'settled' | 'checking' | 'stale' | 'unread';
 
@@ -31,7 +31,7 @@ export class PurchaseResolver {
     this.#parts = parts;
   }
 
-  /** Answers with what became of the order of its key, if the buyer's record knows the key; else with the refusal. */
+  /** If the buyer's record contains the purchase's key, the order of that key decides; else the purchase is refused. */
   async byKey(
     purchase: LivePurchase,
     refusal: Outcome,
@@ -54,8 +54,8 @@ export class PurchaseResolver {
   }
 
   /**
-   * The buyer's record holds the order, if the backend has not lost it. A record that does not hold it says nothing: it may have
-   * lost an order that Postgres has, or was built from Postgres when the order had ended.
+   * If the buyer's record holds the order, the backend has not lost it. A record without the order proves nothing: it may have lost
+   * an order that Postgres has, or it was loaded from Postgres after the order had ended.
    */
   async byOrder(purchase: LivePurchase, home: Settlement): Promise<Exclude<Resolved, 'stale'>> {
     const record = await this.#read(purchase, home);
@@ -63,7 +63,8 @@ export class PurchaseResolver {
     const order = record.orders.find((held) => held.orderId === purchase.orderId);
     if (order) return home.found(purchase, order, record.committed);
     purchase.giveUp();
-    // The order of a repeated purchase may have been given back meanwhile. Its first buyer's worker reports a loss.
+    // A repeated purchase reports nothing: its order may have been given back meanwhile, and the worker that took the order
+    // reports it if it is lost.
     if (purchase.entry !== '') this.#reportMissing(purchase, record.committed, home);
     return 'settled';
   }
@@ -76,7 +77,7 @@ export class PurchaseResolver {
     }
   }
 
-  /** An order whose buyer has missed its commit may have been given back: Postgres knows whether it is that, or was lost. */
+  /** If the order may have been committed and then given back, Postgres must be asked. Otherwise it is lost. */
   #reportMissing(purchase: LivePurchase, committed: number, { place }: Settlement): void {
     const { saleId, orderId, buyerId, quantity } = purchase;
     const { events } = this.#parts;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { standingStill } from '../../../../src/engine/cluster/standing-still.ts';
+import { readUntilStable } from '../../../../src/engine/cluster/stable-read.ts';
 
 /** Looks that find these one after the other, the last one for ever. */
 function finding(...seen: { units: number; at?: number }[]) {
@@ -11,12 +11,12 @@ const units = (seen: { units: number }) => seen.units;
 
 test('returns what two reads in a row have found', async () => {
   const looks = finding({ units: 1 }, { units: 2 }, { units: 1 }, { units: 1 });
-  expect(await standingStill(looks.look, units)).toEqual({ units: 1 });
+  expect(await readUntilStable(looks.look, units)).toEqual({ units: 1 });
   expect(looks.count).toBe(4);
 });
 
 test('returns the newer of the two, where they may differ', async () => {
-  expect(await standingStill(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
+  expect(await readUntilStable(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
     units: 1,
     at: 2,
   });
@@ -24,7 +24,7 @@ test('returns the newer of the two, where they may differ', async () => {
 
 test('returns the last read if they never agree', async () => {
   let at = 0;
-  const seen = await standingStill(async () => ({ units: ++at }), units);
+  const seen = await readUntilStable(async () => ({ units: ++at }), units);
   expect(seen.units).toBe(at);
   expect(at).toBe(10);
 });

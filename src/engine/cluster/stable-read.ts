@@ -7,7 +7,7 @@ const MAX_LOOKS = 10;
  *
  * @param compared the part that must not have changed between two reads
  */
-export async function standingStill<Seen>(
+export async function readUntilStable<Seen>(
   look: () => Promise<Seen>,
   compared: (seen: Seen) => unknown,
 ): Promise<Seen> {
