@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import { describeConfig } from '../config/describe.ts';
-import type { IndexProgress } from '../node/services.ts';
+import type { MigrateProgress } from '../node/services.ts';
 import { type CommandSpec, QUIET, settingsOf } from './command/command.ts';
 import { EXIT_OK } from './terminal/explain.ts';
 import { plural, print, printJson } from './terminal/output.ts';
@@ -12,7 +12,7 @@ export const migrate: CommandSpec = {
   details:
     'A node does the same when it starts, if its Postgres user may create tables; if not, run this as the owner of the ' +
     'tables before you start the node. All pending files are applied in one transaction, or none is. Then this builds the ' +
-    'indexes that a node leaves out where the table is large; nodes sell meanwhile.',
+    'indexes that a node leaves out where the table is large, and counts the orders of older sales; nodes sell meanwhile.',
   options: [
     new Option(
       '--grant-to <role>',
@@ -29,29 +29,42 @@ export const migrate: CommandSpec = {
   async run({ config, log, json, options }) {
     const { migrateDatabase } = await import('../node/services.ts');
     const grantee = options.grantTo as string | undefined;
-    const { applied, indexes } = await withBar((progress) =>
+    const { applied, indexes, countedSales } = await withBar((progress) =>
       migrateDatabase(config, log, { grantee }, progress),
     );
     const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
-    if (json) printJson({ database, applied, indexes, ...(grantee !== undefined && { grantedTo: grantee }) });
-    else if (applied.length + indexes.length === 0) print(`${database} is up to date.`);
+    if (json)
+      printJson({
+        database,
+        applied,
+        indexes,
+        countedSales,
+        ...(grantee !== undefined && { grantedTo: grantee }),
+      });
+    else if (applied.length + indexes.length + countedSales === 0) print(`${database} is up to date.`);
     else {
       if (applied.length > 0)
         print(`${database}: applied ${plural(applied.length, 'migration')}: ${applied.join(', ')}`);
       if (indexes.length > 0) print(`${database}: built ${indexes.join(', ')}`);
+      if (countedSales > 0) print(`${database}: counted the live orders of ${plural(countedSales, 'sale')}`);
     }
     if (!json && grantee !== undefined) print(`${grantee} has the rights that a node needs.`);
     return EXIT_OK;
   },
 };
 
-/** Shows a bar while an index is built. */
-async function withBar<T>(work: (progress: (now: IndexProgress) => void) => Promise<T>): Promise<T> {
+/** Shows a bar for each step. */
+async function withBar<T>(work: (progress: (now: MigrateProgress) => void) => Promise<T>): Promise<T> {
   let bar: Progress | undefined;
+  let shown = '';
   try {
-    return await work(({ index, done, total }) => {
-      bar ??= progressBar(total, `blocks for ${index}`);
-      bar.update(done, total);
+    return await work(({ of, done, total }) => {
+      if (of !== shown) {
+        bar?.stop();
+        bar = progressBar(total, of);
+        shown = of;
+      }
+      bar?.update(done, total);
     });
   } finally {
     bar?.stop();

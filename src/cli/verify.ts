@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { StockadeError } from '../engine/errors.ts';
 import { rest } from '../lib/rest.ts';
+import { MAX_PAGE_SALES, salePages } from '../operations/sale-list.ts';
 import type { SaleOperations, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
 import { withOperations } from './command/open-operations.ts';
@@ -70,9 +71,15 @@ function parseSeconds(text: unknown): number {
 }
 
 async function verifySales(operations: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
-  const ids = saleId === undefined ? (await operations.list()).map((sale) => sale.id) : [saleId];
   const reports: VerifyReport[] = [];
-  for (const id of ids) reports.push(await operations.verify(id, repair ? { repair } : {}));
+  const verify = async (id: string) => {
+    reports.push(await operations.verify(id, repair ? { repair } : {}));
+  };
+  if (saleId !== undefined) await verify(saleId);
+  else {
+    for await (const { sales } of salePages((query) => operations.list(query), { limit: MAX_PAGE_SALES }))
+      for (const { id } of sales) await verify(id);
+  }
   return reports;
 }
 

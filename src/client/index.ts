@@ -9,5 +9,5 @@ export type {
   SaleChange,
   VerifyReport,
 } from './generated/operators-api.ts';
-export { OperatorClient, type OperatorOptions, type OrderQuery } from './operator-client.ts';
+export { OperatorClient, type OperatorOptions, type OrderQuery, type SaleQuery } from './operator-client.ts';
 export { type CallOptions, type ClientOptions, type HeaderSource, UnexpectedAnswer } from './transport.ts';

@@ -49,6 +49,13 @@ export type VerifyOutcome = { readonly code: 'found'; readonly report: VerifyRep
 export type RecoveryOutcome<Of extends Name> =
   | { readonly code: 'found'; readonly recovery: Recovery }
   | Refused<Of>;
+export interface SaleQuery {
+  /** Missing: every state. */
+  readonly state?: Sale['state'] | undefined;
+  readonly after?: string | undefined;
+  /** 1 to 1,000. Default: 100. */
+  readonly limit?: number | undefined;
+}
 export type PayType = Operations['payOrder']['body']['payType'];
 
 /** Limits for one request. A node abandons an operation after 40 s, and a verification after 10 minutes. */
@@ -78,8 +85,9 @@ export class OperatorClient {
     return this.#sale('createSale', {}, sale, ONCE, options);
   }
 
-  async sales(options?: CallOptions): Promise<Found<'listSales'>> {
-    return this.#found('listSales', {}, options);
+  /** A page, the newest first: `next` of its answer is `after` of the next one. */
+  sales(query: SaleQuery = {}, options?: CallOptions): Promise<Found<'listSales'>> {
+    return this.#found('listSales', {}, options, { ...READS, query: { ...query } });
   }
 
   sale(saleId: string, options?: CallOptions): Promise<SaleOutcome<'showSale'>> {

@@ -5,6 +5,7 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
 import type { OrderChange } from '../operations/order-operations.ts';
 import { parseOrderQuery } from '../operations/order-query.ts';
+import { parseSaleQuery } from '../operations/sale-list.ts';
 import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
 import type {
   ChangeAuthor,
@@ -91,7 +92,7 @@ function salesOf(sales: Operations['operations'], run: Work): ShopSales {
         const { actor, reason } = checkedAuthor(by);
         return sales.create({ ...sale, reason }, actor);
       }),
-    list: () => run(() => sales.list()),
+    list: (query = {}) => run(() => sales.list(parseSaleQuery(query))),
     show: (saleId) => run(() => sales.show(saleId)),
     change: (saleId, input, by) =>
       run(async () => {

@@ -5,6 +5,7 @@ import type { OrderPage } from '../operations/order-list.ts';
 import type { Order, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
+import type { SalePage, SaleQuery } from '../operations/sale-list.ts';
 import type { LedgerEntry, SaleStatus, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
 
 /** A purchase that a buyer wants to make. */
@@ -88,7 +89,8 @@ export interface ChangeAuthor {
 export interface ShopSales {
   /** @throws InvalidInput with all faults at once, SaleExists */
   create(sale: NewSale, by?: ChangeAuthor): Promise<SaleStatus>;
-  list(): Promise<SaleStatus[]>;
+  /** A page, the newest first. @throws InvalidInput */
+  list(query?: SaleQuery): Promise<SalePage>;
   show(saleId: string): Promise<SaleStatus>;
   /** A change to the present value does nothing. @throws InvalidInput, WrongState, InsufficientStock */
   change(saleId: string, change: NewSaleChange, by?: ChangeAuthor): Promise<SaleStatus>;

@@ -2,8 +2,9 @@
 import type { Config } from '../config/config.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { openDatabase } from '../postgres/database.ts';
-import { buildLargeIndexes, type IndexProgress } from '../postgres/large-indexes.ts';
+import { buildLargeIndexes } from '../postgres/large-indexes.ts';
 import { type MigrateOptions, migrate } from '../postgres/migrate.ts';
+import { countAllSales } from '../sales/live-orders.ts';
 import type { Adoption } from '../shop/ownership.ts';
 import { type Operations, operationsOn } from './operations/operations.ts';
 import { engineOnDemand } from './own-engine.ts';
@@ -13,8 +14,6 @@ import { loggedTeardown } from './process/logged-teardown.ts';
 import { startOrRelease } from './process/start.ts';
 import { prepareDatabase } from './stores/prepare-database.ts';
 import { openDatabasePart, openStores } from './stores/stores.ts';
-
-export type { IndexProgress } from '../postgres/large-indexes.ts';
 
 export interface Services extends Operations {
   close(): Promise<void>;
@@ -32,23 +31,32 @@ export function openServices(config: Config, log: Log): Promise<Services> {
   });
 }
 
+export interface MigrateProgress {
+  /** What is counted. */
+  readonly of: string;
+  readonly done: number;
+  readonly total: number;
+}
+
 export interface Migrated {
   /** Names of the migrations that were applied. */
   readonly applied: readonly string[];
   /** Names of the indexes that were built beside them. */
   readonly indexes: readonly string[];
+  /** Sales whose live orders were counted. */
+  readonly countedSales: number;
 }
 
 /**
  * Migrates the tables to this version. It needs no Redis.
- * @param progress called while an index of a large table is built
+ * @param progress called while an index of a large table is built, and while live orders are counted
  * @throws as `migrate`
  */
 export function migrateDatabase(
   config: Config,
   log: Log,
   options: MigrateOptions,
-  progress: (progress: IndexProgress) => void,
+  progress: (progress: MigrateProgress) => void,
 ): Promise<Migrated> {
   return withTeardown(config, log, async (teardown) => {
     const { db, databaseUrl, databaseName } = await openDatabasePart(config, teardown);
@@ -59,7 +67,13 @@ export function migrateDatabase(
         ? db
         : openDatabase({ url: databaseUrl, maxConnections: 2, queryTimeoutMs: 0 });
     if (unbound !== db) teardown.add(() => unbound.destroy());
-    return { applied, indexes: await buildLargeIndexes(unbound, progress) };
+    const indexes = await buildLargeIndexes(unbound, ({ index, done, total }) =>
+      progress({ of: `blocks for ${index}`, done, total }),
+    );
+    const countedSales = await countAllSales(unbound, (done, total) =>
+      progress({ of: 'sales counted', done, total }),
+    );
+    return { applied, indexes, countedSales };
   });
 }
 

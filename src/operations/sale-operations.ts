@@ -7,11 +7,13 @@ import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { SaleAction, SaleChange } from '../engine/sale/sale-change.ts';
-import type { SaleJson } from '../engine/sale/sale-json.ts';
 import type { RebalanceOperations } from './rebalance-operations.ts';
 import type { RecoverOperations } from './recover-operations.ts';
+import type { SalePage, SaleQuery } from './sale-list.ts';
+import type { SaleStatus } from './sale-status.ts';
 import type { VerifyOptions, VerifyReport } from './verify-report.ts';
 
+export type { SaleStatus } from './sale-status.ts';
 export type {
   Cause,
   Difference,
@@ -21,19 +23,6 @@ export type {
   VerifyOptions,
   VerifyReport,
 } from './verify-report.ts';
-
-export interface SaleStatus extends SaleJson {
-  readonly state: SaleState;
-  /** Units left in all segments; `undefined` if the backend lacks the sale now. */
-  readonly remaining: number | undefined;
-  readonly soldOut: boolean;
-  readonly generation: number;
-  /** Units that operators have added since the sale's creation, minus units that they have withdrawn. */
-  readonly movedUnits: number;
-  /** Orders and units that are committed in Postgres and neither cancelled nor refunded. */
-  readonly committedOrders: number;
-  readonly committedUnits: number;
-}
 
 /** A sale's creation, or one change that an operator has made to it. */
 export interface LedgerEntry {
@@ -55,7 +44,8 @@ export interface LedgerEntry {
 export interface SaleOperations extends RebalanceOperations, RecoverOperations {
   /** @param input the sale in JSON, with an optional `reason`. @throws InvalidInput, SaleExists */
   create(input: unknown, actor: string): Promise<SaleStatus>;
-  list(): Promise<SaleStatus[]>;
+  /** A page, the newest first. */
+  list(query?: SaleQuery): Promise<SalePage>;
   /** @throws UnknownSale */
   show(saleId: string): Promise<SaleStatus>;
   /** A change to the present value does nothing. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */

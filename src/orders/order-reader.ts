@@ -73,9 +73,10 @@ const REFUNDS_PAGE = 1_000;
 export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
   const found = await rows<OrderRow>(
     db,
-    `SELECT * FROM orders WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL AND sale_id = coalesce(?, sale_id)
+    `SELECT * FROM orders
+     WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL ${saleId === undefined ? '' : 'AND sale_id = ?'}
      ORDER BY refund_due_at, order_id LIMIT ?`,
-    [saleId ?? null, REFUNDS_PAGE],
+    [...(saleId === undefined ? [] : [saleId]), REFUNDS_PAGE],
   );
   return found.map(orderOf);
 }
@@ -92,8 +93,12 @@ export interface RecentSale {
 export function readRecentSales(db: Database): Promise<RecentSale[]> {
   return rows<RecentSale>(
     db,
-    `SELECT id, segments, generation FROM sales WHERE generation > 0
-     ORDER BY state = 'closed', created_at DESC LIMIT ?`,
-    [RECENT_SALES],
+    `(SELECT id, segments, generation FROM sales WHERE generation > 0 AND state <> 'closed'
+       ORDER BY created_at DESC, id LIMIT ?)
+     UNION ALL
+     (SELECT id, segments, generation FROM sales WHERE generation > 0 AND state = 'closed'
+       ORDER BY created_at DESC, id LIMIT ?)
+     LIMIT ?`,
+    [RECENT_SALES, RECENT_SALES, RECENT_SALES],
   );
 }

@@ -15,14 +15,20 @@ export interface SaleRow {
   readonly generation: number;
   /** Units not yet sold. */
   readonly stock: number;
+  /** `undefined`: not counted yet (live-orders.ts). */
+  readonly liveOrders: number | undefined;
   readonly createdAt: Date;
 }
 
-interface RawSale {
+const ALL = 2 ** 31 - 1;
+
+/** A row of `sales`. */
+export interface RawSale {
   id: string;
   title: string;
   initial_stock: string;
   stock: string;
+  live_orders: string | null;
   segments: number;
   per_buyer_limit: number;
   require_token: boolean;
@@ -97,13 +103,17 @@ export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> 
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
   const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
-  return row && decode(row);
+  return row && decodeSale(row);
 }
 
-export async function readSales(db: Knex): Promise<SaleRow[]> {
-  return (await rows<RawSale>(db, `SELECT * FROM sales ORDER BY state = 'closed', created_at DESC, id`)).map(
-    decode,
-  );
+/** All sales, the newest first. @param built only those that were built in a backend */
+export async function readSales(
+  db: Knex,
+  { built = false, limit = ALL }: { built?: boolean; limit?: number } = {},
+): Promise<SaleRow[]> {
+  const which = built ? 'WHERE generation > 0' : '';
+  const sql = `SELECT * FROM sales ${which} ORDER BY created_at DESC, id LIMIT ?`;
+  return (await rows<RawSale>(db, sql, [limit])).map(decodeSale);
 }
 
 /** What the reconciler needs of a sale. */
@@ -128,8 +138,8 @@ function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
 export async function readSalesAtWork(db: Knex, held: readonly string[]): Promise<SaleHead[]> {
   const found = await rows<RawHead>(
     db,
-    `SELECT ${HEAD} FROM sales WHERE state <> 'closed' OR id = ANY (?)
-     ORDER BY state = 'closed', created_at DESC, id`,
+    `(SELECT ${HEAD} FROM sales WHERE state <> 'closed' ORDER BY created_at DESC, id)
+     UNION ALL SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id = ANY (?)`,
     [[...held]],
   );
   return found.map(decodeHead);
@@ -145,7 +155,7 @@ export async function readClosedSales(db: Knex, after: string, limit: number): P
   return found.map(decodeHead);
 }
 
-function decode(row: RawSale): SaleRow {
+export function decodeSale(row: RawSale): SaleRow {
   const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
   return {
     sale: {
@@ -167,6 +177,7 @@ function decode(row: RawSale): SaleRow {
     state: row.state,
     generation: row.generation,
     stock: Number(row.stock),
+    liveOrders: optional(row.live_orders),
     createdAt: row.created_at,
   };
 }

@@ -50,7 +50,7 @@ import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { readSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
 import { readLooks } from './process-list.ts';
 
-/** How many sales are searched for in a Redis without a mark, the newest built ones. One match is enough. */
+/** How many sales are searched for in a Redis without a mark, the newest ones. One match is enough. */
 const MAX_SOUGHT = 1_000;
 /** By then a running process has reported two more checks. */
 const TOLD_MS = 6_000;
@@ -241,8 +241,7 @@ export class Ownership {
   }
 
   async #holdsOwnSale(): Promise<boolean> {
-    const built = (await readSales(this.#db)).filter(({ generation }) => generation > 0);
-    for (const row of built.slice(0, MAX_SOUGHT)) {
+    for (const row of await readSales(this.#db, { built: true, limit: MAX_SOUGHT })) {
       const record = await this.#sales.read(row.sale.id);
       if (record && isOwnRecord(record, row)) return true;
     }

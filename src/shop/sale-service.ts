@@ -8,6 +8,7 @@ import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
+import { DEFAULT_PAGE_SALES, type SalePage, type SaleQuery } from '../operations/sale-list.ts';
 import {
   type LedgerEntry,
   SaleExists,
@@ -15,23 +16,25 @@ import {
   type SaleStatus,
 } from '../operations/sale-operations.ts';
 import type { VerifyOptions, VerifyReport } from '../operations/verify-report.ts';
-import { type Database, rows } from '../postgres/database.ts';
-import { LIVE } from '../postgres/live-orders.ts';
+import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { writeDraft } from '../rebuild/draft.ts';
 import { rebuildSale } from '../rebuild/rebuild.ts';
 import { Recoveries } from '../rebuild/recovery.ts';
 import { readLedger, readWantedSegments } from '../sales/ledger.ts';
+import { countLiveOrders } from '../sales/live-orders.ts';
 import { followMovements } from '../sales/movements.ts';
 import { rebalanceSale } from '../sales/rebalance.ts';
 import { makeChange } from '../sales/sale-changes.ts';
-import { insertSale, readKnownSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
+import { readSalePage, readSummedSale, type SummedSale } from '../sales/sale-pages.ts';
+import { insertSale, readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
 import { withdraw } from '../sales/withdrawal.ts';
 import { repairSale } from '../verify/repair.ts';
 import { verifySale } from '../verify/verify.ts';
 import type { Ownership } from './ownership.ts';
 
-const PARALLEL_STATUSES = 8;
+/** Segments of this many sales are counted in the backend at once. */
+const PARALLEL_STATUSES = 100;
 /** Longest wait for the sync that builds the sale's state: it may have to drain the logs first. */
 const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
@@ -67,12 +70,14 @@ export class SaleService implements SaleOperations {
     return this.show(sale.id);
   }
 
-  async list(): Promise<SaleStatus[]> {
-    return pLimit(PARALLEL_STATUSES).map(await readSales(this.#db), (row) => this.#status(row));
+  async list(query: SaleQuery = {}): Promise<SalePage> {
+    const { limit = DEFAULT_PAGE_SALES } = query;
+    const { sales, next } = await readSalePage(this.#db, { ...query, limit });
+    return { sales: await pLimit(PARALLEL_STATUSES).map(sales, (sale) => this.#status(sale)), next };
   }
 
   async show(saleId: string): Promise<SaleStatus> {
-    return this.#status(await this.#row(saleId));
+    return this.#status(await readSummedSale(this.#db, saleId));
   }
 
   async change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
@@ -154,29 +159,19 @@ export class SaleService implements SaleOperations {
     return readKnownSale(this.#db, saleId);
   }
 
-  async #status(row: SaleRow): Promise<SaleStatus> {
-    const { sale, state, generation } = row;
-    const [sold] = await rows<{ orders: string; units: string; moved: string }>(
-      this.#db,
-      `SELECT count(*) AS orders, coalesce(sum(quantity), 0) AS units,
-         (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = ?) AS moved
-       FROM orders WHERE sale_id = ? AND status IN ${LIVE}`,
-      [sale.id, sale.id],
-    );
-    const remaining = await remainingUnits(this.#backend, row);
+  /** By the first equation of verify, the units in live orders are those that the sale has had, less its stock. */
+  async #status({ movedUnits, liveOrders, ...row }: SummedSale): Promise<SaleStatus> {
+    const { sale, state, generation, stock } = row;
+    const remaining = unitsLeft(await this.#backend.sales.snapshot(sale.id, sale.segments, generation));
     return {
       ...saleToJson(sale),
       state,
       remaining,
       soldOut: remaining === 0,
       generation,
-      movedUnits: Number(sold!.moved),
-      committedOrders: Number(sold!.orders),
-      committedUnits: Number(sold!.units),
+      movedUnits,
+      committedOrders: liveOrders ?? (await countLiveOrders(this.#db, sale.id)),
+      committedUnits: sale.stock + movedUnits - stock,
     };
   }
-}
-
-async function remainingUnits(backend: Backend, { sale, generation }: SaleRow): Promise<number | undefined> {
-  return unitsLeft(await backend.sales.snapshot(sale.id, sale.segments, generation));
 }

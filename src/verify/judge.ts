@@ -45,6 +45,7 @@ export function judge(look: Look): Judgement {
       ...look.truth.aboveLimit.map((what) =>
         fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
+      ...judgeLiveOrders(look),
       ...(isBuilding
         ? [building(look)]
         : [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)]),
@@ -81,6 +82,14 @@ function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
     [term('initial', row.sale.stock), term('movements', movements)],
     [term('stock', row.stock), term('in live orders', liveUnits)],
   );
+}
+
+/** The row and the orders were read at one instant, and the same transactions change both. */
+function judgeLiveOrders({ truth: { row, committedOrders } }: Look): Finding[] {
+  const { liveOrders } = row;
+  if (liveOrders === undefined || liveOrders === committedOrders) return [];
+  const what = `${counted(committedOrders, 'order')} of the sale are live in Postgres, and its row says ${liveOrders}`;
+  return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, { kind: 'live orders' })];
 }
 
 /**

@@ -1,6 +1,8 @@
 /** The repairs of differences. Each is made only if its proof still holds. */
 export type Mend =
   | { readonly kind: 'returns' | 'changes' | 'transfers' | 'state' | 'rebuild' }
+  /** The number of live orders in the sale's row is wrong. */
+  | { readonly kind: 'live orders' }
   | { readonly kind: 'withdrawals'; readonly ageS: number }
   /** One counter of a segment is wrong; the two others, and Postgres, prove its right value. */
   | {

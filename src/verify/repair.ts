@@ -1,7 +1,7 @@
 /**
  * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step is one that sync, a rebuild
  * or the process that makes a change would take, or a write that compares first (correct.lua). Postgres is the truth and is
- * never changed. If another process takes a step meanwhile, this one does nothing. If this process dies, some of the
+ * never changed, except that a wrong number of live orders is counted again. If another process takes a step meanwhile, this one does nothing. If this process dies, some of the
  * differences remain.
  */
 import pLimit from 'p-limit';
@@ -16,6 +16,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 import type { Recoveries } from '../rebuild/recovery.ts';
 import { followState } from '../sales/follow-state.ts';
+import { countLiveOrders } from '../sales/live-orders.ts';
 import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { counted, type Finding } from './finding.ts';
@@ -60,7 +61,10 @@ function inOrder(findings: readonly Finding[]): Finding[] {
   if (!rebuild) return [...findings];
   return [
     rebuild,
-    ...findings.filter(({ isFault, mend, cause }) => isFault && !mend && cause === 'foreign_postgres'),
+    ...findings.filter(
+      ({ isFault, mend, cause }) =>
+        isFault && cause === 'foreign_postgres' && (!mend || mend.kind === 'live orders'),
+    ),
   ];
 }
 
@@ -113,6 +117,8 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
       const finished = await backend.transfers.finish(ref, segments);
       return done(`finished ${counted(finished.length, 'transfer')}`);
     }
+    case 'live orders':
+      return done(`counted ${counted(await countLiveOrders(db, saleId), 'live order')} in Postgres`);
     case 'state':
       await followState(db, backend, saleId);
       return done("gave the segments the sale's state");

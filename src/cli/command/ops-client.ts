@@ -9,6 +9,7 @@ import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../op
 import { queryText } from '../../operations/order-query.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
+import { type SalePage, type SaleQuery, saleQueryText } from '../../operations/sale-list.ts';
 import type {
   LedgerEntry,
   SaleOperations,
@@ -43,8 +44,8 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     return this.#connection.call({ method: 'POST', path, body: input, saleId, operator: actor });
   }
 
-  async list(): Promise<SaleStatus[]> {
-    return (await this.#connection.call<{ sales: SaleStatus[] }>({ method: 'GET', path: '/v1/sales' })).sales;
+  list(query: SaleQuery = {}): Promise<SalePage> {
+    return this.#connection.call({ method: 'GET', path: `/v1/sales${saleQueryText(query)}` });
   }
 
   show(saleId: string): Promise<SaleStatus> {

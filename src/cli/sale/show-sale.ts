@@ -52,17 +52,10 @@ function stockText({ stock, movedUnits }: SaleStatus): string {
   return `${number(stock)} ${movedUnits > 0 ? '+' : '-'} ${number(Math.abs(movedUnits))}`;
 }
 
-/** Sorts by phase: running, not started, ended, closed; within a phase by start. */
-export function inOrder(sales: readonly SaleStatus[], now = Date.now()): SaleStatus[] {
-  const rank = (sale: SaleStatus) => PHASES.indexOf(phaseOf(sale, now));
-  return [...sales].sort(
-    (a, b) => rank(a) - rank(b) || Date.parse(a.startsAt) - Date.parse(b.startsAt) || (a.id < b.id ? -1 : 1),
-  );
-}
-
-const PHASES = ['running', 'not started', 'ended', 'closed'] as const;
-
-function phaseOf({ state, startsAt, endsAt }: SaleStatus, now: number): (typeof PHASES)[number] {
+function phaseOf(
+  { state, startsAt, endsAt }: SaleStatus,
+  now: number,
+): 'running' | 'not started' | 'ended' | 'closed' {
   if (state === 'closed') return 'closed';
   if (endsAt !== undefined && Date.parse(endsAt) <= now) return 'ended';
   return Date.parse(startsAt) > now ? 'not started' : 'running';

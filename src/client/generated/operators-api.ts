@@ -194,8 +194,10 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly sales: readonly (Sale)[];
+      /** `after` of the next page; missing: there is none */
+      readonly next?: string | undefined;
     };
-    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'internal' | 'unavailable';
   };
   createSale: {
     readonly body: NewSale;

@@ -1,6 +1,8 @@
 /** Routes of the ops port for sales. */
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
+import { queryValues } from '../../operations/order-query.ts';
+import { parseSaleQuery } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import { json } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';
@@ -11,7 +13,9 @@ export function addSaleRoutes(router: Router, operations: SaleOperations, guarde
     .route(
       'get',
       '/v1/sales',
-      guarded(async () => json(200, { sales: await operations.list() })),
+      guarded(async (_id, _body, _operator, query) => {
+        return json(200, await operations.list(parseSaleQuery(queryValues(query))));
+      }),
     )
     .route(
       'post',

@@ -2,6 +2,7 @@ import type { Author } from '../../engine/sale/author.ts';
 import type { SaleChange } from '../../engine/sale/sale-change.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
+import type { SalePage, SaleQuery } from '../../operations/sale-list.ts';
 import type {
   LedgerEntry,
   SaleOperations,
@@ -28,8 +29,8 @@ export class BoundedOperations implements SaleOperations {
     return this.#change('create', this.#work.create(input, actor));
   }
 
-  list(): Promise<SaleStatus[]> {
-    return this.#bounded.run('list', this.#work.list());
+  list(query?: SaleQuery): Promise<SalePage> {
+    return this.#bounded.run('list', this.#work.list(query));
   }
 
   show(saleId: string): Promise<SaleStatus> {

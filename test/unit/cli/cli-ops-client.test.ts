@@ -97,7 +97,7 @@ describe('calls', () => {
 
   test('list', async () => {
     answer(200, { sales: [{ id: 'x' }] });
-    expect(await client.list()).toEqual([{ id: 'x' }]);
+    expect(await client.list()).toEqual({ sales: [{ id: 'x' }] });
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { expectDone } from '../../../src/cli/order/show-order.ts';
 import { saleInput } from '../../../src/cli/sale/create.ts';
 import { ledgerTable } from '../../../src/cli/sale/ledger.ts';
-import { inOrder, saleSheet, saleTable } from '../../../src/cli/sale/show-sale.ts';
+import { saleSheet, saleTable } from '../../../src/cli/sale/show-sale.ts';
 import { identityText, reportText } from '../../../src/cli/terminal/identity-text.ts';
 import { invokedAs, shellWord } from '../../../src/cli/terminal/invoked-as.ts';
 import { columns, plural } from '../../../src/cli/terminal/output.ts';
@@ -156,25 +156,7 @@ test('one of a thing is not called many', () => {
   expect(saleSheet(one)).toMatch(/^price +1 minor unit$/m);
 });
 
-test('running sales come first, then those to come, ended, closed; each by start', () => {
-  const hour = (n: number) => new Date(Date.UTC(2026, 0, 1, n)).toISOString();
-  const at = (id: string, startsAt: number, more: Partial<SaleStatus> = {}): SaleStatus => ({
-    ...{ ...sale, id, startsAt: hour(startsAt), soldOut: false },
-    ...more,
-  });
-  const sales = [
-    at('closed', 1, { state: 'closed' }),
-    at('closed-early', 20, { state: 'closed' }),
-    at('ended', 2, { endsAt: hour(9) }),
-    at('later', 12, { state: 'paused' }),
-    at('soon', 11),
-    at('second', 5),
-    at('first', 4, { state: 'paused', endsAt: hour(23) }),
-  ];
-  const ordered = inOrder(sales, Date.parse(hour(10)));
-  expect(ordered.map(({ id }) => id)).toEqual([
-    ...['first', 'second', 'soon', 'later', 'ended', 'closed', 'closed-early'],
-  ]);
+test('the state of a sale says what else keeps buyers from it', () => {
   const far = { startsAt: '2100-01-01T00:00:00Z', soldOut: false };
   expect(saleSheet({ ...sale, ...far, state: 'paused' })).toMatch(/^state +paused, not started$/m);
   expect(saleSheet({ ...sale, endsAt: '2021-01-01T00:00:00Z' })).toMatch(/^state +open, ended$/m);

@@ -1,0 +1,77 @@
+/** The list of sales, page by page, the newest first. */
+import { z } from 'zod';
+import type { SaleState } from '../engine/contract.ts';
+import { InvalidInput } from '../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import type { SaleStatus } from './sale-status.ts';
+
+/** Sales in a page, unless the query asks for fewer or more. */
+export const DEFAULT_PAGE_SALES = 100;
+export const MAX_PAGE_SALES = 1_000;
+
+export const SALE_STATES = ['open', 'paused', 'closed'] as const satisfies readonly SaleState[];
+
+export interface SaleQuery {
+  /** Missing: every state. */
+  readonly state?: SaleState | undefined;
+  /** The page begins behind this one: `next` of the page before. */
+  readonly after?: string | undefined;
+  /** 1 to MAX_PAGE_SALES. Default: DEFAULT_PAGE_SALES. */
+  readonly limit?: number | undefined;
+}
+
+export interface SalePage {
+  readonly sales: readonly SaleStatus[];
+  /** `after` of the next page. Missing: there is none. */
+  readonly next?: string | undefined;
+}
+
+const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_SALES}`;
+
+const query = z.strictObject({
+  state: z.enum(SALE_STATES, { error: `must be ${SALE_STATES.join(', ')}` }).optional(),
+  after: z
+    .string()
+    .refine((text) => parseSaleCursor(text) !== undefined, { error: 'must be `next` of the page before' })
+    .optional(),
+  limit: z.coerce.number({ error: LIMIT }).int(LIMIT).min(1, LIMIT).max(MAX_PAGE_SALES, LIMIT).optional(),
+});
+
+/** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
+export function parseSaleQuery(input: object): SaleQuery {
+  const result = query.safeParse(input);
+  if (result.success) return result.data;
+  const faults = result.error.issues.map((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? { field: issue.keys.join(', '), problem: 'is not known here' }
+      : { field: String(issue.path[0]), problem: issue.message },
+  );
+  throw new InvalidInput('the query is not valid', faults);
+}
+
+/** A cursor is the time of a sale's creation in microseconds since the Unix epoch, and the sale's id. */
+export function parseSaleCursor(text: string): { created: string; saleId: string } | undefined {
+  const [, created, saleId] = /^(\d{1,16})\.(.+)$/.exec(text) ?? [];
+  return saleId !== undefined && SALE_ID_PATTERN.test(saleId) ? { created: created!, saleId } : undefined;
+}
+
+/** The query as the address of a request has it: `''`, or with its question mark. */
+export function saleQueryText({ state, after, limit }: SaleQuery): string {
+  const given = Object.entries({ state, after, limit }).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, String(value)]],
+  );
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+}
+
+/** All pages, beginning with the one that is asked for. */
+export async function* salePages(
+  list: (query: SaleQuery) => Promise<SalePage>,
+  query: SaleQuery = {},
+): AsyncGenerator<SalePage> {
+  let page = await list(query);
+  yield page;
+  while (page.next !== undefined) {
+    page = await list({ ...query, after: page.next });
+    yield page;
+  }
+}

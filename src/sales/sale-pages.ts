@@ -1,0 +1,76 @@
+/** Reads sales with the numbers that a status shows, one or a page of them, without reading orders. */
+import type { Knex } from 'knex';
+import type { SaleState } from '../engine/contract.ts';
+import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { parseSaleCursor } from '../operations/sale-list.ts';
+import { UnknownSale } from '../operations/sale-operations.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { decodeSale, type RawSale, type SaleRow } from './sale-rows.ts';
+
+export interface SummedSale extends SaleRow {
+  /** Units that operators have added since the creation, minus those that they have withdrawn. */
+  readonly movedUnits: number;
+}
+
+export interface SalePageQuery {
+  readonly state?: SaleState | undefined;
+  /** The cursor of the last sale of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+interface SummedRow extends RawSale {
+  moved: string;
+  /** Microseconds. */
+  created: string;
+}
+
+const COLUMNS = `s.*, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created,
+  (SELECT coalesce(sum(m.units), 0) FROM stock_movements m WHERE m.sale_id = s.id) AS moved`;
+
+/** @throws UnknownSale */
+export async function readSummedSale(db: Database, saleId: string): Promise<SummedSale> {
+  const found = SALE_ID_PATTERN.test(saleId)
+    ? await rows<SummedRow>(db, `SELECT ${COLUMNS} FROM sales s WHERE s.id = ?`, [saleId])
+    : [];
+  if (!found[0]) throw new UnknownSale(saleId);
+  return decode(found[0]);
+}
+
+/**
+ * The newest sales first. @returns the page, and the cursor of its last sale if another page follows
+ */
+export async function readSalePage(
+  db: Database,
+  { state, after, limit }: SalePageQuery,
+): Promise<{ sales: SummedSale[]; next: string | undefined }> {
+  const conditions: string[] = [];
+  const bindings: Knex.RawBinding[] = [];
+  if (state !== undefined) {
+    conditions.push('s.state = ?');
+    bindings.push(state);
+  }
+  if (after !== undefined) {
+    const { created, saleId } = parseSaleCursor(after)!;
+    const at = "'epoch'::timestamptz + ? * interval '1 microsecond'";
+    // The first condition is what the index is searched by.
+    conditions.push(`s.created_at <= ${at} AND (s.created_at < ${at} OR s.id > ?)`);
+    bindings.push(created, created, saleId);
+  }
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+  const found = await rows<SummedRow>(
+    db,
+    `SELECT ${COLUMNS} FROM sales s ${where} ORDER BY s.created_at DESC, s.id LIMIT ?`,
+    [...bindings, limit + 1],
+  );
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    sales: page.map(decode),
+    next: found.length > limit && last ? `${last.created}.${last.id}` : undefined,
+  };
+}
+
+function decode(row: SummedRow): SummedSale {
+  return { ...decodeSale(row), movedUnits: Number(row.moved) };
+}

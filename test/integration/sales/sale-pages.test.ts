@@ -1,0 +1,71 @@
+/** The list of sales, page by page. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { parseSaleQuery, type SaleQuery, salePages } from '../../../src/operations/sale-list.ts';
+import { BY } from '../../support/author.ts';
+import { Shop } from '../../support/shop.ts';
+
+let shop: Shop;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  // All at one instant, so that ids decide, but for the last two.
+  for (const id of ['b', 'd', 'a', 'c', 'new', 'old']) await shop.sell({ id, stock: 5 });
+  await shop.db.raw("UPDATE sales SET created_at = '2026-01-02 00:00:00.123457Z'");
+  await shop.db.raw("UPDATE sales SET created_at = '2026-01-02 00:00:00.123458Z' WHERE id = 'new'");
+  await shop.db.raw("UPDATE sales SET created_at = '2026-01-02 00:00:00.123456Z' WHERE id = 'old'");
+});
+
+afterEach(() => shop[Symbol.asyncDispose]());
+
+async function pages(query: SaleQuery): Promise<string[][]> {
+  const found: string[][] = [];
+  for await (const { sales } of salePages((wanted) => shop.service.list(wanted), query))
+    found.push(sales.map(({ id }) => id));
+  return found;
+}
+
+test('each sale is on one page, the newest first, whatever the size of a page', async () => {
+  const all = ['new', 'a', 'b', 'c', 'd', 'old'];
+  expect(await pages({})).toEqual([all]);
+  for (let limit = 1; limit <= all.length + 1; limit++) {
+    const found = await pages({ limit });
+    expect(found.flat()).toEqual(all);
+    expect(found).toHaveLength(Math.ceil(all.length / limit));
+  }
+});
+
+test('only sales in a state, and none where there are none', async () => {
+  await shop.service.change('b', { action: 'close' }, BY);
+  await shop.service.change('d', { action: 'pause' }, BY);
+  expect(await pages({ state: 'closed' })).toEqual([['b']]);
+  expect(await pages({ state: 'paused', limit: 1 })).toEqual([['d']]);
+  expect((await pages({ state: 'open', limit: 2 })).flat()).toEqual(['new', 'a', 'c', 'old']);
+});
+
+test('what is created meanwhile is on no later page', async () => {
+  const first = await shop.service.list({ limit: 3 });
+  await shop.sell({ id: 'newest', stock: 1 });
+  expect((await pages({ after: first.next })).flat()).toEqual(['c', 'd', 'old']);
+});
+
+test('a sale without state in the backend is listed', async () => {
+  await shop.db.raw('UPDATE sales SET generation = 9');
+  expect((await shop.service.list()).sales.map(({ remaining }) => remaining)).toEqual(
+    Array(6).fill(undefined),
+  );
+});
+
+test.each([
+  [{ limit: '0' }, 'limit'],
+  [{ limit: '1001' }, 'limit'],
+  [{ limit: '1.5' }, 'limit'],
+  [{ limit: '' }, 'limit'],
+  [{ state: 'ended' }, 'state'],
+  [{ after: 'tickets' }, 'after'],
+  [{ after: '1.x y' }, 'after'],
+  [{ page: '2' }, 'page'],
+])('%j is refused', (query, field) => {
+  expect(() => parseSaleQuery(query)).toThrow(
+    expect.objectContaining({ faults: [expect.objectContaining({ field })] }),
+  );
+});
