@@ -120,7 +120,7 @@ export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
 
 /**
  * The address that a request is counted under: the nearest one that is not a trusted proxy's. Each proxy appends the address
- * of its client to the header. What stands before that is not to be trusted: the client may have made it up.
+ * of its client to the header. Earlier addresses in it are not trusted, because the client may have made them up.
  *
  * @param peer the address of the connection's other end
  * @param forwarded the values of the header, in their order, with commas between them

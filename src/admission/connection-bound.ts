@@ -1,7 +1,7 @@
 /**
  * Limits how fast one address may open connections. The HTTP servers don't report whose connection was closed, so open
- * connections can't be counted. But they close a silent connection after some ten seconds. So an address can hold, of silent
- * connections, the burst and as many as it may open in those ten seconds.
+ * connections can't be counted. But they close a silent connection after some ten seconds. So the silent connections of one
+ * address are at most the burst plus those that it may open in ten seconds.
  *
  *   up to the burst  every request is served
  *   above it         the next request from that address is answered `busy`, and its connection is closed
@@ -37,7 +37,7 @@ export class ConnectionBound {
   readonly #counts: readonly Count[];
   readonly isExempt: (address: Uint8Array) => boolean;
   readonly #now: () => number;
-  /** Until then, as far as this thread has seen, an address may be above its burst. Later, requests need no check. */
+  /** Until this time an address may be above its burst, as far as this thread knows. Afterwards requests need no check. */
   #aboveUntilMs = 0;
 
   /** @param now milliseconds, by a clock that all threads share */

@@ -43,7 +43,7 @@ export const DEADLINE_SWEEP_MS = 10;
  */
 export const ID_PATTERN = new RegExp(`^[\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}}$`);
 /**
- * Prefix of the keys of late payments, which take their units anew (orders/late-payment.ts). Clients must not use it.
+ * Prefix of the keys of late payments, which take their units again (orders/late-payment.ts). Clients must not use it.
  */
 export const RETAKE_PREFIX = 'retake:';
 /** Sale ids are also part of key names and hash tags (`{saleId:segment}`): no braces, no colons. */

@@ -3,7 +3,7 @@
  *
  *   standing by ──the lock is free──> working ──a step meets another process's work, or fails──> standing by
  *
- * The lock only saves double work. It may be lost without notice, so a step must be harmless beside another process's
+ * The lock only avoids double work. It may be lost without notice, so a step must be harmless beside another process's
  * step, and throws `Contested` when it notices one.
  */
 import { StockadeError } from '../engine/errors.ts';

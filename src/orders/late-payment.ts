@@ -1,5 +1,5 @@
 /**
- * Handles a payment that arrives after its order has expired. The buyer has paid, so the units are taken anew if
+ * Handles a payment that arrives after its order has expired. The buyer has paid, so the units are taken again if
  * possible; otherwise the money must be refunded.
  *
  *   late ──the return of its units is applied──> take ──taken, and in Postgres──> settled: the new order is paid

@@ -45,8 +45,8 @@ export interface IoredisClient {
   duplicate(options?: object): unknown;
 }
 
-/** What its owner may want otherwise, and the locks can't do with. */
-const OWN_WAYS = {
+/** Options in which the owner's client may differ, and on which the locks rely. */
+const LOCK_OPTIONS = {
   autoResubscribe: true,
   autoResendUnfulfilledCommands: true,
   commandTimeout: undefined,
@@ -58,12 +58,15 @@ const OWN_WAYS = {
   stringNumbers: false,
 };
 
-/** Connections like that one, as `takeClient` and `subscriberClient` make them. Channels are named in full: without its key prefix. */
+/**
+ * Connections with the options of this client, one like `takeClient` and one like `subscriberClient`. The second has no key
+ * prefix, because channels are given by their full names.
+ */
 export function clientsLike(client: IoredisClient): readonly [forCommands: Redis, forMessages: Redis] {
-  const ways = { ...common, ...OWN_WAYS };
+  const options = { ...common, ...LOCK_OPTIONS };
   return [
-    client.duplicate({ ...ways, ...ONCE }) as Redis,
-    client.duplicate({ ...ways, ...PATIENT, keyPrefix: '' }) as Redis,
+    client.duplicate({ ...options, ...ONCE }) as Redis,
+    client.duplicate({ ...options, ...PATIENT, keyPrefix: '' }) as Redis,
   ];
 }
 
@@ -83,7 +86,7 @@ export function workClient(url: string): Redis {
 }
 
 /**
- * For such work on a cluster. Each command goes to the server of its key, and is sent again if that server fails;
+ * For idempotent work on a cluster. Each command goes to the server of its key, and is sent again if that server fails;
  * never use it for takes.
  * @param urls of servers of the cluster, one at least; user, password, protocol and parameters of the first apply to
  * all

@@ -8,8 +8,8 @@
  *              └──the sale is rebuilt: its units are loaded again──> void
  *
  * The last transaction checks that the withdrawal is still open and that the generation is the one that the units
- * were taken from. So if the maker was only slow, either the maker or the reconciler, which undoes the withdrawal,
- * comes too late and changes nothing; and late commands of the maker are refused by the segments (give-back.lua).
+ * were taken from. So if the process was only slow, either it or the reconciler, which undoes the withdrawal, comes too
+ * late and changes nothing. The segments refuse late commands of that process (give-back.lua).
  * Meanwhile readers see the units as "withdrawals under way". A sale has one withdrawal at a time.
  */
 import pLimit from 'p-limit';

@@ -28,7 +28,7 @@ import type { SyncStores } from './sync-stores.ts';
 const SWEEP_MS = 1_000;
 
 /** The findings of a scan: sales that need work, and sales with returns that are not applied. */
-interface Amiss {
+interface Findings {
   readonly atWork: readonly Seen[];
   readonly closed: readonly Seen[];
   readonly returning: readonly string[];
@@ -45,7 +45,7 @@ export class Reconciler {
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
   #looking: Promise<void> | undefined;
-  #looked: Amiss | { readonly error: unknown } | undefined;
+  #looked: Findings | { readonly error: unknown } | undefined;
   #swept: () => void = () => {};
   /** Resolves after the first pass and its rebuilds: then every sale that is not closed is in the backend. */
   readonly ready = new Promise<void>((resolve) => {

@@ -10,7 +10,7 @@ export interface SyncStores {
   readonly locks: SaleLocks;
   readonly events: SyncEvents;
   /**
-   * Checks before a rebuild that backend and database belong together. Missing: they do for sure. @throws
+   * Checks before a rebuild that backend and database belong together; absent if they certainly do. @throws
    * ForeignStores
    */
   claim?(): Promise<void>;

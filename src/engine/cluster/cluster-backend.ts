@@ -24,7 +24,7 @@ export interface ClusterOptions extends Omit<RedisBackendOptions, 'url'> {
   readonly urls: readonly string[];
 }
 
-/** How long the start waits for all servers. Then the others sell without the missing one. */
+/** How long the start waits for all servers. After that, the backend starts without the missing ones. */
 const START_MS = 2_000;
 
 /** Stock in a Redis Cluster: a sale's segments are spread over all servers. Its durability is that of their AOFs. */

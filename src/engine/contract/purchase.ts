@@ -9,7 +9,7 @@ export interface Purchase {
   /** False: `accepted` is enough (where the backend's log is durable). */
   readonly awaitCommit: boolean;
   /**
-   * The purchase takes the units of a late payment anew. The sale's window does not apply, and the board is not
+   * The purchase takes the units of a late payment again. The sale's window does not apply, and the board is not
    * consulted, because it may not know yet that units came back. Such a purchase has a key.
    */
   readonly retake?: boolean;

@@ -10,7 +10,7 @@ export type SaleChange =
   /** More units for sale, or fewer: never below what is sold. */
   | { readonly action: 'top-up'; readonly units: number }
   | { readonly action: 'withdraw'; readonly units: number }
-  /** Milliseconds since the Unix epoch. What is missing stays; an end of `null` is taken away. */
+  /** Milliseconds since the Unix epoch. A time that is missing stays as it is; `endsAt: null` removes the end. */
   | { readonly action: 'window'; readonly startsAt?: number; readonly endsAt?: number | null }
   /** Whether purchases need a purchase token from now on. */
   | { readonly action: 'require-token'; readonly requireToken: boolean }

@@ -11,7 +11,7 @@
 local draft, id, keptMs = KEYS[1], ARGV[1], ARGV[2]
 
 redis.call('UNLINK', draft)
--- No buyer is named by a space.
+-- No buyer has a space as id.
 redis.call('HSET', draft, ' ', id)
 redis.call('PEXPIRE', draft, keptMs)
 return 1

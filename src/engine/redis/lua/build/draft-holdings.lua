@@ -3,7 +3,7 @@
 
   Input
     KEYS[1] draft (hash)
-    ARGV[1] the draft's id   then two per buyer: buyerId, record; '' for one who holds nothing any more
+    ARGV[1] the draft's id   then two per buyer: buyerId, record; the record is '' for a buyer without orders
   Output
     1, or 'stale' if the draft is gone, or another was begun
 ]]

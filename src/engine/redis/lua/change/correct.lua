@@ -5,7 +5,7 @@
 
   Input
     KEYS[1] segment (hash)
-    ARGV[1] generation   ARGV[2] field: left | supplied   ARGV[3] the difference, or 'none': left is no number
+    ARGV[1] generation   ARGV[2] field: left | supplied   ARGV[3] the difference, or 'none' if left is not a number
   Output
     1 if it was done; 0 if the difference is another, or units left would be below 0; 'stale' if the segment is not there in
     that generation, or not published

@@ -8,8 +8,8 @@
     ARGV[1] generation   ARGV[2] seq   ARGV[3] orders up to and with that entry
     ARGV[4] first order id of that entry, '' if unknown
   Output
-    1 if the segment has moved on, 0 if it knew, 'stale' if it is not there in that generation, 'lost' if the log has
-    not that entry
+    1 if the cursor has moved, 0 if it was there already, 'stale' if the segment is not there in that generation,
+    'lost' if the log does not have that entry
 ]]
 local segment, log = KEYS[1], KEYS[2]
 local generation, seq, orders, tail = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
