@@ -28,7 +28,7 @@ const GROUPS = [
   },
   {
     name: 'order',
-    summary: 'list, show, pay, cancel, redeem and refund orders',
+    summary: 'list, show, export, pay, cancel, redeem and refund orders',
     specs: ORDER_COMMANDS,
   },
   {

@@ -7,6 +7,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { exportCommand } from './export.ts';
 import { listOrders } from './list.ts';
 import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
@@ -129,4 +130,5 @@ export const ORDER_COMMANDS = [
   redeemOrder,
   refundOrder,
   refundsDue,
+  exportCommand,
 ];

@@ -253,6 +253,11 @@ export interface Operations {
     };
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
   };
+  exportOrders: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+  };
   showOrder: {
     readonly body: undefined;
     readonly answer: Order;
@@ -332,6 +337,7 @@ export const ROUTES = {
   recovery: ['GET', '/v1/sales/{saleId}/recover'],
   verify: ['POST', '/v1/sales/{saleId}/verify'],
   listOrders: ['GET', '/v1/sales/{saleId}/orders'],
+  exportOrders: ['GET', '/v1/sales/{saleId}/orders/export'],
   showOrder: ['GET', '/v1/orders/{orderId}'],
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],
   cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],

@@ -4,7 +4,7 @@ import { InvalidInput } from '../../engine/errors.ts';
 import { parseActor } from '../../engine/sale/author.ts';
 import { unauthenticated } from '../identity/unauthenticated.ts';
 import type { Exchange, Handler } from '../server/exchange.ts';
-import type { Reply } from '../server/problem.ts';
+import type { PiecedReply, Reply } from '../server/problem.ts';
 import { failure, isFault } from './faults.ts';
 
 const MAX_OPS_BODY_BYTES = 65_536;
@@ -19,7 +19,12 @@ const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN
  * `id`: the path's parameter. `operator`: the name that the request gives for its sender, unchecked. `query`: the query of
  * the address, not decoded.
  */
-export type Action = (id: string, body: unknown, operator: string, query: string) => Promise<Reply>;
+export type Action = (
+  id: string,
+  body: unknown,
+  operator: string,
+  query: string,
+) => Promise<Reply | PiecedReply>;
 /** With `optional` the body may be missing; the action then gets `undefined`. */
 export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
@@ -55,7 +60,7 @@ export function guard(host: GuardHost): Guarded {
     };
 }
 
-async function answer(host: GuardHost, exchange: Exchange, action: () => Promise<Reply>): Promise<void> {
+async function answer(host: GuardHost, exchange: Exchange, action: () => ReturnType<Action>): Promise<void> {
   try {
     exchange.reply(await action());
   } catch (error) {

@@ -1,11 +1,24 @@
 /** Routes for single orders, for operators and for the shop's handler of payment callbacks. */
+
+import { exportOrders, textOf } from '../../operations/order-export.ts';
+import type { OrderQuery } from '../../operations/order-list.ts';
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
-import { parseOrderQuery, queryValues } from '../../operations/order-query.ts';
+import {
+  type ExportFormat,
+  parseOrderExport,
+  parseOrderQuery,
+  queryValues,
+} from '../../operations/order-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
-import { json } from '../server/problem.ts';
+import { headOf, json } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';
 import type { Action, Guarded } from './guard.ts';
+
+const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv; charset=utf-8; header=present',
+  ndjson: 'application/x-ndjson',
+};
 
 export function addOrderRoutes(router: Router, orders: OrderOperations, guarded: Guarded): void {
   router
@@ -28,6 +41,19 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
     guarded(async (saleId, _body, _operator, query) =>
       json(200, await orders.listOrders(saleId, parseOrderQuery(queryValues(query)))),
     ),
+  );
+  router.route(
+    'get',
+    '/v1/sales/:saleId/orders/export',
+    guarded(async (saleId, _body, _operator, query) => {
+      const { format, ...wanted } = parseOrderExport(queryValues(query));
+      const type = CONTENT_TYPES[format];
+      const list = (page: OrderQuery) => orders.listOrders(saleId, page);
+      // An unknown sale, or a store that does not answer, must be told before the answer begins.
+      await list({ ...wanted, limit: 1 });
+      const pieces = textOf(exportOrders(list, wanted, format));
+      return { status: 200, head: headOf(200, { 'content-type': type }), pieces };
+    }),
   );
   const changing =
     (kind: OrderChange['kind']): Action =>

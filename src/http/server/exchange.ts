@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
-import { type ProblemCode, problem, type Reply } from './problem.ts';
+import { type PiecedReply, type ProblemCode, problem, type Reply } from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
 export const MAX_BODY_BYTES = 4_096;
@@ -64,7 +64,8 @@ export abstract class Exchange implements DeferredReply {
   /** The pieces of the body so far, if it does not come in one: the first `#size` bytes are filled. */
   #kept: Buffer | undefined;
   #over = false;
-  #reply: Reply | undefined;
+  #reply: Reply | PiecedReply | undefined;
+  #whenRoom: (() => void) | undefined;
   #isLast: boolean;
 
   /** @param toHead a `HEAD` request: its answer has no body, and closes the connection */
@@ -89,6 +90,15 @@ export abstract class Exchange implements DeferredReply {
    * @returns whether the client has taken everything written so far
    */
   protected abstract write(reply: Reply, isLast: boolean, isLong: boolean): boolean;
+
+  /** Writes the head of an answer in pieces, which is the last of its connection. */
+  protected abstract begin(reply: PiecedReply): void;
+
+  /** @returns whether the client has room for more; if not, `hasRoom` is called when it has */
+  protected abstract writePiece(piece: string): boolean;
+
+  /** Writes the end of an answer in pieces. */
+  protected abstract endPieces(): void;
 
   /** Closes the connection at once. */
   protected abstract close(): void;
@@ -173,7 +183,7 @@ export abstract class Exchange implements DeferredReply {
   }
 
   /** Answers the request. Only the first answer counts, and none after an abort. */
-  reply(reply: Reply): void {
+  reply(reply: Reply | PiecedReply): void {
     if (this.#over || this.#reply) return;
     this.#reply = reply;
     this.traffic.deferred.add(this);
@@ -182,6 +192,7 @@ export abstract class Exchange implements DeferredReply {
   send(): void {
     if (this.#over) return;
     const reply = this.#reply!;
+    if ('pieces' in reply) return void this.#sendPieces(reply);
     const isLong = !this.#isLast && reply.body.length > MOST_WHOLE_CHARACTERS;
     const isTaken = this.write(reply, this.#isLast, isLong);
     if (isLong && !isTaken) return;
@@ -189,11 +200,49 @@ export abstract class Exchange implements DeferredReply {
     if (this.#isLast || !isTaken) this.close();
   }
 
+  /**
+   * No piece is asked for while the client has no room, so one piece is in memory at most. A server that drains does
+   * not wait for the end: the client goes on elsewhere.
+   */
+  async #sendPieces(reply: PiecedReply): Promise<void> {
+    try {
+      this.begin(reply);
+      for await (const piece of reply.pieces) {
+        if (this.#over) return;
+        if (this.traffic.draining) break;
+        if (piece !== '' && !this.writePiece(piece)) await this.#room();
+      }
+      if (this.#over) return;
+      if (!this.traffic.draining) return this.#endPieces();
+    } catch (error) {
+      this.#observer.fault(error);
+    }
+    this.end();
+    this.close();
+  }
+
+  #endPieces(): void {
+    this.endPieces();
+    this.end();
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#whenRoom = resolve;
+      if (this.#over) resolve();
+    });
+  }
+
+  protected hasRoom(): void {
+    this.#whenRoom?.();
+  }
+
   /** The request is over: the client has taken the answer, or has gone. */
   protected end(): void {
     if (this.#over) return;
     this.#over = true;
     this.traffic.end();
+    this.#whenRoom?.();
   }
 
   #failed(error: unknown): void {

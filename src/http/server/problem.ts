@@ -126,6 +126,12 @@ export function headOf(status: Status, headers: Readonly<Record<string, string>>
   return { text, bytes: Buffer.from(text), reason, fields: Object.entries(headers).flat() };
 }
 
+/** A response of any length, whose pieces are made while the client reads. Its end also closes the connection. */
+export interface PiecedReply extends Omit<Reply, 'body'> {
+  /** If it throws, the connection is closed without the end of the response. */
+  readonly pieces: AsyncIterable<string>;
+}
+
 export function json(status: Status, value: unknown): Reply {
   return {
     status,

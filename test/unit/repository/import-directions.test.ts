@@ -24,7 +24,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'engine/sale': ['engine'],
   'engine/board': ['engine', 'lib'],
   'engine/purchase': ['engine', 'lib', 'engine/sale', 'engine/board'],
-  operations: ['engine', 'engine/sale', 'engine/purchase'],
+  operations: ['engine', 'lib', 'engine/sale', 'engine/purchase'],
   postgres: ['engine', 'lib'],
   sales: ['engine', 'engine/sale', 'operations', 'postgres'],
   orders: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales'],

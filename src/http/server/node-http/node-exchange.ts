@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Exchange, type Port } from '../exchange.ts';
 import type { HttpRequest } from '../http-request.ts';
-import type { Reply } from '../problem.ts';
+import type { PiecedReply, Reply } from '../problem.ts';
 import type { NodeConnection, UnderWay } from './node-connection.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -54,6 +54,24 @@ export class NodeExchange extends Exchange implements UnderWay {
     const isTaken = this.#connection.isAllTaken;
     if (isLong && !isTaken) response.once('finish', () => this.end());
     return isTaken;
+  }
+
+  protected begin({ status, head }: PiecedReply): void {
+    this.#response.writeHead(status, head.reason, [...head.fields, ...CLOSING]);
+    this.#response.on('drain', () => {
+      this.#isWriting = false;
+      this.hasRoom();
+    });
+  }
+
+  protected writePiece(piece: string): boolean {
+    const hasRoom = this.#response.write(piece);
+    this.#isWriting = !hasRoom;
+    return hasRoom;
+  }
+
+  protected endPieces(): void {
+    this.#response.end();
   }
 
   protected close(): void {

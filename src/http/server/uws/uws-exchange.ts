@@ -5,7 +5,7 @@
  */
 import type { HttpResponse } from 'uWebSockets.js';
 import { Exchange, type Port } from '../exchange.ts';
-import type { Reply } from '../problem.ts';
+import type { PiecedReply, Reply } from '../problem.ts';
 
 export class UwsExchange extends Exchange {
   /** The exchange that writes now. `cork` needs a function, and this way one function serves all exchanges. */
@@ -38,6 +38,27 @@ export class UwsExchange extends Exchange {
     UwsExchange.#writing = this;
     this.#response.cork(UwsExchange.#writeNow);
     return this.#isTaken;
+  }
+
+  protected begin({ head }: PiecedReply): void {
+    const response = this.#response;
+    response.onWritable(() => {
+      this.hasRoom();
+      return true;
+    });
+    response.cork(() => response.writeStatus(head.text + CLOSING));
+  }
+
+  protected writePiece(piece: string): boolean {
+    let hasRoom = true;
+    this.#response.cork(() => {
+      hasRoom = this.#response.write(piece);
+    });
+    return hasRoom;
+  }
+
+  protected endPieces(): void {
+    this.#response.cork(() => this.#response.end(undefined, true));
   }
 
   protected close(): void {

@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Option } from 'commander';
+import { StockadeError } from '../../engine/errors.ts';
+import { exportOrders } from '../../operations/order-export.ts';
+import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
+import type { OrderOperations } from '../../operations/order-operations.ts';
+import { parseOrderExport } from '../../operations/order-query.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { note, number, plural, printJson } from '../terminal/output.ts';
+import { progressBar } from '../terminal/progress.ts';
+import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
+
+/** A page that can't be read is asked for again so often, with this pause before. */
+const RETRIES = 10;
+const PAUSE_MS = 1_000;
+/** Errors that may pass: the node or a store does not answer. */
+const PASSING = new Set(['unavailable', 'no_node', 'busy']);
+
+export const exportCommand: CommandSpec = {
+  name: 'export <sale>',
+  summary: 'write all orders of a sale, the oldest first, as CSV or NDJSON',
+  details:
+    'The output is complete if the exit code is 0; NDJSON then ends with {"end":true,"orders":n}. If the node or a store ' +
+    'stops answering, the export waits and goes on behind the last order that it wrote. In CSV, a text that a spreadsheet ' +
+    'would take for a formula gets an apostrophe in front.',
+  options: [
+    new Option('--format <format>', 'csv or ndjson').default('ndjson'),
+    new Option('--output <file>', 'write to this file (default: stdout)'),
+    ...FILTER_OPTIONS,
+    new Option(
+      '--after <id>',
+      'continue behind this order; the file is appended to, and a CSV gets no line of names',
+    ),
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade order export tickets --format csv --output tickets.csv',
+    'stockade order export tickets --status paid,redeemed --since 2026-11-27T00:00:00Z > paid.ndjson',
+  ],
+  async run({ config, log, json, args, options }) {
+    const saleId = args[0]!;
+    const { output } = options as { output?: string };
+    const { format, ...wanted } = parseOrderExport(given(options, [...FILTERS, 'after', 'format']));
+    if (json && output === undefined)
+      throw new UsageError('--json needs --output: the orders would be on stdout, too');
+    const done = await withOperations({ config, log }, async (sales, orders) => {
+      const { committedOrders } = await sales.show(saleId);
+      const out = await openOutput(output, wanted.after !== undefined);
+      const bar = progressBar(committedOrders, 'orders');
+      let [written, last] = [0, wanted.after];
+      try {
+        for await (const piece of exportOrders(patient(orders, saleId), wanted, format)) {
+          if (!out.write(piece.text)) await once(out, 'drain');
+          written += piece.orders;
+          last = piece.last;
+          bar.update(written, Math.max(committedOrders, written));
+        }
+        if (output !== undefined) await finished(out.end());
+      } catch (error) {
+        if (last !== undefined) note(`${plural(written, 'order')} written; to continue: --after ${last}`);
+        throw error;
+      } finally {
+        bar.stop();
+      }
+      return { saleId, orders: written, ...(last !== undefined && { last }) };
+    });
+    if (json) printJson({ ...done, output });
+    else note(`${number(done.orders)} orders of ${saleId}${output === undefined ? '' : ` in ${output}`}`);
+    return EXIT_OK;
+  },
+};
+
+async function openOutput(file: string | undefined, isContinued: boolean): Promise<Writable> {
+  if (file === undefined) return process.stdout;
+  const stream = createWriteStream(file, { flags: isContinued ? 'a' : 'w' });
+  await once(stream, 'open');
+  return stream;
+}
+
+/** Reads pages, and asks again for one that can't be read now. */
+function patient(orders: OrderOperations, saleId: string): (query: OrderQuery) => Promise<OrderPage> {
+  return async (query) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await orders.listOrders(saleId, query);
+      } catch (error) {
+        const mayPass = error instanceof StockadeError && PASSING.has(error.code);
+        if (!mayPass || attempt > RETRIES) throw error;
+        await delay(PAUSE_MS);
+      }
+    }
+  };
+}

@@ -1,0 +1,190 @@
+/** The export of orders: complete or recognisably not, in bounded memory, whoever reads it how slowly. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
+import type { Listener } from '../../../src/http/server/listener.ts';
+import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
+import type { Order } from '../../../src/operations/order.ts';
+import type { OrderPage, OrderQuery } from '../../../src/operations/order-list.ts';
+import { callCli } from '../../support/cli.ts';
+import { until } from '../../support/fixtures.ts';
+import { startTestNode } from '../../support/node.ts';
+import { redisAndPostgres } from '../../support/stores.ts';
+import { query } from '../../support/truth.ts';
+
+const ORDERS = 200_000;
+const PAGE = 1_000;
+const TOKEN = 'token';
+/** The kernel may hold some 6 MB between the two ends, which is 65 of these pages; the process holds two or three. */
+const MOST_PAGES_AHEAD = 100;
+
+const orderOf = (n: number): Order =>
+  ({ orderId: String(n), saleId: 'big', buyerId: `buyer-${n}`, quantity: 1, status: 'paid' }) as Order;
+
+/** A sale of 200,000 orders that nobody has bought; it counts the pages that are read. */
+class FakeOrders {
+  pages = 0;
+  failAt = Number.POSITIVE_INFINITY;
+
+  async listOrders(_: string, { after = '0', limit = 100 }: OrderQuery): Promise<OrderPage> {
+    if (limit === PAGE && ++this.pages > this.failAt) throw new Error('Postgres is gone');
+    const from = Number(after);
+    const count = Math.min(limit, ORDERS - from);
+    const orders = Array.from({ length: count }, (_, i) => orderOf(from + i + 1));
+    return { orders, ...(from + count < ORDERS && { next: String(from + count) }) };
+  }
+}
+
+describe.each(['uws', 'node'] as const)('over %s', (kind) => {
+  let listener: Listener | undefined;
+  const orders = { current: new FakeOrders() };
+  const faults: unknown[] = [];
+
+  async function serve(): Promise<number> {
+    const { open } = await chooseHttpServer(kind);
+    orders.current = new FakeOrders();
+    faults.length = 0;
+    const host = { token: TOKEN, orders: orders.current, fault: (error: unknown) => faults.push(error) };
+    listener = await serveOps(host as unknown as OpsHost, open, {
+      host: '127.0.0.1',
+      port: 0,
+      isShared: false,
+    });
+    return listener.port;
+  }
+
+  afterEach(() => listener?.drain(0));
+
+  const open = (port: number, format = 'ndjson') =>
+    request({
+      ...{ host: '127.0.0.1', port, path: `/v1/sales/big/orders/export?format=${format}`, agent: false },
+      headers: { authorization: `Bearer ${TOKEN}` },
+    }).end();
+
+  async function read(port: number, format: string): Promise<{ text: string; broken: unknown }> {
+    const [response] = await new Promise<[AsyncIterable<Buffer>]>((resolve, reject) =>
+      open(port, format)
+        .once('response', (one) => resolve([one]))
+        .once('error', reject),
+    );
+    let [text, broken]: [string, unknown] = ['', undefined];
+    try {
+      for await (const chunk of response) text += chunk;
+    } catch (error) {
+      broken = error;
+    }
+    return { text, broken };
+  }
+
+  test('200,000 orders, to a client that reads slowly: pages are read as it reads, and none is missed', async () => {
+    const port = await serve();
+    const response = await new Promise<import('node:http').IncomingMessage>((resolve) =>
+      open(port).once('response', resolve),
+    );
+    let [lines, rest, last, ahead] = [0, '', '', 0];
+    for await (const chunk of response) {
+      const parts = (rest + chunk).split('\n');
+      rest = parts.pop()!;
+      for (const line of parts) {
+        last = line;
+        const { orderId } = JSON.parse(line);
+        if (orderId !== undefined) expect(Number(orderId)).toBe(++lines);
+      }
+      ahead = Math.max(ahead, orders.current.pages - lines / PAGE);
+      // A reader that is slower than the server could be.
+      if (lines % 10_000 < 400) await delay(20);
+    }
+    expect(lines).toBe(ORDERS);
+    expect(JSON.parse(last)).toEqual({ end: true, orders: ORDERS });
+    expect(ahead).toBeLessThan(MOST_PAGES_AHEAD);
+    expect(orders.current.pages).toBe(ORDERS / PAGE);
+  });
+
+  test('a client that stops reading stops the export; one that goes away ends it', async () => {
+    const port = await serve();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      `GET /v1/sales/big/orders/export HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${TOKEN}\r\n\r\n`,
+    );
+    await new Promise((resolve) => socket.once('readable', resolve));
+    let seen = -1;
+    await until(
+      async () => {
+        const still = orders.current.pages === seen;
+        seen = orders.current.pages;
+        await delay(200);
+        return still;
+      },
+      { what: 'no more pages are read' },
+    );
+    expect(seen).toBeLessThan(MOST_PAGES_AHEAD);
+    expect(listener!.underWay()).toBe(1);
+    socket.destroy();
+    await until(async () => listener!.underWay() === 0, { what: 'the export ends' });
+    expect(orders.current.pages).toBeLessThanOrEqual(seen + 1);
+    expect(faults).toEqual([]);
+  });
+
+  test.each(['ndjson', 'csv'])('an export in %s that breaks has no end, and is reported', async (format) => {
+    const port = await serve();
+    orders.current.failAt = 5;
+    const { text, broken } = await read(port, format);
+    expect(broken).toMatchObject({ code: 'ECONNRESET' });
+    expect(text).toContain('buyer-5000');
+    expect(text).not.toContain('"end"');
+    expect(faults).toMatchObject([{ message: 'Postgres is gone' }]);
+  });
+
+  test('CSV has a line of names and all orders', async () => {
+    const port = await serve();
+    const { text, broken } = await read(port, 'csv');
+    expect(broken).toBeUndefined();
+    const lines = text.split('\r\n');
+    expect(lines[0]).toMatch(/^orderId,saleId,buyerId,quantity,status,/);
+    expect(lines).toHaveLength(ORDERS + 2);
+    expect(lines[ORDERS]).toMatch(/^200000,big,buyer-200000,1,paid,/);
+  });
+});
+
+test('the command line writes the orders of a node’s sale, and continues behind the last one', async () => {
+  const stores = await redisAndPostgres();
+  await using node = await startTestNode(stores);
+  await node.ops.create({ id: 'big', stock: 100_000 }, 'test');
+  await query(
+    stores.databaseUrl,
+    `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer)
+     SELECT n, 'big', '=buyer' || n, 1, 'paid', true FROM generate_series(1, 5000) n`,
+    [],
+  );
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-export-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'orders.csv');
+  const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
+  const args = ['order', 'export', 'big', '--format', 'csv', '--output', file, '--json'];
+  const first = await callCli([...args, '--until', '2022-01-01T00:00:00Z'], { env });
+  expect(JSON.parse(first.stdout)).toMatchObject({ orders: 0 });
+  const all = await callCli(args, { env });
+  expect(JSON.parse(all.stdout)).toMatchObject({ orders: 5_000, last: '5000', output: file });
+  await callCli([...args, '--after', '4999'], { env });
+  const lines = readFileSync(file, 'utf8').split('\r\n');
+  expect(lines).toHaveLength(5_003);
+  expect(lines[1]).toMatch(/^1,big,'=buyer1,1,paid,,20/);
+  expect(lines[5_001]).toBe(lines[5_000]);
+  const toStdout = await callCli(['order', 'export', 'big', '--buyer', '=buyer7'], { env });
+  expect(
+    toStdout.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { orderId: '7', buyerId: '=buyer7' },
+    { end: true, orders: 1 },
+  ]);
+  const mistyped = await callCli(['order', 'export', 'mistyped'], { env });
+  expect(mistyped).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no sale mistyped') });
+});

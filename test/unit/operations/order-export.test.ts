@@ -1,0 +1,60 @@
+/** What an export makes of orders: quotes, formulas, and the lines that begin and end it. */
+import { expect, test } from 'vitest';
+import type { Order } from '../../../src/operations/order.ts';
+import { csvCell, exportOrders } from '../../../src/operations/order-export.ts';
+import type { OrderQuery } from '../../../src/operations/order-list.ts';
+
+test.each([
+  ['plain', 'plain'],
+  ['a,b', '"a,b"'],
+  ['say "so"', '"say ""so"""'],
+  ['two\nlines', '"two\nlines"'],
+  ['=1+1', "'=1+1"],
+  ['+49 30 1', "'+49 30 1"],
+  ['-1', "'-1"],
+  ['@sum', "'@sum"],
+  ['=a,"b"', '"\'=a,""b"""'],
+  ['\tx', "'\tx"],
+  [undefined, ''],
+  [true, 'true'],
+  [-1, '-1'],
+])('the cell of %j', (value, cell) => {
+  expect(csvCell(value)).toBe(cell);
+});
+
+async function exported(format: 'csv' | 'ndjson', after?: string) {
+  const asked: OrderQuery[] = [];
+  const list = async (query: OrderQuery) => {
+    asked.push(query);
+    const n = Number(query.after ?? 0) + 1;
+    // The second page has nothing that the filter lets through.
+    const orders = n === 2 ? [] : [{ orderId: String(n), saleId: 's', buyerId: 'b', quantity: 1 } as Order];
+    return { orders, ...(n < 3 && { next: String(n) }) };
+  };
+  let [text, last]: [string, string | undefined] = ['', undefined];
+  for await (const piece of exportOrders(list, { after, status: ['paid'] }, format)) {
+    text += piece.text;
+    last = piece.last;
+  }
+  return { text, last, asked };
+}
+
+test('NDJSON ends with a line that says so, and the pages follow each other', async () => {
+  const { text, last, asked } = await exported('ndjson');
+  expect(text.split('\n').map((line) => line && JSON.parse(line))).toEqual([
+    { orderId: '1', saleId: 's', buyerId: 'b', quantity: 1 },
+    { orderId: '3', saleId: 's', buyerId: 'b', quantity: 1 },
+    { end: true, orders: 2 },
+    '',
+  ]);
+  expect(last).toBe('3');
+  const page = { status: ['paid'], order: 'oldest', limit: 1_000 };
+  expect(asked).toEqual([undefined, '1', '2'].map((from) => ({ ...page, after: from })));
+});
+
+test('CSV begins with the names, unless it continues another', async () => {
+  expect((await exported('csv')).text).toMatch(
+    /^orderId,.*\r\n1,s,b,1,,,,,,,,,,,\r\n3,s,b,1,,,,,,,,,,,\r\n$/,
+  );
+  expect((await exported('csv', '2')).text).toBe('3,s,b,1,,,,,,,,,,,\r\n');
+});
