@@ -20,14 +20,14 @@ export type ListOrder = 'newest' | 'oldest';
 export interface OrderQuery extends OrderFilter {
   /** The order to begin with. Default: `newest`. */
   readonly order?: ListOrder | undefined;
-  /** The page begins behind this order id: `next` of the page before. */
+  /** The page begins after this order id: `next` of the page before. */
   readonly after?: string | undefined;
   /** 1 to MAX_PAGE_ORDERS. Default: DEFAULT_PAGE_ORDERS. */
   readonly limit?: number | undefined;
 }
 
 export interface OrderPage {
-  /** At most `limit`. Fewer, or none, although more follow, if the filter left out most of what was read. */
+  /** At most `limit`. There may be fewer, or none, although more follow: a page reads a bounded number of orders to filter. */
   readonly orders: readonly Order[];
   /** The next page is after this order id. Missing: there are no more orders now. */
   readonly next?: string | undefined;

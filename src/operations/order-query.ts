@@ -30,7 +30,7 @@ const statuses = z
   .union([z.string().transform((text) => text.split(',')), z.array(z.string())], {
     error: 'must be statuses, separated by commas',
   })
-  .pipe(z.array(z.enum(ORDER_STATUSES, { error: `must be of ${ORDER_STATUSES.join(', ')}` })).min(1));
+  .pipe(z.array(z.enum(ORDER_STATUSES, { error: `must be among ${ORDER_STATUSES.join(', ')}` })).min(1));
 
 const filter = {
   status: statuses.optional(),
@@ -59,7 +59,7 @@ export type ExportFormat = z.output<typeof exportQuery>['format'];
 
 export interface OrderExport extends OrderFilter {
   readonly format: ExportFormat;
-  /** The export begins behind this order id. */
+  /** The export begins after this order id. */
   readonly after: string | undefined;
 }
 
@@ -76,8 +76,8 @@ export function parseOrderExport(input: Readonly<Record<string, unknown>>): Orde
 }
 
 /**
- * What a buyer may say of a list of its own orders.
- * @param isCursor of the list. @throws as `parseOrderQuery`
+ * Parses a buyer's query for its own orders.
+ * @param isCursor whether a text is a cursor of that list. @throws as `parseOrderQuery`
  */
 export function parseOwnQuery(
   input: Readonly<Record<string, unknown>>,
@@ -87,15 +87,15 @@ export function parseOwnQuery(
   return checked(z.strictObject({ after: cursor.optional(), limit: limit.optional() }), input);
 }
 
-/** The query of an address, for the functions above. @throws InvalidInput for a name that comes twice */
+/** Splits the query of a URL into names and values, for the functions above. @throws InvalidInput for a repeated name */
 export function queryValues(text: string): Readonly<Record<string, string>> {
   const pairs = [...new URLSearchParams(text)];
   const twice = pairs.find(([name], at) => pairs.findIndex((pair) => pair[0] === name) < at);
-  if (twice) throw invalid([{ field: twice[0], problem: 'is there twice' }]);
+  if (twice) throw invalid([{ field: twice[0], problem: 'is given twice' }]);
   return Object.fromEntries(pairs);
 }
 
-/** The query as the address of a request has it: `''`, or with its question mark. */
+/** The query in the form of a URL: with its question mark, or `''` if it is empty. */
 export function queryText({ buyerId, status, since, until, after, limit, order }: OrderQuery): string {
   const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
   const values = {

@@ -14,7 +14,7 @@ export const SALE_STATES = ['open', 'paused', 'closed'] as const satisfies reado
 export interface SaleQuery {
   /** Missing: every state. */
   readonly state?: SaleState | undefined;
-  /** The page begins behind this one: `next` of the page before. */
+  /** The page begins after this cursor: `next` of the page before. */
   readonly after?: string | undefined;
   /** 1 to MAX_PAGE_SALES. Default: DEFAULT_PAGE_SALES. */
   readonly limit?: number | undefined;
@@ -55,7 +55,7 @@ export function parseSaleCursor(text: string): { created: string; saleId: string
   return saleId !== undefined && SALE_ID_PATTERN.test(saleId) ? { created: created!, saleId } : undefined;
 }
 
-/** The query as the address of a request has it: `''`, or with its question mark. */
+/** The query in the form of a URL: with its question mark, or `''` if it is empty. */
 export function saleQueryText({ state, after, limit }: SaleQuery): string {
   const given = Object.entries({ state, after, limit }).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],

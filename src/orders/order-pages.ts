@@ -88,7 +88,7 @@ function pageSql(saleId: string, query: OrderQuery, most: number): Sql {
 
 const MAX_ID = 2n ** 63n - 1n;
 
-/** The ids that the query is about: all between these two. */
+/** The range of ids that the query covers, without the two bounds. */
 function rangeOf({ after, since, until, order }: OrderQuery): [above: string, below: string] {
   let above = since === undefined ? -1n : BigInt(firstIdAt(since)) - 1n;
   let below = until === undefined ? MAX_ID : BigInt(firstIdAt(until));

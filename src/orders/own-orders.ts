@@ -1,7 +1,7 @@
 /**
  * A buyer's own orders. An index on buyers over all sales would cost every commit, so the orders of all sales are
- * found sale by sale, the newest sale first: one request looks into at most PROBED_SALES sales, with three look-ups in
- * an index each, and says where the next one goes on.
+ * found sale by sale, the newest sale first. One request searches at most PROBED_SALES sales, each with three look-ups in
+ * an index, and returns the place where the next request continues.
  */
 import type { HeldOrder } from '../engine/contract.ts';
 import { isOrderId } from '../engine/order-id.ts';
@@ -11,7 +11,7 @@ import { type Database, rows } from '../postgres/database.ts';
 import { ofBuyer, readOrderPage } from './order-pages.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
 
-/** Sales that are looked into for one page. */
+/** Most sales that are searched for one page. */
 export const PROBED_SALES = 1_000;
 
 export interface OwnQuery {
@@ -40,7 +40,7 @@ export interface BuyersHoldings {
 /**
  * The buyer's orders in one sale, the newest first. The record is read first: an order leaves it only after Postgres
  * has the order, so none is missed in between.
- * @param recordOf the buyer's record; `undefined`: the stock's store does not have the sale
+ * @param recordOf reads the buyer's record; `undefined` if the backend does not have the sale
  * @returns `undefined` if there is no such sale
  */
 export async function readOwnOrdersOfSale(
@@ -63,7 +63,7 @@ async function isSale(db: Database, saleId: string): Promise<boolean> {
   return (await rows(db, 'SELECT 1 FROM sales WHERE id = ?', [saleId])).length > 0;
 }
 
-/** Where a page has ended: in the sale of this id and creation, behind this order, or behind all of its orders. */
+/** The place where a page ended: in this sale, after this order. The order id `0` is after all orders of the sale. */
 interface Place {
   readonly createdUs: string;
   readonly orderId: string;
@@ -72,19 +72,19 @@ interface Place {
 
 const PLACE = /^(\d{1,16})\.(\d{1,19})\.(.{1,64})$/;
 
-/** Whether it is `next` of a page of `readOwnOrders`. */
+/** Whether the text can be `next` of a page of `readOwnOrders`. */
 export function isPlace(text: string): boolean {
   const [, , orderId] = PLACE.exec(text) ?? [];
   return orderId !== undefined && isOrderId(orderId);
 }
 
-/** Before all sales. */
+/** The place before all sales. */
 const START: Place = { createdUs: '9999999999999999', orderId: '0', saleId: '' };
 const CREATED_US = '(extract(epoch FROM created_at) * 1000000)::bigint';
 
 /**
  * The buyer's orders in all sales: the newest sales first, and in each the newest orders first.
- * @param query with `after` as `isPlace`
+ * @param query its `after` must satisfy `isPlace`
  */
 export async function readOwnOrders(
   db: Database,

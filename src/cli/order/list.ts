@@ -18,7 +18,7 @@ export const FILTER_OPTIONS = [
   new Option('--buyer <id>', 'only orders of this buyer'),
 ];
 
-/** What the options of a command say, under the names of `operations/order-query.ts`. */
+/** The values of these options, by the names that `operations/order-query.ts` has for them. */
 export function given(options: Readonly<Record<string, unknown>>, names: readonly string[]) {
   return Object.fromEntries(names.map((name) => [name, options[name]]));
 }
@@ -32,7 +32,7 @@ export const listOrders: CommandSpec = {
     ...FILTER_OPTIONS,
     new Option('--order <order>', 'which come first: newest or oldest').default('newest'),
     new Option('--limit <n>', `orders in a page, from 1 to ${MAX_PAGE_ORDERS}`).default('100'),
-    new Option('--after <id>', 'begin behind this order: `next` of the page before'),
+    new Option('--after <id>', 'begin after this order: `next` of the page before'),
   ],
   settings: SALE_SETTINGS,
   defaults: QUIET,

@@ -12,15 +12,17 @@ import { json, problem, type Reply } from '../server/problem.ts';
 
 export interface OwnOrdersHost extends Observer {
   readonly authenticate: Authenticate;
-  /** `undefined`: there is no such sale. @throws Busy */
+  /** @returns `undefined` if there is no such sale. @throws Busy */
   ownOrdersOfSale(saleId: string, buyerId: string, query: OwnQuery): Promise<OwnPage | undefined>;
   /** @throws Busy */
   ownOrders(buyerId: string, query: OwnQuery): Promise<OrderPage>;
   readonly readDeadlineMs: number;
 }
 
-const UNREADABLE = problem('unavailable', { detail: 'The orders can’t be read now. Ask again.' });
-const BUSY = problem('busy', { detail: 'Nothing was read. Ask again.' });
+const UNREADABLE = problem('unavailable', {
+  detail: 'The orders can’t be read now. Send the request again.',
+});
+const BUSY = problem('busy', { detail: 'The orders were not read. Send the request again.' });
 
 type Read = (saleId: string, buyerId: string, query: string) => Promise<Reply>;
 

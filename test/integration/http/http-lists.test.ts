@@ -48,7 +48,7 @@ onEachStore((stage) => {
     ]);
     expect(await faults('since=yesterday')).toMatchObject([{ field: 'since' }]);
     expect(await faults('buyer=a%00b')).toMatchObject([{ field: 'buyer' }]);
-    expect(await faults('limit=1&limit=2')).toEqual([{ field: 'limit', problem: 'is there twice' }]);
+    expect(await faults('limit=1&limit=2')).toEqual([{ field: 'limit', problem: 'is given twice' }]);
     expect(await faults('state=paid')).toEqual([{ field: 'state', problem: 'is not a part of this query' }]);
     for (const mistyped of ['mistyped', 'a%00b'])
       expect(await node.opsRequest(`/v1/sales/${mistyped}/orders`)).toMatchObject({
