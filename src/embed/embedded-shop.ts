@@ -54,7 +54,7 @@ export class EmbeddedShop implements Shop {
   async purchase(input: NewPurchase): Promise<PurchaseOutcome> {
     const purchase = checkedPurchase(input);
     if (this.#closing) return { code: 'unavailable' };
-    // An embedded shop checks no purchase tokens, so the outcome is never one about them.
+    // An embedded shop checks no purchase tokens, so no outcome is about tokens.
     return refusedPurchase(purchase) ?? ((await this.#parts.buy(purchase)) as PurchaseOutcome);
   }
 

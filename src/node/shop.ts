@@ -43,7 +43,7 @@ export interface Shop {
 
 /**
  * Opens the stores, migrates them, claims them for this shop and watches them.
- * @param settings that this process compares with those of the shop's other processes
+ * @param settings the settings that this process compares with those of the shop's other processes
  * @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
  * not belong together, StockadeError `migrations_pending`, `missing_rights`, `data_dir_in_use`
  */
@@ -96,7 +96,7 @@ export async function startBackgroundWork(parts: BackgroundParts, teardown: Tear
   startEventRelay({ ...parts, isLoadHigh }, teardown);
 }
 
-/** Sales that the board has room for in the life of a process; those beyond are answered without it. */
+/** Sales that the board has room for while the process runs. Purchases of further sales always ask the backend. */
 const BOARD_SALES = 65_536;
 
 export interface KnownSales {

@@ -22,7 +22,7 @@ export interface OrderServiceParts extends LatePaymentParts {
 
 /**
  * Changes orders after their purchase. Postgres decides, in one transaction each. The units of an ended order are
- * then returned to the segments; sync does that if this process dies before.
+ * then returned to the segments. If this process dies before that, sync returns them.
  */
 export class OrderService implements OrderOperations {
   readonly #parts: OrderServiceParts;

@@ -6,12 +6,12 @@
  *   started ──report──> listed ──report, every two seconds──> listed ──ends──> removed
  *                          └──dies──> not counted after SILENT_S, removed by another process after FORGET_S
  *
- * The stock does not depend on these rows: a lost one comes back, and one of a dead process only delays a start
- * (`ownership.ts`).
+ * The stock does not depend on these rows: a lost row is written again, and the row of a dead process only delays the start
+ * of other processes (`ownership.ts`).
  */
 import { type Database, rows } from '../postgres/database.ts';
 
-/** A process that was silent for this long does not run, or not with this database. */
+/** A process that was silent for this long has ended, or uses another database. */
 const SILENT_S = 10;
 const FORGET_S = 60;
 

@@ -45,6 +45,6 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     schema: oneOf('auto', 'uws', 'node'),
     fallback: 'auto',
     description:
-      'Server of HTTP on both ports. `uws`: uWebSockets.js. `node`: `node:http`. `auto`: uWebSockets.js if one of its binaries loads, otherwise `node:http`.',
+      'HTTP server on both ports. `uws`: uWebSockets.js. `node`: `node:http`. `auto`: uWebSockets.js if one of its binaries loads, otherwise `node:http`.',
   },
 };

@@ -91,7 +91,7 @@ export abstract class Exchange implements DeferredReply {
    */
   protected abstract write(reply: Reply, isLast: boolean, isLong: boolean): boolean;
 
-  /** Writes the head of an answer in pieces, which is the last of its connection. */
+  /** Writes the head of an answer that is sent in pieces. The connection is closed after that answer. */
   protected abstract begin(reply: PiecedReply): void;
 
   /** @returns whether the client has room for more; if not, `hasRoom` is called when it has */
@@ -201,8 +201,8 @@ export abstract class Exchange implements DeferredReply {
   }
 
   /**
-   * No piece is asked for while the client has no room, so one piece is in memory at most. A server that drains does
-   * not wait for the end: the client goes on elsewhere.
+   * Asks for the next piece only when the client has room for it, so at most one piece is in memory. A shutdown does not
+   * wait for the end of the answer: the client continues at another node.
    */
   async #sendPieces(reply: PiecedReply): Promise<void> {
     try {

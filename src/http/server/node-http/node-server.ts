@@ -40,7 +40,7 @@ const OPTIONS: ServerOptions = {
   requireHostHeader: false,
 };
 
-/** A whole answer as text, for what Node can't parse: there is no response object then. */
+/** A whole answer as text, for requests that Node can't parse: Node gives no response object for them. */
 const bare = (line: string) => `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
 const TOO_LARGE = bare('431 Request Header Fields Too Large');
 const OTHER_VERSION = bare('505 HTTP Version Not Supported');
