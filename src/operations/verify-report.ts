@@ -59,7 +59,7 @@ export interface VerifyReport {
   readonly saleId: string;
   /** Every unit is accounted for, and there are no faults. */
   readonly ok: boolean;
-  /** The second is left out while the segments can't be counted. */
+  /** The two equations of `verify`; only the first while the segments can't be counted. */
   readonly identities: readonly Identity[];
   /** All differences, faults first. */
   readonly differences: readonly Difference[];

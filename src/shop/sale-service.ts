@@ -39,7 +39,7 @@ const PARALLEL_STATUSES = 100;
 const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
 
-/** Missing where backend and database belong together for sure. */
+/** How the service claims its stores. It is not needed if backend and database certainly belong together. */
 export type SaleOwnership = Pick<Ownership, 'claim' | 'clear'>;
 
 /**

@@ -61,7 +61,7 @@ export async function examine(db: Database, backend: Backend, saleId: string): P
   }
 }
 
-/** Repeats the look until the look before has found the same faults, and each log has been counted. */
+/** Repeats the look until two looks in a row have found the same faults, and each log has been counted. */
 async function settledLook(db: Database, backend: Backend, saleId: string): Promise<Look> {
   const deadline = monotonicMs() + REBUILD_WAIT_MS;
   let before: { readonly look: Look; readonly faults: readonly string[] } | undefined;

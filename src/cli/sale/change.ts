@@ -38,7 +38,7 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
   };
 }
 
-/** Makes faults that this command or the node finds name flags. */
+/** Runs the work. If this command or the node finds the change invalid, the faults name flags instead of fields. */
 async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

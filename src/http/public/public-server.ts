@@ -28,7 +28,7 @@ export function servePublic(
   place: ListenOptions,
   connections = new Connections(),
 ): Promise<Listener> {
-  // Purchases come in crowds: they skip this check, which goes through all headers.
+  // There are very many purchases, so they skip this check, which goes through all headers.
   const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
     host.publicPayment ? orderChangeRoute(strict, kind) : operatorsOnlyRoute;
