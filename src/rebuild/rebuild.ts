@@ -33,6 +33,7 @@ export interface RebuildReport {
   readonly loadedBuyers: number;
 }
 
+/** What was known about the sale's logs before the rebuild, and callbacks for what the rebuild finds. */
 export interface Witness {
   /**
    * The generation in which the entries were seen. If a later one has begun, its rebuild has counted the losses, and
@@ -114,8 +115,8 @@ async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<
 
 /**
  * Begins the next generation. Pending returns and changes are part of `sales.stock` and of what is loaded next, so
- * they are marked as applied. The number of segments is the one that an operator has requested, whatever the reason
- * of the rebuild.
+ * they are marked as applied. If an operator has requested another number of segments, it applies from this generation on,
+ * whatever the reason for the rebuild.
  */
 async function nextGeneration(
   db: Database,

@@ -1,6 +1,6 @@
 /**
- * Withdraws unsold units from a sale for good. The units leave the segments first, so that no buyer gets them, and
- * Postgres last: until then the sale has them or has sold them.
+ * Withdraws unsold units from a sale for good. The units leave the segments first, so that no buyer gets them. They leave
+ * Postgres last; until then they are part of the sale's stock there.
  *
  *   open in the ledger, no units ──taken out of the segments──> enough of them ──one transaction──> done
  *              │                                └──too few──> returned ──> void
@@ -10,6 +10,7 @@
  * The last transaction checks that the withdrawal is still open and that the generation is the one that the units
  * were taken from. So if the process was only slow, either it or the reconciler, which undoes the withdrawal, comes too
  * late and changes nothing. The segments refuse late commands of that process (give-back.lua).
+ *
  * Meanwhile readers see the units as "withdrawals under way". A sale has one withdrawal at a time.
  */
 import pLimit from 'p-limit';

@@ -24,11 +24,9 @@ import type { Truth } from './truth.ts';
 
 /** Buyers per query. */
 const RECALL_BUYERS = 1_000;
-/**
- * Orders named in a finding; and the number of records that are restored one by one. Beyond that a rebuild is less
- * work.
- */
+/** At most this many orders are named in a finding. */
 const NAMED_ORDERS = 5;
+/** The search ends at this number of missing orders: to restore more records one by one, a rebuild is less work. */
 const MAX_MISSING = 1_000;
 
 /**

@@ -8,7 +8,7 @@
     ARGV[4] rules: takes that name others are refused
   Output
     1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, lost, of another
-    generation, or not published; to publish: if one is published already
+    generation, or not published (with 'publish': already published)
 ]]
 local generation, state, publish, rules = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4]
 
