@@ -97,7 +97,7 @@ export function report(
     machineText(machine),
     parametersText(OPTIONS, parameters),
     '',
-    `${count(deeds)} deeds in ${count(seconds)} s: ${count(orders)} orders in ${sales} sales`,
+    `${count(deeds)} requests in ${count(seconds)} s: ${count(orders)} orders in ${sales} sales`,
     columns(
       [...answers].sort(([a], [b]) => a.localeCompare(b)).map(([name, n]) => [name, count(n)]),
       { head: ['request and answer', 'times'], align: ['left', 'right'] },

@@ -18,7 +18,7 @@ const SQUEEZE = 4_096;
 export const EVICTION: readonly Schedule[] = [
   {
     name: 'eviction-policy',
-    what: 'maxmemory-policy set to evict: refused at start and by doctor, told by who runs',
+    what: 'maxmemory-policy set to evict: refused at start and by doctor, reported by running processes',
     times: 1,
     async strike({ world, hold }) {
       await configure(world, 'maxmemory-policy', WRONG_POLICY);
