@@ -80,7 +80,7 @@ const YOUNG_MS = 8_000;
 
 export class Deeds implements AsyncDisposable {
   readonly answers = new Map<string, number>();
-  /** Orders that buyers were answered with. */
+  /** Orders named in answers to buyers. */
   orders = 0;
   readonly #shop: Shop;
   readonly #random: Random;

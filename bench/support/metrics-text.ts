@@ -66,7 +66,7 @@ export function readFigures(text: string): NodeFigures {
   return { answers, syncedOrders, streamedEvents, lagOrders, underWay, takes, transactions };
 }
 
-/** Orders that buyers were answered with and that sync has not committed yet. */
+/** Orders named in answers to buyers that sync has not committed yet. */
 export function backlog({ answers, syncedOrders }: NodeFigures): number {
   const told = (answers.get('accepted') ?? 0) + (answers.get('committed') ?? 0);
   return Math.max(0, told - syncedOrders);

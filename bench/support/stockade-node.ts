@@ -160,7 +160,7 @@ export class StockadeNode implements AsyncDisposable {
   }
 
   /**
-   * Returns when nothing is under way, and all orders that buyers were answered with are in Postgres and in the
+   * Returns when nothing is under way, and all orders named in answers to buyers are in Postgres and in the
    * stream.
    */
   async settled(): Promise<NodeFigures> {
@@ -174,7 +174,7 @@ export class StockadeNode implements AsyncDisposable {
     });
   }
 
-  /** Returns when sync has committed as many orders as buyers were answered with. */
+  /** Returns when sync has committed as many orders as answers have named. */
   async drained(): Promise<NodeFigures> {
     return this.#until('the order logs are drained', (now) => backlog(now) === 0);
   }

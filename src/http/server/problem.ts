@@ -22,7 +22,7 @@ const KINDS = {
   method_not_allowed: { status: 405, title: 'This method can’t be used at this address' },
   invalid_request: { status: 400, title: 'The request is not valid' },
   unauthenticated: { status: 401, title: 'The request does not say who it is from' },
-  forbidden: { status: 403, title: 'This belongs to somebody else' },
+  forbidden: { status: 403, title: 'This order belongs to another buyer' },
   operators_only: {
     status: 403,
     title: 'Payments and redemptions are not taken at the public port',
