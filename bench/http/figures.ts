@@ -1,4 +1,4 @@
-/** What the rounds come to: medians, and quartiles of what is compared. */
+/** The results of the rounds: medians, and quartiles of the figures that are compared. */
 import { rounded } from '../support/figures.ts';
 import { median, medianOf, quartiles } from '../support/median.ts';
 import type { Drain, Measurement } from './measure.ts';
@@ -19,7 +19,10 @@ export type EchoFigures = Omit<Measurement, 'drain' | 'takeOrders' | 'transactio
 export interface PhaseFigures extends Omit<Measurement, 'drain'> {
   /** The rate, divided by that of the echoes before and after the phase. */
   readonly ratio: number;
-  /** The echoes' processor time per request, divided by that of the phase; `undefined` where the system doesn't tell. */
+  /**
+   * The echoes' processor time per request, divided by that of the phase; `undefined` where the system does not
+   * report it.
+   */
   readonly cpuRatio: number | undefined;
   readonly quartiles: {
     readonly ratio: Quartiles;
@@ -29,7 +32,9 @@ export interface PhaseFigures extends Omit<Measurement, 'drain'> {
   readonly drain?: Drain & { readonly ratio: number; readonly cpuRatio: number | undefined };
 }
 
-/** What a request costs this build, divided by what it costs the other one in the same phase of the same round. */
+/**
+ * The cost of a request with this build, divided by its cost with the other one in the same phase of the same round.
+ */
 export interface Comparison {
   readonly nodeCpu: Spread | undefined;
   readonly cpu: Spread | undefined;
@@ -111,7 +116,7 @@ function quotient(a: number | undefined, b: number | undefined): number | undefi
   return a === undefined || b === undefined ? undefined : a / b;
 }
 
-/** `undefined` if the system told none of them. */
+/** `undefined` if the system reported none of them. */
 function spread(values: readonly (number | undefined)[]): Spread | undefined {
   const known = values.filter((value) => value !== undefined);
   if (known.length === 0) return undefined;

@@ -17,7 +17,7 @@ const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
  */
 const MAX_WRONG_SHARE = 0.001;
 
-/** Processor time is in microseconds per request; `undefined` where the system doesn't tell. */
+/** Processor time is in microseconds per request; `undefined` where the system does not report it. */
 export interface Measurement {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
@@ -36,7 +36,10 @@ export interface Measurement {
   readonly drain?: Drain;
 }
 
-/** What the phase left in the order logs, how long sync needed for it, and the phase with that time counted. */
+/**
+ * What the phase left in the order logs, how long sync needed for it, and the figures of the phase with that time
+ * included.
+ */
 export interface Drain {
   readonly orders: number;
   readonly seconds: number;

@@ -53,7 +53,7 @@ export const OPTIONS = {
   },
   rounds: {
     flags: '--rounds <n>',
-    description: 'how often all phases are gone through; medians and quartiles are printed',
+    description: 'how often all phases are run; medians and quartiles are printed',
     least: 1,
     most: 100,
     fallback: 9,
@@ -66,7 +66,7 @@ const TINY_CONNECTIONS = [16];
 const MOST_CONNECTIONS = 10_000;
 
 export interface HttpParameters extends Parameters<typeof OPTIONS> {
-  /** Ascending. The results of the last are the headline, the others are the sweep. */
+  /** Ascending. The results for the last one are the headline, the others are the sweep. */
   readonly connections: readonly number[];
   readonly compare: Build | undefined;
 }
@@ -129,7 +129,7 @@ function connectionList(text: string): number[] {
   );
 }
 
-/** A missing build is found now, and not when servers have been started. */
+/** Fails for a missing build before any server is started. */
 function readBuild(text: string): Build {
   const [dist, ...settings] = text.split(',') as [string, ...string[]];
   const main = resolve(dist, 'cli/main.js');

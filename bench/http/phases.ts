@@ -1,4 +1,4 @@
-/** The phases of a round, and what each of them must be answered. */
+/** The phases of a round, and the answer that each must get. */
 
 export type SellingName = 'soldOut' | 'accepted' | 'committed';
 
@@ -13,7 +13,7 @@ export interface SellingPhase {
    */
   readonly stock: number;
   readonly prefer: string;
-  /** What the product promises of the ratio to the echo. */
+  /** The promised ratio to the echo. */
   readonly bar: number;
 }
 

@@ -1,4 +1,4 @@
-/** What a run has shown, as tables and as one object. */
+/** The results of a run, as tables and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { barText, count, decimals } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';
@@ -124,8 +124,7 @@ function drainLines(drain: PhaseFigures['drain']): string[] {
 }
 
 function comparisonLine(title: string, { nodeCpu, cpu }: ReturnType<typeof compare>): string {
-  if (!nodeCpu || !cpu)
-    return `${title}: this system tells no processor time, so there is nothing to compare`;
+  if (!nodeCpu || !cpu) return `${title}: this system reports no processor time, so nothing can be compared`;
   return `${title}: this build costs ${spreadText(cpu)} of the other's processor time, ${spreadText(nodeCpu)} of Node's`;
 }
 

@@ -19,7 +19,7 @@ export interface Leg {
   readonly connections: number;
   readonly phase: SellingName;
   readonly measured: Readonly<Partial<Record<CandidateName, Measurement>>>;
-  /** Before it, and after it. */
+  /** The echoes before it and after it. */
   readonly echoes: readonly [Measurement, Measurement];
 }
 
@@ -67,7 +67,7 @@ async function measureRound(stage: Stage, round: number, connections: number): P
   return legs;
 }
 
-/** The same, beginning with another one. */
+/** The list, beginning at another place. */
 function rotated<T>(list: readonly T[], by: number): T[] {
   const from = by % list.length;
   return [...list.slice(from), ...list.slice(0, from)];

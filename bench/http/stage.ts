@@ -13,7 +13,10 @@ import type { Build, HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
-/** A rewrite of the file comes when it has doubled: within some phases and not within others, in a child that is not counted. */
+/**
+ * Redis rewrites the file when it has doubled: in some phases and not in others, in a child process that is not
+ * counted.
+ */
 const NO_REWRITE_OF_AOF = ['--auto-aof-rewrite-percentage', '0'];
 
 /** This build, and the one it is compared with. */
@@ -25,7 +28,7 @@ export class Stage {
   readonly #echoPort: number;
   readonly #nodes: ReadonlyMap<CandidateName, StockadeNode>;
   readonly #parameters: HttpParameters;
-  /** Sales to be verified, and the node of each. */
+  /** Sales to verify, each with its node. */
   readonly #sold: { readonly node: StockadeNode; readonly saleId: string }[] = [];
 
   private constructor(
@@ -109,7 +112,7 @@ export class Stage {
     return (await Promise.all(words)).join('\n');
   }
 
-  /** Otherwise a checkpoint falls into some phases and not into others. */
+  /** Makes a checkpoint now, which would otherwise fall into some phases and not into others. */
   async #checkpoint(): Promise<void> {
     const client = new pg.Client(this.#stores.postgres.url);
     await client.connect();
