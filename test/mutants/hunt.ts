@@ -1,12 +1,12 @@
 /** Plants mutants one after another, not side by side: tests have deadlines, and would slow each other down. */
 import { reachOfTests } from './coverage.ts';
 import type { Population } from './find-mutants.ts';
-import { type Court, judge, type Verdict } from './judge.ts';
+import { judge, type Setup, type Verdict } from './judge.ts';
 import type { Mutant } from './mutant.ts';
 import { lineOf } from './report.ts';
-import { Ladder } from './rungs.ts';
 import { Stores } from './stores.ts';
 import type { Outcome } from './suites.ts';
+import { TestPlan } from './test-plan.ts';
 import { Tree } from './trees.ts';
 
 export type Draw = Iterable<Mutant, void, 'again' | undefined>;
@@ -33,7 +33,7 @@ export async function hunt(
       say(`dry run ${number} of ${count}: ${file} ${told(outcome)}`),
     );
     return await judgeAll(
-      { instrumented, plain, stores, ladder: await Ladder.build(root, mutants, reaches) },
+      { instrumented, plain, stores, testPlan: await TestPlan.build(root, mutants, reaches) },
       draw,
       say,
     );
@@ -48,11 +48,11 @@ function told({ passed, ms, failure, output }: Outcome): string {
   return passed ? `passes ${time}` : `FAILS and is left out ${time}\n${failure || output}`;
 }
 
-async function judgeAll(court: Court, draw: Draw, say: (line: string) => void): Promise<Verdict[]> {
+async function judgeAll(setup: Setup, draw: Draw, say: (line: string) => void): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   const mutants = draw[Symbol.iterator]();
   for (let next = mutants.next(); !next.done; ) {
-    const verdict = await judge(court, next.value);
+    const verdict = await judge(setup, next.value);
     verdicts.push(verdict);
     say(lineOf(verdict, verdicts.length));
     next = mutants.next(verdict.end === 'invalid' ? 'again' : undefined);

@@ -3,13 +3,13 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Mutant } from './mutant.ts';
-import type { Ladder, Rung } from './rungs.ts';
 import type { Stores } from './stores.ts';
 import { type Outcome, runTests } from './suites.ts';
+import type { TestGroup, TestPlan } from './test-plan.ts';
 import type { Tree } from './trees.ts';
 
-const PATIENCE_FACTOR = 3;
-const PATIENCE_MS = 15_000;
+const LIMIT_FACTOR = 3;
+const LIMIT_EXTRA_MS = 15_000;
 const CONTROL_MS = 200_000;
 
 /** Errors by which Postgres refuses invalid SQL, and drivers a wrong number of values. */
@@ -32,18 +32,18 @@ export interface Verdict {
   readonly seconds: number;
 }
 
-export interface Court {
+export interface Setup {
   readonly instrumented: Tree;
   readonly plain: Tree;
   readonly stores: Stores;
-  readonly ladder: Ladder;
+  readonly testPlan: TestPlan;
 }
 
 /**
  * `invalid`: the compiler or Postgres refuses the text, so such a bug could not get into the program. It does not count, whatever
  * the tests say.
  */
-export async function judge(court: Court, mutant: Mutant): Promise<Verdict> {
+export async function judge(setup: Setup, mutant: Mutant): Promise<Verdict> {
   const began = performance.now();
   const verdict = (end: End, why: string): Verdict => ({
     mutant,
@@ -51,55 +51,55 @@ export async function judge(court: Court, mutant: Mutant): Promise<Verdict> {
     why,
     seconds: Math.round((performance.now() - began) / 100) / 10,
   });
-  if (mutant.kind === 'ts' && !(await compiles(court.plain, mutant)))
+  if (mutant.kind === 'ts' && !(await compiles(setup.plain, mutant)))
     return verdict('invalid', 'it does not compile');
-  const rungs = court.ladder.rungsOf(mutant);
-  if (rungs.length === 0) return verdict('survived', 'no test reaches it');
-  const tree = mutant.kind === 'ts' ? court.instrumented : court.plain;
-  for (const rung of rungs) {
-    const outcome = await climb(court, tree, rung, mutant);
+  const groups = setup.testPlan.groupsFor(mutant);
+  if (groups.length === 0) return verdict('survived', 'no test reaches it');
+  const tree = mutant.kind === 'ts' ? setup.instrumented : setup.plain;
+  for (const group of groups) {
+    const outcome = await runGroup(setup, tree, group, mutant);
     if (outcome.passed) continue;
     const failure =
-      outcome.failure || `${rung.files.join(', ')}: ${outcome.output.trim().split('\n').at(-1)}`;
+      outcome.failure || `${group.files.join(', ')}: ${outcome.output.trim().split('\n').at(-1)}`;
     if (mutant.kind === 'sql' && NO_SQL.test(failure)) return verdict('invalid', failure);
-    if (isDoubtful(outcome) && !(await isToBlame(court, tree, rung, mutant))) continue;
+    if (mayBeNoise(outcome) && !(await isTheCause(setup, tree, group, mutant))) continue;
     return verdict(outcome.timedOut ? 'timed out' : 'killed', failure);
   }
-  const files = rungs.flatMap((rung) => rung.files);
+  const files = groups.flatMap((group) => group.files);
   return verdict('survived', `it passes ${files.length === 1 ? files[0] : `${files.length} test files`}`);
 }
 
 /** The machine may be slow or the harness may have failed: the tests name no fault, or only a timeout. */
-const isDoubtful = ({ timedOut, failure }: Outcome) =>
+const mayBeNoise = ({ timedOut, failure }: Outcome) =>
   timedOut || failure === '' || /tim(ed|e) ?out|within|deadline|not .*after \d/i.test(failure);
 
 /**
  * Whether the tests pass without the mutant, and fail with it again, with three times the time limit.
  * @throws if they fail without it
  */
-async function isToBlame(court: Court, tree: Tree, rung: Rung, mutant: Mutant): Promise<boolean> {
-  const control = await climb(court, tree, { ...rung, ms: CONTROL_MS }, undefined);
+async function isTheCause(setup: Setup, tree: Tree, group: TestGroup, mutant: Mutant): Promise<boolean> {
+  const control = await runGroup(setup, tree, { ...group, ms: CONTROL_MS }, undefined);
   if (!control.passed) {
     const what = control.failure || control.output;
-    throw new Error(`${rung.files.join(', ')} fails without a mutant too: ${what}`);
+    throw new Error(`${group.files.join(', ')} fails without a mutant too: ${what}`);
   }
-  if (limitOf(control) <= limitOf(rung)) return true;
-  return !(await climb(court, tree, { ...rung, ms: control.ms }, mutant)).passed;
+  if (limitOf(control) <= limitOf(group)) return true;
+  return !(await runGroup(setup, tree, { ...group, ms: control.ms }, mutant)).passed;
 }
 
 /** As in StrykerJS: a mutant that takes this much longer than the original is in an endless loop. */
-const limitOf = ({ ms }: { readonly ms: number }) => ms * PATIENCE_FACTOR + PATIENCE_MS;
+const limitOf = ({ ms }: { readonly ms: number }) => ms * LIMIT_FACTOR + LIMIT_EXTRA_MS;
 
-async function climb(
-  { stores }: Court,
+async function runGroup(
+  { stores }: Setup,
   tree: Tree,
-  rung: Rung,
+  group: TestGroup,
   mutant: Mutant | undefined,
 ): Promise<Outcome> {
-  const urls = rung.needsStores ? await stores.fresh() : undefined;
+  const urls = group.needsStores ? await stores.fresh() : undefined;
   try {
     if (mutant) tree.put(mutant);
-    return await runTests(tree.root, rung.files, limitOf(rung), urls);
+    return await runTests(tree.root, group.files, limitOf(group), urls);
   } finally {
     tree.restore();
   }

@@ -12,7 +12,7 @@
  *   trees.ts        -> copies of the repository in which mutants are planted
  *   coverage.ts     -> a dry run of all tests: which test reaches which mutant
  *   sample.ts       -> draws some mutants, by a seed
- *   judge.ts        -> runs the tests that reach a mutant, the cheap ones first (rungs.ts), until one fails (suites.ts)
+ *   judge.ts        -> runs the tests that reach a mutant, the cheap ones first (test-plan.ts), until one fails (suites.ts)
  *
  * StrykerJS's own runner is not used, because it does not reach code in processes that tests start, in threads, in Redis and in
  * Postgres.

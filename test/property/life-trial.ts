@@ -100,7 +100,7 @@ export class LifeTrial {
     const hearing = { on: true };
     const tills: Till[] = [];
     for (let node = 0; node < NODES; node++) {
-      const backend = node === 0 ? shop.backend : hardOfHearing(shop.backend, hearing);
+      const backend = node === 0 ? shop.backend : droppingChanges(shop.backend, hearing);
       tills.push(await shop.startEngine({ backend, requestDeadlineMs: REQUEST_DEADLINE_MS }));
     }
     const model = new LifeModel({ stock, limit });
@@ -478,7 +478,7 @@ function byId(a: { id: string }, b: { id: string }): number {
 }
 
 /** While `hearing` is off, messages about changed sales are dropped. */
-function hardOfHearing(backend: Backend, hearing: { readonly on: boolean }): Backend {
+function droppingChanges(backend: Backend, hearing: { readonly on: boolean }): Backend {
   return {
     ...intercept(backend, () => {}),
     subscribe: ({ saleChanged, ...events }: BackendEvents) =>

@@ -191,7 +191,7 @@ test('a return during a rebuild comes back once, with the load or after it', asy
 
 describe('the board', () => {
   /** Every message that a sale has changed is lost to it. */
-  const deaf = (backend: Backend): Backend => ({
+  const hidingChanges = (backend: Backend): Backend => ({
     ...intercept(backend, () => {}),
     subscribe: (events) => backend.subscribe({ ...events, ...(events.saleChanged && { saleChanged() {} }) }),
   });
@@ -201,7 +201,7 @@ describe('the board', () => {
     await shop.startSync();
     const tills = [];
     for (let node = 0; node < 3; node++) {
-      tills.push(await shop.startEngine({ backend: deaf(await shop.anotherBackend()) }));
+      tills.push(await shop.startEngine({ backend: hidingChanges(await shop.anotherBackend()) }));
     }
     for (const [i, till] of tills.entries()) expect((await till.buy(id, `node-${i}`)).code).toBe('sold_out');
     await cancel(orderIds.slice(0, 3));

@@ -18,7 +18,7 @@ import { followForsaken, readForsakenSales } from '../../../src/sales/movements.
 import { undoWithdrawal, withdraw } from '../../../src/sales/withdrawal.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { BY } from '../../support/author.ts';
-import { deaf } from '../../support/engine/deaf.ts';
+import { hidingChanges } from '../../support/engine/hiding-changes.ts';
 import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
@@ -68,7 +68,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const sale = await shop.sell({ stock: 30, segments: 2 });
       await shop.startSync();
       const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
-      const till = await shop.startEngine({ backend: deaf(shop.backend), checkToken });
+      const till = await shop.startEngine({ backend: hidingChanges(shop.backend), checkToken });
       // From here on it knows the sale, and would not look again by itself.
       expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
       await shop.service.change(sale.id, change, BY);
@@ -87,7 +87,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
     const reading = { old: await shop.backend.sales.read(sale.id), isOld: false };
     // What the record says while the change has got as far as the segments.
-    const halfway = intercept(deaf(shop.backend), () => {});
+    const halfway = intercept(hidingChanges(shop.backend), () => {});
     const sales = new Proxy(halfway.sales, {
       get: (target, name) =>
         name === 'read' && reading.isOld ? async () => reading.old : target[name as keyof typeof target],

@@ -21,14 +21,14 @@ const LONG_UNIT_TEST_MS = 10_000;
 const BUDGET_MS = 120_000;
 
 /** Tests that are run by one command. */
-export interface Rung {
+export interface TestGroup {
   readonly files: readonly string[];
   readonly needsStores: boolean;
   /** The time without a mutant. */
   readonly ms: number;
 }
 
-export class Ladder {
+export class TestPlan {
   readonly #root: string;
   readonly #reaches: readonly Reach[];
   readonly #scripts: ReadonlyMap<string, ReadonlySet<string>>;
@@ -48,12 +48,12 @@ export class Ladder {
   }
 
   /** @param mutants the whole population */
-  static async build(root: string, mutants: readonly Mutant[], reaches: readonly Reach[]): Promise<Ladder> {
-    return new Ladder(root, mutants, reaches, await scriptsWith(root));
+  static async build(root: string, mutants: readonly Mutant[], reaches: readonly Reach[]): Promise<TestPlan> {
+    return new TestPlan(root, mutants, reaches, await scriptsWith(root));
   }
 
   /** @returns an empty list if no test reaches the mutant */
-  rungsOf(mutant: Mutant): Rung[] {
+  groupsFor(mutant: Mutant): TestGroup[] {
     const cost = ({ ms, seen }: Reach) => ms / this.#focusOn(mutant, seen);
     const reaches = this.#reaches
       .filter(({ seen }) => this.#isReachedBy(mutant, seen))
@@ -64,14 +64,14 @@ export class Ladder {
     );
     const contract = reaches.filter(({ file }) => file.startsWith('test/contract/'));
     const others = reaches.filter((reach) => !unit.includes(reach) && !contract.includes(reach));
-    const rung = (some: readonly Reach[]): Rung => ({
+    const group = (some: readonly Reach[]): TestGroup => ({
       files: some.map(({ file }) => file),
       needsStores: some.some(({ file }) => needsStores(file)),
       ms: some.reduce((sum, { ms }) => sum + ms, 0),
     });
     return [
-      ...(unit.length > 0 ? [rung(unit)] : []),
-      ...[...contract, ...withinBudget(others)].map((reach) => rung([reach])),
+      ...(unit.length > 0 ? [group(unit)] : []),
+      ...[...contract, ...withinBudget(others)].map((reach) => group([reach])),
     ];
   }
 

@@ -2,7 +2,7 @@
 import type { Backend, SaleStore } from '../../../src/engine/contract.ts';
 import { intercept } from './intercept.ts';
 
-export function deaf(backend: Backend): Backend {
+export function hidingChanges(backend: Backend): Backend {
   const unchanged: Partial<SaleStore> = {
     changeCounter: async () => 'never another one',
     versions: async (saleIds) => saleIds.map(() => undefined),
