@@ -4,7 +4,7 @@ import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
 import { count, rounded } from '../support/figures.ts';
-import { Crew } from './crew.ts';
+import { ClientProcesses } from './client-processes.ts';
 import type { LocksParameters } from './options.ts';
 import type { TakeTask, Task } from './tasks.ts';
 
@@ -51,11 +51,14 @@ export async function measureLines(parameters: LocksParameters): Promise<Lines> 
   try {
     const redis = await RedisServer.start({ appendonly: true, extraArgs: ['--appendfsync', 'everysec'] });
     teardown.add(() => redis[Symbol.asyncDispose]());
-    const crew = await Crew.start(redis.url, Math.max(parameters.processes, parameters.stripingProcesses));
-    teardown.add(() => crew.end());
+    const processes = await ClientProcesses.start(
+      redis.url,
+      Math.max(parameters.processes, parameters.stripingProcesses),
+    );
+    teardown.add(() => processes.end());
     const watcher = new Redis(redis.url);
     teardown.add(() => watcher.disconnect());
-    return await new Meter(parameters, crew, watcher).all();
+    return await new Meter(parameters, processes, watcher).all();
   } finally {
     await teardown.release();
   }
@@ -63,13 +66,13 @@ export async function measureLines(parameters: LocksParameters): Promise<Lines> 
 
 class Meter {
   readonly #parameters: LocksParameters;
-  readonly #crew: Crew;
+  readonly #processes: ClientProcesses;
   readonly #redis: Redis;
   #runs = 0;
 
-  constructor(parameters: LocksParameters, crew: Crew, redis: Redis) {
+  constructor(parameters: LocksParameters, processes: ClientProcesses, redis: Redis) {
     this.#parameters = parameters;
-    this.#crew = crew;
+    this.#processes = processes;
     this.#redis = redis;
   }
 
@@ -122,7 +125,7 @@ class Meter {
     await this.#redis.flushall();
     await this.#redis.config('RESETSTAT');
     const load = { clients, warmUpMs, ms: ms * factor };
-    const results = await this.#crew.run(task, load, processes, `run-${++this.#runs}`);
+    const results = await this.#processes.run(task, load, processes, `run-${++this.#runs}`);
     const commands = await this.#commands();
     const latencies = results.flatMap((result) => result.latencies).sort((a, b) => a - b);
     const done = results.reduce((sum, result) => sum + result.done, 0);

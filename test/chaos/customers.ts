@@ -9,7 +9,7 @@ import { type Random, random } from '../support/random.ts';
 import { type Answer, History, isOpen, type Purchase } from './history.ts';
 
 /** A customer stops waiting for an answer after this time, which is longer than a node's own deadline. */
-const PATIENCE_MS = 3_000;
+const ANSWER_LIMIT_MS = 3_000;
 const RETRY_PAUSE_MS = { least: 20, most: 150 };
 /** The pause between two purchases of a customer, until the rush. */
 const THINKING_MS = { least: 20, most: 80 };
@@ -162,9 +162,9 @@ export class Customers implements AsyncDisposable {
 
   #openDoors(): Client[] {
     const limits = {
-      headersTimeout: PATIENCE_MS,
-      bodyTimeout: PATIENCE_MS,
-      connect: { timeout: PATIENCE_MS },
+      headersTimeout: ANSWER_LIMIT_MS,
+      bodyTimeout: ANSWER_LIMIT_MS,
+      connect: { timeout: ANSWER_LIMIT_MS },
     };
     return this.#options.doors.map((url) => new Client(url, limits));
   }

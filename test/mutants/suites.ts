@@ -87,7 +87,7 @@ async function ended(child: ChildProcess, limitMs: number) {
   };
   child.stdout?.on('data', hear);
   child.stderr?.on('data', hear);
-  const impatience = setTimeout(() => {
+  const killTimer = setTimeout(() => {
     timedOut = true;
     endGroup(child);
   }, limitMs);
@@ -98,7 +98,7 @@ async function ended(child: ChildProcess, limitMs: number) {
     child.once('error', reject);
     child.once('exit', resolve);
   });
-  clearTimeout(impatience);
+  clearTimeout(killTimer);
   process.off('exit', end);
   // Ends processes of the group that the tests have left running.
   endGroup(child);

@@ -18,11 +18,11 @@
  * docs/internals/simulation.md says what the simulation can't find.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { ROOT, type Task, withRunners } from './crew.ts';
 import { MUTATIONS } from './mutations.ts';
 import { plantAll } from './planting.ts';
 import type { SeedReport } from './run.ts';
-import { Workshop } from './seeds.ts';
+import { ROOT, type Task, withRunners } from './seed-processes.ts';
+import { SeedRunner } from './seeds.ts';
 
 const HELP = `Usage: npm run sim -- [options]
 
@@ -87,16 +87,16 @@ function range(first: number, count: number): Iterable<number> {
 
 /** Runs seeds for the parent process, until the parent ends. */
 async function serveSeeds(): Promise<void> {
-  const workshop = Workshop.open();
+  const seedRunner = SeedRunner.open();
   process.on('disconnect', () => process.exit());
   process.on('message', async ({ root, seed }: Task) => {
-    const seeds = await (await workshop).seedsOf(root);
+    const seeds = await (await seedRunner).seedsOf(root);
     process.send!(await seeds.run(seed));
   });
 }
 
 async function runOne(seed: number): Promise<boolean> {
-  const seeds = await (await Workshop.open()).seedsOf(ROOT);
+  const seeds = await (await SeedRunner.open()).seedsOf(ROOT);
   const report = await seeds.run(seed, values.trace ? (line) => console.log(line) : undefined);
   if (values.json) console.log(JSON.stringify({ seeds: 1, violations: report.violation ? 1 : 0, ...report }));
   else if (report.violation) console.log(told(report));

@@ -5,8 +5,8 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT, type Runner, withRunners } from './crew.ts';
 import type { Mutation } from './mutations.ts';
+import { ROOT, type Runner, withRunners } from './seed-processes.ts';
 
 const COPIED = ['src', 'test/sim', 'test/support/random.ts', 'test/support/author.ts'];
 const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];

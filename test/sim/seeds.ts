@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import type { Seeds } from './session.ts';
 
-export class Workshop {
+export class SeedRunner {
   readonly #db: PGlite;
   #root = '';
   #seeds: Seeds | undefined;
@@ -13,8 +13,8 @@ export class Workshop {
   }
 
   /** Starts PGlite, in real time and only once, because that takes longest. */
-  static async open(): Promise<Workshop> {
-    return new Workshop(await PGlite.create({}));
+  static async open(): Promise<SeedRunner> {
+    return new SeedRunner(await PGlite.create({}));
   }
 
   /** @param root of the repository or a copy, ending in a slash */

@@ -10,7 +10,7 @@ import { Agent, request } from 'undici';
 import { OpsClient } from '../../src/cli/command/ops-client.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mainProgram, STRICT } from './build.ts';
-import { PATIENCE } from './patience.ts';
+import { LONG_TIMEOUTS } from './long-timeouts.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
 /** Much more than a node logs in a test, even at level trace. */
@@ -82,8 +82,8 @@ export class TestNode implements AsyncDisposable {
       ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
       ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
       ...(!options.asShipped && {
-        REQUEST_DEADLINE_MS: String(PATIENCE.requestDeadlineMs),
-        TAKE_TIMEOUT_MS: String(PATIENCE.takeTimeoutMs),
+        REQUEST_DEADLINE_MS: String(LONG_TIMEOUTS.requestDeadlineMs),
+        TAKE_TIMEOUT_MS: String(LONG_TIMEOUTS.takeTimeoutMs),
       }),
       ...options.env,
     };

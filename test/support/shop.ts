@@ -26,7 +26,7 @@ import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { BY } from './author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
-import { PATIENCE } from './patience.ts';
+import { LONG_TIMEOUTS } from './long-timeouts.ts';
 
 const SILENT = pino({ enabled: false });
 const CONNECTIONS = 8;
@@ -135,7 +135,7 @@ export class Shop implements AsyncDisposable {
 
   /** Starts an engine, which sells like one worker of a node. */
   async startEngine({
-    requestDeadlineMs = PATIENCE.requestDeadlineMs,
+    requestDeadlineMs = LONG_TIMEOUTS.requestDeadlineMs,
     backend = this.backend,
     checkToken,
   }: EngineSpec = {}): Promise<Till> {
@@ -324,6 +324,6 @@ async function openBackend(
   { redisUrl: url, keyPrefix }: { redisUrl: string; keyPrefix: string },
 ): Promise<Backend> {
   if (kind === 'memory') return new MemoryBackend({ maxLogOrders: MAX_LOG_ORDERS });
-  const options = { keyPrefix, takeTimeoutMs: PATIENCE.takeTimeoutMs, maxLogOrders: MAX_LOG_ORDERS };
+  const options = { keyPrefix, takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs, maxLogOrders: MAX_LOG_ORDERS };
   return (await openRedis({ urls: redisUrls(url), ...options })).backend;
 }

@@ -4,7 +4,7 @@ import { Keys } from '../../../src/engine/redis/keys.ts';
 import { type Logger, type OpenOptions, type OrderEvent, open, type Shop } from '../../../src/index.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
-import { PATIENCE } from '../../support/patience.ts';
+import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 
 const shops: Shop[] = [];
 
@@ -17,7 +17,7 @@ async function aPlace() {
 }
 
 async function opened(options: OpenOptions): Promise<Shop> {
-  const shop = await open({ ...PATIENCE, ...options });
+  const shop = await open({ ...LONG_TIMEOUTS, ...options });
   shops.push(shop);
   return shop;
 }
@@ -110,7 +110,7 @@ describe('purchases', () => {
 let shared: Promise<Shop> | undefined;
 function theShop(): Promise<Shop> {
   shared ??= aPlace().then(async (place) => {
-    const shop = await open({ ...PATIENCE, ...place });
+    const shop = await open({ ...LONG_TIMEOUTS, ...place });
     await shop.sales.create({ id: 'bad-input', stock: 1 });
     return shop;
   });

@@ -10,7 +10,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Identity, jwtIdentity } from '../../../src/http/identity/identity.ts';
 import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import { until } from '../../support/fixtures.ts';
-import { PATIENCE } from '../../support/patience.ts';
+import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 
 const MIB = 1_024 * 1_024;
 /** One piece of a long answer. */
@@ -41,7 +41,7 @@ async function publish(
 }
 
 /** Authenticates with a good token. @returns the identity, and the reported fault */
-async function ask(jwksUrl: string, timeoutMs = PATIENCE.requestDeadlineMs) {
+async function ask(jwksUrl: string, timeoutMs = LONG_TIMEOUTS.requestDeadlineMs) {
   const faults: unknown[] = [];
   const options = { secret: undefined, jwksUrl, audience: undefined, issuer: undefined, timeoutMs };
   const authenticate = jwtIdentity(options, (error) => faults.push(error));

@@ -14,7 +14,7 @@ import { ProcessList } from '../../../src/shop/process-list.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl } from '../../support/fixtures.ts';
-import { PATIENCE } from '../../support/patience.ts';
+import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
 import { RedisCluster } from '../../support/servers/redis-cluster.ts';
 
 const FOREIGN = { code: 'foreign_stores' };
@@ -50,7 +50,12 @@ async function aDatabase(): Promise<Database> {
 }
 
 async function aBackend(prefix = keyPrefix, urls = [redisUrl()]): Promise<Backend> {
-  const options = { urls, keyPrefix: prefix, takeTimeoutMs: PATIENCE.takeTimeoutMs, maxLogOrders: 1_000 };
+  const options = {
+    urls,
+    keyPrefix: prefix,
+    takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
+    maxLogOrders: 1_000,
+  };
   const { backend } = await openRedis(options);
   ends.push(() => backend.close());
   return backend;

@@ -136,9 +136,9 @@ export class ServerProcess {
     this.#child.ref();
     this.signal(signal);
     this.signal('SIGCONT');
-    const impatience = setTimeout(() => this.signal('SIGKILL'), endLimitMs);
+    const killTimer = setTimeout(() => this.signal('SIGKILL'), endLimitMs);
     await this.#ended;
-    clearTimeout(impatience);
+    clearTimeout(killTimer);
   }
 
   /** Ends the process if it still runs, and removes the directory. */

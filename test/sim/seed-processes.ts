@@ -6,7 +6,7 @@ import type { SeedReport } from './run.ts';
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface Task {
-  /** See `Workshop.seedsOf`. */
+  /** See `SeedRunner.seedsOf`. */
   readonly root: string;
   readonly seed: number;
 }
