@@ -62,7 +62,8 @@ async function assemble(
     onUncommitted: lostOrderNames(stores.db, log),
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
-    onForeign: (error) => log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write'),
+    onForeign: (error) =>
+      log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   });
   return new EmbeddedShop({
     buy: (purchase) => engine.purchase(purchase),

@@ -29,7 +29,7 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
   });
-  // If the connection breaks, the query that it breaks reports it.
+  // Without this listener, a broken connection would end the process. The query that fails then reports it.
   client.on('error', () => {});
   try {
     await client.connect();

@@ -41,7 +41,7 @@ export function decodeWatermarks(message: string, foreign: (error: BackendCorrup
   try {
     told = JSON.parse(message);
   } catch {
-    // Shown below.
+    // Reported below.
   }
   if (!Array.isArray(told)) corrupt('watermarks read', message);
   const known = told.filter(isWatermark);

@@ -38,7 +38,7 @@ function decodeDefinition(saleId: string, definition: string): Pick<SaleRecord, 
   try {
     found = JSON.parse(definition);
   } catch {
-    // Shown below.
+    // Reported below.
   }
   if (!isSale(found, saleId)) return corrupt(`the definition of sale ${saleId} is`, definition);
   const { rules, ...sale } = found as Sale & { readonly rules?: unknown };

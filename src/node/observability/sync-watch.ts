@@ -111,7 +111,7 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
       log.error({ err: error, saleId }, 'sync can’t process a sale and will try again');
     },
     foreign({ error }) {
-      log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write');
+      log.warn({ err: error }, 'ignored a message in Redis that this version does not send');
     },
     crashed({ error, retryMs }) {
       metrics.crashes.inc();

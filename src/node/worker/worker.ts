@@ -148,7 +148,8 @@ export async function startWorker({
     onUncommitted: uncommitted,
     onFault: (error, saleId, segment) =>
       log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
-    onForeign: (error) => log.warn({ err: error }, 'ignored a message in Redis that Stockade did not write'),
+    onForeign: (error) =>
+      log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const connections = new Connections(settings.maxConnections, bound);

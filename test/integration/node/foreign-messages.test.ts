@@ -40,7 +40,7 @@ describe('a message that this version does not send', () => {
   ])('on the channel of the watermarks kills nobody: %s', async (...messages) => {
     for (const message of messages) await keys.redis.publish(`${prefix}watermarks`, message);
     await expectNobodyMinds();
-    const told = /"level":40.*ignored a message in Redis that Stockade did not write/;
+    const told = /"level":40.*ignored a message in Redis that this version does not send/;
     await until(async () => told.test(await node.log()), { what: 'the log tells of it' });
   });
 
