@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import createKnex, { type Knex } from 'knex';
+import { cancelStatement, type ServerSession, statementBegins } from './cancel.ts';
 
 export type Database = Knex;
 
@@ -16,11 +17,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export const QUERY_TIMEOUT_MS = 30_000;
 const ACQUIRE_TIMEOUT_MS = 10_000;
 
-export function openDatabase({
-  url,
-  maxConnections,
-  queryTimeoutMs = QUERY_TIMEOUT_MS,
-}: DatabaseOptions): Database {
+export function openDatabase(options: DatabaseOptions): Database {
+  const { url, maxConnections, queryTimeoutMs = QUERY_TIMEOUT_MS } = options;
   const db = createKnex({
     client: 'pg',
     connection: {
@@ -34,23 +32,30 @@ export function openDatabase({
     // knex would write to the console the same errors that it throws.
     log: { warn() {}, error() {}, deprecate() {}, debug() {} },
   });
-  discardLostConnections(db);
+  discardLostConnections(db, options);
   return db;
 }
 
 /**
  * An abandoned query leaves its connection waiting for the answer, perhaps for ever (a host that vanished without
- * closing). Later queries on it would wait behind that one, so it is removed from the pool. A connection is also
- * removed when its server announces the end of the session, because the next query on it would fail. knex marks such
- * a connection with `__knex__disposed`, and identifies each by `__knexUid`.
+ * closing). Later queries on it would wait behind that one, so it is removed from the pool, and the server is asked to
+ * cancel the query (cancel.ts). A connection is also removed when its server announces the end of the session, because
+ * the next query on it would fail. knex marks such a connection with `__knex__disposed`, and identifies each by
+ * `__knexUid`.
  */
-function discardLostConnections(db: Database): void {
-  interface Connection {
+function discardLostConnections(db: Database, { maxConnections }: DatabaseOptions): void {
+  interface Connection extends ServerSession {
     __knexUid: string;
     __knex__disposed?: unknown;
     end(): Promise<void>;
   }
+  interface Query {
+    readonly sql: string;
+    readonly __knexUid: string;
+    readonly __knexQueryUid: string;
+  }
   const connections = new Map<string, Connection>();
+  const ended = new Map<string, () => void>();
   const { pool } = db.client as { pool: { on(event: string, listener: (...args: never[]) => void): void } };
   pool.on('createSuccess', (_: number, connection: Connection) => {
     connections.set(connection.__knexUid, connection);
@@ -58,14 +63,34 @@ function discardLostConnections(db: Database): void {
   pool.on('destroySuccess', (_: number, connection: Connection) => {
     connections.delete(connection.__knexUid);
   });
-  db.on('query-error', (error: Error, { __knexUid }: { __knexUid: string }) => {
-    const connection = connections.get(__knexUid);
-    const isLost = error.message === 'Query read timeout' || sqlState(error)?.startsWith(SERVER_ENDS);
-    if (!isLost || !connection) return;
-    connection.__knex__disposed = error;
+  const discard = (uid: string, reason: unknown) => {
+    const connection = connections.get(uid);
+    if (!connection || connection.__knex__disposed) return;
+    connection.__knex__disposed = reason;
     void connection.end().catch(() => {});
+    // PGlite takes one connection.
+    if (maxConnections > 1) cancelStatement(connection);
+  };
+  const ends = ({ __knexQueryUid: uid }: Query) => {
+    ended.get(uid)?.();
+    ended.delete(uid);
+  };
+  db.on('query', ({ sql, __knexUid, __knexQueryUid }: Query) => {
+    ended.set(
+      __knexQueryUid,
+      statementBegins(sql, () => discard(__knexUid, new Error('given up'))),
+    );
+  });
+  db.on('query-response', (_: unknown, query: Query) => ends(query));
+  db.on('query-error', (error: Error, query: Query) => {
+    ends(query);
+    const isLost = READ_TIMEOUT.test(error.message) || sqlState(error)?.startsWith(SERVER_ENDS);
+    if (isLost) discard(query.__knexUid, error);
   });
 }
+
+/** Of `pg`; knex puts the statement before it. */
+const READ_TIMEOUT = /\bQuery read timeout$/;
 
 /** Class of the errors that a server sends when it shuts down, has crashed, or was told to end the session. */
 const SERVER_ENDS = '57P';

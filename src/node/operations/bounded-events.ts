@@ -15,15 +15,15 @@ class BoundedEvents implements EventOperations {
   }
 
   deadLetters(): Promise<DeadLetters> {
-    return this.#bounded.run('dead letters', this.#work.deadLetters());
+    return this.#bounded.run('dead letters', () => this.#work.deadLetters());
   }
 
   resendDeadLetter(id: string): Promise<void> {
-    return this.#bounded.run('resend', this.#work.resendDeadLetter(id), { changes: true });
+    return this.#bounded.run('resend', () => this.#work.resendDeadLetter(id), { changes: true });
   }
 
   resendAllDeadLetters(): Promise<number> {
-    return this.#bounded.run('resend', this.#work.resendAllDeadLetters(), { changes: true });
+    return this.#bounded.run('resend', () => this.#work.resendAllDeadLetters(), { changes: true });
   }
 }
 

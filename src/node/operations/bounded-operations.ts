@@ -26,47 +26,47 @@ export class BoundedOperations implements SaleOperations {
   }
 
   create(input: unknown, actor: string): Promise<SaleStatus> {
-    return this.#change('create', this.#work.create(input, actor));
+    return this.#change('create', () => this.#work.create(input, actor));
   }
 
   list(query?: SaleQuery): Promise<SalePage> {
-    return this.#bounded.run('list', this.#work.list(query));
+    return this.#bounded.run('list', () => this.#work.list(query));
   }
 
   show(saleId: string): Promise<SaleStatus> {
-    return this.#bounded.run('show', this.#work.show(saleId));
+    return this.#bounded.run('show', () => this.#work.show(saleId));
   }
 
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
-    return this.#change(change.action, this.#work.change(saleId, change, author));
+    return this.#change(change.action, () => this.#work.change(saleId, change, author));
   }
 
   ledger(saleId: string): Promise<LedgerEntry[]> {
-    return this.#bounded.run('ledger', this.#work.ledger(saleId));
+    return this.#bounded.run('ledger', () => this.#work.ledger(saleId));
   }
 
   verify(saleId: string, options: VerifyOptions = {}): Promise<VerifyReport> {
     const { verifyMs } = this.#bounded.bounds;
     const { repair = false } = options;
-    const work = this.#work.verify(saleId, options);
+    const work = () => this.#work.verify(saleId, options);
     return this.#bounded.run('verify', work, { deadlineMs: verifyMs, changes: repair });
   }
 
   rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {
-    return this.#bounded.run('rebalance', this.#work.rebalance(saleId, options), {
+    return this.#bounded.run('rebalance', () => this.#work.rebalance(saleId, options), {
       changes: !options.dryRun,
     });
   }
 
   recover(saleId: string): Promise<Recovery> {
-    return this.#bounded.run('recover', this.#work.recover(saleId), { changes: true });
+    return this.#bounded.run('recover', () => this.#work.recover(saleId), { changes: true });
   }
 
   recovery(saleId: string): Promise<Recovery> {
-    return this.#bounded.run('recover', this.#work.recovery(saleId));
+    return this.#bounded.run('recover', () => this.#work.recovery(saleId));
   }
 
-  #change(name: string, work: Promise<SaleStatus>): Promise<SaleStatus> {
+  #change(name: string, work: () => Promise<SaleStatus>): Promise<SaleStatus> {
     return this.#bounded.run(name, work, { changes: true });
   }
 }

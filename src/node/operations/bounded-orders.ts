@@ -18,20 +18,20 @@ class BoundedOrders implements OrderOperations {
   }
 
   showOrder(orderId: string): Promise<OrderOutcome> {
-    return this.#bounded.run('show', this.#work.showOrder(orderId));
+    return this.#bounded.run('show', () => this.#work.showOrder(orderId));
   }
 
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
-    const work = this.#work.changeOrder(orderId, change, by);
+    const work = () => this.#work.changeOrder(orderId, change, by);
     return this.#bounded.run(change.kind, work, { changes: true });
   }
 
   listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage> {
-    return this.#bounded.run('orders', this.#work.listOrders(saleId, query));
+    return this.#bounded.run('orders', () => this.#work.listOrders(saleId, query));
   }
 
   refundsDue(saleId?: string): Promise<Order[]> {
-    return this.#bounded.run('refunds due', this.#work.refundsDue(saleId));
+    return this.#bounded.run('refunds due', () => this.#work.refundsDue(saleId));
   }
 }
 

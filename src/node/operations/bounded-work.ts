@@ -9,6 +9,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../operations/operation-faults.ts';
 import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../operations/sale-operations.ts';
+import { endedBy } from '../../postgres/cancel.ts';
 import { QUERY_TIMEOUT_MS } from '../../postgres/database.ts';
 import type { StoreWatch } from '../stores/store-watch.ts';
 
@@ -57,18 +58,20 @@ export class BoundedWork {
   }
 
   /**
-   * The work's result. Work that is abandoned continues; its result is discarded.
+   * The work's result. Abandoned work that changes something continues, and its result is discarded. Of other abandoned work
+   * the statements in Postgres are ended.
    * @param changes the work makes a change; then the error says that the change may have been made
    * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration
    */
   async run<T>(
     name: string,
-    work: Promise<T>,
+    work: () => Promise<T>,
     { deadlineMs = this.bounds.operationMs, changes = false } = {},
   ): Promise<T> {
-    const end = new AbortController();
+    const [end, abandoned] = [new AbortController(), new AbortController()];
+    const working = changes ? work() : endedBy(abandoned.signal, work);
     try {
-      return await Promise.race([work, this.#abandon({ name, deadlineMs, changes }, end.signal)]);
+      return await Promise.race([working, this.#abandon({ name, deadlineMs, changes }, end.signal)]);
     } catch (error) {
       if (ANSWERS.some((kind) => error instanceof kind) || error instanceof StoresAway) throw error;
       const away = await this.#watch.away();
@@ -76,6 +79,8 @@ export class BoundedWork {
       throw error instanceof StaleGeneration ? new MetRebuild(name, { changes, cause: error }) : error;
     } finally {
       end.abort();
+      // Of work that has ended, there is nothing left to end.
+      abandoned.abort();
     }
   }
 

@@ -1,0 +1,82 @@
+/** A statement that nobody waits for any more does not run on in Postgres. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { BoundedWork } from '../../../src/node/operations/bounded-work.ts';
+import { OperationTimedOut } from '../../../src/operations/operation-faults.ts';
+import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
+import { emptyDatabase, until } from '../../support/fixtures.ts';
+
+const SLOW = 'SELECT pg_sleep(600)';
+const AT_HAND = { away: async () => [], backendAway: async () => undefined };
+
+let url: string;
+let admin: Database;
+const open: Database[] = [];
+
+function connect(queryTimeoutMs?: number): Database {
+  const db = openDatabase({ url, maxConnections: 2, ...(queryTimeoutMs && { queryTimeoutMs }) });
+  open.push(db);
+  return db;
+}
+
+beforeEach(async () => {
+  url = await emptyDatabase();
+  admin = connect();
+});
+
+afterEach(() => Promise.all(open.splice(0).map((db) => db.destroy())));
+
+const running = async () =>
+  (
+    await rows(
+      admin,
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query = ?`,
+      [SLOW],
+    )
+  ).length;
+const ended = () => until(async () => (await running()) === 0, { what: 'the statement has ended' });
+
+test('a query that takes too long', async () => {
+  const db = connect(500);
+  await expect(rows(db, SLOW)).rejects.toThrow('Query read timeout');
+  await ended();
+  await db.raw('SELECT 1');
+});
+
+/** An operation that is given up as soon as its statement runs. */
+async function operation(work: () => Promise<unknown>, changes = false): Promise<unknown> {
+  const bounded = new BoundedWork(AT_HAND, { operationMs: 300, verifyMs: 300, lookEveryMs: 50 });
+  const end = bounded.run('look', work, { changes }).catch((error: unknown) => error);
+  await until(async () => (await running()) === 1, { what: 'the statement runs' });
+  return end;
+}
+
+test('an operation that only reads, at its deadline', async () => {
+  const db = connect();
+  const error = await operation(() => rows(db, SLOW));
+  expect(error).toBeInstanceOf(OperationTimedOut);
+  await ended();
+  await db.raw('SELECT 1');
+});
+
+test('in a transaction, which is rolled back; what it would do next is refused', async () => {
+  const db = connect();
+  let next: unknown;
+  await operation(() =>
+    db.transaction(async (trx) => {
+      await trx.raw(SLOW).catch(() => {});
+      next = await db.raw('SELECT 1').catch((error: unknown) => error);
+    }),
+  );
+  await ended();
+  await until(() => next, { what: 'the next statement' });
+  expect(next).toMatchObject({ code: 'given_up' });
+  await db.raw('SELECT 1');
+});
+
+test('an operation that changes something goes on', async () => {
+  const db = connect();
+  expect(await operation(() => rows(db, SLOW), true)).toBeInstanceOf(OperationTimedOut);
+  expect(await running()).toBe(1);
+  await admin.raw('SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = ?', [SLOW]);
+  await ended();
+});
