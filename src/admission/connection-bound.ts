@@ -22,7 +22,7 @@ export interface ConnectionBoundParts {
   readonly sites: SharedRates;
   /** Addresses that are not limited, such as those of proxies, which pass on the requests of many clients. */
   readonly isExempt: (address: Uint8Array) => boolean;
-  /** Share of the burst: so many connections above it still get an answer to their next request. */
+  /** As a share of the burst: how many connections above it still get an answer to their next request. */
   readonly answeredAboveShare: number;
 }
 

@@ -46,8 +46,8 @@ export class LockCommands {
 
   /**
    * Releases the lock. @param untilMs when the owner's ttl is over
-   * @returns how many processes listen for the release; -1 if another owner held the lock, or none. 0 also if that is
-   * unknown: Redis did not answer in time, or only a repeat of the command was answered
+   * @returns how many processes listen for the release; -1 if another owner held the lock, or none. 0 also if the number
+   * is unknown, because Redis did not answer in time or answered only a repeat of the command
    */
   async giveBack(owner: string, untilMs: number): Promise<number> {
     let outcomeUnknown = false;

@@ -52,8 +52,8 @@ export class SegmentHold {
     const now = monotonicMs();
     if (handle?.held && now - this.#heldSince < HOLD_MAX_MS) return handle;
     this.#handle = undefined;
-    // The new request comes before the release: so the lock queue knows that this process waits, and lets others go
-    // first.
+    // The new request is made before the release, so that the lock queue knows that this process waits, and lets others
+    // go first.
     const [next] = await Promise.all([this.#acquire(), giveBack(handle)]);
     this.#heldSince = monotonicMs();
     return next;

@@ -15,7 +15,7 @@
 import { normalised } from '../../admission/addresses.ts';
 import type { ConnectionBound } from '../../admission/connection-bound.ts';
 
-/** Share of the limit: so many connections above it still get an answer to their next request. */
+/** As a share of the limit: how many connections above it still get an answer to their next request. */
 export const ANSWERED_ABOVE_SHARE = 1 / 8;
 
 export interface ConnectionCounts {
@@ -29,7 +29,7 @@ export interface ConnectionCounts {
   readonly ofAddress: { readonly shed: number; readonly dropped: number };
 }
 
-/** Share of the limit: with more connections open, a refused address loses its connection. */
+/** As a share of the limit: with more connections than this open, a refused address loses its connection. */
 const OPEN_TO_REFUSED_SHARE = 1 / 2;
 
 /** The client of a connection. */

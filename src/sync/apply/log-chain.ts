@@ -29,9 +29,9 @@ export function checkHead({ position, head, fault }: LogRead, newest = NO_ENTRY)
 }
 
 /**
- * Checks that the segment is published. Call it only if the sale's record, read before, names this generation: then
- * all its segments were published. A segment that is not has lost writes: one server of a cluster can lose its data
- * alone.
+ * Checks that the segment is published. Call it only if the sale's record, read before, names this generation. Then all
+ * its segments had been published, so a segment that is not published now has lost writes. One server of a cluster can
+ * lose its data alone.
  */
 export function checkPublished({ head }: LogRead): ChainVerdict {
   if (head?.state !== 'loaded' && head?.state !== 'lost') return { ok: true };
