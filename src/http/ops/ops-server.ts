@@ -64,7 +64,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
   if (host.events) addEventRoutes(router, host.events, guarded);
 }
 
-/** Differing settings don't make a node unready: while settings are changed node by node, no node would be ready. */
+/** Differing settings don't make a node unready: otherwise no node would be ready while they are changed node by node. */
 async function readiness(host: OpsHost): Promise<Reply> {
   const reason = await host.notReady();
   if (reason !== undefined) return notReady(reason);
