@@ -71,6 +71,16 @@ export type NewSaleChange =
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
+  /** Fields that no node decides by. What is left out stays; `null` removes an optional field. */
+  | {
+      readonly action: 'edit';
+      readonly title?: string;
+      readonly payWithinSeconds?: number | null;
+      readonly priceMinor?: number | null;
+      readonly faceValueMinor?: number | null;
+      readonly currency?: string | null;
+      readonly metadata?: Readonly<Record<string, unknown>>;
+    }
   /** A time that is left out stays as it is; `endsAt: null` removes the end. */
   | { readonly action: 'window'; readonly startsAt?: string; readonly endsAt?: string | null };
 

@@ -131,9 +131,12 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
  */
 function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
   const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;
+  const edited = changes.filter(({ action }) => action === 'edit').map(({ detail }) => detail.from as object);
+  const { metadata: _, ...beforeEdits } = withoutNulls(Object.assign({}, ...edited.reverse()));
   const [startsAt, endsAt] = (before('window') as [string, string | null] | undefined) ?? [];
   const detail = {
     ...settingsOf(sale),
+    ...beforeEdits,
     ...(before('resize') !== undefined && { segments: before('resize') }),
     ...(before('require-token') !== undefined && { requireToken: before('require-token') }),
     ...(startsAt !== undefined && { startsAt, endsAt: endsAt ?? undefined }),
@@ -142,4 +145,9 @@ function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerE
     ...{ id: '0', at: createdAt.toISOString(), action: 'create', units: 0 },
     ...{ actor: undefined, reason: '', detail, applied: true },
   };
+}
+
+/** Undefined where the ledger has `null`. */
+function withoutNulls(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value ?? undefined]));
 }

@@ -2,12 +2,13 @@
  * The Postgres part of operators' changes to a sale: one transaction each, with its row in the ledger. The sale's row
  * is locked, so that changes are ordered, in the ledger too.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import type { SaleState } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { MAX_STOCK } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
-import type { SaleChange } from '../engine/sale/sale-change.ts';
+import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
@@ -59,6 +60,8 @@ function applyTo(trx: Knex.Transaction, row: SaleRow, change: PlainChange): Prom
       return setWindow(trx, row, change);
     case 'require-token':
       return requireToken(trx, row, change.requireToken);
+    case 'edit':
+      return edit(trx, row, change);
     case 'resize':
       return resize(trx, row, change.segments);
     default:
@@ -123,6 +126,32 @@ async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to:
   if (sale.requireToken === to) return undefined;
   await trx.raw('UPDATE sales SET require_token = ? WHERE id = ?', [to, sale.id]);
   return { action: 'require-token', detail: { from: sale.requireToken, to } };
+}
+
+const COLUMNS: Readonly<Record<keyof SaleEdit, string>> = {
+  title: 'title',
+  payWithinSeconds: 'pay_within_seconds',
+  priceMinor: 'price_minor',
+  faceValueMinor: 'face_value_minor',
+  currency: 'currency',
+  metadata: 'metadata',
+};
+
+/** The ledger gets the old and the new values of the fields that differ, `null` for one that is missing. */
+async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: SaleEdit): Promise<Applied> {
+  if (state === 'closed') throw new WrongState(sale.id, state, 'edited');
+  const edited = EDITS.filter(
+    (name) => change[name] !== undefined && !isDeepStrictEqual(change[name], sale[name] ?? null),
+  );
+  if (edited.length === 0) return undefined;
+  const value = (name: keyof SaleEdit) =>
+    name === 'metadata' ? JSON.stringify(change[name]) : (change[name] as string | number | null);
+  await trx.raw(`UPDATE sales SET ${edited.map((name) => `${COLUMNS[name]} = ?`).join(', ')} WHERE id = ?`, [
+    ...edited.map(value),
+    sale.id,
+  ]);
+  const of = (values: SaleEdit) => Object.fromEntries(edited.map((name) => [name, values[name] ?? null]));
+  return { action: 'edit', detail: { from: of(sale), to: of(change) } };
 }
 
 /** Only records the request: the next generation is built with that number. */

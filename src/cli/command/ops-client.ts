@@ -29,6 +29,7 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   window: 'given another window',
   'require-token': 'changed',
   resize: 'resized',
+  edit: 'edited',
 };
 
 export class OpsClient implements SaleOperations, OrderOperations, EventOperations {

@@ -10,7 +10,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
-import { numberOrText, withFlags } from './flags.ts';
+import { numberOrText, parsedOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {
@@ -53,6 +53,12 @@ const FLAGS: Readonly<Record<string, string>> = {
   startsAt: '--starts-at',
   endsAt: '--ends-at',
   segments: '--segments',
+  title: '--title',
+  priceMinor: '--price-minor',
+  faceValueMinor: '--face-value-minor',
+  currency: '--currency',
+  payWithinSeconds: '--pay-within-seconds',
+  metadata: '--metadata',
 };
 
 const SUMMARIES = {
@@ -135,6 +141,36 @@ const requireToken = changeCommand({
   },
 });
 
+const editSale = changeCommand({
+  name: 'edit <id>',
+  summary: 'change title, price, metadata or time to pay, while the sale sells',
+  details:
+    'An empty value removes a price, currency or time to pay. A new time to pay holds for orders that are committed from ' +
+    'then on.',
+  options: [
+    new Option('--title <text>', 'one line'),
+    new Option('--price-minor <n>', "price in the currency's minor unit (cents)"),
+    new Option('--face-value-minor <n>', 'face value, likewise'),
+    new Option('--currency <code>', 'ISO 4217, such as EUR'),
+    new Option('--pay-within-seconds <n>', 'unpaid orders expire after so many seconds'),
+    new Option('--metadata <json>', 'an object, which takes the place of the old one'),
+  ],
+  examples: [
+    'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 \\',
+    '  --reason "typing error"',
+  ],
+  change: ({ title, metadata, currency, ...given }) => ({
+    action: 'edit',
+    ...{ title, metadata: parsedOrText(metadata), currency: currency === '' ? null : currency },
+    ...Object.fromEntries(
+      ['priceMinor', 'faceValueMinor', 'payWithinSeconds'].map((name) => [
+        name,
+        given[name] === '' ? null : numberOrText(given[name]),
+      ]),
+    ),
+  }),
+});
+
 export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   pauseSale,
   resumeSale,
@@ -144,4 +180,5 @@ export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   moveSaleWindow,
   resizeSale,
   requireToken,
+  editSale,
 ];

@@ -6,7 +6,7 @@ import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
-import { numberOrText, withFlags } from './flags.ts';
+import { numberOrText, parsedOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [
@@ -75,14 +75,6 @@ export function saleInput(id: string, given: Readonly<Record<string, unknown>>):
     throw error instanceof InvalidInput ? withFlags(error, 'the sale is not valid', flagOf) : error;
   }
   return input;
-}
-
-function parsedOrText(value: unknown): unknown {
-  try {
-    return JSON.parse(String(value));
-  } catch {
-    return value;
-  }
 }
 
 function flagOf(field: string): string {

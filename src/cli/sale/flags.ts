@@ -19,3 +19,12 @@ export function withFlags(
   }));
   return new InvalidInput(message, renamed);
 }
+
+/** Returns text that is not JSON as it is: the schema then reports what is allowed. */
+export function parsedOrText(value: unknown): unknown {
+  try {
+    return JSON.parse(String(value));
+  } catch {
+    return value;
+  }
+}

@@ -49,6 +49,8 @@ function detailText({ action, units, detail }: LedgerEntry): string {
       return to === true ? 'required now' : 'no longer required';
     case 'withdraw':
       return units === -Number(wanted) ? '' : `wanted ${wanted}`;
+    case 'edit':
+      return editText(from as Values, to as Values);
     case 'top-up':
       return '';
     default:
@@ -79,4 +81,13 @@ function windowText(from: Window, to: Window): string {
     from[i] === to[i] ? [] : [`${name} ${to[i] ?? 'never'}, was ${from[i] ?? 'never'}`],
   );
   return moves.flat().join('; ');
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function editText(from: Values, to: Values): string {
+  const shown = (value: unknown) => (value === null ? 'none' : JSON.stringify(value));
+  return Object.keys(to)
+    .map((name) => (name === 'metadata' ? name : `${name} ${shown(to[name])}, was ${shown(from[name])}`))
+    .join('; ');
 }

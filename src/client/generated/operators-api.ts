@@ -53,6 +53,17 @@ export type SaleChange = {
   readonly action: 'require-token';
   readonly requireToken: boolean;
   readonly reason?: string | undefined;
+} | {
+  readonly action: 'edit';
+  readonly title?: string | undefined;
+  readonly payWithinSeconds?: number | null | undefined;
+  readonly priceMinor?: number | null | undefined;
+  readonly faceValueMinor?: number | null | undefined;
+  readonly currency?: string | null | undefined;
+  /** At most 16,384 bytes as JSON, nested at most 32 deep */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+  /** Why, for the ledger */
+  readonly reason?: string | undefined;
 };
 
 export type Sale = {

@@ -3,7 +3,19 @@ import { z } from 'zod';
 import { InvalidInput } from '../errors.ts';
 import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';
 import { reason } from './author.ts';
-import { time, whole } from './sale-json.ts';
+import { EDITABLE, time, whole } from './sale-json.ts';
+
+/** New values of fields that no node decides by. What is missing stays; `null` removes an optional field. */
+export interface SaleEdit {
+  readonly title?: string | undefined;
+  readonly payWithinSeconds?: number | null | undefined;
+  readonly priceMinor?: number | null | undefined;
+  readonly faceValueMinor?: number | null | undefined;
+  readonly currency?: string | null | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export const EDITS = Object.keys(EDITABLE) as readonly (keyof SaleEdit)[];
 
 export type SaleChange =
   | { readonly action: 'pause' | 'resume' | 'close' }
@@ -15,7 +27,8 @@ export type SaleChange =
   /** Whether purchases need a purchase token from now on. */
   | { readonly action: 'require-token'; readonly requireToken: boolean }
   /** Another number of segments. */
-  | { readonly action: 'resize'; readonly segments: number };
+  | { readonly action: 'resize'; readonly segments: number }
+  | ({ readonly action: 'edit' } & SaleEdit);
 
 export type SaleAction = SaleChange['action'];
 
@@ -34,6 +47,20 @@ const schema = z.discriminatedUnion(
     }),
     z
       .strictObject({
+        action: z.literal('edit'),
+        title: EDITABLE.title.optional(),
+        payWithinSeconds: EDITABLE.payWithinSeconds.nullable().optional(),
+        priceMinor: EDITABLE.priceMinor.nullable().optional(),
+        faceValueMinor: EDITABLE.faceValueMinor.nullable().optional(),
+        currency: EDITABLE.currency.nullable().optional(),
+        metadata: EDITABLE.metadata.optional(),
+        reason,
+      })
+      .refine((edit) => EDITS.some((name) => edit[name] !== undefined), {
+        error: `must give one of ${EDITS.join(', ')}`,
+      }),
+    z
+      .strictObject({
         action: z.literal('window'),
         startsAt: time.optional(),
         endsAt: time.nullable().optional(),
@@ -44,7 +71,7 @@ const schema = z.discriminatedUnion(
         error: 'or endsAt must be given',
       }),
   ],
-  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize, require-token' },
+  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize, require-token, edit' },
 );
 
 /** @throws InvalidInput with all faults at once */

@@ -51,25 +51,13 @@ function stringsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
 }
 
-const FIELDS = {
-  id: z
-    .string({ error: ({ input }) => (input === undefined ? `is required: ${ID_FORM}` : 'must be a string') })
-    .regex(SALE_ID_PATTERN, { error: `must be ${ID_FORM}` }),
-  title: text(200).default(''),
-  stock: whole(1, MAX_STOCK, 'the units for sale'),
-  segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
-  startsAt: time.optional(),
-  endsAt: time.optional(),
-  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
-  requireToken: z.boolean({ error: 'must be true or false' }).default(false),
-  payWithinSeconds: whole(1, 31_536_000).optional(),
-  priceMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
-  faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER).optional(),
-  currency: z
-    .string()
-    .regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' })
-    .optional(),
-  shopId: text(128).optional(),
+/** Fields that can be edited while the sale sells: nothing that a node decides depends on them. */
+export const EDITABLE = {
+  title: text(200),
+  payWithinSeconds: whole(1, 31_536_000),
+  priceMinor: whole(0, Number.MAX_SAFE_INTEGER),
+  faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER),
+  currency: z.string().regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' }),
   metadata: z
     .record(z.string(), z.unknown(), { error: 'must be an object' })
     .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
@@ -81,8 +69,26 @@ const FIELDS = {
     })
     .refine((value) => stringsOf(value).every(isStorable), {
       error: 'must hold well-formed text without NUL characters',
-    })
-    .default({}),
+    }),
+};
+
+const FIELDS = {
+  id: z
+    .string({ error: ({ input }) => (input === undefined ? `is required: ${ID_FORM}` : 'must be a string') })
+    .regex(SALE_ID_PATTERN, { error: `must be ${ID_FORM}` }),
+  title: EDITABLE.title.default(''),
+  stock: whole(1, MAX_STOCK, 'the units for sale'),
+  segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
+  startsAt: time.optional(),
+  endsAt: time.optional(),
+  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+  requireToken: z.boolean({ error: 'must be true or false' }).default(false),
+  payWithinSeconds: EDITABLE.payWithinSeconds.optional(),
+  priceMinor: EDITABLE.priceMinor.optional(),
+  faceValueMinor: EDITABLE.faceValueMinor.optional(),
+  currency: EDITABLE.currency.optional(),
+  shopId: text(128).optional(),
+  metadata: EDITABLE.metadata.default({}),
 };
 
 const schema = z.strictObject(

@@ -12,3 +12,8 @@ BEGIN
   END IF;
 END
 $$;
+
+ALTER TABLE stock_movements DROP CONSTRAINT stock_movements_action_check,
+  ADD CONSTRAINT stock_movements_action_check
+    CHECK (action IN
+      ('create', 'pause', 'resume', 'close', 'top-up', 'withdraw', 'window', 'resize', 'require-token', 'edit'));

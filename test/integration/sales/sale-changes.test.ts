@@ -105,6 +105,52 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified(sale.id);
   });
 
+  test('an edit is in the record, in the ledger with both values, and in the time to pay of later orders', async () => {
+    const sale = await shop.sell({ stock: 5, title: 'Old', priceMinor: 100, metadata: { a: 1 } });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    expect(await till.buy(sale.id, 'ann')).toMatchObject({ code: 'committed' });
+    const edit = { title: 'New', priceMinor: null, currency: 'EUR', payWithinSeconds: 60 };
+    const change = { action: 'edit', ...edit, metadata: { a: 1 }, faceValueMinor: null } as const;
+    const status = await shop.service.change(sale.id, change, BY);
+    expect(status).toMatchObject({ title: 'New', currency: 'EUR', payWithinSeconds: 60, metadata: { a: 1 } });
+    expect(status.priceMinor).toBeUndefined();
+    expect((await shop.backend.sales.read(sale.id))!.sale).toMatchObject({ title: 'New', currency: 'EUR' });
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      {
+        action: 'edit',
+        applied: true,
+        detail: {
+          from: { title: 'Old', payWithinSeconds: null, priceMinor: 100, currency: null },
+          to: { title: 'New', payWithinSeconds: 60, priceMinor: null, currency: 'EUR' },
+        },
+      },
+    ]);
+    await shop.service.change(sale.id, { action: 'edit', title: 'New', currency: 'EUR' }, BY);
+    expect(await shop.changesOf(sale.id)).toHaveLength(1);
+    expect(await till.buy(sale.id, 'ben')).toMatchObject({ code: 'committed' });
+    const expiries = await rows(
+      shop.db,
+      'SELECT buyer_id, expires_at IS NULL AS never FROM orders WHERE sale_id = ? ORDER BY buyer_id',
+      [sale.id],
+    );
+    expect(expiries).toEqual([
+      { buyer_id: 'ann', never: true },
+      { buyer_id: 'ben', never: false },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('the initial settings of a sale whose creation was not noted are those before its edits', async () => {
+    const sale = await shop.sell({ stock: 5, title: 'First' });
+    await shop.service.change(sale.id, { action: 'edit', title: 'Second', currency: 'EUR' }, BY);
+    await shop.service.change(sale.id, { action: 'edit', title: 'Third' }, BY);
+    await query(asAdmin(shop.databaseUrl), "DELETE FROM stock_movements WHERE action = 'create'");
+    const [creation] = await shop.service.ledger(sale.id);
+    expect(creation).toMatchObject({ action: 'create', detail: { title: 'First' } });
+    expect(creation!.detail.currency).toBeUndefined();
+  });
+
   test('a top-up reopens a sale that is sold out, and is sold to the last unit', async () => {
     const sale = await shop.sell({ stock: 3, segments: 4 });
     await shop.startSync();
@@ -261,6 +307,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       { action: 'window', endsAt: null },
       new WrongState(sale.id, 'closed', 'given another window'),
     );
+    await refused({ action: 'edit', title: 'New' }, new WrongState(sale.id, 'closed', 'edited'));
     expect((await shop.changesOf(sale.id)).map(({ action }) => action)).toEqual(['close']);
     expect(await shop.service.show(sale.id)).toMatchObject({ movedUnits: 0, remaining: 3 });
     await expectVerified(sale.id);
@@ -300,6 +347,47 @@ describe('a change whose process dies', () => {
     expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
     await mend(sale.id);
     expect(sum(await left(sale.id))).toBe(10);
+    await expectVerified(sale.id);
+  });
+
+  const EDIT = { action: 'edit', title: 'New', priceMinor: 300 } as const;
+  const recordOf = async (saleId: string) => (await shop.backend.sales.read(saleId))!.sale;
+
+  test('an edit, before the record has it: the reconciler writes it', async () => {
+    const sale = await shop.sell({ stock: 4, title: 'Old' });
+    const { before } = breaker('sales.setState');
+    const dying = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    await expect(dying.change(sale.id, EDIT, BY)).rejects.toThrow();
+    expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
+    expect((await recordOf(sale.id)).title).toBe('Old');
+    await mend(sale.id);
+    expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
+    await expectVerified(sale.id);
+  });
+
+  test('an edit, before its row is closed: it is written once more', async () => {
+    const sale = await shop.sell({ stock: 4, title: 'Old' });
+    await shop.service.change(sale.id, EDIT, BY);
+    await shop.db.raw("UPDATE stock_movements SET applied_at = NULL WHERE action = 'edit'");
+    await mend(sale.id);
+    expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
+    expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: true });
+  });
+
+  test('an edit that meets a rebuild which began with the old values is in the record afterwards', async () => {
+    const sale = await shop.sell({ stock: 4, title: 'Old' });
+    let edited: Promise<unknown> | undefined;
+    const backend = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.publish' || edited) return;
+      edited = shop.service.change(sale.id, EDIT, BY).catch((error: unknown) => error);
+      await edited;
+    });
+    await rebuildSale(shop.db, backend, sale.id);
+    expect(await edited).toBeInstanceOf(StaleGeneration);
+    await forsake();
+    await followForsaken(shop.db, shop.backend, sale.id);
+    expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
+    expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: true });
     await expectVerified(sale.id);
   });
 
