@@ -1,4 +1,12 @@
-export type ServerName = 'redis' | 'postgres' | 'wrk' | 'openssl' | 'zookeeper' | 'nginx' | 'haproxy';
+export type ServerName =
+  | 'redis'
+  | 'postgres'
+  | 'wrk'
+  | 'openssl'
+  | 'zookeeper'
+  | 'nginx'
+  | 'haproxy'
+  | 'pgbouncer';
 
 export interface ServerPackage {
   programs: string[];

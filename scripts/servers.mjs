@@ -45,6 +45,12 @@ export const servers = {
     debianPackage: 'haproxy',
     brewFormula: 'haproxy',
   },
+  pgbouncer: {
+    programs: ['pgbouncer'],
+    why: 'the tests of pooling put it in front of a Postgres',
+    debianPackage: 'pgbouncer',
+    brewFormula: 'pgbouncer',
+  },
 };
 
 /** Debian's Postgres is not on the PATH, and neither are Homebrew's versioned formulas. */
@@ -67,7 +73,7 @@ export function findServer(name) {
 
 function foldersOffPath(name) {
   if (name === 'postgres') return postgresFolders();
-  if (name === 'nginx' || name === 'haproxy') return ['/usr/sbin'];
+  if (['nginx', 'haproxy', 'pgbouncer'].includes(name)) return ['/usr/sbin'];
   return name === 'zookeeper' ? zookeeperFolders : [];
 }
 

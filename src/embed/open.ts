@@ -26,7 +26,7 @@ import type { Shop } from './shop.ts';
  *
  * @throws ConfigError for wrong options, with all faults at once, and for a Redis that may evict keys
  * @throws ForeignStores if Redis and Postgres do not belong together
- * @throws StockadeError with the code `data_dir_in_use`, `migrations_pending`, `missing_rights` or `no_worker_numbers`
+ * @throws StockadeError with the code `data_dir_in_use`, `no_sessions`, `migrations_pending`, `missing_rights` or `no_worker_numbers`
  * @throws the stores' own errors if they can't be reached
  */
 export async function open(options: OpenOptions = {}): Promise<Shop> {

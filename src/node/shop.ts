@@ -45,7 +45,7 @@ export interface Shop {
  * Opens the stores, migrates them, claims them for this shop and watches them.
  * @param settings the settings that this process compares with those of the shop's other processes
  * @throws the stores' errors if they can't be reached, ConfigError if Redis may evict keys, ForeignStores if the stores do
- * not belong together, StockadeError `migrations_pending`, `missing_rights`, `data_dir_in_use`
+ * not belong together, StockadeError `no_sessions`, `migrations_pending`, `missing_rights`, `data_dir_in_use`
  */
 export async function openShop(
   { config, log, registry }: ShopParts,

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
+import { findSharedSessions, SESSION_ADVICE } from '../../postgres/session-probe.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
@@ -41,6 +42,7 @@ export async function checkPostgres({ databaseUrl: url, dataDir }: Config): Prom
     const checks = [
       ok('reachable', `${url}`),
       encryption(url.reveal()),
+      await sessions(url.reveal()),
       ...judgePostgres(facts, shippedMigrations()),
     ];
     return { checks, clock };
@@ -64,6 +66,14 @@ export function encryption(url: string): Check {
   return mode === 'no-verify'
     ? warn('encryption', 'TLS, but the certificate is not checked', advice)
     : warn('encryption', 'none', advice);
+}
+
+/** Locks of sales belong to a session. */
+async function sessions(url: string): Promise<Check> {
+  const reason = await findSharedSessions(url);
+  return reason === undefined
+    ? ok('sessions', 'each connection keeps its own')
+    : fail('sessions', `a proxy shares them: ${reason}`, SESSION_ADVICE);
 }
 
 function embedded(dataDir: string): Check {

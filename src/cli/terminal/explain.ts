@@ -55,7 +55,7 @@ export function explain(error: unknown): Explanation {
 }
 
 /** Errors that say that the command line or the configuration is wrong. */
-const USAGE_CODES = new Set(['invalid_config', 'foreign_stores']);
+const USAGE_CODES = new Set(['invalid_config', 'foreign_stores', 'no_sessions']);
 
 function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT_USAGE;

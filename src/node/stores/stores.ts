@@ -10,6 +10,7 @@ import { MemoryBackend } from '../../engine/memory/memory-backend.ts';
 import type { Teardown } from '../../lib/teardown.ts';
 import { awaitDatabase, type Database, openDatabase } from '../../postgres/database.ts';
 import { LocalLocks, PostgresLocks, type SaleLocks } from '../../postgres/sale-locks.ts';
+import { assertSessions } from '../../postgres/session-probe.ts';
 import { Ownership } from '../../shop/ownership.ts';
 import { startEmbeddedDatabase } from './embedded-database.ts';
 
@@ -31,9 +32,10 @@ export interface Stores {
   readonly failed: Promise<Error>;
 }
 
-/** @throws the stores' errors if they can't be reached */
+/** @throws NoSessions if a proxy shares Postgres' sessions, the stores' errors if they can't be reached */
 export async function openStores(config: Config, teardown: Teardown): Promise<Stores> {
   const database = await openDatabasePart(config, teardown);
+  if (database.databaseName === 'postgres') await assertSessions(database.databaseUrl);
   const stock = await openStock(config);
   teardown.add(() => stock.backend.close());
   if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { chmod, chown, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,8 +6,9 @@ import { findServer } from '../../../scripts/servers.mjs';
 import type { Certificate } from './certificates.ts';
 import { createDatabase } from './create-database.ts';
 import { freePort } from './free-port.ts';
+import { postgresAccount } from './postgres-account.ts';
 import { childrenOf, familyCpuSecondsOf, isAlive } from './process-table.ts';
-import { type Account, ServerProcess, ServerStartError } from './server-process.ts';
+import { ServerProcess, ServerStartError } from './server-process.ts';
 
 const portAttempts = 5;
 const answerLimitMs = 1_000;
@@ -42,7 +42,11 @@ export class PostgresServer implements AsyncDisposable {
   static async start({ settings = {}, certificate }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const folder = findServer('postgres');
     if (!folder) throw new Error('Postgres not found: run `node scripts/ensure-servers.mjs postgres`');
-    const process = await ServerProcess.create({ name: 'postgres', account: account(), lastSignal: 'QUIT' });
+    const process = await ServerProcess.create({
+      name: 'postgres',
+      account: postgresAccount(),
+      lastSignal: 'QUIT',
+    });
     try {
       await process.run(join(folder, 'initdb'), [
         ...['--pgdata', dataOf(process), '--username', 'postgres', '--auth', 'trust'],
@@ -170,29 +174,13 @@ async function tlsSettings(directory: string, { cert, key }: Certificate): Promi
     ['host all postgres 127.0.0.1/32 trust', 'hostssl all all 127.0.0.1/32 trust', ''].join('\n'),
   );
   await chmod(ownKey!, 0o600);
-  const owner = account();
+  const owner = postgresAccount();
   for (const file of owner ? [ownCert!, ownKey!, rules!] : []) await chown(file, owner!.uid, owner!.gid);
   return { ssl: 'on', ssl_cert_file: ownCert!, ssl_key_file: ownKey!, hba_file: rules! };
 }
 
 function dataOf(process: ServerProcess): string {
   return join(process.directory, 'data');
-}
-
-/** Postgres refuses to run as root. Then it runs as the account of its package, or else as nobody. */
-function account(): Account | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  return accountOf('postgres') ?? accountOf('nobody');
-}
-
-function accountOf(user: string): Account | undefined {
-  const id = (flag: string) =>
-    Number(execFileSync('id', [flag, user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
-  try {
-    return { uid: id('-u'), gid: id('-g') };
-  } catch {
-    return undefined;
-  }
 }
 
 function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
