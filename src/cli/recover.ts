@@ -19,8 +19,8 @@ export const recover: CommandSpec = {
     'saved first. Buyers wait meanwhile. It lists the accepted orders that were lost, as far as the nodes remember them.\n\n' +
     '--adopt, without a sale, marks the Redis and the database of these settings as belonging together, even if their own ' +
     'marks say otherwise. Use it after the database was created again or KEY_PREFIX was changed, and stop all nodes ' +
-    'first. If that Redis has a sale with the id of one in this database that is not the same sale, it is removed ' +
-    'together with its logs. The nodes rebuild the sales when they start.',
+    'first. A sale in that Redis that has the id of a sale in this database but is another sale is removed, together ' +
+    'with its logs. The nodes rebuild the sales when they start.',
   options: [new Option('--adopt', 'make these stores belong together, and recover nothing')],
   settings: SALE_SETTINGS,
   defaults: QUIET,

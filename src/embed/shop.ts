@@ -71,7 +71,7 @@ export type NewSaleChange =
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
-  /** Fields that no node decides by. What is left out stays; `null` removes an optional field. */
+  /** Fields that do not affect which purchases are accepted. A field that is left out stays; `null` removes an optional one. */
   | {
       readonly action: 'edit';
       readonly title?: string;

@@ -1,18 +1,18 @@
 /**
- * Finds a proxy in front of Postgres that gives a connection another session from one transaction to the next, such as PgBouncer
- * with `pool_mode=transaction`. There the lock of a sale (sale-locks.ts) stays with a session that nobody owns: no sync works on
- * that sale any more, and each one believes that another does.
+ * Detects a proxy in front of Postgres that may give a connection another session for each transaction, such as PgBouncer with
+ * `pool_mode=transaction`. With such a proxy the lock of a sale (sale-locks.ts) stays with a session that no process owns: no
+ * sync works on that sale any more, because each one finds the lock taken.
  *
- * A single connection does not see it: an idle proxy answers with the same session each time. So a second connection holds a
- * transaction open, which occupies a session of the pool. Two connections with one session, or a connection whose session
- * changes, prove pooling. The first connection holds a session lock meanwhile, as the product does: proxies that then keep the
- * session for it (RDS Proxy pins it) are no obstacle.
+ * A single connection can't detect it, because an idle proxy answers with the same session each time. So a second connection
+ * holds a transaction open, which occupies a session of the pool. Two connections with one session, or a connection whose
+ * session changes, prove pooling. Meanwhile the first connection holds a session lock, as sync does. A proxy that keeps the
+ * session for a connection with such a lock (RDS Proxy pins it) therefore passes.
  */
 import { randomInt } from 'node:crypto';
 import pg from 'pg';
 import { StockadeError } from '../engine/errors.ts';
 
-/** If other clients use the pool as well, the two connections may miss each other in a round. */
+/** More than one round, because other clients of the pool may occupy the sessions in which the two connections would meet. */
 const ROUNDS = 3;
 const CONNECT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = 10_000;
@@ -34,7 +34,7 @@ export async function assertSessions(url: string): Promise<void> {
   if (reason !== undefined) throw new NoSessions(reason);
 }
 
-/** @returns how it shows that sessions are shared; `undefined` if each connection keeps its own. @throws Postgres' errors */
+/** @returns what proves that sessions are shared; `undefined` if each connection keeps its own. @throws Postgres' errors */
 export async function findSharedSessions(url: string): Promise<string | undefined> {
   const clients = [newClient(url), newClient(url)] as const;
   try {
@@ -56,13 +56,13 @@ function newClient(url: string): pg.Client {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
   });
-  // If the connection breaks, the query that it breaks reports it.
+  // Without this listener, a broken connection would end the process. The query that fails then reports it.
   client.on('error', () => {});
   return client;
 }
 
 async function probe(holder: pg.Client, occupant: pg.Client): Promise<string | undefined> {
-  // Nobody else has this key. If its session can't be reached any more, the lock ends with it and is in nobody's way.
+  // No other process uses this key. So if the session can't be reached any more, the lock blocks nothing until it ends.
   const key = randomInt(2 ** 47);
   const session = await pidOf(holder);
   await holder.query('SELECT pg_advisory_lock($1)', [key]);

@@ -17,7 +17,7 @@ export interface Verdict {
   readonly committed: number;
   /** Different buyers who have an order in Postgres. */
   readonly distinctBuyers: number;
-  /** Units that had to be sold: the stock, or one for each buyer who asked if these are fewer than the stock. */
+  /** Units that had to be sold: the stock, or one for each buyer who asked, whichever is less. */
   readonly expected: number;
   readonly oversold: number;
   readonly undersold: number;

@@ -16,26 +16,27 @@ import { note, number, plural, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
-/** A page that can't be read is asked for again so often, with this pause before. */
+/** How often a page that can't be read is requested again. */
 const RETRIES = 10;
+/** Pause before each of these requests. */
 const PAUSE_MS = 1_000;
-/** Errors that may pass: the node or a store does not answer. */
-const PASSING = new Set(['unavailable', 'no_node', 'busy']);
+/** Errors that may be temporary: the node or a store does not answer. */
+const TEMPORARY = new Set(['unavailable', 'no_node', 'busy']);
 
 export const exportCommand: CommandSpec = {
   name: 'export <sale>',
   summary: 'write all orders of a sale, the oldest first, as CSV or NDJSON',
   details:
     'The output is complete if the exit code is 0; NDJSON then ends with {"end":true,"orders":n}. If the node or a store ' +
-    'stops answering, the export waits and goes on behind the last order that it wrote. In CSV, a text that a spreadsheet ' +
-    'would take for a formula gets an apostrophe in front.',
+    'stops answering, the export waits and continues after the last order that it wrote. In CSV, an apostrophe is put ' +
+    'before a text that a spreadsheet would take for a formula.',
   options: [
     new Option('--format <format>', 'csv or ndjson').default('ndjson'),
     new Option('--output <file>', 'write to this file (default: stdout)'),
     ...FILTER_OPTIONS,
     new Option(
       '--after <id>',
-      'continue behind this order; the file is appended to, and a CSV gets no line of names',
+      'continue after this order: the output is appended to the file, and a CSV has no header line',
     ),
   ],
   settings: SALE_SETTINGS,
@@ -49,7 +50,7 @@ export const exportCommand: CommandSpec = {
     const { output } = options as { output?: string };
     const { format, ...wanted } = parseOrderExport(given(options, [...FILTERS, 'after', 'format']));
     if (json && output === undefined)
-      throw new UsageError('--json needs --output: the orders would be on stdout, too');
+      throw new UsageError('--json needs --output: otherwise the orders would be on stdout too');
     const done = await withOperations({ config, log }, async (sales, orders) => {
       const { committedOrders } = await sales.show(saleId);
       const out = await openOutput(output, wanted.after !== undefined);
@@ -91,7 +92,7 @@ function patient(orders: OrderOperations, saleId: string): (query: OrderQuery) =
       try {
         return await orders.listOrders(saleId, query);
       } catch (error) {
-        const mayPass = error instanceof StockadeError && PASSING.has(error.code);
+        const mayPass = error instanceof StockadeError && TEMPORARY.has(error.code);
         if (!mayPass || attempt > RETRIES) throw error;
         await delay(PAUSE_MS);
       }

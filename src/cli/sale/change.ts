@@ -145,15 +145,15 @@ const editSale = changeCommand({
   name: 'edit <id>',
   summary: 'change title, price, metadata or time to pay, while the sale sells',
   details:
-    'An empty value removes a price, currency or time to pay. A new time to pay holds for orders that are committed from ' +
-    'then on.',
+    'An empty value removes a price, currency or time to pay. A new time to pay applies to orders that are committed ' +
+    'afterwards.',
   options: [
-    new Option('--title <text>', 'one line'),
+    new Option('--title <text>', 'name of the item, one line'),
     new Option('--price-minor <n>', "price in the currency's minor unit (cents)"),
-    new Option('--face-value-minor <n>', 'face value, likewise'),
+    new Option('--face-value-minor <n>', "face value in the currency's minor unit"),
     new Option('--currency <code>', 'ISO 4217, such as EUR'),
-    new Option('--pay-within-seconds <n>', 'unpaid orders expire after so many seconds'),
-    new Option('--metadata <json>', 'an object, which takes the place of the old one'),
+    new Option('--pay-within-seconds <n>', 'seconds after which an unpaid order expires'),
+    new Option('--metadata <json>', 'a JSON object, which replaces the old one'),
   ],
   examples: [
     'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 \\',

@@ -20,7 +20,7 @@ export const listSales: CommandSpec = {
   options: [
     new Option('--state <state>', `only sales in this state: ${SALE_STATES.join(', ')}`),
     new Option('--limit <n>', `sales in a page, up to ${MAX_PAGE_SALES}; default ${DEFAULT_PAGE_SALES}`),
-    new Option('--after <place>', 'the page after this place, which the page before has named'),
+    new Option('--after <place>', 'begin after this place: `next` of the page before'),
     new Option('--all', 'all pages, one after the other'),
   ],
   settings: SALE_SETTINGS,

@@ -5,7 +5,7 @@ import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';
 import { reason } from './author.ts';
 import { EDITABLE, time, whole } from './sale-json.ts';
 
-/** New values of fields that no node decides by. What is missing stays; `null` removes an optional field. */
+/** New values of fields that no node uses for decisions. A missing field stays as it is; `null` removes an optional one. */
 export interface SaleEdit {
   readonly title?: string | undefined;
   readonly payWithinSeconds?: number | null | undefined;
