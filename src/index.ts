@@ -22,6 +22,7 @@ export type { OrderPage } from './operations/order-list.ts';
 export {
   type NotedChange,
   type Order,
+  type OrderEdit,
   type OrderOutcome,
   type OrderStatus,
   PAY_TYPES,

@@ -140,6 +140,15 @@ export class OperatorClient {
     return this.#order('showOrder', orderId, undefined, READS, options);
   }
 
+  /** Notes the shop's reference or metadata with the order; `null` removes it. */
+  editOrder(
+    orderId: string,
+    edit: Operations['editOrder']['body'],
+    options?: CallOptions,
+  ): Promise<OrderOutcome<'editOrder'>> {
+    return this.#order('editOrder', orderId, edit, REPEATABLE, options);
+  }
+
   pay(
     orderId: string,
     payType: PayType,

@@ -3,6 +3,7 @@ import { StockadeError } from '../engine/errors.ts';
 import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
+import { parseOrderEdit } from '../operations/order-edit.ts';
 import type { OrderChange } from '../operations/order-operations.ts';
 import { parseOrderQuery } from '../operations/order-query.ts';
 import { parseSaleQuery } from '../operations/sale-list.ts';
@@ -118,6 +119,8 @@ function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
     cancel: (orderId, by) => change(orderId, () => ({ kind: 'cancel' }), by),
     redeem: (orderId, by) => change(orderId, () => ({ kind: 'redeem' }), by),
     refund: (orderId, by) => change(orderId, () => ({ kind: 'refund' }), by),
+    edit: (orderId, edit, by) =>
+      run(async () => orders.editOrder(orderId, parseOrderEdit({ ...edit }).edit, checkedAuthor(by))),
     refundsDue: (saleId) => run(() => orders.refundsDue(saleId)),
   };
 }

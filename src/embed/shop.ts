@@ -2,7 +2,7 @@
 import type { Outcome } from '../engine/contract.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
 import type { OrderPage } from '../operations/order-list.ts';
-import type { Order, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
+import type { Order, OrderEdit, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
 import type { SalePage, SaleQuery } from '../operations/sale-list.ts';
@@ -133,6 +133,8 @@ export interface ShopOrders {
   redeem(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Records that the money of a paid order was paid back; its units go back for sale. @throws InvalidInput */
   refund(orderId: string, by?: ChangeAuthor): Promise<OrderOutcome>;
+  /** Notes the shop's own reference (one line, at most 200 characters) or metadata (at most 4,096 bytes) with the order. @throws InvalidInput */
+  edit(orderId: string, edit: OrderEdit, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Orders that were paid too late and have to be refunded, at most 1,000. @param saleId if absent, of all sales */
   refundsDue(saleId?: string): Promise<Order[]>;
 }

@@ -1,4 +1,4 @@
-/** An event as other programs receive it: the same members in the stream and at the webhook. See docs/events.md. */
+/** An event as other programs receive it: in the stream, or at the webhook. See docs/events.md. */
 export interface OrderEvent {
   /** The same each time the event is delivered. */
   readonly id: string;
@@ -10,6 +10,9 @@ export interface OrderEvent {
   readonly quantity: number;
   /** ISO 8601 in UTC. */
   readonly at: string;
+  /** As the order has them when the event is delivered. Not in the stream. */
+  readonly reference?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** A receiver of events outside the stream. */

@@ -27,6 +27,8 @@ interface PageRow {
   sale_id: string;
   buyer_id: string;
   quantity: number;
+  reference: string | null;
+  metadata: Record<string, unknown> | null;
   at: string;
 }
 
@@ -45,7 +47,7 @@ export class WebhookQueue {
     const found = await rows<PageRow>(
       this.#db,
       `SELECT p.id::text AS page, p.attempts, p.outbox_id || '-' || (p.before + u.place) AS id, 'order.' || p.kind AS kind,
-         o.order_id::text, o.sale_id, o.buyer_id, o.quantity,
+         o.order_id::text, o.sale_id, o.buyer_id, o.quantity, o.reference, o.metadata,
          to_char(p.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at
        FROM (SELECT *, sum(cardinality(order_ids)) OVER in_line AS events,
            row_number() OVER in_line AS rank, first_value(attempts) OVER in_line AS tried
@@ -133,6 +135,7 @@ export class WebhookQueue {
 }
 
 function eventOf(row: PageRow, orderId: string): OrderEvent {
-  const { id, kind, at, sale_id: saleId, buyer_id: buyerId, quantity } = row;
-  return { id, kind, orderId, saleId, buyerId, quantity, at };
+  const { id, kind, at, sale_id: saleId, buyer_id: buyerId, quantity, reference, metadata } = row;
+  const noted = { ...(reference !== null && { reference }), ...(metadata !== null && { metadata }) };
+  return { id, kind, orderId, saleId, buyerId, quantity, at, ...noted };
 }

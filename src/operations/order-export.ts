@@ -85,6 +85,8 @@ const COLUMNS = [
   'refundedAt',
   'refundDue',
   'retakenBy',
+  'reference',
+  'metadata',
 ] as const satisfies readonly (keyof Order)[];
 
 const CSV_HEAD = `${COLUMNS.join()}\r\n`;

@@ -3,7 +3,7 @@
  * makes them on the stores, OpsClient (cli/command/ops-client.ts) through a node's ops port.
  */
 import type { Author } from '../engine/sale/author.ts';
-import type { Order, OrderChange, OrderStatus } from './order.ts';
+import type { Order, OrderChange, OrderEdit, OrderStatus } from './order.ts';
 import type { OrderPage, OrderQuery } from './order-list.ts';
 
 export {
@@ -11,6 +11,7 @@ export {
   ORDER_STATUSES,
   type Order,
   type OrderChange,
+  type OrderEdit,
   type OrderStatus,
   PAY_TYPES,
   type PayType,
@@ -46,6 +47,8 @@ export interface OrderOperations {
   showOrder(orderId: string): Promise<OrderOutcome>;
   /** @param by the operator, who may change every order; stored with the change */
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome>;
+  /** Notes the shop's reference or metadata with the order. @param by as for `changeOrder` */
+  editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome>;
   /** A page of the sale's orders. @throws UnknownSale */
   listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage>;
   /**

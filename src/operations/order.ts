@@ -35,13 +35,17 @@ export interface Order {
   readonly refundDue: true | undefined;
   /** The order that replaced it, because it was paid after it had expired. */
   readonly retakenBy: string | undefined;
+  /** What the shop calls the order, such as its cart's id. */
+  readonly reference: string | undefined;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
   /** Changes made by operators, the oldest first; present only if an operator asks (`showOrder`). */
   readonly changes?: readonly NotedChange[];
 }
 
 /** An operator's change of an order. Buyers' changes of their own orders are not recorded. */
 export interface NotedChange extends Author {
-  readonly change: OrderChange['kind'];
+  /** `edit`: reference or metadata; only the last one is kept. */
+  readonly change: OrderChange['kind'] | 'edit';
   /** ISO 8601. */
   readonly at: string;
 }
@@ -50,3 +54,9 @@ export interface NotedChange extends Author {
 export type OrderChange =
   | { readonly kind: 'pay'; readonly payType: PayType }
   | { readonly kind: 'cancel' | 'redeem' | 'refund' };
+
+/** What the shop notes with an order, at any time. What is missing stays; `null` removes it. */
+export interface OrderEdit {
+  readonly reference?: string | null | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
+}

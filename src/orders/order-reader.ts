@@ -18,6 +18,8 @@ export interface OrderRow {
   expired_at: Date | null;
   refund_due_at: Date | null;
   retaken_by: string | null;
+  reference: string | null;
+  metadata: Record<string, unknown> | null;
 }
 
 /** The order as it is in Postgres; an order that is only in its log is not there yet. */
@@ -59,6 +61,8 @@ export function orderOf(row: OrderRow): Order {
     expiredAt: time(row.expired_at),
     refundDue: isRefundDue(row) || undefined,
     retakenBy: row.retaken_by ?? undefined,
+    reference: row.reference ?? undefined,
+    metadata: row.metadata ?? undefined,
   };
 }
 

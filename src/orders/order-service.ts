@@ -1,6 +1,8 @@
 import type { LogHint } from '../engine/contract.ts';
 import { isOrderId } from '../engine/order-id.ts';
+import type { Author } from '../engine/sale/author.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { OrderEdit } from '../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../operations/order-operations.ts';
 import { readKnownSale } from '../sales/sale-rows.ts';
@@ -8,6 +10,7 @@ import { Arrivals } from './arrivals.ts';
 import { type LatePaymentParts, payLate } from './late-payment.ts';
 import { mayBeInLog } from './log-age.ts';
 import { type Asker, changeOrder } from './order-changes.ts';
+import { editOrder } from './order-edits.ts';
 import { readOrderPage } from './order-pages.ts';
 import { readNotedOrder, readRefundsDue } from './order-reader.ts';
 import { applyReturnsOf } from './returns.ts';
@@ -48,6 +51,13 @@ export class OrderService implements OrderOperations {
     const make = () => this.#change(orderId, change, by);
     if (typeof by !== 'string') return this.#onceArrived(orderId, make);
     return isOrderId(orderId) ? make() : { code: 'unknown_order' };
+  }
+
+  editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome> {
+    return this.#onceArrived(orderId, async () => {
+      const order = await editOrder(this.#parts.db, orderId, edit, by);
+      return order ? { code: 'done', order } : { code: 'unknown_order' };
+    });
   }
 
   /** The answer is `unknown_order` only when the order can't be in a log. */

@@ -24,7 +24,7 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   webhook_pages: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   sale_losses: ['SELECT', 'INSERT'],
   lost_orders: ['SELECT', 'INSERT'],
-  order_changes: ['SELECT', 'INSERT'],
+  order_changes: ['SELECT', 'INSERT', 'UPDATE'],
   shop: ['SELECT', 'UPDATE'],
   // Rows of ended processes are deleted.
   processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],

@@ -4,6 +4,7 @@ import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
+import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import { queryText } from '../../operations/order-query.ts';
@@ -104,6 +105,11 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     const path = `${orderPathOf(orderId)}/${kind}`;
     const body = { ...change, ...(reason !== '' && { reason }) };
     return this.#order({ method: 'POST', path, body, operator: actor });
+  }
+
+  editOrder(orderId: string, edit: OrderEdit, { actor, reason }: Author): Promise<OrderOutcome> {
+    const body = { ...edit, ...(reason !== '' && { reason }) };
+    return this.#order({ method: 'PATCH', path: orderPathOf(orderId), body, operator: actor });
   }
 
   listOrders(saleId: string, query: OrderQuery = {}): Promise<OrderPage> {

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { InvalidInput } from '../../engine/errors.ts';
 import { isOrderId } from '../../engine/order-id.ts';
+import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
@@ -108,6 +109,44 @@ const refundOrder = changeCommand({
   change: () => ({ kind: 'refund' }),
 });
 
+const editOrder: CommandSpec = {
+  name: 'edit <id>',
+  summary: "note the shop's reference or metadata with an order",
+  details: 'An empty value removes what was noted.',
+  options: [
+    new Option('--reference <text>', "one line, such as the cart's id"),
+    new Option('--metadata <json>', 'an object, which takes the place of the old one'),
+    ...AUTHOR_OPTIONS,
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [`stockade order edit ${EXAMPLE_ID} --reference cart-4711`],
+  async run({ config, log, json, args, options: { reference, metadata, ...options } }) {
+    const orderId = orderIdFrom(args);
+    const { edit } = parseOrderEdit({
+      reference: reference === '' ? null : reference,
+      metadata: metadata === '' ? null : parsedOrText(metadata),
+    });
+    const author = authorOf(options);
+    const outcome = await withOperations({ config, log }, (_, orders) =>
+      orders.editOrder(orderId, edit, author),
+    );
+    const { order } = expectDone(outcome, orderId);
+    if (json) printJson(order);
+    else print(orderSheet(order));
+    return EXIT_OK;
+  },
+};
+
+/** Text that is not JSON stays as it is: the schema then reports what is allowed. */
+function parsedOrText(value: unknown): unknown {
+  try {
+    return JSON.parse(String(value));
+  } catch {
+    return value;
+  }
+}
+
 const refundsDue: CommandSpec = {
   name: 'refunds-due [sale]',
   summary: 'list orders that were paid too late and have to be refunded, the longest due first',
@@ -129,6 +168,7 @@ export const ORDER_COMMANDS = [
   cancelOrder,
   redeemOrder,
   refundOrder,
+  editOrder,
   refundsDue,
   exportCommand,
 ];

@@ -62,6 +62,8 @@ export function orderSheet(order: Order, replaces?: string): string {
     ['quantity', plural(order.quantity, 'unit')],
     ['status', order.refundDue ? `${order.status}; a refund is due` : order.status],
     ['paid by', order.payType],
+    ['reference', order.reference],
+    ['metadata', order.metadata && JSON.stringify(order.metadata)],
     ['committed', order.committedAt],
     ['expires', order.status === 'unpaid' ? order.expiresAt : undefined],
     ['paid', order.paidAt],

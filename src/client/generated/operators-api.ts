@@ -109,12 +109,15 @@ export type Order = {
   readonly retakenBy?: OrderId | undefined;
   readonly retaken?: true | undefined;
   readonly replaces?: OrderId | undefined;
+  readonly reference?: string | undefined;
+  /** At most 4,096 bytes as JSON, nested at most 32 deep */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   /** What operators did to the order, the oldest first. Only in the answer to GET */
   readonly changes?: readonly (NotedChange)[] | undefined;
 };
 
 export type NotedChange = {
-  readonly change: 'pay' | 'cancel' | 'redeem' | 'refund';
+  readonly change: 'pay' | 'cancel' | 'redeem' | 'refund' | 'edit';
   readonly at: string;
   readonly actor: string;
   readonly reason: string;
@@ -274,6 +277,17 @@ export interface Operations {
     readonly answer: Order;
     readonly code: 'unauthenticated' | 'unknown_order' | 'internal' | 'unavailable';
   };
+  editOrder: {
+    readonly body: {
+      readonly reference?: string | null | undefined;
+      /** At most 4,096 bytes as JSON, nested at most 32 deep */
+      readonly metadata?: Readonly<Record<string, unknown>> | null | undefined;
+      /** Why, for the ledger */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: Order;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_order' | 'payload_too_large' | 'internal' | 'unavailable';
+  };
   payOrder: {
     readonly body: {
       readonly payType: 'balance' | 'alipay' | 'wechat' | 'card' | 'other';
@@ -350,6 +364,7 @@ export const ROUTES = {
   listOrders: ['GET', '/v1/sales/{saleId}/orders'],
   exportOrders: ['GET', '/v1/sales/{saleId}/orders/export'],
   showOrder: ['GET', '/v1/orders/{orderId}'],
+  editOrder: ['PATCH', '/v1/orders/{orderId}'],
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],
   cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],
   redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],

@@ -51,6 +51,22 @@ function stringsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([key, item]) => [key, ...stringsOf(item)]);
 }
 
+/** An object of whatever the shop wants, of at most so many bytes as JSON. */
+export function metadataOf(maxBytes: number) {
+  return z
+    .record(z.string(), z.unknown(), { error: 'must be an object' })
+    .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
+      error: `must be nested at most ${MAX_METADATA_DEPTH} deep`,
+      abort: true,
+    })
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
+      error: `must have at most ${maxBytes} bytes as JSON`,
+    })
+    .refine((value) => stringsOf(value).every(isStorable), {
+      error: 'must hold well-formed text without NUL characters',
+    });
+}
+
 /** Fields that can be edited while the sale sells: nothing that a node decides depends on them. */
 export const EDITABLE = {
   title: text(200),
@@ -58,18 +74,7 @@ export const EDITABLE = {
   priceMinor: whole(0, Number.MAX_SAFE_INTEGER),
   faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER),
   currency: z.string().regex(/^[A-Z]{3}$/, { error: 'must be an ISO 4217 code such as EUR' }),
-  metadata: z
-    .record(z.string(), z.unknown(), { error: 'must be an object' })
-    .refine((value) => depthOf(value) <= MAX_METADATA_DEPTH, {
-      error: `must be nested at most ${MAX_METADATA_DEPTH} deep`,
-      abort: true,
-    })
-    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= MAX_METADATA_BYTES, {
-      error: `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
-    })
-    .refine((value) => stringsOf(value).every(isStorable), {
-      error: 'must hold well-formed text without NUL characters',
-    }),
+  metadata: metadataOf(MAX_METADATA_BYTES),
 };
 
 const FIELDS = {

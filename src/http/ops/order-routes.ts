@@ -1,5 +1,6 @@
 /** Routes for single orders, for operators and for the shop's handler of payment callbacks. */
 
+import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { exportOrders, textOf } from '../../operations/order-export.ts';
 import type { OrderQuery } from '../../operations/order-list.ts';
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
@@ -54,6 +55,14 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
       const pieces = textOf(exportOrders(list, wanted, format));
       return { status: 200, head: headOf(200, { 'content-type': type }), pieces };
     }),
+  );
+  router.route(
+    'patch',
+    '/v1/orders/:orderId',
+    guarded(async (id, body, actor) => {
+      const { edit, reason } = parseOrderEdit(body);
+      return orderReply(await orders.editOrder(id, edit, { actor, reason }));
+    }, true),
   );
   const changing =
     (kind: OrderChange['kind']): Action =>

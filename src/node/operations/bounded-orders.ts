@@ -1,4 +1,5 @@
 import type { Author } from '../../engine/sale/author.ts';
+import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { Order, OrderChange, OrderOperations, OrderOutcome } from '../../operations/order-operations.ts';
 import type { LatePaymentParts } from '../../orders/late-payment.ts';
@@ -24,6 +25,10 @@ class BoundedOrders implements OrderOperations {
   changeOrder(orderId: string, change: OrderChange, by: Author): Promise<OrderOutcome> {
     const work = () => this.#work.changeOrder(orderId, change, by);
     return this.#bounded.run(change.kind, work, { changes: true });
+  }
+
+  editOrder(orderId: string, edit: OrderEdit, by: Author): Promise<OrderOutcome> {
+    return this.#bounded.run('edit', () => this.#work.editOrder(orderId, edit, by), { changes: true });
   }
 
   listOrders(saleId: string, query?: OrderQuery): Promise<OrderPage> {

@@ -17,3 +17,8 @@ ALTER TABLE stock_movements DROP CONSTRAINT stock_movements_action_check,
   ADD CONSTRAINT stock_movements_action_check
     CHECK (action IN
       ('create', 'pause', 'resume', 'close', 'top-up', 'withdraw', 'window', 'resize', 'require-token', 'edit'));
+
+-- What the shop notes with an order.
+ALTER TABLE orders ADD COLUMN reference text, ADD COLUMN metadata jsonb;
+ALTER TABLE order_changes DROP CONSTRAINT order_changes_change_check,
+  ADD CONSTRAINT order_changes_change_check CHECK (change IN ('pay', 'cancel', 'redeem', 'refund', 'edit'));

@@ -85,6 +85,45 @@ onEachStore((stage) => {
     expect(await asBuyer(node, '/v1/sales/mistyped/orders', buyer)).toMatchObject({ code: 'unknown_sale' });
   });
 
+  test('operators note a reference and metadata with an order, and who did; its buyer is not shown them', async () => {
+    const { node } = stage;
+    const saleId = await stage.sale();
+    const orderId = await bought(node, saleId, 'ann');
+    const edit = (body: object, id = orderId) =>
+      node.opsRequest(`/v1/orders/${id}`, {
+        ...{ method: 'PATCH', body: JSON.stringify(body), headers: { 'x-operator': 'otto' } },
+      });
+    const noted = { reference: 'cart-4711', metadata: { gift: true } };
+    expect(await edit({ ...noted, reason: 'from the cart' })).toMatchObject({ status: 200, body: noted });
+    expect((await node.opsRequest(`/v1/orders/${orderId}`)).body).toMatchObject({
+      ...noted,
+      changes: [{ change: 'edit', actor: 'otto', reason: 'from the cart' }],
+    });
+    expect((await node.opsRequest(`/v1/sales/${saleId}/orders`)).body.orders).toMatchObject([noted]);
+    const { body: shown } = await asBuyer(node, `/v1/orders/${orderId}`, 'ann');
+    expect(JSON.stringify(shown)).not.toMatch(/cart-4711|gift/);
+    const removed = await edit({ reference: null });
+    expect(removed.body).toMatchObject({ metadata: { gift: true } });
+    expect(removed.body).not.toHaveProperty('reference');
+    const { body } = await node.opsRequest(`/v1/orders/${orderId}`);
+    expect(body.changes).toMatchObject([{ change: 'edit', reason: '' }]);
+    for (const bad of [
+      {},
+      { reference: 'x'.repeat(201) },
+      { reference: 'two\nlines' },
+      { metadata: { text: 'x'.repeat(4_096) } },
+      { metadata: [] },
+      { status: 'paid' },
+    ])
+      expect(await edit(bad), JSON.stringify(bad).slice(0, 40)).toMatchObject({ status: 400 });
+    expect(await edit({ reference: 'x' }, '1')).toMatchObject({ code: 'unknown_order' });
+    const env = { OPS_URL: node.opsUrl, OPS_TOKEN: node.opsToken };
+    const args = ['order', 'edit', orderId, '--reference', 'cart-1', '--metadata', ''];
+    const { stdout } = await callCli([...args, '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ orderId, reference: 'cart-1' });
+    expect(JSON.parse(stdout)).not.toHaveProperty('metadata');
+  });
+
   test('the command line lists them too', async () => {
     const { node } = stage;
     const saleId = await stage.sale();

@@ -70,7 +70,10 @@ test.each([
   ['recover', 'such as: stockade recover tickets'],
   ['verify a b', 'example: stockade verify'],
   ['sale nonsense', 'stockade sale has: create, list, show, pause, resume, close, top-up, withdraw, window,'],
-  ['order nonsense', 'stockade order has: list, show, pay, cancel, redeem, refund, refunds-due, export;'],
+  [
+    'order nonsense',
+    'stockade order has: list, show, pay, cancel, redeem, refund, edit, refunds-due, export;',
+  ],
   [
     'nonsense',
     'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, events;',

@@ -54,7 +54,7 @@ test('NDJSON ends with a line that says so, and the pages follow each other', as
 
 test('CSV begins with the names, unless it continues another', async () => {
   expect((await exported('csv')).text).toMatch(
-    /^orderId,.*\r\n1,s,b,1,,,,,,,,,,,\r\n3,s,b,1,,,,,,,,,,,\r\n$/,
+    /^orderId,.*\r\n1,s,b,1,,,,,,,,,,,,,\r\n3,s,b,1,,,,,,,,,,,,,\r\n$/,
   );
-  expect((await exported('csv', '2')).text).toBe('3,s,b,1,,,,,,,,,,,\r\n');
+  expect((await exported('csv', '2')).text).toBe('3,s,b,1,,,,,,,,,,,,,\r\n');
 });

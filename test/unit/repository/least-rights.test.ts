@@ -45,7 +45,10 @@ describe('in Postgres', () => {
         ['DELETE', new RegExp(`DELETE FROM (${table})\\b`, 'g')],
         ['INSERT', new RegExp(`INSERT INTO (${table})\\b`, 'g')],
         ['SELECT', new RegExp(`\\b(?:FROM|JOIN) (${table})\\b`, 'g')],
-        ['UPDATE', new RegExp(`UPDATE (${table})\\b`, 'g')],
+        [
+          'UPDATE',
+          new RegExp(`UPDATE (${table})\\b|INSERT INTO (${table})\\b(?:(?!INSERT INTO)[^])*?DO UPDATE`, 'g'),
+        ],
       ] as const;
       const needed = done.filter(([, pattern]) => all(statements, pattern).length > 0);
       expect(sorted(rights)).toEqual(needed.map(([right]) => right));
