@@ -1,6 +1,6 @@
 /** How many requests one buyer, or one address, may send. */
 export interface RatePolicy {
-  /** On average, so many requests in so many seconds: 1 to 1,000,000 in 1 to 86,400 s. */
+  /** The average rate is `requests` in `seconds`: 1 to 1,000,000 in 1 to 86,400 s. */
   readonly requests: number;
   readonly seconds: number;
   /** Requests at once after a pause, 1 to 1,000,000. */

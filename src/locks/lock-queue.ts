@@ -179,7 +179,8 @@ export class LockQueue implements HolderHost {
       ),
     );
     const sent = await answer;
-    // Without a reply the loss is unknown. The holder could trust its lock to the end; the next waiter seeks it anew.
+    // Without a reply it is unknown whether the lock was lost. The holder could trust it to the end; the next waiter
+    // acquires it from Redis.
     return sent === undefined || (sent.reply.held && sent.reply.previous === from);
   }
 

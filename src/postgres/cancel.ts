@@ -1,8 +1,8 @@
 /**
- * Ends statements that nobody waits for any more. A client that gives up leaves its statement running in Postgres, so
- * the server is asked to cancel it, by a connection of its own, as the protocol has it.
+ * Cancels statements whose results are no longer needed. A client that abandons a statement leaves it running in Postgres.
+ * So the server is asked to cancel it, over a separate connection, as the protocol requires.
  *
- * The connection of the statement is not used again: the request may arrive when the statement has ended, and would
+ * The connection of the statement is not used again: the request may arrive after the statement has ended, and would then
  * cancel the next one.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -13,7 +13,7 @@ const CANCEL_REQUEST = 80_877_102;
 const REQUEST_BYTES = 16;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** What is known of a connection, as `pg` has it. */
+/** The data of a connection, as `pg` keeps it. */
 export interface ServerSession {
   readonly host: string;
   readonly port: number;
@@ -21,7 +21,7 @@ export interface ServerSession {
   readonly secretKey: number | null;
 }
 
-/** Sends the request, and does not wait. No harm is done if it gets lost: the statement ends by itself. */
+/** Sends the request and does not wait. If the request gets lost, the statement runs to its end, which does no harm. */
 export function cancelStatement({ host, port, processID, secretKey }: ServerSession): void {
   if (processID === null || secretKey === null) return;
   const request = Buffer.alloc(REQUEST_BYTES);
@@ -36,15 +36,15 @@ export function cancelStatement({ host, port, processID, secretKey }: ServerSess
 
 class Scope {
   isOver = false;
-  /** How to end each statement under way. */
+  /** A function for each statement under way that cancels it. */
   readonly statements = new Set<() => void>();
 }
 
 const scopes = new AsyncLocalStorage<Scope>();
 
 /**
- * Runs work whose statements are ended when the signal comes; statements that it begins later are refused. Not for
- * work that changes something in several steps.
+ * Runs work whose statements are cancelled when the signal aborts; statements that it begins later are refused. Don't use it
+ * for work that makes changes in several steps.
  */
 export function endedBy<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const scope = new Scope();
@@ -57,10 +57,10 @@ export function endedBy<T>(signal: AbortSignal, work: () => Promise<T>): Promise
 }
 
 /**
- * A statement begins.
- * @param end ends it
- * @returns to be called when it has ended
- * @throws StockadeError `given_up` if its work is over
+ * Call it when a statement begins.
+ * @param end cancels the statement
+ * @returns a function to call when the statement has ended
+ * @throws StockadeError `given_up` if the work of the statement was abandoned
  */
 export function statementBegins(sql: string, end: () => void): () => void {
   const scope = scopes.getStore();

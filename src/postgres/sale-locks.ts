@@ -125,7 +125,7 @@ export class PostgresLocks implements SaleLocks {
     return connection;
   }
 
-  /** When the connection ends, all locks are gone: the next attempt connects anew and asks the database. */
+  /** When the connection ends, all locks are gone: the next attempt opens a new connection and asks the database. */
   async #connect(failed: () => void): Promise<Session> {
     const client = new pg.Client({
       connectionString: this.#url,

@@ -9,7 +9,7 @@
  * The number of closed sales only grows, and no buyer waits for them: each scan takes the next page of them. A
  * drained one costs its part of two reads, of its row and of its version: no lock, no log. What the version can't
  * show, such as a single missing segment, is noticed by the next sync that starts. Measured with 5,000 closed sales:
- * 2 ms per scan more than with none, where reading all their rows took 28 ms; each is looked at every 10 s. After a
+ * 2 ms per scan more than with none, where reading all their rows took 28 ms; each is read every 10 s. After a
  * start, when none is known to be drained yet, a scan takes 65 ms, for 50 s.
  */
 import type { ExpectedSale, KnownEntry, LogPosition, LogRead, SaleVersion } from '../engine/contract.ts';
@@ -124,7 +124,7 @@ export class LogScanner {
     });
   }
 
-  /** Makes the loop read unread entries. @returns false for a closed and drained sale, which is to be released */
+  /** Makes the loop read unread entries. @returns false for a closed and drained sale, which must be released */
   #isAtRest({ sale, log }: Known): boolean {
     // It was released meanwhile: the next scan sees its new state.
     if (this.#sales.held(sale.id) !== log) return true;

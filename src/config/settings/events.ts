@@ -58,7 +58,7 @@ export const eventsSettings: SettingTable<EventsSettings> = {
     schema: whole(1, 1_000),
     fallback: 12,
     description:
-      'After so many attempts, events become dead letters and the next ones are sent. The pauses grow to a minute; 12 attempts take some 4 minutes.',
+      'After this number of attempts, events become dead letters and the next ones are sent. The pauses grow to a minute; 12 attempts take some 4 minutes.',
     shared: 'value',
   },
 };

@@ -4,7 +4,7 @@
  *
  *   free ──batch──> held, serving ──served──> held, idle ──two turns──> free
  *                      ▲                        │
- *                      └────────batch───────────┘ ──held for HOLD_MAX_MS──> released, and acquired anew
+ *                      └────────batch───────────┘ ──held for HOLD_MAX_MS──> released, and acquired again
  */
 import pLimit from 'p-limit';
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -36,7 +36,7 @@ export class SegmentHold {
         this.#handle = await this.#current();
         return await work(this.#handle);
       } catch (error) {
-        // The lock may be lost without a notice so far. It is acquired anew in any case.
+        // The lock may be lost without notice so far. It is acquired again in any case.
         const handle = this.#handle;
         this.#handle = undefined;
         void giveBack(handle);

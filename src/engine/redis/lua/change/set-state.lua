@@ -1,6 +1,6 @@
 --[[
   Sets the state and the rules of all given segments, or of none. A loaded segment opens only when it is published,
-  and only once. A segment that is frozen or has lost writes does not open again: it must be loaded anew.
+  and only once. A segment that is frozen or has lost writes does not open again: it must be loaded again.
 
   Input
     KEYS[1..N] segments (hashes)
