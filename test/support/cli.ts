@@ -25,8 +25,9 @@ export interface CliOptions {
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Calls a command that ends by itself, needs no signal and starts no worker threads (PGlite is one; threads run JavaScript only).
- * Stdout, stderr, the working directory and `process.argv` belong to the whole process, so commands run one after another.
+ * Calls a command that ends by itself, needs no signal and starts no worker threads, because threads need the built JavaScript.
+ * (A command on PGlite starts one.) Stdout, stderr, the working directory and `process.argv` belong to the whole process, so
+ * commands run one after another.
  */
 export function callCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const called = last.then(() => callAlone(args, options));

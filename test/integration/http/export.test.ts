@@ -1,4 +1,7 @@
-/** The export of orders: complete or recognisably not, in bounded memory, whoever reads it how slowly. */
+/**
+ * The export of orders: it is complete, or recognisably incomplete, and uses bounded memory, however slow its reader
+ * is.
+ */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
@@ -20,13 +23,15 @@ import { query } from '../../support/truth.ts';
 const ORDERS = 200_000;
 const PAGE = 1_000;
 const TOKEN = 'token';
-/** The kernel may hold some 6 MB between the two ends, which is 65 of these pages; the process holds two or three. */
+/**
+ * The kernels may buffer some 6 MB between the two ends, which is 65 of these pages. The process holds two or three.
+ */
 const MOST_PAGES_AHEAD = 100;
 
 const orderOf = (n: number): Order =>
   ({ orderId: String(n), saleId: 'big', buyerId: `buyer-${n}`, quantity: 1, status: 'paid' }) as Order;
 
-/** A sale of 200,000 orders that nobody has bought; it counts the pages that are read. */
+/** A fake sale of 200,000 orders, which counts the pages that are read. */
 class FakeOrders {
   pages = 0;
   failAt = Number.POSITIVE_INFINITY;
@@ -81,7 +86,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     return { text, broken };
   }
 
-  test('200,000 orders, to a client that reads slowly: pages are read as it reads, and none is missed', async () => {
+  test('200,000 orders go to a slow client: pages are read as fast as it reads, and none is missing', async () => {
     const port = await serve();
     const response = await new Promise<import('node:http').IncomingMessage>((resolve) =>
       open(port).once('response', resolve),
@@ -105,7 +110,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     expect(orders.current.pages).toBe(ORDERS / PAGE);
   });
 
-  test('a client that stops reading stops the export; one that goes away ends it', async () => {
+  test('a client that stops reading pauses the export; a client that disconnects ends it', async () => {
     const port = await serve();
     const socket = connect(port, '127.0.0.1');
     socket.write(
@@ -130,17 +135,20 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     expect(faults).toEqual([]);
   });
 
-  test.each(['ndjson', 'csv'])('an export in %s that breaks has no end, and is reported', async (format) => {
-    const port = await serve();
-    orders.current.failAt = 5;
-    const { text, broken } = await read(port, format);
-    expect(broken).toMatchObject({ code: 'ECONNRESET' });
-    expect(text).toContain('buyer-5000');
-    expect(text).not.toContain('"end"');
-    expect(faults).toMatchObject([{ message: 'Postgres is gone' }]);
-  });
+  test.each(['ndjson', 'csv'])(
+    'an export in %s that breaks off has no end mark, and is reported',
+    async (format) => {
+      const port = await serve();
+      orders.current.failAt = 5;
+      const { text, broken } = await read(port, format);
+      expect(broken).toMatchObject({ code: 'ECONNRESET' });
+      expect(text).toContain('buyer-5000');
+      expect(text).not.toContain('"end"');
+      expect(faults).toMatchObject([{ message: 'Postgres is gone' }]);
+    },
+  );
 
-  test('CSV has a line of names and all orders', async () => {
+  test('CSV has a header line and all orders', async () => {
     const port = await serve();
     const { text, broken } = await read(port, 'csv');
     expect(broken).toBeUndefined();
@@ -151,7 +159,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   });
 });
 
-test('the command line writes the orders of a node’s sale, and continues behind the last one', async () => {
+test('the command line writes the orders of a node’s sale, and continues after the last one', async () => {
   const stores = await redisAndPostgres();
   await using node = await startTestNode(stores);
   await node.ops.create({ id: 'big', stock: 100_000 }, 'test');

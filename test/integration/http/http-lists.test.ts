@@ -36,7 +36,7 @@ onEachStore((stage) => {
     expect(idsOf(await list('?since=2022-01-01T00:00:00Z&until=2022-01-02T00:00:00%2B02:00'))).toEqual([]);
   });
 
-  test('a query that says what there is not is refused, with each fault', async () => {
+  test('a query with invalid parameters is refused, and each fault is named', async () => {
     const { node } = stage;
     const saleId = await stage.sale();
     const faults = async (query: string) =>
@@ -56,7 +56,7 @@ onEachStore((stage) => {
       });
   });
 
-  test('a buyer lists its own orders, of one sale and of all, and nobody else’s', async () => {
+  test('a buyer lists its own orders, of one sale and of all sales, and no other buyer’s', async () => {
     const { node } = stage;
     const [first, second] = [await stage.sale({ perBuyerLimit: 2 }), await stage.sale()];
     const buyer = `ann-${first}`;
