@@ -1,8 +1,8 @@
 /**
  * B1: GET the stock, check it, SET what is left.
  *
- * Shows: A1 in another store. Redis runs one command at a time, which says nothing about two: everybody who has read
- * the same number sells the same unit. Unlike in A1 the counter keeps looking well, because each writes the same number.
+ * Shows: A1 in another store. Redis runs one command at a time, but not two commands as one: all buyers that have read the same
+ * number sell the same unit. Unlike in A1 the counter looks right, because all of them write the same number.
  * From: the first stock counter in Redis, in any tutorial. B2 to B11 put their locks around it.
  */
 import { type Outcome, type SellingRow, type Setting, SOLD, SOLD_OUT } from '../parts/contract.ts';

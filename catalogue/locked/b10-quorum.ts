@@ -1,8 +1,8 @@
 /**
- * B10: B6 on several primaries that know nothing of each other. Who has the lock on more than half of them has it.
+ * B10: B6 on several primaries that know nothing of each other. A client that has the lock on more than half of them holds it.
  *
- * Shows: survives the loss of a minority, which B9 doesn't. A holder that stands still past the expiry writes when it
- * wakes, as in B7; it takes B8 to stop it.
+ * Shows: survives the loss of a minority, which B9 doesn't. A holder that is frozen beyond the expiry still writes when it
+ * resumes, as in B7; only B8 stops it.
  * From: Redlock (S. Sanfilippo), and the debate about it: M. Kleppmann, "How to do distributed locking" (2016).
  */
 import { Redis } from 'ioredis';
@@ -12,9 +12,9 @@ import { PLAIN_SETTING } from '../parts/setting.ts';
 import { deleteIfMine, owned } from './b6-compare-and-delete.ts';
 import { type Acquire, LOCK_TTL_MS, sellingUnder, spinning } from './lock.ts';
 
-/** A server that is slower than this counts as lost: the lock's time runs meanwhile. */
+/** A slower server counts as lost, because the lock's time runs meanwhile. */
 const ANSWER_LIMIT_MS = 500;
-/** What the servers' clocks may run faster than ours while the lock is held. */
+/** An allowance for servers' clocks that run faster than ours while the lock is held. */
 const DRIFT_MS = LOCK_TTL_MS / 100;
 
 export const b10: SellingRow = {
@@ -43,7 +43,7 @@ function byMajority(servers: readonly Redis[], lock: string, { clock }: Setting)
     const began = clock.now();
     const answers = await Promise.allSettled(eachAcquire.map((acquire) => acquire(holder)));
     const granted = answers.filter((answer) => answer.status === 'fulfilled' && answer.value !== undefined);
-    // On all: a server that did not answer may have granted it.
+    // On all servers: one that did not answer may have granted it.
     const release = async () => {
       await Promise.allSettled(servers.map((redis) => deleteIfMine(redis, lock, holder)));
     };
@@ -54,7 +54,7 @@ function byMajority(servers: readonly Redis[], lock: string, { clock }: Setting)
   };
 }
 
-/** A server that can't be reached is asked again each time, and not waited for. */
+/** A server that can't be reached is tried again each time, without waiting for it. */
 async function server(url: string): Promise<Redis> {
   const redis = new Redis(url, {
     lazyConnect: true,

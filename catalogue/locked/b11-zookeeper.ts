@@ -1,10 +1,10 @@
 /**
- * B11: a lock in a consensus store: every request makes an ephemeral node with a rising number; the lowest has the lock,
- * the next one watches it.
+ * B11: a lock in a consensus store. Every request makes an ephemeral node with a rising number. The lowest number holds the lock;
+ * each other one watches its predecessor.
  *
- * Shows: survives failover, as B9 doesn't: a majority of the servers knows of a lock before its holder does. Freed when
- * the holder's session ends. A holder that stands still past its session is in B8's case, and the number of its node
- * would do as the fencing token. The price is the rate: each lock is two writes that a majority must log.
+ * Shows: survives failover, as B9 doesn't, because a majority of the servers knows of a lock before its holder does. It is freed
+ * when the holder's session ends. A holder that is frozen beyond its session has the problem that B8 solves; the number of its
+ * node could be the fencing token. The price is the rate: each lock is two writes that a majority must log.
  * From: the ZooKeeper recipes ("Locks"), and Curator's InterProcessMutex, whose protected names are the order ids here.
  */
 import { needed, type SellingRow, type Setting } from '../parts/contract.ts';
@@ -13,7 +13,7 @@ import { PLAIN_SETTING } from '../parts/setting.ts';
 import { type Acquire, LOCK_WAIT_MS, sellingUnder } from './lock.ts';
 import { ConnectionLost, ZooKeeperClient } from './zookeeper-client.ts';
 
-/** Failovers that one request rides out. */
+/** Failovers that one request survives. */
 const ATTEMPTS = 5;
 const NUMBER_DIGITS = 10;
 
@@ -52,7 +52,7 @@ function lowestNumber(zookeeper: ZooKeeperClient, folder: string, { steps, clock
         }
       }
     } catch (error) {
-      // A node that was left behind would block everybody for as long as this session lives.
+      // A node that was left behind would block all others for as long as this session lives.
       await release().catch(() => {});
       throw error;
     }
@@ -61,7 +61,7 @@ function lowestNumber(zookeeper: ZooKeeperClient, folder: string, { steps, clock
   };
 }
 
-/** The node of this holder. One whose answer was lost is found by the holder's name. */
+/** Finds the node of this holder. If the reply to its creation was lost, it is found by the holder's name. */
 function numbered(zookeeper: ZooKeeperClient, folder: string, holder: string): Promise<string> {
   return persistently(zookeeper, async (again) => {
     const names = again ? await zookeeper.children(folder) : [];
@@ -85,7 +85,7 @@ async function predecessor(
     .sort((a, b) => (number(a) < number(b) ? 1 : -1))[0];
 }
 
-/** Does it again if the connection breaks, on the next server. */
+/** Repeats the operation on the next server if the connection breaks. */
 async function persistently<T>(zookeeper: ZooKeeperClient, work: (again: boolean) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

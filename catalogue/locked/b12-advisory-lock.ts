@@ -1,9 +1,9 @@
 /**
  * B12: the database's own lock by name, an advisory lock, around A1.
  *
- * Shows: held for as long as its session lives, however long that is, and freed when it dies: there is no expiry to
- * outlive. The work is done in the same session, so that who has lost the lock has lost the means to write as well.
- * Each waiting buyer keeps a connection busy, and all of them wait for one name.
+ * Shows: held for as long as its session lives, however long that is, and freed when the session ends: there is no expiry to
+ * outlive. The work runs in the same session, so a holder that has lost the lock can't write any more either. Each waiting buyer
+ * keeps a connection busy, and all of them wait for one name.
  * From: `pg_advisory_lock` in Postgres, `GET_LOCK` in MySQL.
  */
 import { type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';

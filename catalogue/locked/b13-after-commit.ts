@@ -1,8 +1,8 @@
 /**
  * B13, the right way: the same lock per buyer, with the whole transaction inside it.
  *
- * Shows: holds, on any number of nodes: who gets the lock next sees the order. That is as good as the lock, which is
- * B6's here; a unique index on sale and buyer would hold without any.
+ * Shows: holds, on any number of nodes: the next holder of the lock sees the order. It is as good as the lock, which is B6's here.
+ * A unique index on sale and buyer would hold without any lock.
  * From: the correction of B13-before: the lock in the caller, outside of the `@Transactional` method.
  */
 

@@ -1,8 +1,8 @@
 /**
- * B13, the wrong way: A5 under a lock per buyer, taken and let go inside the transaction.
+ * B13, the wrong way: A5 under a lock per buyer, acquired and released inside the transaction.
  *
- * Shows: the lock is let go and the order is not committed, so that the next request of the buyer gets the lock, counts
- * no order, and inserts a second one. The lock works perfectly; it ends too early.
+ * Shows: the lock is released before the order is committed. So the buyer's next request gets the lock, counts no order, and
+ * inserts a second one. The lock works perfectly; it ends too early.
  * From: `synchronized` or a Redis lock in a method that is itself `@Transactional`: the commit comes after its last line.
  */
 

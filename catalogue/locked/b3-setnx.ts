@@ -1,9 +1,9 @@
 /**
  * B3: a lock that all nodes share: SETNX, work, DEL.
  *
- * Shows: a holder that dies never comes to its DEL, and the key has no expiry: nobody sells anything any more.
- * From: the first distributed lock of every course. SETNX and EXPIRE as two commands fail likewise, if the holder dies
- * between them.
+ * Shows: a holder that dies never sends its DEL, and the key has no expiry: no node sells anything any more.
+ * From: the first distributed lock of every course. SETNX and EXPIRE as two commands fail likewise, if the holder dies between
+ * them.
  */
 import type { SellingRow } from '../parts/contract.ts';
 import { RedisShop } from '../parts/redis-shop.ts';

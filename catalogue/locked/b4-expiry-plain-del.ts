@@ -1,8 +1,8 @@
 /**
- * B4: SET NX PX: a lock that ends by itself, released by DEL.
+ * B4: SET NX PX: a lock that expires, released by DEL.
  *
- * Shows: a dead holder no longer blocks (B3), but a slow one does harm. Its lock expires and another gets it; when the
- * slow one is done, its DEL takes away the lock of the other, and a third enters.
+ * Shows: a dead holder no longer blocks (B3), but a slow one does harm. Its lock expires and another holder gets it. When the slow
+ * one is done, its DEL deletes the other's lock, and a third holder enters.
  * From: the second distributed lock of every course.
  */
 import type { SellingRow } from '../parts/contract.ts';

@@ -1,9 +1,9 @@
 /**
- * B5: the lock holds a token of its owner, who deletes it only after a GET has shown the token to be his.
+ * B5: the lock holds a token of its owner. The owner deletes the lock only after a GET has shown its own token.
  *
- * Shows: the same harm as B4 in a smaller gap. Between the GET and the DEL the lock may expire and be another's: a
+ * Shows: the same harm as B4, in a smaller gap. Between the GET and the DEL the lock may expire and be acquired by another: a
  * pause of the garbage collector is enough.
- * From: the third distributed lock of every course, and many that run in earnest.
+ * From: the third distributed lock of every course, and many that run in production.
  */
 import type { SellingRow, Setting } from '../parts/contract.ts';
 import { RedisShop } from '../parts/redis-shop.ts';

@@ -1,8 +1,8 @@
 /**
  * B6: B5 with comparison and deletion in one script.
  *
- * Shows: never deletes another's lock. But who outlives the expiry has lost the lock and doesn't know: he goes on to
- * write beside the next holder.
+ * Shows: never deletes another's lock. But a holder that works longer than the expiry has lost the lock without knowing it, and
+ * writes at the same time as the next holder.
  * From: the Redis documentation's "correct implementation with a single instance".
  */
 import type { Redis } from 'ioredis';

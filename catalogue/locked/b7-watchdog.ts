@@ -1,9 +1,9 @@
 /**
- * B7: B6 with a watchdog: the lock is renewed for as long as its holder's process lives. A hash counts how often the
- * holder has it, so that he may take it again; waiters sleep until a message wakes them.
+ * B7: B6 with a watchdog: the lock is renewed for as long as its holder's process lives. A hash counts how often the holder has
+ * acquired it, so that it can acquire it again (reentrance). Waiters sleep until a message wakes them.
  *
- * Shows: outlives any work, however long; freed within the expiry when the process dies. What the watchdog can't do is
- * run in a process that stands still (B8), or reach a primary that has failed over (B9).
+ * Shows: outlives any work, however long; freed within the expiry when the process dies. But the watchdog can't run in a frozen
+ * process (B8), nor reach a primary that has failed over (B9).
  * From: the design of Redisson's RLock: a hash of holder -> count, 30 s, renewed every 10 s, publish on release.
  */
 import type { Redis } from 'ioredis';
@@ -33,7 +33,7 @@ export const b7: SellingRow = {
   },
 };
 
-/** Gives the milliseconds until the lock expires, or nothing if the holder has it now. */
+/** Returns the milliseconds until the lock expires; nothing if the holder has it now. */
 const ACQUIRE = `
 local lock, holder, ttl = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('EXISTS', lock) == 1 and redis.call('HEXISTS', lock, holder) == 0 then
@@ -84,7 +84,7 @@ export class WatchdogLocks {
     return new WatchdogLocks(redis, await connected(subscriberClient(url)), setting);
   }
 
-  /** A holder who has the lock gets it again, and must let it go as often. */
+  /** A holder that has the lock acquires it again, and must release it as often. */
   acquire(lock: string): Acquire {
     const { steps, clock } = this.#setting;
     return async (holder) => {
@@ -93,7 +93,7 @@ export class WatchdogLocks {
       while (ttl !== null && clock.now() < giveUpAt) {
         const bell = await this.#bells.listen(lock);
         try {
-          // It may have become free before the bell was there to ring.
+          // The lock may have become free before the waiter began to listen.
           ttl = await this.#tryOnce(lock, holder, WATCHDOG_TTL_MS);
           if (ttl === null) break;
           await steps.at('waiting');
@@ -113,7 +113,7 @@ export class WatchdogLocks {
   }
 
   #hold(lock: string, holder: string): Hold {
-    // A renewal that fails is made up for by the next one, if that comes in time.
+    // If a renewal fails, the next one makes up for it, provided that it comes in time.
     const stop = this.#setting.clock.every(WATCHDOG_TTL_MS / 3, async () => {
       await this.#renew(lock, holder, WATCHDOG_TTL_MS).catch(() => {});
     });

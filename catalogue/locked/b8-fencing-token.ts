@@ -1,11 +1,11 @@
 /**
- * B8: B7, and each holder draws a number that is larger than all before it, the fencing token. The stock refuses a token
- * when it has seen a larger one.
+ * B8: B7, and each holder gets a number that is larger than all before it, the fencing token. The stock refuses a token if it has
+ * seen a larger one.
  *
- * Shows: no lock with an expiry can stop a holder that stood still past it (a paused process, a partitioned machine)
- * from writing when it wakes. The stock can: that write is refused, and nothing is sold twice.
- * The read carries the token as well. Else a holder that wakes between the read and the write of the next would write
- * first, unseen, and the next would write over it what it had read before.
+ * Shows: no lock with an expiry can stop a holder that was frozen beyond it (a paused process, a partitioned machine) from writing
+ * when it resumes. The stock can: it refuses that write, and nothing is sold twice.
+ * The read carries the token too. Otherwise the frozen holder could resume between the read and the write of the next holder, and
+ * write unseen; the next holder would then overwrite that with a value based on its earlier read.
  * From: M. Kleppmann, "How to do distributed locking" (2016); Chubby's sequencers.
  */
 

@@ -1,8 +1,8 @@
 /**
- * Waking by message: who waits for a lock sleeps until its holder says that it is free.
+ * Wakes waiters by messages: a process that waits for a lock sleeps until its holder announces the release.
  *
- * A message wakes one waiter of each node, the one who has waited longest. Whoever is woken tries for the lock; if
- * somebody else was faster, then that one's release is another message. So no message is lost on a waiter.
+ * A message wakes one waiter of each node, the one that has waited longest. That waiter tries to acquire the lock. If another one
+ * was faster, the release of that one is another message. So no release goes unnoticed.
  */
 import type { Redis } from 'ioredis';
 

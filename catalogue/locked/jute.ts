@@ -1,4 +1,4 @@
-/** Jute, the encoding of ZooKeeper's protocol: big-endian numbers, and strings behind their length. */
+/** Jute, the encoding of ZooKeeper's protocol: big-endian numbers, and strings after their length. */
 
 export class JuteWriter {
   readonly #parts: Buffer[] = [];
@@ -37,7 +37,7 @@ export class JuteWriter {
     return this;
   }
 
-  /** All that was written, behind its length. */
+  /** Everything that was written, after its length. */
   frame(): Buffer {
     const { length } = Buffer.concat(this.#parts);
     return Buffer.concat([...new JuteWriter().int(length).#parts, ...this.#parts]);
@@ -77,7 +77,7 @@ export class JuteReader {
   }
 }
 
-/** Cuts what comes in over a connection into frames. */
+/** Splits the bytes of a connection into frames. */
 export class JuteFrames {
   #rest = Buffer.alloc(0);
 

@@ -1,12 +1,12 @@
-/** What B3 to B11 share: what a lock is to them, how to wait for one by asking again, and what is sold under it. */
+/** What B3 to B11 share: the interface of a lock, waiting for it by repeated attempts, and selling under it. */
 
 import { failed, type Outcome, type Sell, type Setting } from '../parts/contract.ts';
 import type { RedisShop } from '../parts/redis-shop.ts';
 import { getCheckSet } from './b1-get-check-set.ts';
 
-/** Of locks that are not renewed: the ten seconds of the incident (C1), and of most examples. */
+/** The expiry of locks that are not renewed: ten seconds, as in the incident (C1) and most examples. */
 export const LOCK_TTL_MS = 10_000;
-/** Who has not got a lock by then gives up. */
+/** After this time a waiter gives up. */
 export const LOCK_WAIT_MS = 5_000;
 const SPIN_MS = 10;
 
@@ -17,7 +17,7 @@ export interface Hold {
 /** @returns undefined if another holds the lock, or if its wait has ended */
 export type Acquire = (holder: string) => Promise<Hold | undefined>;
 
-/** Asks again and again, until it gets the lock or has waited LOCK_WAIT_MS. */
+/** Tries repeatedly, until it gets the lock or has waited LOCK_WAIT_MS. */
 export function spinning({ steps, clock }: Setting, tryOnce: Acquire): Acquire {
   return async (holder) => {
     const giveUpAt = clock.now() + LOCK_WAIT_MS;
@@ -25,7 +25,7 @@ export function spinning({ steps, clock }: Setting, tryOnce: Acquire): Acquire {
       const hold = await tryOnce(holder);
       if (hold || clock.now() >= giveUpAt) return hold;
       await steps.at('waiting');
-      // Spread, so that those who were refused together don't ask again together.
+      // At random, so that waiters that were refused together don't try again together.
       await clock.sleep(SPIN_MS * (1 + Math.random()));
     }
   };
@@ -49,11 +49,11 @@ export async function under(
   work: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const hold = await acquire(holder);
-  if (!hold) return failed(`the lock was not to be had within ${LOCK_WAIT_MS} ms`);
+  if (!hold) return failed(`the lock was not free within ${LOCK_WAIT_MS} ms`);
   try {
     return await work();
   } finally {
-    // What is sold is sold, also if the store of the lock is gone by now.
+    // A unit that is sold stays sold, even if the store of the lock is gone by now.
     await hold.release().catch(() => {});
   }
 }

@@ -23,10 +23,10 @@ const NODE_EXISTS = -110;
 
 const SESSION_TIMEOUT_MS = 4_000;
 const RECONNECT_PAUSE_MS = 20;
-/** Who waits for a connection gives up after so long. */
+/** After this time without a connection a caller gets an error. */
 const CONNECT_LIMIT_MS = 10_000;
 
-/** Whether the request was executed is not known. */
+/** It is unknown whether the request was executed. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
 }
@@ -50,7 +50,7 @@ interface Request {
 
 export class ZooKeeperClient {
   readonly #servers: readonly string[];
-  /** The node's: while that stands still, nothing is sent, and the session ends. */
+  /** The clock of the node: while it stands still, nothing is sent, and the session ends. */
   readonly #clock: Clock;
   readonly #stopPings: () => void;
   readonly #watches = new Map<string, Set<() => void>>();
@@ -62,7 +62,7 @@ export class ZooKeeperClient {
   #session = { id: 0n, password: Buffer.alloc(16) };
   #lastZxid = 0n;
   #xid = 0;
-  /** Answered in the order in which they were sent. */
+  /** Requests are answered in the order in which they were sent. */
   #pending: Request[] = [];
 
   private constructor(servers: readonly string[], clock: Clock) {
@@ -110,7 +110,7 @@ export class ZooKeeperClient {
     await this.#create(path, PERSISTENT).catch(unless(NODE_EXISTS));
   }
 
-  /** @returns the path with the number that was put behind it. The node ends with the session */
+  /** @returns the path with the number that was appended. The node ends with the session */
   createEphemeralSequential(path: string): Promise<string> {
     return this.#create(path, EPHEMERAL_SEQUENTIAL);
   }
@@ -138,7 +138,7 @@ export class ZooKeeperClient {
     return this.#ask('children', path, new JuteWriter().string(path).bool(false), (reply) => reply.strings());
   }
 
-  /** Lets go of the connection, not of the session: as if the process had ended. */
+  /** Closes the connection and not the session, as if the process had ended. */
   disconnect(): void {
     this.#gone = true;
     this.#stopPings();
@@ -246,7 +246,7 @@ export class ZooKeeperClient {
     for (const onChange of watches) onChange();
   }
 
-  /** What was asked may have been done, and what was watched may have changed. */
+  /** The requests under way may have been executed, and watched nodes may have changed. */
   #lose(): void {
     this.#connected = false;
     this.#socket?.destroy();

@@ -1,14 +1,14 @@
 /**
- * E1: an order id is 31 bits of seconds since 2022, then 32 bits of a counter in Redis, which begins anew each day.
+ * E1: an order id is 31 bits of seconds since 2022, then 32 bits of a counter in Redis, which starts again each day.
  *
  * Shows: unique and rising, at one round trip each.
- * - Daily reset: at midnight the counter falls to 1 while the seconds rise, so that ids go on rising. That needs day
- *   and second to be of one reading of the clock, and all nodes to name the day in one zone.
- * - 32-bit overflow: after 4,294,967,296 orders in a day (49,711 a second) the counter runs into the seconds. In odd
- *   ones ids fall back, in even ones they name a second that has not come; that no two are equal is then due only to
- *   nobody counting four thousand millions within a second.
- * - Lost data: a counter that is lost begins at 1 again, and in the same second gives the same ids again.
- * - Anybody who buys twice knows how much was sold in between, and the next id.
+ * - Daily reset: at midnight the counter falls to 1 while the seconds rise, so ids go on rising. That needs day and second to come
+ *   from one reading of the clock, and all nodes to use one time zone for the day.
+ * - 32-bit overflow: after 4,294,967,296 orders in a day (49,711 a second) the counter runs into the seconds. In odd seconds ids
+ *   fall back, in even ones they name a second in the future. No two are equal, but only because no shop counts four thousand
+ *   million orders within a second.
+ * - Lost data: a counter that is lost begins at 1 again, and gives the same ids again within the same second.
+ * - A buyer who buys twice learns how much was sold in between, and the next id.
  * From: the global id of voucher shops, after Twitter's Snowflake.
  */
 import { takeClient } from '../../src/redis/clients.ts';

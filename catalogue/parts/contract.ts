@@ -1,20 +1,20 @@
 /**
- * What a way of selling stock is, so that all of them can be run side by side.
+ * The interface of a way to sell stock, so that all of them can run side by side.
  *
- * Purpose: each strategy that this field teaches, right or wrong, behind one small interface; tests force each to fail
- * or to hold, and benches compare them.
- * Non-goals: to be of use in a shop. Nothing outside this folder, the tests and the benches imports it.
+ * Purpose: each strategy that this field teaches, right or wrong, behind one small interface. Tests force each to fail or to hold,
+ * and benches compare them.
+ * Non-goals: use in a shop. Nothing outside this folder, the tests and the benches imports it.
  *
- * Words are those of src/engine/contract.ts; a node here is one opened strategy, with connections of its own.
+ * The words are those of src/engine/contract.ts; a node here is one opened strategy, with connections of its own.
  */
 
-/** How an attempt to buy one unit ended. That a store is gone is thrown. */
+/** The outcome of an attempt to buy one unit. If a store is gone, an error is thrown instead. */
 export type Outcome =
   | { readonly code: 'sold' }
   | { readonly code: 'sold_out' }
   /** The buyer has an order already. */
   | { readonly code: 'limit_reached' }
-  /** Nothing was sold, though something may be left: asked again, it might work. */
+  /** Nothing was sold, though something may be left: another attempt might succeed. */
   | { readonly code: 'failed'; readonly why: string };
 
 export const SOLD: Outcome = { code: 'sold' };
@@ -36,30 +36,30 @@ export interface SoldOrder {
 export interface Strategy {
   /** Sells one unit. The order id is new for each call. */
   readonly sell: Sell;
-  /** The orders of the sale, whichever node has sold them. */
+  /** The orders of the sale, by all nodes. */
   sold(): Promise<readonly SoldOrder[]>;
   /** Units left, as the strategy counts them. */
   left(): Promise<number>;
-  /** Lets go of the connections, and of nothing else: a lock that is held stays held. */
+  /** Closes the connections and nothing else: a held lock stays held. */
   close(): Promise<void>;
 }
 
 export interface SaleSpec {
   readonly id: string;
   readonly stock: number;
-  /** D1 to D3 split the stock into so many. */
+  /** The number of segments into which D1 to D3 split the stock. */
   readonly segments: number;
-  /** C4 splits the stock over so many nodes. */
+  /** The number of nodes over which C4 splits the stock. */
   readonly nodes: number;
 }
 
-/** Where the stores are. A strategy needs those that its row names. */
+/** The addresses of the stores. A strategy needs those that its row names. */
 export interface Stores {
   /** Put before every key, so that several runs can share one Redis. */
   readonly keyPrefix: string;
   readonly postgres?: string;
   readonly redis?: string;
-  /** Redis servers that hold locks and nothing else: B9's primary, B10's quorum. */
+  /** Redis servers that hold only locks: B9's primary, B10's quorum. */
   readonly lockRedis?: readonly string[];
   /** `host:port`, one per server of the ensemble. */
   readonly zookeeper?: readonly string[];
@@ -95,13 +95,13 @@ export interface SellingRow extends RowBase {
   /** Why units may stay unsold although buyers ask for them, `''` if they don't. */
   readonly undersells: string;
   /**
-   * The first node that opens a sale puts up its stock; the others find it. They are opened one after the other.
+   * The first node that opens a sale creates its stock; the others find it. They are opened one after the other.
    * @throws what the stores throw if they can't be reached
    */
   open(stores: Stores, sale: SaleSpec, setting?: Setting): Promise<Strategy>;
 }
 
-/** One way of naming orders. */
+/** One way of making order ids. */
 export interface NamingRow extends RowBase {
   readonly kind: 'naming';
   readonly guessable: boolean;
@@ -118,7 +118,7 @@ export interface OrderNames {
 
 export type Row = SellingRow | NamingRow;
 
-/** What surrounds a strategy: a test puts in its own, to hold a call up at a point, to move time, to stall a check. */
+/** The surroundings of a strategy: tests replace them to hold a call at a point, to move time, or to delay a check. */
 export interface Setting {
   readonly steps: Steps;
   readonly clock: Clock;
@@ -126,19 +126,19 @@ export interface Setting {
   checkBuyer(buyerId: string): Promise<void>;
 }
 
-/** The places where the order of things decides: a call may be held up at each. */
+/** The points at which the order of calls matters: a test may hold a call at each of them. */
 export type Point =
-  /** Knows the stock, has not written. */
+  /** Has read the stock, has not written. */
   | 'read'
-  /** Knows how many orders the buyer has, has not written. */
+  /** Has counted the buyer's orders, has not written. */
   | 'counted'
   /** Has taken the unit, has not recorded the order. */
   | 'taken'
   /** Has written, has not committed. */
   | 'uncommitted'
-  /** Another holds the lock: is about to wait for it. */
+  /** Another holder has the lock: is about to wait for it. */
   | 'waiting'
-  /** Has written, and not let the lock go. */
+  /** Has written, has not released the lock. */
   | 'written'
   /** Has seen that the lock is its own, has not deleted it. */
   | 'compared';
@@ -150,7 +150,7 @@ export interface Steps {
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Resolves after so long, or when the signal aborts. */
+  /** Resolves after this time, or when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** @returns a function that ends it */
   every(ms: number, task: () => Promise<void>): () => void;

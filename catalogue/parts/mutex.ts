@@ -1,9 +1,9 @@
-/** One at a time, within this process: what `synchronized` is elsewhere. First come, first served, per name. */
+/** A mutex within this process, like `synchronized` in Java. First come, first served, per name. */
 import type { Steps } from './contract.ts';
 
 export class Mutex {
   readonly #steps: Steps;
-  /** Per name, the end of the last work that has come. */
+  /** Per name, the end of the last work in the queue. */
   readonly #tails = new Map<string, Promise<unknown>>();
 
   constructor(steps: Steps) {

@@ -27,7 +27,7 @@ export class OrderDatabase {
 
   static async open(stores: Stores, { id, stock }: SaleSpec): Promise<OrderDatabase> {
     const pool = new pg.Pool({ connectionString: needed(stores, 'postgres'), max: CONNECTIONS });
-    // An idle connection that breaks is replaced when the next one is needed; a query that breaks says so itself.
+    // An idle connection that breaks is replaced when the next one is needed; a query on a broken one throws.
     pool.on('error', () => {});
     const database = new OrderDatabase(pool, id);
     try {
@@ -40,7 +40,9 @@ export class OrderDatabase {
     }
   }
 
-  /** Runs the work on one connection and commits what it did. If it throws, the connection ends, and all is undone. */
+  /**
+   * Runs the work on one connection and commits it. If it throws, the connection ends, and everything is rolled back.
+   */
   transaction<T>(work: (tx: Session) => Promise<T>): Promise<T> {
     return this.session(async (tx) => {
       await tx.query('BEGIN');
@@ -50,11 +52,11 @@ export class OrderDatabase {
     });
   }
 
-  /** Runs the work on one connection, which ends if the work throws: with its locks, and with what is not committed. */
+  /** Runs the work on one connection. If it throws, the connection ends, with its locks and uncommitted changes. */
   async session<T>(work: (session: Session) => Promise<T>): Promise<T> {
     const client = await this.pool.connect();
     const ignore = () => {};
-    // A connection that breaks between two queries is found out by the second.
+    // If a connection breaks between two queries, the second one notices.
     client.on('error', ignore);
     let worked = false;
     try {
@@ -84,7 +86,7 @@ export class OrderDatabase {
     return rows;
   }
 
-  /** A strategy whose stock and orders are here; it lets go of `locks` when it is closed. */
+  /** A strategy whose stock and orders are here. It closes `locks` when it is closed. */
   strategy(sell: Sell, locks?: { disconnect(): void }): Strategy {
     return {
       sell,

@@ -11,7 +11,7 @@ import { needed, type SaleSpec, type Sell, type SoldOrder, type Stores, type Str
 
 export class RedisShop {
   readonly redis: Redis;
-  /** Of strategies that count the stock in one plain key. */
+  /** The key of strategies that count the stock in one plain key. */
   readonly stockKey: string;
   /** Entries are `orderId buyerId`. */
   readonly ordersKey: string;
@@ -40,8 +40,8 @@ export class RedisShop {
   }
 
   /**
-   * @returns false if Redis has refused, and the order is surely not there
-   * @throws the connection's error: then it may be
+   * @returns false if Redis has refused, so that the order is surely not there
+   * @throws the connection's error: then the order may be there
    */
   async record(orderId: string, buyerId: string): Promise<boolean> {
     try {
@@ -57,7 +57,7 @@ export class RedisShop {
     return (await this.redis.lrange(this.ordersKey, 0, -1)).map(decodeOrder);
   }
 
-  /** A strategy whose stock and orders are here; it lets go of `locks` when it is closed. */
+  /** A strategy whose stock and orders are here. It closes `locks` when it is closed. */
   strategy(sell: Sell, locks?: { disconnect(): void }): Strategy {
     return {
       sell,

@@ -1,4 +1,4 @@
-/** The setting outside of tests: nothing holds a call up, time is the machine's, and every buyer is welcome. */
+/** The setting outside of tests: no call is held, time is the machine's, and every buyer is accepted. */
 import type { Clock, Setting, Steps } from './contract.ts';
 
 const NO_STEPS: Steps = { at: () => undefined };

@@ -1,4 +1,4 @@
-/** What sync and the leases of worker numbers do for Stockade in earnest, done by hand for D3. */
+/** Does by hand, for D3, what sync and the leases of worker numbers do in production. */
 
 import type { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';

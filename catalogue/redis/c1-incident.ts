@@ -1,11 +1,11 @@
 /**
- * C1: an incident, as it was told: 100 bottles, a lock of ten seconds, a call to the user service inside it, and the
- * stock read and written in two steps.
+ * C1: a reported incident: 100 bottles, a lock of ten seconds, a call to the user service inside it, and the stock read and written
+ * in two steps.
  *
- * Shows: the user service hangs for more than ten seconds. The lock expires, the next buyer gets it, and hangs as well.
- * When the service is back, both have read the same stock, both sell, and the first deletes the lock of the second. Two
- * buyers for each unit: 100 units become 200 orders, and the counter ends at a tidy 0.
- * From: the widely read account of a Chinese shop that oversold a limited liquor in this way. B4 and B1 in one.
+ * Shows: the user service hangs for more than ten seconds. The lock expires, the next buyer gets it, and hangs as well. When the
+ * service is back, both have read the same stock, both sell, and the first deletes the lock of the second. There are two buyers
+ * for each unit: 100 units become 200 orders, and the counter ends at exactly 0.
+ * From: the widely read account of a Chinese shop that oversold a limited liquor in this way. It combines B4 and B1.
  */
 import { failed, type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';
 import { encodeOrder, RedisShop } from '../parts/redis-shop.ts';

@@ -1,11 +1,11 @@
 /**
- * C2: no lock: HINCRBY -1, and whoever gets a number below zero is refused.
+ * C2: no lock: HINCRBY -1; a buyer that gets a number below zero is refused.
  *
- * Shows: safe, however slow anybody is, because the check is on what the decrement itself returned. But the counter goes
- * below zero, and must come back: every refusal and every sale that fails gives its unit back. Else the counter stays at
- * -100 after a crowd, and a unit that is returned is swallowed.
- * Whoever dies between decrement and order takes the unit with him, and so does a lost reply, behind which there may be
- * an order. One script for both (C3) closes that gap.
+ * Shows: safe, however slow a node is, because the check uses the result of the decrement itself. But the counter goes below zero
+ * and must come back: every refusal and every failed sale returns its unit. Otherwise the counter would stay at -100 after a
+ * crowd, and a unit that comes back would be lost.
+ * A node that dies between decrement and order loses the unit. So does a lost reply, after which there may be an order. One script
+ * for both (C3) closes that gap.
  * From: what the account of C1 put in its place.
  */
 import { failed, type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';

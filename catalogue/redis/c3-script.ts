@@ -1,8 +1,8 @@
 /**
  * C3: the limit, the check, the decrement and the order in one script.
  *
- * Shows: safe, and nothing is left over, whoever dies: Redis runs a script as a whole, so there is no "between". All of
- * it is one key's work, on one core of one server: that bounds the rate.
+ * Shows: safe, and nothing is left over, whichever process dies: Redis runs a script as a whole. All of the work is on one key, and
+ * so on one core of one server, which bounds the rate.
  * From: the final version of most articles, and the seed of Stockade's take (src/engine/redis/lua/purchase/take.lua).
  */
 import { LIMIT_REACHED, type Outcome, type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';

@@ -1,9 +1,9 @@
 /**
  * D1: the stock in segments, and a lock for each: lock striping.
  *
- * Shows: safe, and as many buyers are served at once as there are segments: what waits, waits for its own segment only.
- * Who finds his segment empty tries the next ones, so that everything is sold; and who comes when all is sold takes
- * every lock in turn to learn it.
+ * Shows: safe, and as many buyers are served at once as there are segments, because each waits for its own segment only. A buyer
+ * that finds its segment empty tries the next ones, so everything is sold. A buyer that comes when everything is sold acquires
+ * every lock in turn to learn that.
  * From: the segments of Java's ConcurrentHashMap, applied to stock. The lock and the fence are B8's.
  */
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';

@@ -1,9 +1,9 @@
 /**
  * D2: the stock in segments, and C3's script on each.
  *
- * Shows: safe without any lock. Each segment has its own hash tag, so that a cluster spreads them over its servers:
- * there is no hot key any more. Buyers wander from one empty segment to the next, one call each, and a limit per buyer
- * has no place to be kept: a buyer's orders may be in any segment.
+ * Shows: safe without any lock. Each segment has its own hash tag, so a cluster spreads them over its servers, and there is no hot
+ * key. But buyers go from one empty segment to the next, with one call each. And a limit per buyer can't be kept, because a
+ * buyer's orders may be in any segment.
  * From: D1 and C3 put together. What it leaves open is what Stockade (D3) adds.
  */
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';

@@ -1,10 +1,10 @@
 /**
- * D3: Stockade's own engine on its Redis backend: segments, one script call for a whole batch of a lane, stock that moves
- * to where it is asked for, and a board that answers "sold out" without any I/O.
+ * D3: Stockade's own engine on its Redis backend: segments, one script call for a whole batch of a lane, stock that moves to where it
+ * is needed, and a board that answers "sold out" without any I/O.
  *
- * Shows: safe, keeps the limit (a buyer's orders are in his home segment and only there), and sells the last unit to the
- * first who asks, wherever it lies.
- * It runs without sync here: an order counts as sold when it is in the order log, as a `202` does.
+ * Shows: safe, keeps the limit (a buyer's orders are in its home segment only), and sells the last unit to the first buyer that
+ * asks, in whichever segment it is.
+ * It runs without sync here: an order counts as sold when it is in the order log, as with a `202`.
  */
 import { createHash } from 'node:crypto';
 import { Board } from '../../src/engine/board/board.ts';
@@ -38,7 +38,7 @@ export const d3: SellingRow = {
   stock: 'safe',
   limit: 'safe',
   undersells: '',
-  /** Orders are named by the engine: the ids that are given are not used. */
+  /** The engine makes the order ids; the given ones are not used. */
   async open(stores, spec) {
     const url = needed(stores, 'redis');
     const { keyPrefix } = stores;

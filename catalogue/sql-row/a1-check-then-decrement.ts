@@ -1,8 +1,8 @@
 /**
- * A1: look whether something is left; if so, take one off.
+ * A1: check whether something is left; if so, decrement.
  *
- * Shows: between the look and the decrement others look too. All who have seen the last unit sell it, and the stock
- * goes below zero.
+ * Shows: between the check and the decrement, other buyers check too. All that have seen the last unit sell it, and the stock goes
+ * below zero.
  * From: the first version of every shop's order service, and of every course on flash sales.
  */
 import { type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';

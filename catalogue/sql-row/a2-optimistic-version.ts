@@ -1,9 +1,9 @@
 /**
- * A2: optimistic locking, with the stock as its own version: take one off if the stock is still what I have read.
+ * A2: optimistic locking, with the stock as its own version: decrement if the stock is still the one that was read.
  *
- * Shows: never oversold, and yet of no use to a crowd. Of all who have read the same number one succeeds; the others
- * fail although there is enough for each of them.
- * From: compare-and-swap (a version column, here the stock itself), as courses put it forward against A1.
+ * Shows: never oversold, but of no use to a crowd. Of all that have read the same number, one succeeds; the others fail although
+ * there is enough for each of them.
+ * From: compare-and-swap (a version column, here the stock itself), which courses propose against A1.
  */
 import { failed, type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';
 import { OrderDatabase } from '../parts/order-database.ts';

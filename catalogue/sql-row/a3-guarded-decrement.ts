@@ -1,9 +1,9 @@
 /**
  * A3: the check is part of the decrement: `WHERE stock > 0`.
  *
- * Shows: never oversold, and everything is sold. The database locks the row from the update to the commit, so that
- * whoever comes next waits and then finds the stock as it is. All buyers wait for one row: that bounds the rate.
- * From: the usual answer to A2. It is also how Stockade's own truth is guarded (src/sync).
+ * Shows: never oversold, and everything is sold. The database locks the row from the update to the commit, so the next buyer waits
+ * and then sees the current stock. All buyers wait for one row, which bounds the rate.
+ * From: the usual answer to A2. Stockade's own stock in Postgres is guarded in the same way (src/sync).
  */
 import { type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';
 import { OrderDatabase } from '../parts/order-database.ts';
