@@ -1,8 +1,8 @@
 /**
  * A5: one order per buyer: count the buyer's orders, and insert one if there is none.
  *
- * Shows: it is A1 once more, in another table. Two requests of one buyer both count none, and both insert. The guard
- * on the stock (A3) doesn't help: the stock is right, the limit is not.
+ * Shows: the fault of A1 in another table. Two requests of one buyer both count none, and both insert. The guard on the stock (A3)
+ * doesn't help: the stock is right, the limit is not.
  * From: the "one person, one order" step of voucher shops.
  */
 import { LIMIT_REACHED, type Outcome, type SellingRow, SOLD, SOLD_OUT } from '../parts/contract.ts';

@@ -1,9 +1,9 @@
 /**
  * A6: A5 with a mutex per buyer around it, in the process: `synchronized (buyerId.intern())`.
  *
- * Shows: holds as long as one process sells. A second node has a mutex of its own, and the buyer who asks both at once
- * gets two orders.
- * From: the next step of voucher shops, and the reason for which they then turn to locks in Redis.
+ * Shows: holds as long as one process sells. A second node has its own mutex, and a buyer that sends requests to both at once gets
+ * two orders.
+ * From: the next step of voucher shops, and the reason why they then turn to locks in Redis.
  */
 
 import type { SellingRow } from '../parts/contract.ts';

@@ -80,7 +80,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
 
     const epoch = await sale.epoch();
     expect(await backend.transfers.finish(sale.ref(), 3)).toEqual([{ from: 0, to: 2, units: 3 }]);
-    expect(await sale.epoch(), 'who has looked meanwhile must look again').toBeGreaterThan(epoch);
+    expect(await sale.epoch(), 'a reader of the segments must read again').toBeGreaterThan(epoch);
     expect(await sale.left()).toEqual([1, 4, 7]);
     expect(await backend.transfers.finish(sale.ref(), 3)).toEqual([]);
 

@@ -1,4 +1,4 @@
-/** Locks on the connections of a client that their user has made, with options of his own. */
+/** Locks on the connections of a client that their user has created, with its own options. */
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fenced, fenceKey } from '../../../src/locks/fenced.ts';
@@ -26,7 +26,7 @@ function stubbornClient(): Redis {
   });
 }
 
-test('they keep others out, wake who waits, and fence the writes of the client', async () => {
+test('they keep others out, wake waiters, and fence the writes of the client', async () => {
   const redis = stubbornClient();
   const [one, other] = await Promise.all([Locks.open({ redis }), Locks.open({ redis })]);
   const name = '{concert:3}:count';

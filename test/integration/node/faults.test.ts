@@ -57,7 +57,7 @@ interface Ending {
   readonly answer: Answer | undefined;
 }
 
-/** Lines of buyers, each of whom asks once, under a key of his own, at one of the nodes that are up. */
+/** Lines of buyers. Each buyer asks once, with its own key, at one of the nodes that are up. */
 class Rush implements AsyncDisposable {
   readonly endings: Ending[] = [];
   readonly #nodes: readonly TestNode[];
@@ -105,7 +105,7 @@ class Rush implements AsyncDisposable {
     await this.#ended;
   }
 
-  /** Resolves when the last buyer has his answer. */
+  /** Resolves when the last buyer has its answer. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#ended;
@@ -259,7 +259,7 @@ test('a node is killed under load: the other one keeps its promises and sells on
   await until(async () => (await buy(second, 'early')).status === 201, { what: 'the second node sells' });
   await using rush = new Rush([first, second]);
   await rush.more(500, 'committed');
-  // It stands still first: whoever asks it from then on is still waiting when it dies.
+  // It is frozen first: requests that reach it from then on are still waiting when it dies.
   first.signal('SIGSTOP');
   await second.opsRequest('/healthz');
   await until(() => rush.underWayAt(first) > 0, { what: 'somebody waits for the node that will die' });

@@ -1,6 +1,6 @@
 /**
- * What the users in deploy/ can't do, so that who has taken over a node can't either; and what is said if they can do too
- * little. That they can do enough, all other tests show: their nodes run as these.
+ * What the users in deploy/ can't do, so that an attacker with a node's rights can't either; and what a node reports if its rights
+ * are too few. All other tests show that the rights suffice, because their nodes run as these users.
  */
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';

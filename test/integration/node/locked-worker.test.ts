@@ -30,7 +30,7 @@ const BLOCKLIST = `
       .map(({ orderId }) => ({ orderId, reason: 'the card is blocked' }));
   }`;
 
-test('who is refused by the shop is told so, 403, with its reason, unless his key names an order', async () => {
+test('a buyer that the shop refuses is answered 403 with the reason, unless the key names an order', async () => {
   const blocked = (names: string) => writeFile(join(folder, 'blocked.txt'), names);
   await blocked('eve');
   const LOCK_WORK = await moduleWith(BLOCKLIST);

@@ -1,6 +1,6 @@
 /**
- * The way to Redis loses replies, loses takes, delivers them late, or is gone. Whatever a buyer was told, asking again
- * with the same Idempotency-Key tells him how it ended, and nobody gets a second unit.
+ * The connection to Redis loses replies, loses takes, delivers them late, or is gone. Whatever a buyer was answered, repeating the
+ * purchase with the same Idempotency-Key tells its outcome, and no buyer gets a second unit.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
@@ -101,8 +101,8 @@ async function expectHonest(answers: ReadonlyMap<string, Answer>): Promise<void>
 }
 
 /**
- * Each of these buyers has exactly one unit, learns of it by his key, and was promised no other; beyond them nobody has
- * bought anything.
+ * Each of these buyers has exactly one unit, learns of it by its key, and was promised no other. No other buyer has bought
+ * anything.
  */
 async function expectOneEach(answers: ReadonlyMap<string, Answer>): Promise<void> {
   const settled = new Map<string, string>();
@@ -131,7 +131,7 @@ describe.each([
   ['the reply to a take', 'loseReplies', 'lostReplies'],
   ['a take on its way to Redis', 'loseRequests', 'lostRequests'],
 ] as const)('%s is lost', (_, lose, counter) => {
-  test('the buyer has one unit and learns of it by his key', async () => {
+  test('the buyer has one unit and learns of it by its key', async () => {
     const before = proxy.counts[counter];
     const loss = proxy[lose](takeOf('alice'));
     const answers = await buyAll(['alice']);
@@ -195,7 +195,7 @@ describe('a take is held up beyond the deadline of its purchase', () => {
     expect(await settle('alice')).toBe(orderId);
   });
 
-  test('it arrives before the buyer asks again: that is his unit', async () => {
+  test('it arrives before the buyer asks again: the buyer has that unit', async () => {
     const { answers } = await heldUp();
     await proxy.release();
     await until(async () => (await node.ops.show(saleId)).committedOrders === SEGMENTS + 1, {
@@ -204,7 +204,7 @@ describe('a take is held up beyond the deadline of its purchase', () => {
     await expectOneEach(answers);
   });
 
-  test('it arrives while fifty others buy: each of them and he have one order', async () => {
+  test('it arrives while fifty others buy: all of them have one order each', async () => {
     const { answers } = await heldUp();
     const [others] = await Promise.all([buyAll(crowd(50)), proxy.release()]);
     const all = new Map([...others, ...answers]);

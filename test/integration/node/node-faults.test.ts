@@ -29,7 +29,7 @@ const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
 const ANSWER_LIMIT_MS = 10_000;
 /** Buyers do not wait long for Postgres before they are told "accepted"; Redis may stumble for a while all the same. */
 const IMPATIENT = { REQUEST_DEADLINE_MS: '2500', TAKE_TIMEOUT_MS: '2000' };
-/** Each buyer asks with his key until he is told something that stands. */
+/** Each buyer asks with its key until the answer is final. */
 const PERSISTENT = { keyed: true, retryUntilAnsweredMs: 20_000 };
 
 interface MarketSpec {
@@ -242,7 +242,7 @@ describe('Redis', () => {
     expect(await carrier.ops.verify(SALE)).toMatchObject({ ok: true, findings: [] });
   });
 
-  test('has forgotten a buyer: his second order is rejected, counted, and its unit sold to another', async () => {
+  test('has forgotten a buyer: the second order is rejected, counted, and its unit sold to another', async () => {
     await using market = await Market.open({ segments: 2, stock: 2 });
     await using keys = new RedisKeys(market);
     const { node } = market;
@@ -270,7 +270,7 @@ describe('Redis', () => {
     expect(await node.ops.verify(SALE, { repair: true })).toMatchObject({ ok: true, rejectedOrders: 1 });
   });
 
-  test('is cut off under load, again and again: who was not told asks with his key, and has one order', async () => {
+  test('is cut off under load repeatedly: a buyer without an answer asks with its key, and has one order', async () => {
     await using proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
     await using market = await Market.open({ redis: proxy.through(redisUrl()) });
     await using running = market.load(100, PERSISTENT);
@@ -286,7 +286,7 @@ describe('Redis', () => {
     expect(await market.expectTrue(answers)).toBe(answers.length);
   });
 
-  test('stands still: a buyer of a sale that the worker does not know yet is answered by his deadline', async () => {
+  test('stands still: a buyer of a sale that the worker does not know yet is answered by its deadline', async () => {
     await using redis = await RedisServer.start();
     await using market = await Market.open({ redis: redis.productUrl, env: IMPATIENT });
     await redis.pause();

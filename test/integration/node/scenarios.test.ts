@@ -128,7 +128,7 @@ function lastUnits(place: () => { node: TestNode; databaseUrl?: string }): void 
     expect(await metric(node, 'stockade_guard_rejections_total')).toBe(0);
   }
 
-  test('one unit in 64 segments is sold to the first who asks', async () => {
+  test('one unit in 64 segments is sold to the first buyer', async () => {
     const { node } = place();
     const saleId = await sell(node, { stock: 1, segments: 64 });
     const far = Array.from({ length: 1_000 }, (_, i) => `buyer-${i}`).find((b) => homeSegment(b, 64) === 63)!;

@@ -66,8 +66,8 @@ async function halfCommitted() {
 }
 
 /**
- * Whatever was lost: the sale sells on, to everyone who asks, until exactly its stock is sold; who has a unit gets no
- * second one, and promises of committed orders are kept.
+ * Whatever was lost: the sale goes on selling until exactly its stock is sold, buyers with a unit get no second one, and promises
+ * of committed orders are kept.
  */
 async function expectSoldOutOnce(id: string, till: Till, committed: readonly Promised[]): Promise<void> {
   const again = [...buyers(12, 'early'), ...buyers(12, 'late')];
@@ -264,7 +264,7 @@ describe('a segment', () => {
   });
 });
 
-/** Sells to each alone, so that each has an entry of the log to himself. */
+/** Sells to one buyer at a time, so that each has a log entry of its own. */
 async function accept(till: Till, id: string, buyerIds: readonly string[]): Promise<void> {
   for (const buyerId of buyerIds) {
     expect((await till.buy(id, buyerId, { awaitCommit: false })).code).toBe('accepted');
@@ -434,7 +434,7 @@ describe('a segment that comes back from an older copy', () => {
 
     // The first node comes back and tells. Three were lost; that three others have their numbers hides two of them.
     await until(async () => (await till.buy(id, 'loser-0')).code === 'committed', {
-      what: 'a loser has his unit',
+      what: 'a loser has its unit',
     });
     expect(sync.seen.losses).toEqual([{ saleId: id, segment: 0, orders: 1 }]);
     expect(codesOf(await till.buyAll(id, buyers(3, 'loser').slice(1)))).toEqual(['committed']);

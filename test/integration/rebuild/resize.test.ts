@@ -1,6 +1,6 @@
 /**
- * Another number of segments for a sale that sells: with many buyers recorded and a crowd that buys all the time, who waits
- * for how long, and whether anything is refused, forgotten, sold twice or lost.
+ * A sale that is resized while it sells, with many recorded buyers and others that buy all the time: how long buyers wait, and
+ * whether anything is refused, forgotten, sold twice or lost.
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Outcome } from '../../../src/engine/contract.ts';
@@ -155,7 +155,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
   { backend: 'memory' },
   { backend: 'redis' },
 ])('between the draft and the next generation, on $backend', ({ backend }) => {
-  test('a buyer who has returned a unit may buy again, and one who has bought may not', async () => {
+  test('a buyer that has returned a unit may buy again, and one that has bought may not', async () => {
     shop = await Shop.open({ backend });
     const id = await sellWithHolders(100, 2, 20);
     const till = await shop.startEngine();

@@ -403,7 +403,7 @@ describe('a change whose process dies', () => {
     const epoch = await epochOf(sale.id);
     await mend(sale.id);
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
-    expect(await epochOf(sale.id), 'who has called it sold out meanwhile is told').toBeGreaterThan(epoch);
+    expect(await epochOf(sale.id), 'a node that closed its board meanwhile sees it').toBeGreaterThan(epoch);
     expect(await shop.changesOf(sale.id)).toMatchObject([{ units: 0, detail: { wanted: 10, void: true } }]);
     await expectVerified(sale.id);
   });

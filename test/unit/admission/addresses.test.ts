@@ -66,7 +66,7 @@ test.each([
   );
 });
 
-describe('who has asked', () => {
+describe('the address of the client', () => {
   const asked = (
     peer: string,
     forwarded: string,

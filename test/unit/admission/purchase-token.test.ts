@@ -126,7 +126,7 @@ describe('proof of work', () => {
     expect(work.verify({ seed: easier, solution: solve(easier, BITS) }, ANN)).toBe(false);
   });
 
-  test('is right at a node that signs with another key, and knows the one of who has asked', () => {
+  test('is accepted by a node that signs with another key and knows the issuer’s key', () => {
     const answer = { seed, solution };
     expect(new ProofOfWork([NEXT_KEY, KEY], BITS, clock).verify(answer, ANN)).toBe(true);
     expect(new ProofOfWork([NEXT_KEY], BITS, clock).verify(answer, ANN)).toBe(false);

@@ -81,7 +81,7 @@ describe('a limit', () => {
     expect(letIn).toBeLessThanOrEqual(30 + elapsedS * 3);
   });
 
-  test('refusals cost nobody anything: who is refused often waits no longer', () => {
+  test('refusals cost nothing: a key that is refused often waits no longer', () => {
     const { limiter: limited, clock } = limiter('1/10');
     expect(admitted(limited, 1_000)).toBe(1);
     clock.ms += 10_000;
@@ -117,7 +117,7 @@ describe('a limit', () => {
 });
 
 describe('the table', () => {
-  test('does not grow, whoever comes, and forgets rather than refuse', () => {
+  test('does not grow, however many keys come, and forgets a key rather than refuse one', () => {
     const { limiter: limited, shared } = limiter('1/60', { keys: 65_536 });
     const bytes = shared.table.byteLength;
     expect(bytes).toBe(65_536 * 8);
@@ -139,7 +139,7 @@ describe('the table', () => {
     expect(names.every((name) => limited.admit(name) > 0)).toBe(true);
   });
 
-  test('gives the cell of who has waited longest to the next', () => {
+  test('gives a new key the cell that is due first', () => {
     // One set of eight cells.
     const { limiter: limited, clock } = limiter('2/10', { keys: 8 });
     const names = Array.from({ length: 8 }, (_, i) => `buyer-${i}`);

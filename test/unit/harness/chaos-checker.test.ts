@@ -62,7 +62,7 @@ describe('is found', () => {
     ],
     ['one who still does not know', [purchase(UNKNOWN)], [], { unsettled: 1 }],
     [
-      'one who was told unavailable after he did not know',
+      'one that was answered unavailable after an unknown outcome',
       [purchase(refused('unavailable', false), { unknowns: 1 })],
       [],
       { unsettled: 1 },

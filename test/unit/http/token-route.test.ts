@@ -54,7 +54,7 @@ describe('one deadline', () => {
     ['whose sale is read slowly', { identity: () => after(900, ANN), record: () => after(900, RECORD) }],
     ['whose challenge hangs behind that', { record: () => after(900, RECORD), challenge: { issue: never } }],
     [
-      'who waits for all of them',
+      'which waits for all of them',
       {
         identity: () => after(400, ANN),
         record: () => after(400, RECORD),

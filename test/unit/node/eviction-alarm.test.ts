@@ -4,7 +4,7 @@ import { EvictionAlarm } from '../../../src/node/stores/eviction-watch.ts';
 const a = { server: '10.0.0.1:6379', policy: 'allkeys-lru' };
 const b = { server: '10.0.0.2:6379', policy: 'volatile-ttl' };
 
-it('names each server and what to do, in the same order whoever answers first', () => {
+it('names each server and what to do, in the same order whichever answers first', () => {
   const [one, other] = [new EvictionAlarm(), new EvictionAlarm()];
   one.learn({ evicting: [a, b], silent: [] });
   other.learn({ evicting: [b, a], silent: [] });

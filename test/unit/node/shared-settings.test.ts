@@ -66,7 +66,7 @@ describe('differences', () => {
     settings,
   });
 
-  test('name the setting, who has it differently, and how many others have it', () => {
+  test('name the setting, the processes with another value, and how many others have it', () => {
     const others = [
       running('same', { CHALLENGE: 'x', STRATEGY: 'y' }),
       running('other', { CHALLENGE: 'z', STRATEGY: 'y' }),

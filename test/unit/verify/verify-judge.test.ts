@@ -77,7 +77,7 @@ describe('a look at a sale', () => {
     ],
     ['orders that the stock contradicts', {}, { liveUnits: 2 }, 'foreign_postgres!'],
     [
-      'a buyer above his limit',
+      'a buyer above the limit',
       {},
       { aboveLimit: ['buyer anna holds 2 units, above 1'] },
       'foreign_postgres!',
