@@ -3,6 +3,7 @@
  * go through that client, because it would repeat a take whose reply was lost.
  */
 import type { Cluster } from 'ioredis';
+import { monotonicMs } from '../../lib/monotonic.ts';
 
 /** The map is refreshed at most this often, however many takes fail. */
 const REFRESH_MS = 100;
@@ -10,7 +11,7 @@ const REFRESH_MS = 100;
 export class Primaries {
   readonly #cluster: Cluster;
   readonly #url: string;
-  #refreshedAt = 0;
+  #refreshedAt = Number.NEGATIVE_INFINITY;
 
   /** @param url of any server: its user, password, protocol and parameters apply to all */
   constructor(cluster: Cluster, url: string) {
@@ -31,7 +32,7 @@ export class Primaries {
 
   /** Refreshes the map. Resolves after the attempt, or at once if the last one was a moment ago. */
   async refresh(): Promise<void> {
-    const now = Date.now();
+    const now = monotonicMs();
     if (now - this.#refreshedAt < REFRESH_MS) return;
     this.#refreshedAt = now;
     await new Promise<void>((resolve) => this.#cluster.refreshSlotsCache(() => resolve()));

@@ -40,6 +40,14 @@ async function left(saleId: string): Promise<number[]> {
   return snapshot.map(({ counters }) => counters?.left ?? -1);
 }
 
+function failingOnce(name: string, error: Error) {
+  let hits = 0;
+  const before = (call: string) => {
+    if (call === name && hits++ === 0) throw error;
+  };
+  return { before, hits: () => Math.min(hits, 1) };
+}
+
 const epochOf = async (saleId: string) => (await shop.backend.sales.read(saleId))!.epoch;
 
 const sum = (parts: number[]) => parts.reduce((total, part) => total + part, 0);
@@ -53,6 +61,24 @@ async function expectVerified(saleId: string): Promise<void> {
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   beforeEach(async () => {
     shop = await Shop.open({ backend });
+  });
+
+  test('a creation that meets a rebuild of the sale goes on with it', async () => {
+    const { before, hits } = failingOnce('sales.loadSegment', new StaleGeneration('late', 1));
+    const service = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    expect(await service.create({ id: 'late', stock: 5, segments: 2 }, 'anna')).toMatchObject({
+      remaining: 5,
+    });
+    expect(hits()).toBe(1);
+  });
+
+  test('a creation whose backend fails says so at once, and sync builds the sale', async () => {
+    const { before } = failingOnce('sales.loadSegment', new Error('the backend is away'));
+    const service = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
+    const creation = service.create({ id: 'failed', stock: 5, segments: 1 }, 'anna');
+    await expect(creation).rejects.toThrow('the backend is away');
+    await (await shop.startSync()).ready;
+    expect(await left('failed')).toEqual([5]);
   });
 
   const HOUR_MS = 3_600_000;

@@ -1,5 +1,6 @@
 /** Verify: says of a whole sale that it is whole, also while it is being sold, and names what is wrong with any other. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StaleGeneration } from '../../../src/engine/errors.ts';
 import type { VerifyReport } from '../../../src/operations/sale-operations.ts';
 import { verifySale } from '../../../src/verify/verify.ts';
 import { everNewBuyers, startCrowd } from '../../support/crowd.ts';
@@ -58,6 +59,22 @@ describe('a whole sale', () => {
     expect(term(report, 'in live orders')).toBe(6);
     expect(term(report, 'in segments')).toBe(10);
     expect(term(report, 'in logs beyond the cursors')).toBe(4);
+  });
+
+  test('is looked at again if it is rebuilt while its records are read, but not for ever', async () => {
+    const id = await soldSix(shop);
+    let rebuilds = 1;
+    const { backend, db } = shop;
+    const rebuilt = intercept(backend, (call) => {
+      if (call === 'audits.records' && rebuilds-- > 0) throw new StaleGeneration(id, 1);
+    });
+    expect(await verifySale(db, rebuilt, id)).toMatchObject({ ok: true, findings: [], committedOrders: 6 });
+    rebuilds = Number.POSITIVE_INFINITY;
+    await expect(verifySale(db, rebuilt, id)).rejects.toThrow(StaleGeneration);
+    const away = intercept(backend, (call) => {
+      if (call === 'audits.records') throw new Error('the backend is away');
+    });
+    await expect(verifySale(db, away, id)).rejects.toThrow('the backend is away');
   });
 
   test('passes with a log of many pages, not all in memory; a page without an entry is noticed', async () => {
