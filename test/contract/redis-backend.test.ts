@@ -8,7 +8,7 @@ import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { isSettled } from '../support/locks/locks.ts';
-import { asUser } from '../support/postgres/least-rights.ts';
+import { asRedisAdmin } from '../support/postgres/least-rights.ts';
 import {
   aSale,
   kinds,
@@ -65,7 +65,7 @@ async function load(
 
 /** A client of the same server, which can do what other programs might. */
 function outsider(url: string): Redis {
-  const client = new Redis(asUser(url, ''));
+  const client = new Redis(asRedisAdmin(url));
   teardown.push(() => client.disconnect());
   return client;
 }

@@ -1,7 +1,7 @@
 /** What tests share: databases and key prefixes of their own, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { inject } from 'vitest';
-import { APP_ROLE, asUser } from './postgres/least-rights.ts';
+import { APP_ROLE, asRedisAdmin, asUser } from './postgres/least-rights.ts';
 import { createDatabase } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';
@@ -29,7 +29,7 @@ export function redisUrl(): string {
 
 /** The url of the run's Redis as its administrator, for what only tests do. */
 export function redisAdminUrl(): string {
-  return asUser(redisUrl(), '');
+  return asRedisAdmin(redisUrl());
 }
 
 /** A key prefix that the product's user in Redis may use. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
 import { createMigratedDatabase } from './postgres/least-rights.ts';
+import { GivenRedis } from './servers/given-redis.ts';
 import { PostgresServer } from './servers/postgres-server.ts';
 import { RedisServer } from './servers/redis-server.ts';
 
@@ -30,13 +31,16 @@ const UNSYNCED = { fsync: 'off', full_page_writes: 'off' };
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   refuseServersOfOthers();
   await ensureBuilt();
+  const given = process.env.TEST_REDIS_URL;
   const starts = await Promise.allSettled([
-    RedisServer.start(),
+    given === undefined ? RedisServer.start() : GivenRedis.claim(given),
     PostgresServer.start({ settings: UNSYNCED }),
   ]);
   const [redis, postgres] = starts;
   const stopAll = async (): Promise<void> => {
-    const started = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+    const started = starts.flatMap<AsyncDisposable>((start) =>
+      start.status === 'fulfilled' ? [start.value] : [],
+    );
     await Promise.all(started.map((server) => server[Symbol.asyncDispose]()));
   };
   if (redis.status === 'rejected' || postgres.status === 'rejected') {
@@ -54,11 +58,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** Tests flush, fill and kill servers, so they must never reach one that they did not start. */
+/** Tests flush, fill and kill servers, so they must never reach one that was not meant for them. */
 function refuseServersOfOthers(): void {
   for (const name of ['REDIS_URL', 'DATABASE_URL']) {
     if (process.env[name] === undefined) continue;
     delete process.env[name];
-    console.warn(`${name} is ignored: tests only use servers that they have started.`);
+    console.warn(
+      `${name} is ignored: tests only use servers that they have started, or an empty Redis in TEST_REDIS_URL.`,
+    );
   }
 }

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import { Keys } from '../../../src/engine/redis/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
-import { asUser } from '../postgres/least-rights.ts';
+import { asRedisAdmin } from '../postgres/least-rights.ts';
 
 type Dump = ReadonlyMap<string, Buffer>;
 
@@ -11,7 +11,7 @@ export class RedisKeys implements AsyncDisposable {
   readonly #keys: Keys;
 
   constructor({ redisUrl, keyPrefix }: { redisUrl: string; keyPrefix: string }) {
-    this.redis = new Redis(asUser(redisUrl, ''));
+    this.redis = new Redis(asRedisAdmin(redisUrl));
     this.#keys = new Keys(keyPrefix);
   }
 

@@ -59,6 +59,11 @@ export const REDIS_USER = 'stockade';
 /** The password of the product's user on every Redis that tests have started. */
 export const REDIS_PASSWORD = 'redis-password-of-the-tests';
 
+/** The url of the administrator of a Redis that tests have started. Any other Redis has one user for all. */
+export function asRedisAdmin(url: string): string {
+  return new URL(url).password === REDIS_PASSWORD ? asUser(url, '') : url;
+}
+
 /** deploy/redis-users.acl with that password. Its disabled user `default` is the administrator in tests. */
 export function usersOfRedis(): string {
   const hash = createHash('sha256').update(REDIS_PASSWORD).digest('hex');
