@@ -7,8 +7,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Purchase } from '../../src/engine/contract.ts';
+import type { Cost } from '../support/meter.ts';
 import { buyAll } from './crowd.ts';
-import type { Cost } from './meter.ts';
 import type { Stage } from './stage.ts';
 
 export async function measureTakes(

@@ -2,6 +2,7 @@
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
+import { type Cost, cpuOf } from '../support/meter.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Bytes, measureBytes } from './bytes.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type Setting,
 } from './dimensions.ts';
 import { measureCommits, measureIdle, measureTakes } from './legs.ts';
-import { type Cost, cpuOf } from './meter.ts';
 import type { GrowthParameters } from './options.ts';
 import { setStage, verifyAll } from './stage.ts';
 

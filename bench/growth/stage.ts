@@ -21,11 +21,11 @@ import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { insertSale } from '../../src/sales/sale-rows.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { BenchFailure } from '../support/failure.ts';
+import { Meter } from '../support/meter.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { Crowd } from './crowd.ts';
 import type { Setting } from './dimensions.ts';
 import { HeldSync } from './held-sync.ts';
-import { Meter } from './meter.ts';
 
 const WORKER = 1;
 const ORDER_ID_KEY_BYTES = 32;

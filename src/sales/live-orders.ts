@@ -11,7 +11,7 @@ const COUNT = `
     + (SELECT count(*) FROM orders WHERE sale_id = ? AND NOT one_per_buyer AND status IN ${LIVE}) AS orders`;
 
 /**
- * Counts and stores the number. Commits of the sale wait meanwhile: some 0.2 s for a million orders.
+ * Counts and stores the number. Commits of the sale wait meanwhile: some 0.3 s for a million orders.
  *
  * The row is locked by a statement of its own, so that the count sees all that was committed before the lock: each
  * statement of this transaction sees what was committed when it began.

@@ -10,7 +10,17 @@ const BENCH_LIMIT_MS = 300_000;
 
 /** Everything that the bench has written to stdout. It fails if the bench does: answers were wrong, or verify failed. */
 async function runTiny(
-  bench: 'growth' | 'http' | 'locks' | 'overload' | 'rebalance' | 'recover' | 'resize' | 'soak' | 'sync',
+  bench:
+    | 'growth'
+    | 'history'
+    | 'http'
+    | 'locks'
+    | 'overload'
+    | 'rebalance'
+    | 'recover'
+    | 'resize'
+    | 'soak'
+    | 'sync',
   ...more: string[]
 ): Promise<string> {
   const args = [TSX, `bench/${bench}/main.ts`, '--tiny', '--json', ...more];
@@ -99,6 +109,17 @@ describe('bench:sync', () => {
     expect(result.sync).toMatchObject({ ...figures, ratio: positive });
     expect(result.sync.ratio).toBeCloseTo(result.sync.rowsPerSecond / result.bare.rowsPerSecond, 2);
     expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
+  });
+});
+
+describe('bench:history', () => {
+  it('prints one object with the growth of each operation and the slowest route', async () => {
+    const result = JSON.parse(await runTiny('history'));
+    expect(result).toMatchObject({
+      ...{ orders: 20_000, sales: 50, worstOperatorMs: positive, worstOperator: expect.any(String) },
+      ...{ verifyGrowth: positive, recoverGrowth: positive, commitGrowth: positive, showGrowth: positive },
+      ...{ resizeGrowth: positive, expiryGrowth: positive, worstCommandMs: positive },
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 /** The cost of some work: wall time, and processor time of each process that takes part. */
 import type { Redis } from 'ioredis';
-import { measureCpu } from '../support/cpu-meter.ts';
-import type { StoreServers } from '../support/stores.ts';
+import { measureCpu } from './cpu-meter.ts';
+import type { StoreServers } from './stores.ts';
 
 /** In microseconds; `undefined` where the system does not report it. */
 export interface Cost {

@@ -1,0 +1,225 @@
+/**
+ * No statement of the product reads all orders, however many there are. Every literal in src/ that names one of the tables
+ * of the truth is a statement here. One without variable parts is planned as it stands. The others are collected while
+ * operations run, and one that no operation has sent fails the test. What functions in Postgres do is seen in the
+ * server's counters of sequential scans.
+ */
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Outbox } from '../../../src/events/outbox.ts';
+import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
+import { expireOrders } from '../../../src/orders/order-changes.ts';
+import { OrderService } from '../../../src/orders/order-service.ts';
+import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
+import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
+import { countLiveOrders } from '../../../src/sales/live-orders.ts';
+import { readSales } from '../../../src/sales/sale-rows.ts';
+import { BY } from '../../support/author.ts';
+import { emptyDatabase, until } from '../../support/fixtures.ts';
+import { isOf, plain, sqlLiterals } from '../../support/postgres/sql-literals.ts';
+import { Shop } from '../../support/shop.ts';
+
+const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
+const TABLES =
+  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages)\b/;
+const SALES = 2_000;
+const ORDERS_PER_SALE = 100;
+/** Tables that grow with the history. */
+const LARGE = new Set(['orders', 'stock_returns', 'stock_movements']);
+/** Indexes that hold only what waits for somebody: they may be read from end to end. */
+const WAITING =
+  /^(orders_refund_due|orders_unpaid_until|orders_rejected|stock_returns_pending|stock_movements_pending)$/;
+
+interface Executed {
+  readonly sql: string;
+  readonly bindings: readonly unknown[];
+}
+
+let shop: Shop;
+let admin: pg.Client;
+const executed = new Map<string, Executed>();
+const literals = sqlLiterals(SOURCE, TABLES);
+let lastOrder = 10_000_000;
+
+beforeAll(async () => {
+  const database = await emptyDatabase();
+  shop = await Shop.open({ database });
+  admin = new pg.Client({ connectionString: database });
+  await admin.connect();
+  await admin.query("SET plan_cache_mode = 'force_generic_plan'");
+  await fill();
+});
+
+afterAll(async () => {
+  await admin?.end();
+  await shop?.[Symbol.asyncDispose]();
+});
+
+async function fill(): Promise<void> {
+  await admin.query(`INSERT INTO sales (id, title, initial_stock, stock, segments, per_buyer_limit, starts_at, state, metadata,
+      created_at)
+    SELECT 'ended-' || i, 'Ended', 1000, 900, 1, 1 + i % 2, now(), 'closed', '{}', now() - i * interval '1 hour'
+    FROM generate_series(1, ${SALES}) AS i`);
+  await admin.query(`INSERT INTO orders (order_id, sale_id, buyer_id, quantity, status, one_per_buyer)
+    SELECT n, 'ended-' || 1 + n / ${ORDERS_PER_SALE}, 'buyer-' || n, 1,
+      CASE WHEN n % 10 = 0 THEN 'cancelled' ELSE 'paid' END, (1 + n / ${ORDERS_PER_SALE}) % 2 = 0
+    FROM generate_series(0, ${SALES * ORDERS_PER_SALE - 1}) AS n`);
+  await admin.query(`INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation, applied_at)
+    SELECT order_id, sale_id, buyer_id, 1, 'cancelled', 1, now() FROM orders WHERE status = 'cancelled'`);
+  await admin.query(`INSERT INTO stock_movements (sale_id, units, reason, actor, action, applied_at)
+    SELECT 'ended-' || 1 + n % ${SALES}, 0, '', 'somebody', 'create', now() FROM generate_series(1, ${SALES * 5}) AS n`);
+  await admin.query('VACUUM ANALYZE');
+}
+
+/** As sync does it, with no cursor to move. */
+async function commit(saleId: string, buyers: readonly string[]): Promise<void> {
+  const ids = buyers.map(() => ++lastOrder);
+  await shop.db.raw(
+    `SELECT stockade_apply_batch(ARRAY[?], ARRAY[?::bigint], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
+       ?::bigint[], array_fill(1, ARRAY[?::integer]), ?::text[], array_fill(1, ARRAY[?::integer]), NULL)`,
+    [saleId, ids.length, `{${ids}}`, ids.length, `{${buyers}}`, ids.length],
+  );
+}
+
+/** Operations whose statements have variable parts, and those that call functions in Postgres. */
+async function operate(): Promise<void> {
+  const { db, backend, service } = shop;
+  const orders = new OrderService({ db, backend, buy: () => Promise.reject(new Error('nobody buys')) });
+  for (const [id, perBuyerLimit] of [
+    ['one', 1],
+    ['two', 2],
+  ] as const) {
+    await service.create({ id, stock: 50, perBuyerLimit }, BY.actor);
+    await commit(id, ['a', 'b', 'c']);
+    await service.change(id, { action: 'top-up', units: 5 }, BY);
+    await service.change(id, { action: 'resize', segments: 3 }, BY);
+    await service.change(id, { action: 'withdraw', units: 5 }, BY);
+    await service.verify(id, { repair: true });
+    await service.show(id);
+    for (const order of ['newest', 'oldest'] as const) {
+      const page = await orders.listOrders(id, { order, limit: 1 });
+      await orders.listOrders(id, { order, limit: 1, after: page.next, status: ['paid', 'unpaid'] });
+      await orders.listOrders(id, { order, buyerId: 'a' });
+    }
+    const [first, second] = (await orders.listOrders(id)).orders;
+    await orders.changeOrder(first!.orderId, { kind: 'pay', payType: 'card' }, BY);
+    await orders.changeOrder(second!.orderId, { kind: 'cancel' }, BY);
+    await applyReturns(db, backend, id);
+    await applyReturnsOf(db, backend, [first!.orderId]);
+    await readOwnOrdersOfSale(db, { saleId: id, buyerId: 'a' }, {}, async () => undefined);
+  }
+  await readOwnOrders(db, 'a', {});
+  await service.list({ state: 'open', limit: 1 });
+  const { next } = await service.list({ limit: 1 });
+  await service.list({ after: next });
+  await orders.refundsDue();
+  await orders.refundsDue('one');
+  await expireOrders(db, 10);
+  await countLiveOrders(db, 'one');
+  const outbox = new Outbox(db);
+  await outbox.read();
+  await outbox.readRows();
+  await outbox.waiting();
+  const webhook = new WebhookQueue(db);
+  await webhook.next();
+  await outbox.remove(['1'], { forWebhook: true });
+  await outbox.remove(['2'], { forWebhook: false });
+  await webhook.waiting();
+  await webhook.deadLetters();
+  await webhook.resend();
+  await readSales(db, { built: true, limit: 1 });
+  await readSales(db);
+  await webhook.resend('1');
+}
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly 'Index Cond'?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+/** Nodes of the plan that read a large table from end to end. */
+function readsAll(plan: Plan): string[] {
+  const { 'Node Type': type, 'Relation Name': table, 'Index Name': index, 'Index Cond': condition } = plan;
+  const isAll =
+    (type === 'Seq Scan' && LARGE.has(table!)) ||
+    (index !== undefined && condition === undefined && LARGE.has(tableOf(index)) && !WAITING.test(index));
+  return [
+    ...(isAll ? [`${type} of ${table ?? index}`] : []),
+    ...(plan.Plans ?? []).flatMap((inner) => readsAll(inner)),
+  ];
+}
+
+const tableOf = (index: string) => [...LARGE].find((table) => index.startsWith(table)) ?? '';
+
+/** Planned once for all values, as for a statement that is sent without them. */
+async function planOf(sql: string): Promise<Plan> {
+  let values = 0;
+  await admin.query(`PREPARE planned AS ${sql.replaceAll('?', () => `$${++values}`)}`);
+  try {
+    const given = values === 0 ? '' : `(${Array(values).fill('NULL').join()})`;
+    const { rows } = await admin.query(`EXPLAIN (FORMAT JSON) EXECUTE planned${given}`);
+    return rows[0]['QUERY PLAN'][0].Plan;
+  } finally {
+    await admin.query('DEALLOCATE planned');
+  }
+}
+
+const OTHERS = 'pid <> pg_backend_pid() AND datname = current_database()';
+
+async function endSessions(): Promise<void> {
+  await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${OTHERS}`);
+  const none = async () =>
+    (await admin.query(`SELECT 1 FROM pg_stat_activity WHERE ${OTHERS}`)).rowCount === 0;
+  await until(none, { what: 'the end of all sessions' });
+}
+
+test('no statement reads a large table from end to end', async () => {
+  const scans =
+    "SELECT seq_scan::integer AS all, idx_scan::integer AS some FROM pg_stat_user_tables WHERE relname = 'orders'";
+  // A session tells what it has counted when it ends.
+  await endSessions();
+  const before = (await admin.query(scans)).rows[0];
+  shop.db.on('query', ({ sql, bindings }: Executed) => executed.set(plain(sql), { sql, bindings }));
+  await operate();
+  await endSessions();
+  const after = await until(
+    async () => {
+      const { rows } = await admin.query(scans);
+      return rows[0].some > before.some + 100 && rows[0];
+    },
+    { what: 'the counters of the sessions' },
+  );
+
+  const wrong: string[] = [];
+  const statements = [...executed.keys()];
+  for (const literal of literals) {
+    const isWhole =
+      literal.parts.length === 1 && /^\s*\(?(SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(literal.parts[0]!);
+    const plan = isWhole ? await planOf(literal.parts[0]!).catch(() => undefined) : undefined;
+    if (plan) wrong.push(...readsAll(plan).map((what) => `${literal.at}: ${what}`));
+    else if (!statements.some((statement) => isOf(literal, statement))) {
+      wrong.push(`${literal.at}: no operation has sent it; let \`operate\` do so`);
+    }
+  }
+  for (const { sql, bindings } of executed.values()) {
+    if (!TABLES.test(plain(sql)) || !/^\s*\(?(SELECT|INSERT|UPDATE|DELETE|WITH)\b/.test(sql)) continue;
+    const { rows } = await admin.query(`EXPLAIN (FORMAT JSON) ${sql}`, [...bindings]);
+    wrong.push(
+      ...readsAll(rows[0]['QUERY PLAN'][0].Plan).map((what) => `${plain(sql).slice(0, 120)}: ${what}`),
+    );
+  }
+  expect(literals.length).toBeGreaterThan(50);
+  expect(executed.size).toBeGreaterThan(50);
+  expect(wrong).toEqual([]);
+  expect(after.all, 'sequential scans of orders').toBe(before.all);
+}, 120_000);
+
+test('a statement that reads all orders is found', async () => {
+  expect(readsAll(await planOf('SELECT count(*) FROM orders WHERE quantity > ?'))).toEqual([
+    'Seq Scan of orders',
+  ]);
+});
