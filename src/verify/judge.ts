@@ -45,7 +45,7 @@ export function judge(look: Look): Judgement {
       ...look.truth.aboveLimit.map((what) =>
         fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
-      ...judgeLiveOrders(look),
+      ...judgeLiveOrders(look, soldOff),
       ...(isBuilding
         ? [building(look)]
         : [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)]),
@@ -84,12 +84,16 @@ function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
   );
 }
 
-/** The row and the orders were read at one instant, and the same transactions change both. */
-function judgeLiveOrders({ truth: { row, committedOrders } }: Look): Finding[] {
+/**
+ * The row and the orders were read at one instant, and the same transactions change both. The count is proven wrong
+ * only if orders, ledger and stock agree; otherwise it may be the orders that were changed.
+ */
+function judgeLiveOrders({ truth: { row, committedOrders } }: Look, soldOff: number): Finding[] {
   const { liveOrders } = row;
   if (liveOrders === undefined || liveOrders === committedOrders) return [];
   const what = `${counted(committedOrders, 'order')} of the sale are live in Postgres, and its row says ${liveOrders}`;
-  return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, { kind: 'live orders' })];
+  const mend: Mend | undefined = soldOff === 0 ? { kind: 'live orders' } : undefined;
+  return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, mend)];
 }
 
 /**

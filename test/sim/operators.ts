@@ -95,7 +95,7 @@ export class Operators {
     const { machine } = this.#world.postgres;
     const ms = AWAY_LEAST_MS + time.random.unit() * AWAY_MS;
     this.#when(
-      () => this.#auditor.truth!.openMovements > 0,
+      () => (this.#auditor.truth?.openMovements ?? 0) > 0,
       () => this.#cutOff(node.machine, machine, ms),
     );
   }

@@ -83,6 +83,9 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(await ask(await request('GET', order))).toMatchObject({ status: 200 });
     expect(await ask(await request('GET', order, {}, undefined, 'bob'))).toMatchObject({ status: 403 });
     expect(await ask(await request('GET', `/v1/sales/${id}`))).toMatchObject({ status: 200 });
+    const own = { status: 200, body: { orders: [{ orderId: bought!.body.orderId }] } };
+    expect(await ask(await request('GET', `/v1/sales/${id}/orders?limit=1`))).toMatchObject(own);
+    expect(await ask(await request('GET', '/v1/orders?limit=1'))).toMatchObject(own);
     await expectSold(node, id, 1);
   });
 

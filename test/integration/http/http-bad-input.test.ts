@@ -366,23 +366,18 @@ onEachStore((stage) => {
       },
     );
 
-    test.each([
-      '/',
-      '/v1',
-      '/v1/sales',
-      '/v1/sales/',
-      '/v2/sales/a',
-      '/v1/sales//orders',
-      '/v1/orders',
-      '/metrics',
-    ])('there is nothing at %s of the public port', async (path) => {
-      for (const method of ['GET', 'POST', 'DELETE'] as const) {
-        expectProblem(await stage.node.request(path, { method }), 404, 'not_found');
-      }
-    });
+    test.each(['/', '/v1', '/v1/sales', '/v1/sales/', '/v2/sales/a', '/v1/sales//orders', '/metrics'])(
+      'there is nothing at %s of the public port',
+      async (path) => {
+        for (const method of ['GET', 'POST', 'DELETE'] as const) {
+          expectProblem(await stage.node.request(path, { method }), 404, 'not_found');
+        }
+      },
+    );
 
     test.each([
-      ['/v1/sales/a/orders', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
+      ['/v1/sales/a/orders', ['PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET, POST'],
+      ['/v1/orders', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/sales/a/tokens', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
       ['/v1/sales/a', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/orders/1', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
@@ -403,7 +398,9 @@ onEachStore((stage) => {
       ['/v1/sales/a', ['POST', 'PUT', 'DELETE'], 'GET, PATCH'],
       ['/v1/sales/a/verify', ['GET', 'PATCH', 'DELETE'], 'POST'],
       ['/v1/sales/a/rebalance', ['GET', 'PATCH', 'DELETE'], 'POST'],
-      ['/v1/orders/1', ['POST', 'PATCH', 'DELETE'], 'GET'],
+      ['/v1/sales/a/orders', ['POST', 'PATCH', 'DELETE'], 'GET'],
+      ['/v1/sales/a/orders/export', ['POST', 'PATCH', 'DELETE'], 'GET'],
+      ['/v1/orders/1', ['POST', 'DELETE'], 'GET, PATCH'],
       ['/v1/orders/1/refund', ['GET', 'PATCH', 'DELETE'], 'POST'],
       ['/v1/refunds-due', ['POST', 'PATCH', 'DELETE'], 'GET'],
     ] as const)('%s of the ops port takes none of %s', async (path, methods, allow) => {
@@ -415,7 +412,7 @@ onEachStore((stage) => {
     });
 
     test('there is nothing at other addresses of the ops port', async () => {
-      for (const path of ['/', '/v1', '/v1/orders', '/v1/orders/1/expire', '/v1/sales/a/orders', '/admin']) {
+      for (const path of ['/', '/v1', '/v1/orders', '/v1/orders/1/expire', '/admin']) {
         expectProblem(await stage.node.opsRequest(path), 404, 'not_found');
       }
     });

@@ -64,8 +64,8 @@ async function cancel(orderIds: readonly string[]): Promise<void> {
        UPDATE orders SET status = 'cancelled', cancelled_at = now() WHERE order_id = ANY (?)
        RETURNING order_id, sale_id, buyer_id, quantity),
      credited AS (
-       UPDATE sales s SET stock = stock + c.units
-       FROM (SELECT sale_id, sum(quantity) AS units FROM cancelled GROUP BY sale_id) AS c
+       UPDATE sales s SET stock = stock + c.units, live_orders = live_orders - c.orders
+       FROM (SELECT sale_id, sum(quantity) AS units, count(*) AS orders FROM cancelled GROUP BY sale_id) AS c
        WHERE s.id = c.sale_id RETURNING s.id, s.generation)
      INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
      SELECT c.order_id, c.sale_id, c.buyer_id, c.quantity, 'cancelled', s.generation

@@ -107,7 +107,8 @@ describe('a fresh backend gets from Postgres', () => {
          INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
          SELECT b * 10 + n, ?, 'holder-' || b, 1, ? FROM generate_series(1, ?) AS b, generate_series(1, ?) AS n
          RETURNING quantity)
-       UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold) WHERE id = ?`,
+       UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold),
+         live_orders = (SELECT count(*) FROM sold) WHERE id = ?`,
       [sale.id, perBuyerLimit === 1, holders, ordersEach, sale.id],
     );
     const report = await rebuildSale(shop.db, shop.backend, sale.id);
@@ -135,7 +136,8 @@ describe('an order that is returned during a rebuild', () => {
         [saleId, buyerId],
       );
       await trx.raw(
-        `WITH returned AS (UPDATE sales SET stock = stock + 1 WHERE id = ? RETURNING id, generation)
+        `WITH returned AS (UPDATE sales SET stock = stock + 1, live_orders = live_orders - 1 WHERE id = ?
+           RETURNING id, generation)
          INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
          SELECT ?, id, ?, 1, 'cancelled', generation FROM returned`,
         [saleId, order!.order_id, buyerId],

@@ -39,7 +39,8 @@ async function sellInPostgres(saleId: string, holders: number): Promise<void> {
     `WITH sold AS (
        INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer)
        SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n RETURNING quantity)
-     UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold) WHERE id = ?`,
+     UPDATE sales SET stock = stock - (SELECT sum(quantity) FROM sold),
+       live_orders = (SELECT count(*) FROM sold) WHERE id = ?`,
     [saleId, holders, saleId],
   );
 }

@@ -36,7 +36,11 @@ async function sellWithHolders(stock: number, segments: number, holders: number)
      SELECT ?::bigint + n, ?, 'holder-' || n, 1, true FROM generate_series(0, ? - 1) AS n`,
     [HELD_FROM, id, holders],
   );
-  await shop.db.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [holders, id]);
+  await shop.db.raw('UPDATE sales SET stock = stock - ?, live_orders = ? WHERE id = ?', [
+    holders,
+    holders,
+    id,
+  ]);
   await rebuildSale(shop.db, shop.backend, id);
   return id;
 }
@@ -84,7 +88,7 @@ async function giveBack(id: string, buyerId: string): Promise<void> {
   await shop.db.raw(
     `WITH gone AS (
        UPDATE orders SET status = 'cancelled' WHERE sale_id = ? AND buyer_id = ? RETURNING order_id, buyer_id
-     ), returned AS (UPDATE sales SET stock = stock + 1 WHERE id = ? RETURNING id, generation)
+     ), returned AS (UPDATE sales SET stock = stock + 1, live_orders = live_orders - 1 WHERE id = ? RETURNING id, generation)
      INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
      SELECT order_id, id, buyer_id, 1, 'cancelled', generation FROM gone, returned`,
     [id, buyerId, id],
