@@ -376,7 +376,7 @@ onEachStore((stage) => {
     );
 
     test.each([
-      ['/v1/sales/a/orders', ['PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET, POST'],
+      ['/v1/sales/a/orders', ['PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST, GET'],
       ['/v1/orders', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
       ['/v1/sales/a/tokens', ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'POST'],
       ['/v1/sales/a', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], 'GET'],
