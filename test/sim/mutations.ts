@@ -40,7 +40,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: a repeated order id is taken again',
-    [95],
+    [85],
     edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
@@ -70,7 +70,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: an unconfirmed purchase is repeated under a new id',
-    [95],
+    [85],
     edit(
       'engine/purchase/lane.ts',
       "if (purchase.orderId === '') purchase.name(this.#parts.nextOrderId());",
