@@ -45,7 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: a repeated key is taken again',
-    [6, 31],
+    [5],
     edit(
       `${LUA}/parts/buyers-record.lua`,
       'record.byId[orderId] or record.byKey[key]',
@@ -54,7 +54,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: the connection repeats it, and neither tickets nor ids are checked',
-    [6],
+    [5],
     edit(
       'redis/clients.ts',
       'maxRetriesPerRequest: 0, enableOfflineQueue: false,',
@@ -65,7 +65,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: a lost reply counts as a refusal',
-    [53],
+    [37],
     edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose();', ''),
   ),
   mutation(
@@ -130,7 +130,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'parking: parked purchases are never released',
-    [6],
+    [7],
     edit(
       'engine/purchase/parking.ts',
       'setTimeout(this.#timeUp, PARKED_MAX_MS)',
@@ -140,17 +140,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'returns: the epoch is not raised',
-    [5],
+    [3],
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
     'returns: applied again at each repetition',
-    [18],
+    [1],
     edit(`${LUA}/change/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
-    [41],
+    [2],
     edit(
       'orders/returns.ts',
       '  const ends = await Promise.allSettled(',
@@ -177,7 +177,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: buyers are not loaded',
-    [6],
+    [7],
     edit(`${LUA}/build/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
@@ -215,12 +215,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'withdrawal: taken from Postgres before it is out of the segments',
-    [20],
+    [17],
     edit(`${LUA}/change/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
     'deadlines: purchases are not answered at their deadline',
-    [27],
+    [3],
     edit(
       'engine/purchase/under-way.ts',
       'purchase.expire(this.#durable);',
@@ -243,7 +243,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: without salvage',
-    [6],
+    [49],
     edit(
       'rebuild/salvage.ts',
       'const applied = await applyUnknown(db, row, read);',
@@ -262,7 +262,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'expiry: paid orders expire',
-    [4, 31],
+    [58],
     edit(
       'postgres/migrations/005-order-changes.sql',
       "WHERE o.status = 'unpaid' AND",
