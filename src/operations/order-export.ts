@@ -35,12 +35,14 @@ export async function* exportOrders(
   const piece = (text: string, orders = 0): ExportPiece => ({ text, orders, last });
   if (format === 'csv' && from.after === undefined) yield piece(CSV_HEAD);
   for await (const { orders } of pagesOf(list, from)) {
-    const isSilent = orders.length === 0 && monotonicMs() - spokeAtMs > SILENCE_MS;
-    if (orders.length === 0 && !isSilent) continue;
-    last = orders.at(-1)?.orderId ?? last;
-    total += orders.length;
-    if (!isSilent) yield piece(orders.map(format === 'csv' ? csvLine : jsonLine).join(''), orders.length);
-    else if (format === 'ndjson') yield piece('\n');
+    if (orders.length > 0) {
+      last = orders.at(-1)!.orderId;
+      total += orders.length;
+      yield piece(orders.map(format === 'csv' ? csvLine : jsonLine).join(''), orders.length);
+    } else {
+      if (monotonicMs() - spokeAtMs <= SILENCE_MS) continue;
+      if (format === 'ndjson') yield piece('\n');
+    }
     spokeAtMs = monotonicMs();
   }
   if (format === 'ndjson') yield piece(`${JSON.stringify({ end: true, orders: total })}\n`);

@@ -1,11 +1,12 @@
 /** A query for orders as operators write it: in the address of a request, as flags, or as an object. */
 import { z } from 'zod';
-import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { time } from '../engine/sale/sale-json.ts';
+import { checkedInput } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
 import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery } from './order-list.ts';
+import { urlQuery } from './url-query.ts';
 
 const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_ORDERS}`;
 
@@ -60,19 +61,19 @@ export type ExportFormat = z.output<typeof exportQuery>['format'];
 export interface OrderExport extends OrderFilter {
   readonly format: ExportFormat;
   /** The export begins after this order id. */
-  readonly after: string | undefined;
+  readonly after?: string | undefined;
 }
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
 export function parseOrderQuery(input: Readonly<Record<string, unknown>>): OrderQuery {
-  const { buyer, ...rest } = checked(query, input);
+  const { buyer, ...rest } = checkedInput(query, input, WORDS);
   return { ...rest, buyerId: buyer };
 }
 
 /** As `parseOrderQuery`. */
 export function parseOrderExport(input: Readonly<Record<string, unknown>>): OrderExport {
-  const { buyer, after, ...rest } = checked(exportQuery, input);
-  return { ...rest, after, buyerId: buyer };
+  const { buyer, ...rest } = checkedInput(exportQuery, input, WORDS);
+  return { ...rest, buyerId: buyer };
 }
 
 /**
@@ -84,21 +85,13 @@ export function parseOwnQuery(
   isCursor: (text: string) => boolean = isOrderId,
 ): Pick<OrderQuery, 'after' | 'limit'> {
   const cursor = z.string().refine(isCursor, { error: 'must be `next` of the page before' });
-  return checked(z.strictObject({ after: cursor.optional(), limit: limit.optional() }), input);
-}
-
-/** Splits the query of a URL into names and values, for the functions above. @throws InvalidInput for a repeated name */
-export function queryValues(text: string): Readonly<Record<string, string>> {
-  const pairs = [...new URLSearchParams(text)];
-  const twice = pairs.find(([name], at) => pairs.findIndex((pair) => pair[0] === name) < at);
-  if (twice) throw invalid([{ field: twice[0], problem: 'is given twice' }]);
-  return Object.fromEntries(pairs);
+  return checkedInput(z.strictObject({ after: cursor.optional(), limit: limit.optional() }), input, WORDS);
 }
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
 export function queryText({ buyerId, status, since, until, after, limit, order }: OrderQuery): string {
   const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString());
-  const values = {
+  return urlQuery({
     after,
     limit,
     order,
@@ -106,24 +99,12 @@ export function queryText({ buyerId, status, since, until, after, limit, order }
     status: status?.join(),
     since: iso(since),
     until: iso(until),
-  };
-  const given = Object.entries(values).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  });
 }
 
-function checked<T>(schema: z.ZodType<T>, input: object): T {
-  const result = schema.safeParse(input);
-  if (result.success) return result.data;
-  throw invalid(
-    result.error.issues.map((issue) =>
-      issue.code === 'unrecognized_keys'
-        ? { field: issue.keys.join(', ').slice(0, 80), problem: 'is not a part of this query' }
-        : { field: String(issue.path[0] ?? 'the query'), problem: issue.message },
-    ),
-  );
-}
-
-const invalid = (faults: { field: string; problem: string }[]) =>
-  new InvalidInput('the query is not valid', faults);
+const WORDS = {
+  invalid: 'the query is not valid',
+  whole: 'the query',
+  unknown: 'is not a part of this query',
+  isFlat: true,
+};

@@ -1,9 +1,10 @@
 /** The list of sales, page by page, the newest first. */
 import { z } from 'zod';
 import type { SaleState } from '../engine/contract.ts';
-import { InvalidInput } from '../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { checkedInput } from './checked-input.ts';
 import type { SaleStatus } from './sale-status.ts';
+import { urlQuery } from './url-query.ts';
 
 /** Sales in a page, unless the query asks for fewer or more. */
 export const DEFAULT_PAGE_SALES = 100;
@@ -39,14 +40,12 @@ const query = z.strictObject({
 
 /** @param input names with values; an undefined value is missing. @throws InvalidInput with all faults at once */
 export function parseSaleQuery(input: object): SaleQuery {
-  const result = query.safeParse(input);
-  if (result.success) return result.data;
-  const faults = result.error.issues.map((issue) =>
-    issue.code === 'unrecognized_keys'
-      ? { field: issue.keys.join(', '), problem: 'is not known here' }
-      : { field: String(issue.path[0]), problem: issue.message },
-  );
-  throw new InvalidInput('the query is not valid', faults);
+  return checkedInput(query, input, {
+    invalid: 'the query is not valid',
+    whole: 'the query',
+    unknown: 'is not known here',
+    isFlat: true,
+  });
 }
 
 /** A cursor is the time of a sale's creation in microseconds since the Unix epoch, and the sale's id. */
@@ -57,10 +56,7 @@ export function parseSaleCursor(text: string): { created: string; saleId: string
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
 export function saleQueryText({ state, after, limit }: SaleQuery): string {
-  const given = Object.entries({ state, after, limit }).flatMap(([name, value]): [string, string][] =>
-    value === undefined ? [] : [[name, String(value)]],
-  );
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  return urlQuery({ state, after, limit });
 }
 
 /** All pages, beginning with the one that is asked for. */

@@ -4,12 +4,8 @@ import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { exportOrders, textOf } from '../../operations/order-export.ts';
 import type { OrderQuery } from '../../operations/order-list.ts';
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
-import {
-  type ExportFormat,
-  parseOrderExport,
-  parseOrderQuery,
-  queryValues,
-} from '../../operations/order-query.ts';
+import { type ExportFormat, parseOrderExport, parseOrderQuery } from '../../operations/order-query.ts';
+import { queryValues } from '../../operations/url-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
 import { headOf, json } from '../server/problem.ts';

@@ -1,7 +1,7 @@
 /** Parses the body of a request that changes an order. */
 import { z } from 'zod';
-import { InvalidInput } from '../../engine/errors.ts';
 import { reason } from '../../engine/sale/author.ts';
+import { checkedInput } from '../../operations/checked-input.ts';
 import { type OrderChange, PAY_TYPES } from '../../operations/order-operations.ts';
 
 const NOT_AN_OBJECT = 'must be a JSON object';
@@ -30,15 +30,9 @@ export function parseNotedChange(
 }
 
 function checked<T>(schema: z.ZodType<T>, input: unknown): T {
-  const result = schema.safeParse(input);
-  if (result.success) return result.data;
-  throw new InvalidInput('the change is not valid', result.error.issues.map(fault));
-}
-
-function fault(issue: z.core.$ZodIssue): { field: string; problem: string } {
-  if (issue.code !== 'unrecognized_keys') {
-    return { field: issue.path.join('.') || 'the body', problem: issue.message };
-  }
-  const names = issue.keys.join(', ').slice(0, 80);
-  return { field: names, problem: 'is not a field of this change' };
+  return checkedInput(schema, input, {
+    invalid: 'the change is not valid',
+    whole: 'the body',
+    unknown: 'is not a field of this change',
+  });
 }

@@ -59,7 +59,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'engine/cluster': ['engine', 'lib', 'redis', 'engine/sale', 'engine/redis'],
   'engine/memory': ['engine', 'lib', 'engine/sale'],
   'http/identity': ['engine', 'http/server'],
-  'http/orders': ['engine', 'engine/sale', 'operations', 'http/server'],
+  'http/orders': ['engine/sale', 'operations', 'http/server'],
   'http/public': [
     'engine',
     'lib',
