@@ -59,12 +59,12 @@ export function endedBy<T>(signal: AbortSignal, work: () => Promise<T>): Promise
 /**
  * Call it when a statement begins.
  * @param end cancels the statement
- * @returns a function to call when the statement has ended
+ * @returns a function to call when the statement has ended; `undefined`: nobody can abandon it
  * @throws StockadeError `given_up` if the work of the statement was abandoned
  */
-export function statementBegins(sql: string, end: () => void): () => void {
+export function statementBegins(sql: string, end: () => void): (() => void) | undefined {
   const scope = scopes.getStore();
-  if (!scope) return () => {};
+  if (!scope) return undefined;
   if (scope.isOver && !/^rollback/i.test(sql)) {
     throw new StockadeError('given_up', 'the work that this statement is for was given up');
   }

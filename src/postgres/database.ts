@@ -76,10 +76,8 @@ function discardLostConnections(db: Database, { maxConnections }: DatabaseOption
     ended.delete(uid);
   };
   db.on('query', ({ sql, __knexUid, __knexQueryUid }: Query) => {
-    ended.set(
-      __knexQueryUid,
-      statementBegins(sql, () => discard(__knexUid, new Error('given up'))),
-    );
+    const end = statementBegins(sql, () => discard(__knexUid, new Error('given up')));
+    if (end) ended.set(__knexQueryUid, end);
   });
   db.on('query-response', (_: unknown, query: Query) => ends(query));
   db.on('query-error', (error: Error, query: Query) => {
