@@ -14,7 +14,7 @@ export interface Mutation {
   readonly edits: readonly Edit[];
   /**
    * Seeds that have found the bug; they are tried first. After a change of the simulation they may be wrong, which
-   * only costs time.
+   * only costs time. Empty: one seed in hundreds finds it, and only a release searches for it.
    */
   readonly seenIn: readonly number[];
 }
@@ -89,7 +89,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'board: closed at the newest epoch, not at the one that was observed',
-    [1_164],
+    [],
     edit(
       'engine/purchase/lane.ts',
       'this.#parts.board.close(slot, epoch, began)',
@@ -103,7 +103,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: lost writes are not noticed',
-    [53],
+    [],
     edit(
       `${LUA}/purchase/take.lua`,
       'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
@@ -112,7 +112,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'watermark: settles orders by the entry number alone',
-    [761],
+    [],
     edit(
       'engine/purchase/commit-waiters.ts',
       'const certain = !this.#named || this.#entries.get(seq) === entry || rejected !== undefined;',
@@ -201,7 +201,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: an open one is never completed',
-    [717],
+    [],
     edit(
       'engine/cluster/refill.ts',
       'if (await this.#finishOthers(sale, sights))',
@@ -229,12 +229,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: the cursor is not checked',
-    [39],
+    [],
     edit('postgres/migrations/014-history.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
-    [60],
+    [],
     edit(
       'rebuild/rebuild.ts',
       '    await backend.sales.freeze(saleId, logs.segments, logs.generation);\n',
@@ -253,7 +253,7 @@ export const MUTATIONS: readonly Mutation[] = [
   // A bug that the simulation has found in the program itself.
   mutation(
     'cluster: a wait for the first connection ignores the second',
-    [43],
+    [],
     edit(
       'redis/clients.ts',
       '(client instanceof Cluster ? connectCluster(client) : client.connect())',
@@ -280,7 +280,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'late payment: accepted although the units are gone',
-    [166],
+    [],
     edit(
       'postgres/migrations/005-order-changes.sql',
       'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
@@ -289,7 +289,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'refund: a late payment returns the units a second time',
-    [166],
+    [],
     edit(
       'postgres/migrations/005-order-changes.sql',
       "ELSIF stands.status = 'paid' THEN",
@@ -298,7 +298,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'changes: decided on a state read before another change',
-    [337],
+    [],
     edit(
       'sales/sale-changes.ts',
       '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
@@ -316,17 +316,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sweep: a closed sale is released although its log holds orders',
-    [526],
+    [],
     edit('sync/reconciler.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
   mutation(
     'withdrawal: ends although it is being undone',
-    [1048],
+    [],
     edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
     'draft: its start time is read after its pages',
-    [103],
+    [],
     edit('rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
     edit(
       'rebuild/draft.ts',
