@@ -57,7 +57,7 @@ async function insertSales(db: Database, sales: number, ordersPerSale: number): 
   );
 }
 
-/** All indexes but that which `stockade migrate` builds by itself. @returns statements that make them again */
+/** Drops all indexes of `orders`. @returns statements that create all but `orders_of_sale`, which `stockade migrate` builds */
 async function dropIndexes(db: Database): Promise<string[]> {
   const found = await rows<{ name: string; definition: string; constraint: string | null }>(
     db,

@@ -1,6 +1,6 @@
 /**
  * Many buyers buy at once from several workers, while takes and their replies get lost. The test does not predict who is
- * first. It checks, after all are answered, what must hold whoever it is.
+ * first. After all answers it checks what must hold, whichever buyers were served.
  */
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** A logarithmic scale, for values of which one may be a thousand times another. */
+/** A logarithmic scale, for values that differ by a factor of a thousand. */
 export interface LogScale {
   /** One for each power of ten, including both ends. */
   readonly ticks: readonly number[];
