@@ -21,8 +21,8 @@ const LARGE_INDEXES: Readonly<Record<string, string>> = {
 };
 
 const POLL_MS = 500;
-/** Another process has begun the same index: it was there already, or its name was just taken. */
-const BEGUN_BY_ANOTHER = ['42P07', '23505'];
+/** Another process builds the same index: it was there already, its name was just taken, or the two waited for each other. */
+const MET_ANOTHER = ['42P07', '23505', '40P01'];
 
 export interface IndexProgress {
   readonly index: string;
@@ -66,20 +66,19 @@ export async function buildLargeIndexes(
 
 async function build(db: Database, index: string): Promise<void> {
   for (;;) {
-    switch (await stateOf(db, index)) {
-      case 'valid':
-        return;
-      case 'building':
-        await delay(POLL_MS);
-        break;
-      case 'invalid':
-        await db.raw('DROP INDEX CONCURRENTLY IF EXISTS ??', [index]);
-        break;
-      case 'absent':
-        await db.raw(LARGE_INDEXES[index]!).catch((error) => {
-          if (!BEGUN_BY_ANOTHER.includes(sqlState(error) ?? '')) throw error;
-        });
-    }
+    const state = await stateOf(db, index);
+    if (state === 'valid') return;
+    if (state === 'building') await delay(POLL_MS);
+    else await goOn(db, index, state);
+  }
+}
+
+async function goOn(db: Database, index: string, state: 'absent' | 'invalid'): Promise<void> {
+  try {
+    if (state === 'invalid') await db.raw('DROP INDEX CONCURRENTLY IF EXISTS ??', [index]);
+    else await db.raw(LARGE_INDEXES[index]!);
+  } catch (error) {
+    if (!MET_ANOTHER.includes(sqlState(error) ?? '')) throw error;
   }
 }
 
