@@ -18,6 +18,8 @@ import type { SwitchState } from './mutant-switch.ts';
 /** Files that are not in git, or are linked. */
 const LEFT_OUT = new Set(['.git', '.stockade', 'dist', 'node_modules']);
 
+const BUILD_CONFIG = 'tsconfig.build.json';
+
 export class Tree {
   /** Ends in a slash. */
   readonly root: string;
@@ -46,8 +48,8 @@ export class Tree {
 
   static instrumented(from: string, files: ReadonlyMap<string, string>): Promise<Tree> {
     const switches = readFileSync(new URL('./mutant-switch.ts', import.meta.url), 'utf8');
-    // Its folder lacks the types of its development tools.
-    return Tree.plant(from, new Map([...files, [`${SWITCH_MODULE}.ts`, `// @ts-nocheck\n${switches}`]]));
+    const replaced = new Map([...files, [`${SWITCH_MODULE}.ts`, switches], [BUILD_CONFIG, unchecked(from)]]);
+    return Tree.plant(from, replaced);
   }
 
   static plain(from: string): Promise<Tree> {
@@ -111,6 +113,12 @@ function inCompiled(source: string, compiled: string, mutant: Mutant): string {
     throw new Error(`the compiler has changed a text of ${mutant.file}, line ${mutant.line}`);
   const changed = mutated(words, { ...mutant, start: mutant.start - start, end: mutant.end - start });
   return parts.slice(0, nth).join(words) + changed + parts.slice(nth).join(words);
+}
+
+/** Switches hide types from the compiler, also from files that import those with switches. So it must not check any. */
+function unchecked(from: string): string {
+  const config = JSON.parse(readFileSync(join(from, BUILD_CONFIG), 'utf8')) as { compilerOptions: object };
+  return JSON.stringify({ ...config, compilerOptions: { ...config.compilerOptions, noCheck: true } });
 }
 
 async function build(root: string): Promise<void> {

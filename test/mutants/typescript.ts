@@ -68,7 +68,7 @@ function instrumentedText(
       call.replace(/"(\d+)"/g, (_, id: string) => JSON.stringify(named(id))),
     );
   // Imported modules run first, so the switch is set before any code of the file runs.
-  return `// @ts-nocheck\nimport { loaded as stryLoaded, records as stryRecords } from '${switches}';\nstryLoaded('${file}');\n${renamed}`;
+  return `import { loaded as stryLoaded, records as stryRecords } from '${switches}';\nstryLoaded('${file}');\n${renamed}`;
 }
 
 /**
