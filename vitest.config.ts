@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * Two tiers: `npm test` runs all projects but those named `release…`, `npm run test:release` runs those. CONTRIBUTING.md says which
- * tests are where, and why.
+ * Two tiers: `npm test` runs all projects but those named `release…`, `npm run test:release` runs those.
+ * docs/contributing/testing.md says which tests are where, and why.
  */
 
 /** In both tiers, with more runs, seeds or buyers before a release (test/support/tier.ts). */
