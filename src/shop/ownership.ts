@@ -3,7 +3,7 @@
  * another. Each names the other: the backend has a mark with the identity of its owner (`OwnerMark`); the row of
  * `shop` has that identity, created once, and the KEY_PREFIX of its stock.
  *
- * A process claims its stores before it works on them, again each second (node/ownership-watch.ts) and before each
+ * A process claims its stores before it works on them, again each second (node/shop-watch.ts) and before each
  * rebuild, because other stores may answer at the same addresses by then. A command that works on the stores only
  * compares.
  *
