@@ -71,10 +71,12 @@ export type NewSaleChange =
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
-  /** Fields that do not affect which purchases are accepted. A field that is left out stays; `null` removes an optional one. */
+  /** A field that is left out stays; `null` removes an optional one. */
   | {
       readonly action: 'edit';
       readonly title?: string;
+      /** Not less than now, and at most 1,000. */
+      readonly perBuyerLimit?: number;
       readonly payWithinSeconds?: number | null;
       readonly priceMinor?: number | null;
       readonly faceValueMinor?: number | null;

@@ -100,11 +100,11 @@ async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promi
 async function readReturned(db: Database, { sale, generation }: SaleRow): Promise<Holding[]> {
   return atOneInstant(db, async (trx) => {
     const returned = await readReturnedOrders(trx, sale, generation);
-    const buyerIds = texts(returned.map((row) => row.buyer_id));
-    const kept = await rows<HeldRow>(trx, `${heldOrders(sale)} AND buyer_id = ANY (?::text[])`, [
-      sale.id,
-      buyerIds,
-    ]);
+    const kept = await readHeldBy(
+      trx,
+      sale,
+      returned.map((row) => row.buyer_id),
+    );
     return holdingsOf([...returned, ...kept]);
   });
 }
@@ -116,21 +116,53 @@ interface HeldRow {
   idempotency_key: string | null;
 }
 
-/** The same condition as in the indexes on orders. */
-const held = ({ perBuyerLimit }: Sale) =>
-  `FROM orders
-   WHERE sale_id = ? AND ${perBuyerLimit === 1 ? '' : 'NOT'} one_per_buyer AND status IN ${LIVE}`;
+/**
+ * Held orders. Those from before a raise of the limit from one unit are in one index, those from after it in another.
+ * Each is read with its own condition, because one query for both could use neither.
+ * @param condition for each of the two, with its bindings
+ */
+function readHeld(
+  trx: Knex,
+  sale: Sale,
+  condition: string,
+  bindings: readonly Knex.Value[],
+  rest = '',
+): Promise<HeldRow[]> {
+  const half = (which: string) =>
+    `(SELECT buyer_id, order_id::text, quantity, idempotency_key FROM orders
+      WHERE sale_id = ? AND ${which} AND status IN ${LIVE} AND ${condition})`;
+  const ofHalf = [sale.id, ...bindings];
+  return rows<HeldRow>(trx, `${half('one_per_buyer')} UNION ALL ${half('NOT one_per_buyer')} ${rest}`, [
+    ...ofHalf,
+    ...ofHalf,
+  ]);
+}
 
-const heldOrders = (sale: Sale) => `SELECT buyer_id, order_id::text, quantity, idempotency_key ${held(sale)}`;
+const readHeldBy = (db: Knex, sale: Sale, buyerIds: readonly string[]) =>
+  readHeld(db, sale, 'buyer_id = ANY (?::text[])', [texts(buyerIds)]);
+
+/** The next held orders. Each half is as long as the page, which may be all from one of them. */
+function readHeldAfter(trx: Knex, sale: Sale, after: string): Promise<HeldRow[]> {
+  const next = `ORDER BY buyer_id LIMIT ${HOLDINGS_PAGE_ORDERS}`;
+  return readHeld(trx, sale, `buyer_id > ? ${next}`, [after], next);
+}
 
 /** The number of held orders, and of those up to this buyer. */
 async function countHeld(db: Database, sale: Sale, upTo: string): Promise<[total: number, before: number]> {
-  const [counted] = await rows<{ total: string; before: string }>(
+  const counts = await rows<{ total: string; before: string }>(
     db,
-    `SELECT count(*) AS total, count(*) FILTER (WHERE buyer_id <= ?) AS before ${held(sale)}`,
-    [upTo, sale.id],
+    ['one_per_buyer', 'NOT one_per_buyer']
+      .map(
+        (which) =>
+          `SELECT count(*) AS total, count(*) FILTER (WHERE buyer_id <= ?) AS before FROM orders
+           WHERE sale_id = ? AND ${which} AND status IN ${LIVE}`,
+      )
+      .join(' UNION ALL '),
+    [upTo, sale.id, upTo, sale.id],
   );
-  return [Number(counted!.total), Number(counted!.before)];
+  const sum = (of: (count: { total: string; before: string }) => string) =>
+    counts.reduce((all, count) => all + Number(of(count)), 0);
+  return [sum(({ total }) => total), sum(({ before }) => before)];
 }
 
 interface HoldingPage {
@@ -170,11 +202,7 @@ function readPage(
   loading: number | undefined,
 ): Promise<HoldingPage | undefined> {
   return atOneInstant(db, async (trx) => {
-    const found = await rows<HeldRow>(trx, `${heldOrders(sale)} AND buyer_id > ? ORDER BY buyer_id LIMIT ?`, [
-      sale.id,
-      after,
-      HOLDINGS_PAGE_ORDERS,
-    ]);
+    const found = await readHeldAfter(trx, sale, after);
     if (found.length === 0) return undefined;
     const whole = found.length < HOLDINGS_PAGE_ORDERS ? found : withoutLastBuyer(found);
     const upTo = whole.at(-1)!.buyer_id;
@@ -206,11 +234,7 @@ export async function readHoldings(
   sale: Sale,
   buyerIds: readonly string[],
 ): Promise<Holding[]> {
-  const found = await rows<HeldRow>(db, `${heldOrders(sale)} AND buyer_id = ANY (?::text[])`, [
-    sale.id,
-    texts(buyerIds),
-  ]);
-  return holdingsOf(found);
+  return holdingsOf(await readHeldBy(db, sale, buyerIds));
 }
 
 function holdingsOf(held: readonly HeldRow[]): Holding[] {

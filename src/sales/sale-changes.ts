@@ -130,6 +130,7 @@ async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to:
 
 const COLUMNS: Readonly<Record<keyof SaleEdit, string>> = {
   title: 'title',
+  perBuyerLimit: 'per_buyer_limit',
   payWithinSeconds: 'pay_within_seconds',
   priceMinor: 'price_minor',
   faceValueMinor: 'face_value_minor',
@@ -140,6 +141,10 @@ const COLUMNS: Readonly<Record<keyof SaleEdit, string>> = {
 /** The ledger gets the old and the new values of the fields that differ, `null` for one that is missing. */
 async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: SaleEdit): Promise<Applied> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'edited');
+  if (change.perBuyerLimit !== undefined && change.perBuyerLimit < sale.perBuyerLimit) {
+    const problem = `must be at least ${sale.perBuyerLimit}, the limit now, because buyers may hold that many units`;
+    throw new InvalidInput('the change is not valid', [{ field: 'perBuyerLimit', problem }]);
+  }
   const edited = EDITS.filter(
     (name) => change[name] !== undefined && !isDeepStrictEqual(change[name], sale[name] ?? null),
   );

@@ -125,13 +125,17 @@ export interface SaleHead {
   readonly rules: string;
 }
 
-const HEAD = 'id, generation, state, starts_at, ends_at, require_token';
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit';
 
-type RawHead = Pick<RawSale, 'id' | 'generation' | 'state' | 'starts_at' | 'ends_at' | 'require_token'>;
+type RawHead = Pick<
+  RawSale,
+  'id' | 'generation' | 'state' | 'starts_at' | 'ends_at' | 'require_token' | 'per_buyer_limit'
+>;
 
 function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
   const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
-  return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken: raw.require_token }) };
+  const { require_token: requireToken, per_buyer_limit: perBuyerLimit } = raw;
+  return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit }) };
 }
 
 /** Sales that are not closed, the newest first, and then those of `held` that are closed. */

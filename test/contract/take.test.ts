@@ -68,6 +68,23 @@ onEachBackend((stage) => {
       expect((await stage.backend.sales.read(sale.sale.id))!.sale).toEqual(changed);
     });
 
+    it('goes by a raised limit as soon as every segment has it, and counts what its buyer had before', async () => {
+      const sale = await stage.load({ segments: 2, stock: 20 }, {});
+      const anna = sale.order('anna');
+      expect(kinds(await sale.take([anna]))).toEqual(['taken']);
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['limit']);
+      const raised = { ...sale.sale, perBuyerLimit: 3 };
+      await stage.backend.sales.setState({ sale: raised, state: 'open', generation: sale.generation });
+      const { takes } = stage.backend;
+      expect(await takes.take({ ...sale.batch([sale.order('anna')]), rules: rulesOf(sale.sale) })).toEqual({
+        status: 'outdated',
+      });
+      const more = [sale.order('anna', { quantity: 2 }), sale.order('anna'), anna];
+      expect(kinds(await sale.take(more))).toEqual(['taken', 'limit', 'replay']);
+      const inOther = [sale.order('zoe', { quantity: 3 }), sale.order('zoe')];
+      expect(kinds(await sale.take(inOther, 1))).toEqual(['taken', 'limit']);
+    });
+
     it('keeps segments apart', async () => {
       const sale = await stage.load({}, { split: [1, 1] });
       expect(kinds(await sale.take([sale.order('anna'), sale.order('ben')], 0))).toEqual(['taken', 'short']);

@@ -225,6 +225,17 @@ const setWindow = command(
   },
 );
 
+const raiseLimit = command(2, 'raise the limit', fc.integer({ min: 1, max: 2 }), {
+  when: ({ limit }) => limit < 4,
+  run: async (trial, more) => {
+    const { model } = trial;
+    model.limit += more;
+    const error = await operate(trial, { action: 'edit', perBuyerLimit: model.limit });
+    model.ledger.push({ action: 'edit', units: 0 });
+    expectFollowed(trial, error);
+  },
+});
+
 const topUp = command(4, 'top up', fc.integer({ min: 1, max: 5 }), {
   run: async (trial, units) => {
     const error = await operate(trial, { action: 'top-up', units });
@@ -402,7 +413,7 @@ const wipe = command(1, 'lose all', NOTHING, {
 });
 
 const anywhere = [
-  ...[buy, changeOrder, age, expire, giveBack, sync, hear, pause, setWindow],
+  ...[buy, changeOrder, age, expire, giveBack, sync, hear, pause, setWindow, raiseLimit],
   ...[topUp, brokenTopUp, withdraw, brokenWithdrawal, followUp],
   ...[transfer, rebalance, resize, rebuild, brokenRebuild],
 ];

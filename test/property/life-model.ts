@@ -65,7 +65,7 @@ const LIVE: readonly LifeStatus[] = ['logged', 'unpaid', 'paid', 'redeemed'];
 
 export class LifeModel {
   readonly stock: number;
-  readonly limit: number;
+  limit: number;
   readonly orders = new Map<string, LifeOrder>();
   readonly ledger: LedgerRow[] = [];
   state: SaleState = 'open';

@@ -230,7 +230,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     [],
-    edit('postgres/migrations/014-history.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/016-raised-limits.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',

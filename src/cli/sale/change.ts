@@ -54,6 +54,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   endsAt: '--ends-at',
   segments: '--segments',
   title: '--title',
+  perBuyerLimit: '--per-buyer-limit',
   priceMinor: '--price-minor',
   faceValueMinor: '--face-value-minor',
   currency: '--currency',
@@ -143,12 +144,13 @@ const requireToken = changeCommand({
 
 const editSale = changeCommand({
   name: 'edit <id>',
-  summary: 'change title, price, metadata or time to pay, while the sale sells',
+  summary: 'change title, limit per buyer, price, metadata or time to pay, while the sale sells',
   details:
     'An empty value removes a price, currency or time to pay. A new time to pay applies to orders that are committed ' +
-    'afterwards.',
+    'afterwards. The limit per buyer can only be raised: buyers may hold as many units as it is already.',
   options: [
     new Option('--title <text>', 'name of the item, one line'),
+    new Option('--per-buyer-limit <n>', 'units that one buyer may have; not less than now'),
     new Option('--price-minor <n>', "price in the currency's minor unit (cents)"),
     new Option('--face-value-minor <n>', "face value in the currency's minor unit"),
     new Option('--currency <code>', 'ISO 4217, such as EUR'),
@@ -159,9 +161,10 @@ const editSale = changeCommand({
     'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 \\',
     '  --reason "typing error"',
   ],
-  change: ({ title, metadata, currency, ...given }) => ({
+  change: ({ title, perBuyerLimit, metadata, currency, ...given }) => ({
     action: 'edit',
-    ...{ title, metadata: parsedOrText(metadata), currency: currency === '' ? null : currency },
+    ...{ title, perBuyerLimit: numberOrText(perBuyerLimit) },
+    ...{ metadata: parsedOrText(metadata), currency: currency === '' ? null : currency },
     ...Object.fromEntries(
       ['priceMinor', 'faceValueMinor', 'payWithinSeconds'].map((name) => [
         name,

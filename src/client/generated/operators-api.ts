@@ -56,6 +56,8 @@ export type SaleChange = {
 } | {
   readonly action: 'edit';
   readonly title?: string | undefined;
+  /** Not less than it is: a limit can only be raised */
+  readonly perBuyerLimit?: number | undefined;
   readonly payWithinSeconds?: number | null | undefined;
   readonly priceMinor?: number | null | undefined;
   readonly faceValueMinor?: number | null | undefined;

@@ -43,8 +43,9 @@ export class ClusterSales extends RedisSales {
       if (current !== String(generation) || !follows(now, publish))
         throw new StaleGeneration(sale.id, generation);
     }
+    const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
     const applied = await Promise.all(
-      keys.map((key) => this.#scripts.setState([key], generation, state, rulesOf(sale), publish)),
+      keys.map((key) => this.#scripts.setState([key], generation, state, rules, publish)),
     );
     if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
   }

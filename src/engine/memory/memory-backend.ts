@@ -186,7 +186,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     );
     if (!stored || !usable) throw new StaleGeneration(sale.id, generation);
     const rules = rulesOf(sale);
-    for (const segment of segments) Object.assign(segment!, { state, rules });
+    const { perBuyerLimit } = sale;
+    for (const segment of segments) Object.assign(segment!, { state, rules, perBuyerLimit });
     stored.record = { ...record, rules, epoch: (stored.record?.epoch ?? 0) + 1 };
     this.#changed(sale.id);
   }

@@ -18,7 +18,7 @@ const SHORT: TakeResult = { kind: 'short' };
 /** One segment in memory. It does what redis/lua/purchase/take.lua and the other scripts do, in the same order. */
 export class MemorySegment {
   readonly generation: number;
-  readonly perBuyerLimit: number;
+  perBuyerLimit: number;
   /** loaded: waits for its publication. frozen: waits for the next load. Both answer `stale`. */
   state: SaleState | 'loaded' | 'frozen' = 'loaded';
   /** The segment refuses takes that name other rules (engine/sale/rules.ts). */

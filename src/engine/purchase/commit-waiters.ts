@@ -23,12 +23,13 @@ export class CommitWaiters {
   readonly #unresolved = new Fifo<LivePurchase>();
   readonly #rejected = new Map<string, Rejection['reason']>();
   readonly #entries = new Map<number, string>();
-  readonly #perBuyerLimit: number;
+  readonly #perBuyerLimit: () => number;
   #newest = 0;
   #watermark = 0;
   #named = false;
 
-  constructor(perBuyerLimit: number) {
+  /** @param perBuyerLimit the sale's present limit, which may rise */
+  constructor(perBuyerLimit: () => number) {
     this.#perBuyerLimit = perBuyerLimit;
   }
 
@@ -130,7 +131,7 @@ export class CommitWaiters {
         purchase.reject({ code: 'sold_out' });
         break;
       case 'limit':
-        purchase.reject({ code: 'limit_reached', limit: this.#perBuyerLimit, orderIds: [] });
+        purchase.reject({ code: 'limit_reached', limit: this.#perBuyerLimit(), orderIds: [] });
         break;
       case 'duplicate':
         purchase.giveUp();

@@ -68,7 +68,7 @@ export class Settlement {
     this.#parts = parts;
     this.#sale = sale;
     this.place = place;
-    this.waiters = new CommitWaiters(sale.record.sale.perBuyerLimit);
+    this.waiters = new CommitWaiters(() => sale.record.sale.perBuyerLimit);
     this.#uncommitted = new UncommittedOrders(place.segment);
   }
 

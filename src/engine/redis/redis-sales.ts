@@ -178,7 +178,8 @@ export class RedisSales implements SaleStore {
     publish: boolean,
   ): Promise<void> {
     const segments = this.#keys.segments(sale.id, sale.segments);
-    const applied = await this.#scripts.setState(segments, generation, state, rulesOf(sale), publish);
+    const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
+    const applied = await this.#scripts.setState(segments, generation, state, rules, publish);
     refuseStale(applied, { saleId: sale.id, generation });
   }
 

@@ -190,8 +190,14 @@ export class Scripts {
     return this.#commands.freeze(segment, generation) as Promise<number | string>;
   }
 
-  setState(segments: string[], generation: number, state: SaleState, rules: string, publish: boolean) {
-    const args = [...segments, generation, state, publish ? 'publish' : '', rules];
+  setState(
+    segments: string[],
+    generation: number,
+    state: SaleState,
+    { rules, limit }: { readonly rules: string; readonly limit: number },
+    publish: boolean,
+  ) {
+    const args = [...segments, generation, state, publish ? 'publish' : '', rules, limit];
     return this.#redis.eval(SET_STATE, segments.length, ...args) as Promise<number | string>;
   }
 

@@ -1,8 +1,8 @@
 /**
- * The rules by which a node admits purchases before it asks Redis: the sale's window, and whether purchases need a
- * purchase token. Every node keeps them in memory, and learns of a change a moment late. So each take names the rules
- * by which its orders were admitted, and a segment refuses orders that were admitted by other rules. When a change is
- * answered, no node sells by the old rules any more.
+ * The rules by which a node admits purchases before it asks Redis: the sale's window, whether purchases need a
+ * purchase token, and the limit per buyer. Every node keeps them in memory, and learns of a change a moment late. So
+ * each take names the rules by which its orders were admitted, and a segment refuses orders that were admitted by
+ * other rules. When a change is answered, no node sells by the old rules any more.
  *
  *   changed in Postgres ──segments──> their rules are new ──record──> nodes learn them ──> the change is answered
  *
@@ -20,11 +20,14 @@
  * rebuild writes an older record over a newer one and dies. Sync's reconciler compares the rules of both with those
  * in Postgres, as it does the state, and sets them again.
  *
+ * The limit is also a field of each segment, which the takes apply to the buyers' records. One script writes it together
+ * with the rules, so a segment with the rules of Postgres has the limit of Postgres.
+ *
  * Rules are compared as text and not by a counter: writing the same rules twice, or going back to earlier ones, needs
  * no order. A version that does not know rules writes records without them. Then takes name none and segments compare
  * none, until the reconciler has set them.
  *
- * A change that admits more purchases is not as strict: a node that was not notified refuses by the old rules,
+ * A change that admits more purchases, such as a higher limit, is not as strict: a node that was not notified refuses by the old rules,
  * without asking Redis, until its next poll (at most BOARD_REPAIR_MS).
  */
 import type { Sale } from '../contract.ts';
@@ -36,6 +39,7 @@ export function rulesOf({
   startsAt,
   endsAt,
   requireToken,
-}: Pick<Sale, 'startsAt' | 'endsAt' | 'requireToken'>): string {
-  return `${startsAt}:${endsAt ?? ''}:${requireToken ? 'token' : ''}`;
+  perBuyerLimit,
+}: Pick<Sale, 'startsAt' | 'endsAt' | 'requireToken' | 'perBuyerLimit'>): string {
+  return `${startsAt}:${endsAt ?? ''}:${requireToken ? 'token' : ''}:${perBuyerLimit}`;
 }

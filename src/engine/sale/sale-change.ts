@@ -5,9 +5,11 @@ import { MAX_SEGMENTS, MAX_STOCK } from '../limits.ts';
 import { reason } from './author.ts';
 import { EDITABLE, time, whole } from './sale-json.ts';
 
-/** New values of fields that no node uses for decisions. A missing field stays as it is; `null` removes an optional one. */
+/** New values of fields. A missing field stays as it is; `null` removes an optional one. */
 export interface SaleEdit {
   readonly title?: string | undefined;
+  /** Never lower than before: buyers may hold as many units already. */
+  readonly perBuyerLimit?: number | undefined;
   readonly payWithinSeconds?: number | null | undefined;
   readonly priceMinor?: number | null | undefined;
   readonly faceValueMinor?: number | null | undefined;
@@ -49,6 +51,7 @@ const schema = z.discriminatedUnion(
       .strictObject({
         action: z.literal('edit'),
         title: EDITABLE.title.optional(),
+        perBuyerLimit: EDITABLE.perBuyerLimit.optional(),
         payWithinSeconds: EDITABLE.payWithinSeconds.nullable().optional(),
         priceMinor: EDITABLE.priceMinor.nullable().optional(),
         faceValueMinor: EDITABLE.faceValueMinor.nullable().optional(),

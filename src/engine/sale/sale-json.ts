@@ -67,9 +67,10 @@ export function metadataOf(maxBytes: number) {
     });
 }
 
-/** Fields that can be edited while the sale sells: nothing that a node decides depends on them. */
+/** Fields that can be edited while the sale sells. */
 export const EDITABLE = {
   title: text(200),
+  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT),
   payWithinSeconds: whole(1, 31_536_000),
   priceMinor: whole(0, Number.MAX_SAFE_INTEGER),
   faceValueMinor: whole(0, Number.MAX_SAFE_INTEGER),
@@ -86,7 +87,7 @@ const FIELDS = {
   segments: whole(1, MAX_SEGMENTS).default(DEFAULT_SEGMENTS),
   startsAt: time.optional(),
   endsAt: time.optional(),
-  perBuyerLimit: whole(1, MAX_PER_BUYER_LIMIT).default(1),
+  perBuyerLimit: EDITABLE.perBuyerLimit.default(1),
   requireToken: z.boolean({ error: 'must be true or false' }).default(false),
   payWithinSeconds: EDITABLE.payWithinSeconds.optional(),
   priceMinor: EDITABLE.priceMinor.optional(),

@@ -167,6 +167,45 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified(sale.id);
   });
 
+  test('a raised limit holds for what a buyer has from before and after it, also after a rebuild', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 2 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    const buy = (buyerId: string, quantity = 1, at = till) => at.buy(sale.id, buyerId, { quantity });
+    expect(await buy('anna')).toMatchObject({ code: 'committed' });
+    expect(await buy('anna')).toMatchObject({ code: 'limit_reached', limit: 1 });
+    const raise = { action: 'edit', perBuyerLimit: 3 } as const;
+    expect(await shop.service.change(sale.id, raise, BY)).toMatchObject({ perBuyerLimit: 3 });
+    await until(async () => (await buy('ben', 2)).code === 'committed', { what: 'the node knows the limit' });
+    expect(await buy('anna')).toMatchObject({ code: 'committed' });
+    expect(await buy('anna', 2)).toMatchObject({ code: 'limit_reached', limit: 3 });
+    await sync.stop();
+    await rebuildSale(shop.db, shop.backend, sale.id);
+    await shop.startSync();
+    const next = await shop.startEngine();
+    expect(await buy('anna', 2, next)).toMatchObject({ code: 'limit_reached', limit: 3 });
+    expect(await buy('anna', 1, next)).toMatchObject({ code: 'committed' });
+    expect(await buy('anna', 1, next)).toMatchObject({ code: 'limit_reached', limit: 3 });
+    await shop.service.change(sale.id, raise, BY);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { action: 'edit', detail: { from: { perBuyerLimit: 1 }, to: { perBuyerLimit: 3 } }, applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
+  test('a node that missed a raised limit learns it from the first take', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 2 });
+    await shop.startSync();
+    const till = await shop.startEngine({ backend: hidingChanges(shop.backend) });
+    expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+    await shop.service.change(sale.id, { action: 'edit', perBuyerLimit: 2 }, BY);
+    expect(await till.buy(sale.id, 'ben', { quantity: 2 })).toMatchObject({ code: 'invalid_request' });
+    expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+    expect(await till.buy(sale.id, 'ben', { quantity: 2 })).toMatchObject({ code: 'committed' });
+    expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'limit_reached', limit: 2 });
+    await expectVerified(sale.id);
+  });
+
   test('the initial settings of a sale whose creation was not noted are those before its edits', async () => {
     const sale = await shop.sell({ stock: 5, title: 'First' });
     await shop.service.change(sale.id, { action: 'edit', title: 'Second', currency: 'EUR' }, BY);
@@ -317,13 +356,17 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 
   test('an impossible change is refused and changes nothing', async () => {
-    const sale = await shop.sell({ stock: 3, segments: 2 });
+    const sale = await shop.sell({ stock: 3, segments: 2, perBuyerLimit: 2 });
     const refused = async (change: Parameters<typeof shop.service.change>[1], error: unknown) => {
       await expect(shop.service.change(sale.id, change, BY)).rejects.toThrow(error as Error);
     };
     await refused(take(4), new InsufficientStock(sale.id, 4, 3));
     await refused(topUp(MAX_STOCK), InvalidInput as never);
     await refused({ action: 'window', endsAt: 0 }, InvalidInput as never);
+    await refused(
+      { action: 'edit', title: 'New', perBuyerLimit: 1 },
+      /perBuyerLimit must be at least 2, the limit now, because buyers may hold that many units/,
+    );
     await expect(shop.service.change('nowhere', topUp(1), BY)).rejects.toThrow(new UnknownSale('nowhere'));
     await expect(shop.service.ledger('nowhere')).rejects.toThrow(new UnknownSale('nowhere'));
     expect(await left(sale.id)).toEqual([2, 1]);
@@ -390,6 +433,42 @@ describe('a change whose process dies', () => {
     expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
     await expectVerified(sale.id);
   });
+
+  test.each(['sales.setState', 'sales.loadSegment', 'sales.publish'])(
+    'a raised limit, before %s: no more is sold than Postgres allows, and a rebuild or the reconciler raises it',
+    async (step) => {
+      const sale = await shop.sell({ stock: 9, segments: 2 });
+      const sync = await shop.startSync();
+      const till = await shop.startEngine();
+      expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+      await sync.stop();
+      const raise = { action: 'edit', perBuyerLimit: 2 } as const;
+      let met = false;
+      const dying = new SaleService(
+        shop.db,
+        intercept(shop.backend, breaker('sales.setState').before),
+        shop.locks,
+      );
+      const raiseAndDie = async (call: string) => {
+        if (call !== step || met) return;
+        met = true;
+        await expect(dying.change(sale.id, raise, BY)).rejects.toThrow();
+      };
+      if (step === 'sales.setState') {
+        await raiseAndDie(step);
+        expect((await recordOf(sale.id)).perBuyerLimit).toBe(1);
+        expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'limit_reached', limit: 1 });
+      } else await rebuildSale(shop.db, intercept(shop.backend, raiseAndDie), sale.id);
+      expect(met).toBe(true);
+      await mend(sale.id);
+      expect((await recordOf(sale.id)).perBuyerLimit).toBe(2);
+      await shop.startSync();
+      const next = await shop.startEngine();
+      expect(await next.buy(sale.id, 'anna')).toMatchObject({ code: 'committed' });
+      expect(await next.buy(sale.id, 'anna')).toMatchObject({ code: 'limit_reached', limit: 2 });
+      await expectVerified(sale.id);
+    },
+  );
 
   test('an edit, before its row is closed: it is written once more', async () => {
     const sale = await shop.sell({ stock: 4, title: 'Old' });

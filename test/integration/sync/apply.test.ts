@@ -3,10 +3,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { LogEntry, TakeOrder } from '../../../src/engine/contract.ts';
 import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { applyBatch } from '../../../src/sync/apply/apply.ts';
+import { applyBatch, applySlices, type GuardRefused } from '../../../src/sync/apply/apply.ts';
 import { applyEach, sellEach } from '../../../src/sync/apply/apply-each.ts';
 import { type Batch, batchOf, type Slice } from '../../../src/sync/apply/batch.ts';
-import { seed } from '../../support/fixtures.ts';
+import { seed, until } from '../../support/fixtures.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { type Random, random } from '../../support/random.ts';
 import { Shop } from '../../support/shop.ts';
@@ -76,6 +76,28 @@ const stockOf = async (saleId: string) =>
   Number(
     (await rows<{ stock: string }>(shop.db, 'SELECT stock FROM sales WHERE id = ?', [saleId]))[0]!.stock,
   );
+
+describe('a limit that is raised while a batch waits for the row of its sale', () => {
+  test.each([
+    ['leaves room', 1, 'applied'],
+    ['leaves no room', 2, 'limit'],
+  ])('and another order of the buyer that %s', async (_, quantity, end) => {
+    const sale = await shop.sell({ stock: 10, segments: 2 });
+    const raise = await shop.db.transaction();
+    await raise.raw('UPDATE sales SET per_buyer_limit = 2 WHERE id = ?', [sale.id]);
+    // This batch has read the limit 1 by the time at which it waits.
+    const waiting = applyBatch(shop.db, batch(log(sale, [[order('anna')]]))).then(
+      () => 'applied',
+      (error: GuardRefused) => error.reason,
+    );
+    await until(() => shop.isBlocked(), { what: 'the batch waits' });
+    const other = log(sale, [[order('anna', { quantity })]], { segment: 1 });
+    await applySlices(raise, batch(other).slices, batch(other).slices);
+    await raise.commit();
+    expect(await waiting).toBe(end);
+    expect(await stockOf(sale.id)).toBe(8);
+  });
+});
 
 describe('a batch', () => {
   test('of several logs and sales takes the units, moves the cursors and inserts the orders', async () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogPosition } from '../../../src/engine/contract.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
+import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
@@ -144,6 +145,23 @@ describe('a buyer who is missing in the backend', () => {
       ]);
     },
   );
+
+  test('gets nothing above a raised limit, counting orders from before and after it', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 1 });
+    await shop.startSync();
+    const till = await shop.startEngine();
+    const first = await till.buy(sale.id, 'anna');
+    await shop.service.change(sale.id, { action: 'edit', perBuyerLimit: 2 }, BY);
+    await keys.forgetBuyer(sale.id, 1, 'anna');
+    const second = await till.buy(sale.id, 'anna');
+    expect([first.code, second.code]).toEqual(['committed', 'committed']);
+    await keys.forgetBuyer(sale.id, 1, 'anna');
+    const outcomes = await till.buyAll(sale.id, ['anna', 'ben']);
+    expect(outcomes).toMatchObject([{ code: 'limit_reached', limit: 2 }, { code: 'committed' }]);
+    const orders = await ordersOf(shop.databaseUrl, sale.id);
+    expectKept(promisesOf([first, second, ...outcomes], ['anna', 'anna', 'anna', 'ben']), orders);
+    expectWithinLimit(orders, 2);
+  });
 
   test('and repeats the old key gets no second order', async () => {
     const sale = await shop.sell({ stock: 10, perBuyerLimit: 5, segments: 1 });

@@ -16,7 +16,7 @@ let toCheck: LivePurchase[];
 
 beforeEach(() => {
   toCheck = [];
-  waiters = new CommitWaiters(LIMIT);
+  waiters = new CommitWaiters(() => LIMIT);
   nextId = 1001;
 });
 

@@ -1,21 +1,21 @@
 --[[
-  Sets the state and the rules of all given segments, or of none. A loaded segment opens only when it is published,
+  Sets the state, the rules and the limit of all given segments, or of none. A loaded segment opens only when it is published,
   and only once. A segment that is frozen or has lost writes does not open again: it must be loaded again.
 
   Input
     KEYS[1..N] segments (hashes)
     ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] 'publish' or ''
-    ARGV[4] rules: takes that name others are refused
+    ARGV[4] rules: takes that name others are refused   ARGV[5] limit per buyer, which is part of the rules
   Output
     1 if they have that state now; 'stale', and nothing was done, if one is missing, frozen, lost, of another
     generation, or not published (with 'publish': already published)
 ]]
-local generation, state, publish, rules = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4]
+local generation, state, publish, rules, limit = ARGV[1], ARGV[2], ARGV[3] == 'publish', ARGV[4], ARGV[5]
 
 for i = 1, #KEYS do
   local now = redis.call('HMGET', KEYS[i], 'generation', 'state')
   if now[1] ~= generation then return 'stale' end
   if now[2] == 'frozen' or now[2] == 'lost' or (now[2] == 'loaded') ~= publish then return 'stale' end
 end
-for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state, 'rules', rules) end
+for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state, 'rules', rules, 'limit', limit) end
 return 1
