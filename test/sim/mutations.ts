@@ -78,8 +78,8 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
     edit(
       'engine/purchase/purchase.ts',
-      "if (this.orderId === '') this.#own.orderId = orderId;",
-      'this.#own.orderId = orderId;',
+      "if (this.orderId === '') this.#writable.orderId = orderId;",
+      'this.#writable.orderId = orderId;',
     ),
     edit(
       'engine/purchase/lane.ts',

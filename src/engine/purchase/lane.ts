@@ -29,7 +29,13 @@ import { MAX_BATCH_ORDERS } from '../limits.ts';
 import { NO_RULES } from '../sale/rules.ts';
 import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 import { isHopeless } from './refuse.ts';
-import { type Answer, type Left, type SaleNow, Settlement, type SettlementParts } from './settle.ts';
+import {
+  type AttemptReply,
+  type HandedBack,
+  type SaleNow,
+  Settlement,
+  type SettlementParts,
+} from './settle.ts';
 import { TakeAttempts, type TakeAttemptsParts } from './take-attempts.ts';
 
 /** Pause before an unconfirmed batch is sent again although the store can be reached. */
@@ -129,17 +135,17 @@ export class Lane {
    * Serves the queue until it is empty, or until purchases leave without an answer. Never rejects.
    * @returns the purchases that leave. If there are any, call `run` again; otherwise there is no more work
    */
-  async run(): Promise<readonly Left[]> {
-    const left: Left[] = [];
-    if (this.#isRunning) return left;
+  async run(): Promise<readonly HandedBack[]> {
+    const handedBack: HandedBack[] = [];
+    if (this.#isRunning) return handedBack;
     this.#isRunning = true;
     try {
-      while (left.length === 0 && this.#hasWork) {
-        if (this.#batch.length > 0) await this.#attempt(left);
+      while (handedBack.length === 0 && this.#hasWork) {
+        if (this.#batch.length > 0) await this.#attempt(handedBack);
         else {
           await this.#parts.ticks.next();
-          this.#begin(left);
-          if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askForLosses(left);
+          this.#begin(handedBack);
+          if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askForLosses(handedBack);
         }
       }
     } catch (error) {
@@ -147,11 +153,11 @@ export class Lane {
       this.settlement.fault(error);
     }
     this.#isRunning = false;
-    if (left.length === 0) {
+    if (handedBack.length === 0) {
       this.#isShedding = false;
       this.settlement.waiters.forget();
     }
-    return left;
+    return handedBack;
   }
 
   get #hasWork(): boolean {
@@ -166,18 +172,19 @@ export class Lane {
   }
 
   /** Sends an empty take. The segment then checks whether it has lost writes; if it has, it stops selling and is rebuilt. */
-  async #askForLosses(left: Left[]): Promise<void> {
+  async #askForLosses(handedBack: HandedBack[]): Promise<void> {
     this.#mayHaveLost = false;
     try {
       await this.#attempts.take([]);
     } catch (error) {
-      if (error instanceof NotExecuted || error instanceof OutcomeUnknown) left.push({ why: 'unchecked' });
+      if (error instanceof NotExecuted || error instanceof OutcomeUnknown)
+        handedBack.push({ why: 'unchecked' });
       else this.settlement.fault(error);
     }
   }
 
   /** Makes the next batch. */
-  #begin(left: Left[]): void {
+  #begin(handedBack: HandedBack[]): void {
     const batch: LivePurchase[] = [];
     const outdated: LivePurchase[] = [];
     const { rules = NO_RULES } = this.#sale.record;
@@ -191,7 +198,7 @@ export class Lane {
       else if (purchase.rules !== rules) outdated.push(purchase);
       else if (this.#name(purchase)) batch.push(purchase);
     }
-    if (outdated.length > 0) left.push({ why: 'outdated', purchases: outdated });
+    if (outdated.length > 0) handedBack.push({ why: 'outdated', purchases: outdated });
     this.#batch = batch;
     this.#isShort = false;
   }
@@ -209,21 +216,21 @@ export class Lane {
   }
 
   /** Sends the batch. Purchases that are neither settled by the reply nor leave the lane stay in the batch for the next attempt. */
-  async #attempt(left: Left[]): Promise<void> {
+  async #attempt(handedBack: HandedBack[]): Promise<void> {
     const asked = this.#batch;
     try {
       if (this.settlement.isRetired) {
         this.#batch = NO_PURCHASES;
-        this.settlement.leave('stale', asked, left);
+        this.settlement.handBack('stale', asked, handedBack);
         return;
       }
       const answer = this.#isShort ? await this.#refill(asked) : { reply: await this.#attempts.take(asked) };
       if (answer) {
-        this.#batch = this.settlement.reply(asked, answer, left);
+        this.#batch = this.settlement.onReply(asked, answer, handedBack);
         if (answer.reply.status === 'served') this.#isShort = true;
       }
     } catch (error) {
-      this.settlement.failed(asked, error);
+      this.settlement.onNoReply(asked, error);
       await this.#pause();
     }
     this.#batch = this.#unsettled(this.#batch);
@@ -234,7 +241,7 @@ export class Lane {
   }
 
   /** @returns `undefined` if nothing was sent because the batch has fewer open purchases now; the rest is sent next */
-  #refill(asked: readonly LivePurchase[]): Promise<Answer | undefined> {
+  #refill(asked: readonly LivePurchase[]): Promise<AttemptReply | undefined> {
     return this.#sale.refills(async () => {
       if (this.settlement.isRetired) return undefined;
       if (this.#parts.board.isSoldOut(this.#sale.slot)) {
@@ -245,7 +252,7 @@ export class Lane {
     });
   }
 
-  async #refillAndTake(asked: readonly LivePurchase[]): Promise<Answer> {
+  async #refillAndTake(asked: readonly LivePurchase[]): Promise<AttemptReply> {
     const began = monotonicMs();
     const { slot } = this.#sale;
     const refilled = await this.#attempts.refillAndTake(asked, this.#segments);

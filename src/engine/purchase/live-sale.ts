@@ -24,7 +24,7 @@ import { Parking } from './parking.ts';
 import type { LivePurchase } from './purchase.ts';
 import type { PurchaseResolver } from './purchase-resolver.ts';
 import { type CheckToken, judge, type SaleFacts, type Verdict } from './refuse.ts';
-import type { Left } from './settle.ts';
+import type { HandedBack } from './settle.ts';
 
 /** Pause before a store that did not answer is asked again whether it has lost orders. */
 const CHECK_PAUSE_MS = 1_000;
@@ -122,7 +122,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     const before = this.rules;
     this.record = view.record;
     this.slot = view.slot;
-    if (isNewer) this.#moveOn();
+    if (isNewer) this.#enterGeneration();
     else if (this.rules !== before) this.#endParking();
   }
 
@@ -143,25 +143,25 @@ export class LiveSale implements LaneSale, SaleFacts {
   }
 
   async #run(lane: Lane): Promise<void> {
-    for (let left = await lane.run(); left.length > 0; left = await lane.run()) {
-      for (const some of left) this.#reroute(some, lane);
+    for (let handedBack = await lane.run(); handedBack.length > 0; handedBack = await lane.run()) {
+      for (const leaving of handedBack) this.#reroute(leaving, lane);
     }
   }
 
-  #reroute(left: Left, from: Lane): void {
-    switch (left.why) {
+  #reroute(leaving: HandedBack, from: Lane): void {
+    switch (leaving.why) {
       case 'stale':
         // The rest of the queue would get the same answer.
-        this.#park([...left.purchases, ...from.drain()], from.settlement.place.generation);
+        this.#park([...leaving.purchases, ...from.drain()], from.settlement.place.generation);
         break;
       case 'outdated':
-        this.#judgeAgain(left.purchases);
+        this.#judgeAgain(leaving.purchases);
         break;
       case 'refused':
-        this.#inBackground(this.#resolveKey(left.purchases[0], left.refusal));
+        this.#inBackground(this.#resolveKey(leaving.purchases[0], leaving.refusal));
         break;
       case 'checking':
-        for (const purchase of left.purchases) this.#inBackground(this.#resolve(purchase));
+        for (const purchase of leaving.purchases) this.#inBackground(this.#resolve(purchase));
         break;
       case 'unchecked':
         this.#checkLater(from);
@@ -208,7 +208,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     }
     const begins = !this.isParking;
     for (const purchase of purchases) this.#parking.add(purchase);
-    if (begins) void this.#look(generation);
+    if (begins) void this.#readAgain(generation);
   }
 
   /** Judges purchases again whose segments have other rules (rules.ts). They wait until this sale's record has other rules too. */
@@ -226,7 +226,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   }
 
   /** Begins a new generation. Purchases that wait for a commit of the older one are settled by their buyers' records. */
-  #moveOn(): void {
+  #enterGeneration(): void {
     const past = this.lanes.filter((lane) => lane !== undefined);
     this.lanes = new Array(this.record.sale.segments);
     for (const lane of past) {
@@ -237,7 +237,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   }
 
   /** Reads the sale again, because a segment does not serve this generation: there may be a newer one. */
-  async #look(generation: number): Promise<void> {
+  async #readAgain(generation: number): Promise<void> {
     try {
       const view = await this.#parts.directory.refresh(this.record.sale.id, generation);
       // Only a newer generation is learned here. Changes within a generation come by onChange, and may be newer than this view.
@@ -260,7 +260,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     while (!purchase.settled) {
       const home = this.laneOf(purchase.buyerId).settlement;
       const resolved = await this.#parts.resolver.byOrder(purchase, home);
-      if (resolved === 'settled') return;
+      if (resolved === 'done') return;
       // The sale is being rebuilt, or the backend does not answer.
       if (resolved === 'unread' && !home.isRetired) return home.waiters.keep(purchase);
       if (resolved === 'unread') purchase.checkAnew();

@@ -12,11 +12,11 @@ import type { BuyersRecord, RecordLookup } from './record-lookup.ts';
 import type { Settlement } from './settle.ts';
 
 /**
- * settled: the purchase is settled, or waits for a watermark. checking: it was taken, and its record must be read again, because
- * the sale has a newer generation now or a watermark came first. stale: the segment does not serve this generation any more.
- * unread: the record could not be read.
+ * done: the purchase is settled, or waits for a watermark. checking: it was taken, and its record must be read again, because the
+ * sale has a newer generation now or a watermark came first. stale: the segment does not serve this generation any more. unread:
+ * the record could not be read.
  */
-type Resolved = 'settled' | 'checking' | 'stale' | 'unread';
+type Resolved = 'done' | 'checking' | 'stale' | 'unread';
 
 export interface ResolverParts {
   readonly takes: Pick<TakeStore, 'ready'>;
@@ -39,7 +39,7 @@ export class PurchaseResolver {
   ): Promise<Exclude<Resolved, 'unread'>> {
     if (!this.#parts.takes.ready) {
       purchase.refuse({ code: 'unavailable' });
-      return 'settled';
+      return 'done';
     }
     const record = await this.#read(purchase, home);
     if (record === 'stale') return 'stale';
@@ -50,7 +50,7 @@ export class PurchaseResolver {
       else if (order.quantity !== purchase.quantity) purchase.refuse(mismatch(order));
       else return home.found(purchase, order, record.committed);
     }
-    return 'settled';
+    return 'done';
   }
 
   /**
@@ -66,7 +66,7 @@ export class PurchaseResolver {
     // A repeated purchase reports nothing: its order may have been given back meanwhile, and the worker that took the order
     // reports it if it is lost.
     if (purchase.entry !== '') this.#reportMissing(purchase, record.committed, home);
-    return 'settled';
+    return 'done';
   }
 
   async #read(purchase: LivePurchase, home: Settlement): Promise<BuyersRecord | 'stale' | 'unread'> {

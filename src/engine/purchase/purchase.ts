@@ -39,10 +39,10 @@
  * | giveUp | all: it is not known whether it was taken | any | settled |
  * | expire | under-way: its deadline has passed | any | settled |
  *
- * So an unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) tells.
+ * An unconfirmed purchase is never refused, because it may have been taken. Only a served take (`answered`) can tell.
  *
- * The deadline may settle a purchase between any two steps. So a settled purchase ignores all later transitions, without an
- * error.
+ * The deadline may settle a purchase between any two steps. So later transitions of a settled purchase do nothing and throw
+ * nothing.
  */
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
@@ -127,21 +127,21 @@ export class LivePurchase implements TakeOrder, Purchase {
     return this.#state === 'queued' || this.#state === 'parked';
   }
 
-  /** Its buyer's record was already read because of a watermark of this generation, and would say the same again. */
+  /** A watermark of this generation has already made the engine read the buyer's record. Reading it again would tell the same. */
   get wasChecked(): boolean {
     return this.#wasChecked;
   }
 
   /** Gives the order its id, once: the id shows that all its attempts are for one order. */
   name(orderId: string): void {
-    if (this.orderId === '') this.#own.orderId = orderId;
+    if (this.orderId === '') this.#writable.orderId = orderId;
   }
 
   letIn(rules: string, precheck: Outcome | undefined): void {
     if (this.#state === 'settled') return;
     if (!this.isUnsent && this.#state !== 'unconfirmed') this.#forbid('letIn');
-    this.#own.rules = rules;
-    this.#own.precheck = precheck;
+    this.#writable.rules = rules;
+    this.#writable.precheck = precheck;
   }
 
   send(): void {
@@ -162,26 +162,26 @@ export class LivePurchase implements TakeOrder, Purchase {
   }
 
   requeue(): void {
-    this.#unless('requeue', 'queued');
+    this.#backTo('requeue', 'queued');
   }
 
   park(): void {
-    this.#unless('park', 'parked');
+    this.#backTo('park', 'parked');
   }
 
   /** @param seq number of the log entry with the order. @param entry name of that entry */
   take(seq: number, entry: string, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent') this.#forbid('take');
-    this.#isIn(seq, entry, generation);
+    this.#becomeTaken(seq, entry, generation);
   }
 
   /** @param order the order in the buyer's record. It has another id if an earlier purchase had the same key */
   find(order: { readonly orderId: string; readonly seq: number }, generation: number): void {
     if (this.#state === 'settled') return;
     if (this.#state === 'unconfirmed' || this.#state === 'taken') this.#forbid('find');
-    this.#own.orderId = order.orderId;
-    this.#isIn(order.seq, '', generation);
+    this.#writable.orderId = order.orderId;
+    this.#becomeTaken(order.seq, '', generation);
   }
 
   check(): void {
@@ -231,15 +231,15 @@ export class LivePurchase implements TakeOrder, Purchase {
     else this.giveUp();
   }
 
-  #isIn(seq: number, entry: string, generation: number): void {
-    this.#own.seq = seq;
-    this.#own.entry = entry;
-    this.#own.generation = generation;
+  #becomeTaken(seq: number, entry: string, generation: number): void {
+    this.#writable.seq = seq;
+    this.#writable.entry = entry;
+    this.#writable.generation = generation;
     this.#state = 'taken';
   }
 
-  /** An unconfirmed purchase stays so: that nothing was done now says nothing about the attempt whose reply was lost. */
-  #unless(transition: string, next: 'queued' | 'parked'): void {
+  /** An unconfirmed purchase stays unconfirmed: the attempt whose reply was lost may still have taken it. */
+  #backTo(transition: string, next: 'queued' | 'parked'): void {
     if (this.#state === 'settled' || this.#state === 'unconfirmed') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid(transition);
     this.#state = next;
@@ -261,7 +261,7 @@ export class LivePurchase implements TakeOrder, Purchase {
   }
 
   /** This purchase with writable fields, for this class only. */
-  get #own(): Writable<LivePurchase> {
+  get #writable(): Writable<LivePurchase> {
     return this;
   }
 }

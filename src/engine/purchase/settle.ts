@@ -13,7 +13,7 @@
  * attempt if it still arrives; after a rebuild, the old generation is refused. So the purchase is sent again until it is answered
  * or has expired. A refusal says nothing about the first attempt, so it ends the purchase as `unknown`.
  *
- * Nothing here calls the store: purchases that need more than this reply are handed back as `Left`.
+ * Nothing here calls the store: purchases that need more than this reply are handed back (`HandedBack`).
  */
 import type { Outcome, SaleRecord, SegmentRef, TakeReply, TakeResult, Watermark } from '../contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../errors.ts';
@@ -38,21 +38,24 @@ export interface SettlementParts {
   readonly events: EngineEvents;
 }
 
-export interface Answer {
+/** The reply to an attempt. */
+export interface AttemptReply {
   readonly reply: TakeReply;
   /** Units left in the whole sale; only after a refill. */
   readonly total?: number;
 }
 
-/**
- * Purchases that leave their lane without an answer. stale: the segment does not serve this generation any more. outdated: the
- * segment has other rules than those by which they were let in. refused: refuse the purchase unless the buyer's record contains its
- * key. checking: the buyer's record must be read, because no watermark will settle the purchase. unchecked: no purchase leaves; the
- * store did not answer whether it has lost writes, and must be asked again after a while.
- */
-export type Left =
-  | { readonly why: 'stale' | 'outdated' | 'checking'; readonly purchases: readonly LivePurchase[] }
+/** Purchases that leave their lane without an answer, and why. */
+export type HandedBack =
+  /** The segment does not serve this generation any more. */
+  | { readonly why: 'stale'; readonly purchases: readonly LivePurchase[] }
+  /** The segment has other rules than those by which the purchases were let in. */
+  | { readonly why: 'outdated'; readonly purchases: readonly LivePurchase[] }
+  /** No watermark will settle the purchases, so their buyers' records must be read. */
+  | { readonly why: 'checking'; readonly purchases: readonly LivePurchase[] }
+  /** To be refused, unless the buyer's record contains the purchase's key. */
   | { readonly why: 'refused'; readonly purchases: readonly [LivePurchase]; readonly refusal: Outcome }
+  /** No purchase leaves. The store did not say whether it has lost writes, and must be asked again after a while. */
   | { readonly why: 'unchecked' };
 
 type Served = Extract<TakeReply, { status: 'served' }>;
@@ -83,15 +86,19 @@ export class Settlement {
   }
 
   /** @returns the purchases that must be sent again */
-  reply(asked: readonly LivePurchase[], { reply, total }: Answer, left: Left[]): readonly LivePurchase[] {
+  onReply(
+    asked: readonly LivePurchase[],
+    { reply, total }: AttemptReply,
+    handedBack: HandedBack[],
+  ): readonly LivePurchase[] {
     switch (reply.status) {
       case 'served':
-        return this.#served(asked, reply, total, left);
+        return this.#served(asked, reply, total, handedBack);
       case 'superseded':
         return asked;
       case 'stale':
       case 'outdated':
-        this.leave(reply.status, asked, left);
+        this.handBack(reply.status, asked, handedBack);
         return NO_PURCHASES;
       case 'busy':
         for (const purchase of asked) {
@@ -102,14 +109,17 @@ export class Settlement {
       default:
         for (const purchase of asked) {
           if (purchase.isUnconfirmed) purchase.giveUp();
-          else this.#refuse(purchase, this.#refusal(reply.status), left);
+          else this.#refuse(purchase, this.#refusalByState(reply.status), handedBack);
         }
         return NO_PURCHASES;
     }
   }
 
-  /** There was no reply. After an error of an unknown kind, the outcome of every purchase is `unknown`. */
-  failed(asked: readonly LivePurchase[], error: unknown): void {
+  /**
+   * The attempt failed. Purchases that are unconfirmed now must be sent again; all others are settled. After an error of an
+   * unknown kind, every purchase ends as `unknown`.
+   */
+  onNoReply(asked: readonly LivePurchase[], error: unknown): void {
     if (!(error instanceof NotExecuted || error instanceof OutcomeUnknown)) {
       for (const purchase of asked) purchase.giveUp();
       this.fault(error);
@@ -122,30 +132,30 @@ export class Settlement {
   }
 
   /** Hands back purchases that this segment does not serve. */
-  leave(why: 'stale' | 'outdated', asked: readonly LivePurchase[], left: Left[]): void {
+  handBack(why: 'stale' | 'outdated', asked: readonly LivePurchase[], handedBack: HandedBack[]): void {
     for (const purchase of asked) purchase.requeue();
-    left.push({ why, purchases: asked });
+    handedBack.push({ why, purchases: asked });
   }
 
   /**
    * The buyer's record holds this order. It is committed if the segment's cursor has passed it; otherwise it waits.
-   * @returns `checking` if the record must be read again
+   * @returns `checking` if the record must be read again; `done`: it is settled, or waits for a watermark
    */
   found(
     purchase: LivePurchase,
     order: { readonly orderId: string; readonly quantity: number; readonly seq: number },
     committed: number,
-  ): 'settled' | 'checking' {
+  ): 'done' | 'checking' {
     purchase.find(order, this.place.generation);
     if (order.seq <= committed) {
       purchase.commit();
-      return 'settled';
+      return 'done';
     }
     const isChecking = this.#awaitCommit(purchase);
     this.#remember(order.seq, '', [{ ...order, buyerId: purchase.buyerId }]);
-    // Tells sync, because the worker that took the order may have died before it did, or have lost the reply.
+    // The worker that took the order may have died, or lost the reply, before it told sync.
     this.#parts.hints.grew(this.place.saleId, this.place.segment, true);
-    return isChecking ? 'checking' : 'settled';
+    return isChecking ? 'checking' : 'done';
   }
 
   /** @returns the purchases that must be checked */
@@ -180,7 +190,7 @@ export class Settlement {
     asked: readonly LivePurchase[],
     reply: Served,
     total: number | undefined,
-    left: Left[],
+    handedBack: HandedBack[],
   ): readonly LivePurchase[] {
     const short: LivePurchase[] = [];
     const taken: LivePurchase[] = [];
@@ -196,22 +206,23 @@ export class Settlement {
           awaited ||= purchase.awaitCommit;
           taken.push(purchase);
           purchase.take(reply.seq, entry, this.place.generation);
-          if (this.#awaitCommit(purchase)) left.push({ why: 'checking', purchases: [purchase] });
+          if (this.#awaitCommit(purchase)) handedBack.push({ why: 'checking', purchases: [purchase] });
           break;
         case 'replay':
           if (this.found(purchase, result, reply.committed) === 'checking')
-            left.push({ why: 'checking', purchases: [purchase] });
+            handedBack.push({ why: 'checking', purchases: [purchase] });
           break;
         case 'short':
           if (this.#short(purchase, total)) short.push(purchase);
           break;
         case 'unsent':
+          // Its deadline has settled it already.
           break;
         case 'refused':
-          this.#refuse(purchase, { code: 'refused', reason: result.reason }, left);
+          this.#refuse(purchase, { code: 'refused', reason: result.reason }, handedBack);
           break;
         default:
-          purchase.refuse(this.#refusalOf(result));
+          purchase.refuse(this.#refusalByRecord(result));
       }
     }
     if (entry !== '') {
@@ -252,16 +263,16 @@ export class Settlement {
   }
 
   /** Refuses a purchase. If the refusal is not final, the purchase leaves the lane so that its buyer's record is read first. */
-  #refuse(purchase: LivePurchase, refusal: Outcome, left: Left[]): void {
+  #refuse(purchase: LivePurchase, refusal: Outcome, handedBack: HandedBack[]): void {
     if (isFinal(refusal, purchase)) purchase.refuse(refusal);
-    else if (!purchase.settled) left.push({ why: 'refused', purchases: [purchase], refusal });
+    else if (!purchase.settled) handedBack.push({ why: 'refused', purchases: [purchase], refusal });
   }
 
-  #refusal(status: 'paused' | 'closed'): Outcome {
+  #refusalByState(status: 'paused' | 'closed'): Outcome {
     return status === 'closed' ? { code: 'ended', endedAt: this.#sale.record.sale.endsAt } : { code: status };
   }
 
-  #refusalOf(result: Extract<TakeResult, { kind: 'mismatch' | 'limit' }>): Outcome {
+  #refusalByRecord(result: Extract<TakeResult, { kind: 'mismatch' | 'limit' }>): Outcome {
     if (result.kind === 'mismatch') {
       return { code: 'idempotency_mismatch', orderId: result.orderId, quantity: result.quantity };
     }

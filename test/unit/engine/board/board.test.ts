@@ -96,7 +96,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(true);
   });
 
-  it('is not confirmed by news of another epoch', () => {
+  it('is not confirmed by another epoch', () => {
     board.close(SLOT, 4, now);
     now += BOARD_REPAIR_MS + 1;
     board.learn(SLOT, 3, now);
@@ -125,7 +125,7 @@ describe.each([
     expect([board, other].map((each) => each.isSoldOut(SLOT))).toEqual([true, true]);
   });
 
-  it('has no place for a sale without a slot, which is never sold out', () => {
+  it('never calls a sale without a slot sold out', () => {
     board.close(NO_SLOT, 4, now);
     board.learn(NO_SLOT, 5, now);
     expect([board.isSoldOut(NO_SLOT), board.isClosed(NO_SLOT), board.epoch(NO_SLOT)]).toEqual([

@@ -5,13 +5,13 @@ import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
 import { aLivePurchase, codesOf, type ToldPurchase } from '../../../support/engine/purchases.ts';
 
 const LIMIT = 2;
-/** More than are remembered. */
+/** More than `CommitWaiters` remembers. */
 const MANY_REJECTIONS = 12_000;
 
 let waiters: CommitWaiters;
 let nextId: number;
 
-/** Those that are to be checked, in turn. */
+/** The purchases that must be checked, in order. */
 let toCheck: LivePurchase[];
 
 beforeEach(() => {
@@ -51,7 +51,7 @@ function advance(seq: number, ...rejected: Rejection[]): void {
 }
 
 describe('a watermark', () => {
-  it('settles all up to its position, and nobody behind', () => {
+  it('settles all purchases up to its position, and none beyond', () => {
     const purchases = wait(1, 1, 2, 3);
     advance(2);
     expect(codesOf(purchases)).toEqual(['committed', 'committed', 'committed', 'waits']);
@@ -71,7 +71,7 @@ describe('a watermark', () => {
     expect(codesOf(wait(4, 5, 6))).toEqual(['committed', 'committed', 'waits']);
   });
 
-  it('names its entries for replies that come behind it, until no take is under way', () => {
+  it('also names its entries for replies that come after it, until no take is under way', () => {
     const named = {
       saleId: 'sale',
       segment: 0,
@@ -100,14 +100,14 @@ describe('a watermark', () => {
     expect(codesOf(purchases)).toEqual(['committed', 'waits']);
   });
 
-  it('settles a repeated purchase whose order is in an older entry than those of others who wait', () => {
+  it('settles a repeated purchase whose order is in an older entry than those of the others', () => {
     const [first, second] = wait(1, 2);
     const [again] = wait(1);
     advance(1);
     expect(codesOf([first!, second!, again!])).toEqual(['committed', 'waits', 'committed']);
   });
 
-  it('settles those who wait for older entries in any order of their coming', () => {
+  it('settles purchases of older entries, in whatever order they came', () => {
     const purchases = wait(5, 2, 4, 1, 3, 6);
     advance(1);
     expect(codesOf(purchases)).toEqual(['waits', 'waits', 'waits', 'committed', 'waits', 'waits']);
@@ -125,7 +125,7 @@ describe('a watermark', () => {
     expect(waiters.size).toBe(0);
   });
 
-  it('passes over who has been answered', () => {
+  it('skips purchases that were answered', () => {
     const purchases = wait(1, 1);
     purchases[0]!.giveUp();
     advance(1);
@@ -138,14 +138,14 @@ describe('an order that the watermark rejects', () => {
     ['stock', { code: 'sold_out' }],
     ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
     ['duplicate', { code: 'unknown' }],
-  ])('for the %s is answered so, and its neighbours are committed', (reason, outcome) => {
+  ])('for the %s is answered with that, and the others of its entry are committed', (reason, outcome) => {
     const purchases = wait(1, 1, 1);
     advance(1, { orderId: purchases[1]!.orderId, reason });
     expect(purchases[1]!.told).toEqual([outcome]);
     expect(codesOf([purchases[0]!, purchases[2]!])).toEqual(['committed', 'committed']);
   });
 
-  it('is known when its take is answered only afterwards', () => {
+  it('is remembered until the reply to its take', () => {
     advance(1, { orderId: '77', reason: 'stock' });
     const late = taken(1, { orderId: '77' });
     add(late);
@@ -160,7 +160,7 @@ describe('an order that the watermark rejects', () => {
     expect(codesOf([late])).toEqual(['sold_out']);
   });
 
-  it('is answered so however many were rejected before', () => {
+  it('is answered with that, however many were rejected before', () => {
     for (let seq = 1; seq <= MANY_REJECTIONS; seq++) {
       advance(seq, { orderId: `old-${seq}`, reason: 'stock' });
     }
@@ -170,7 +170,7 @@ describe('an order that the watermark rejects', () => {
     expect(codesOf([purchase!])).toEqual(['sold_out']);
   });
 
-  it('is answered so when a single watermark rejects very many', () => {
+  it('is answered with that if one watermark rejects very many', () => {
     const purchases = wait(...Array.from({ length: MANY_REJECTIONS }, () => 1));
     advance(1, ...purchases.map(({ orderId }) => ({ orderId, reason: 'stock' as const })));
     expect(new Set(codesOf(purchases))).toEqual(new Set(['sold_out']));
@@ -186,7 +186,7 @@ describe('a watermark that names its entries', () => {
   const inEntry = (seq: number, entry: string, orderId?: string) =>
     taken(seq, orderId === undefined ? { entry } : { entry, orderId });
 
-  it('settles those whose entry it names', () => {
+  it('settles purchases of the entries that it names', () => {
     const purchases = [inEntry(1, 'a'), inEntry(2, 'b'), inEntry(2, 'b'), inEntry(3, 'c')];
     add(...purchases);
     name(2, ['a', 'b']);
@@ -203,7 +203,7 @@ describe('a watermark that names its entries', () => {
     expect(codesOf(purchases)).toEqual(['committed', 'committed']);
   });
 
-  it('asks about those whose number it gives to another entry, whether it comes before or after', () => {
+  it('makes purchases be checked whose number it gives to another entry, whether it comes before or after them', () => {
     const before = inEntry(2, 'mine');
     add(before);
     name(2, ['a', 'b']);
@@ -213,7 +213,7 @@ describe('a watermark that names its entries', () => {
     expect(toCheck).toEqual([before, after]);
   });
 
-  it('asks about those below it whose entries were named in a message that got lost', () => {
+  it('makes purchases below it be checked if the message with their entry got lost', () => {
     const [lost, named] = [inEntry(1, 'a'), inEntry(2, 'b')];
     add(lost);
     add(named);
@@ -222,7 +222,7 @@ describe('a watermark that names its entries', () => {
     expect(toCheck).toEqual([lost]);
   });
 
-  it('asks once about repeated purchases when it passes them, and not about those that it has passed', () => {
+  it('makes a repeated purchase be checked once when it passes its entry, and not if it had passed it before', () => {
     const repeated = inEntry(2, '');
     add(repeated);
     name(2, ['a', 'b']);
@@ -233,7 +233,7 @@ describe('a watermark that names its entries', () => {
     expect(waiters.drain()).toEqual([repeated]);
   });
 
-  it('that came before the record which names the order: the record is asked once more, and not for ever', () => {
+  it('makes the record be read once more, and no more often, if it came before the record that names the order', () => {
     name(5, ['a']);
     const replayed = taken(5, { entry: '' });
     add(replayed);
@@ -243,7 +243,7 @@ describe('a watermark that names its entries', () => {
     expect(waiters.drain()).toEqual([replayed]);
   });
 
-  it('settles whom it rejects by the order alone', () => {
+  it('settles a rejected purchase by the order alone', () => {
     const purchase = inEntry(1, 'mine', '77');
     add(purchase);
     name(1, ['a'], { orderId: '77', reason: 'stock' });
@@ -259,8 +259,8 @@ describe('a watermark that names its entries', () => {
   });
 });
 
-describe('when the sale was built anew', () => {
-  it('those who wait still are given back', () => {
+describe('when the sale was rebuilt', () => {
+  it('purchases that still wait are handed back', () => {
     const [settled, ...others] = wait(1, 9, 3);
     advance(1);
     others[0]!.accept();
@@ -276,7 +276,7 @@ describe('while nothing is committed', () => {
   it.each([
     ['purchases', (round: number) => round],
     ['repetitions of an old purchase', () => 1],
-  ])('%s that were answered at their deadlines are let go', (_, seqOf) => {
+  ])('%s that were answered at their deadlines are forgotten', (_, seqOf) => {
     wait(2).forEach(expire);
     for (let round = 3; round <= 1_000; round++) wait(seqOf(round)).forEach(expire);
     expect(waiters.size).toBeLessThan(10);

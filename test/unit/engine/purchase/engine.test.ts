@@ -32,7 +32,7 @@ const SLOT = 0;
 const STARTS_AT = Date.UTC(2026, 0, 1);
 const ENDS_AT = Date.UTC(2027, 0, 1);
 
-/** A purchase and what it is told. */
+/** A purchase and its outcomes. */
 interface Bought {
   readonly purchase: Purchase;
   readonly told: Outcome[];
@@ -47,7 +47,7 @@ let recalls: (readonly string[])[];
 let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
 let listener: (view: SaleView) => void;
 let faults: unknown[];
-/** Orders that Postgres is to be asked about. */
+/** Orders that Postgres must be asked about. */
 let uncommitted: string[];
 let options: EngineOptions;
 let engine: Engine;
@@ -122,7 +122,7 @@ function viewOf(spec: Partial<Sale>, state: SaleState = 'open', generation = 1):
   return { record: { sale, state, generation, epoch: 1, rules: rulesOf(sale) }, slot: SLOT };
 }
 
-/** The worker hears of the sale. */
+/** Tells the worker of a change of the sale. */
 function learn(spec: Partial<Sale> = {}, state: SaleState = 'open', generation = 1): void {
   view = viewOf(spec, state, generation);
   listener(view);
@@ -171,7 +171,7 @@ function remember(committed: number, ...orders: HeldOrder[]): void {
 }
 
 describe('a sale that this worker does not know', () => {
-  it('is looked up, and the purchase goes on', async () => {
+  it('is looked up, and the purchase continues', async () => {
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     advance(1);
@@ -215,14 +215,14 @@ describe('a sale that this worker does not know', () => {
     expect(codes(anna)).toEqual(['busy']);
   });
 
-  it('does not keep a purchase longer than its deadline, if the directory does not answer', async () => {
+  it('does not delay a purchase beyond its deadline if the directory does not answer', async () => {
     directory.lookup.mockReturnValue(new Promise(() => {}));
     const anna = buy();
     await elapse(LIVES_MS + 50);
     expect(codes(anna)).toEqual(['busy']);
   });
 
-  it('is looked up within the deadline of the purchase, which does not begin anew', async () => {
+  it('is looked up within the deadline of the purchase, which does not start again', async () => {
     let found = (_: SaleView) => {};
     directory.lookup.mockReturnValue(
       new Promise((resolve) => {
@@ -238,7 +238,7 @@ describe('a sale that this worker does not know', () => {
     expect(codes(anna)).toEqual(['unknown']);
   });
 
-  it('that is found after the deadline is not bought from', async () => {
+  it('sells nothing if it is found after the deadline', async () => {
     let found = (_: SaleView) => {};
     directory.lookup.mockReturnValue(
       new Promise((resolve) => {
@@ -261,7 +261,7 @@ describe('a sale that this worker does not know', () => {
       { quantity: 9 },
       { code: 'invalid_request', detail: `quantity must be a whole number from 1 to ${LIMIT}` },
     ],
-  ])('and has ended answers a %s purchase as it would if it were known', async (_, spec, outcome) => {
+  ])('answers a %s purchase after its end as a known sale does', async (_, spec, outcome) => {
     view = viewOf({}, 'closed');
     remember(5, anOrder());
     const anna = buy(spec);
@@ -270,11 +270,11 @@ describe('a sale that this worker does not know', () => {
   });
 });
 
-describe('what this worker refuses by itself', () => {
+describe('refusals without asking the store', () => {
   beforeEach(() => learn());
 
   it.each([0, -1, 1.5, LIMIT + 1, Number.NaN])(
-    'is a quantity of %d, whatever else is the matter',
+    'are made of a quantity of %d, before all other checks',
     (quantity) => {
       const detail = `quantity must be a whole number from 1 to ${LIMIT}`;
       const refused = { code: 'invalid_request', detail };
@@ -298,21 +298,21 @@ describe('what this worker refuses by itself', () => {
       { code: 'not_started', startsAt: ENDS_AT - 1 },
     ],
     ['has not begun and is closed', { startsAt: ENDS_AT - 1 }, 'closed', { code: 'ended', endedAt: ENDS_AT }],
-  ])('is a purchase from a sale that %s, without asking anybody', async (_, spec, state, outcome) => {
+  ])('are made in a sale that %s', async (_, spec, state, outcome) => {
     learn(spec, state);
     expect(buy().told).toEqual([outcome]);
     await settledTurns();
     expect([takes.asks, recalls]).toEqual([[], []]);
   });
 
-  it('is a purchase from a sale that is sold out on the board', async () => {
+  it('are made in a sale that is sold out on the board', async () => {
     board.close(SLOT, 1, monotonicMs());
     expect(codes(buy())).toEqual(['sold_out']);
     await settledTurns();
     expect([takes.asks, recalls]).toEqual([[], []]);
   });
 
-  it('depends on the time: the window has its first instant, and not its last', () => {
+  it('depend on the time: the window includes its first instant and excludes its last', () => {
     const codeAt = (now: number) => {
       vi.setSystemTime(now);
       return codes(buy())[0];
@@ -325,7 +325,7 @@ describe('what this worker refuses by itself', () => {
     ]);
   });
 
-  it('is nothing in a sale without an end', async () => {
+  it('are not made for the time in a sale without an end', async () => {
     learn({ endsAt: undefined });
     vi.setSystemTime(Date.UTC(2080, 0, 1));
     buy();
@@ -333,13 +333,13 @@ describe('what this worker refuses by itself', () => {
   });
 });
 
-describe('a late payment that takes its units anew', () => {
+describe('a retake after a late payment', () => {
   const retake = { key: 'retake:900', retake: true };
 
   it.each<[string, () => void]>([
     ['over', () => learn({ endsAt: STARTS_AT + 1 })],
     ['sold out by the board', () => board.close(SLOT, 1, monotonicMs())],
-  ])('asks the segment of a sale that is %s', async (_, happens) => {
+  ])('is sent to the segment in a sale that is %s', async (_, happens) => {
     learn();
     happens();
     buy(retake);
@@ -347,7 +347,7 @@ describe('a late payment that takes its units anew', () => {
     expect(recalls).toEqual([]);
   });
 
-  it('asks it also from a worker that does not know the sale', async () => {
+  it('is sent to the segment by a worker that did not know the sale', async () => {
     view = viewOf({ endsAt: STARTS_AT + 1 });
     buy(retake);
     await takes.next();
@@ -356,7 +356,7 @@ describe('a late payment that takes its units anew', () => {
   it.each<[SaleState, Outcome['code']]>([
     ['paused', 'paused'],
     ['closed', 'ended'],
-  ])('is refused by a sale that is %s', async (state, code) => {
+  ])('is refused in a sale that is %s', async (state, code) => {
     learn({}, state);
     const bought = buy(retake);
     await settledTurns();
@@ -367,7 +367,7 @@ describe('a late payment that takes its units anew', () => {
 describe('a sale that requires a token', () => {
   const ALL_FAULTS: TokenFault[] = ['expired', 'generation', 'alien'];
 
-  /** Tokens say themselves what is wrong with them. */
+  /** The text of a token names its fault. */
   const checkToken = vi.fn(({ token }: Purchase) => ALL_FAULTS.find((fault) => fault === token));
 
   beforeEach(async () => {
@@ -376,7 +376,7 @@ describe('a sale that requires a token', () => {
     learn({ requireToken: true });
   });
 
-  it('is asked of by who has one', async () => {
+  it('serves a purchase with a valid token', async () => {
     const anna = buy({ token: 'good' });
     expect((await takes.next()).buyers).toEqual(['anna']);
     expect(codes(anna)).toEqual(['waits']);
@@ -384,7 +384,7 @@ describe('a sale that requires a token', () => {
   });
 
   it.each(['', 'click'])(
-    'refuses at once who has none or a made-up one, and reads nothing (key %j)',
+    'refuses at once a purchase without a token or with a forged one, and reads nothing (key %j)',
     (key) => {
       const bought = [buy({ key }), buy({ key, token: '' }), buy({ key, token: 'alien' })];
       expect(codes(...bought)).toEqual(['token_required', 'token_required', 'token_invalid']);
@@ -392,14 +392,14 @@ describe('a sale that requires a token', () => {
     },
   );
 
-  it('refuses at once whose token was good, if no key names an order', () => {
+  it('refuses at once a purchase whose token was valid once, if it has no key', () => {
     expect(ALL_FAULTS.map((token) => buy({ token }).told)).toEqual(
       ALL_FAULTS.map((reason) => [{ code: 'token_invalid', reason }]),
     );
     expect([takes.asks, recalls]).toEqual([[], []]);
   });
 
-  it.each(['expired', 'generation'])('tells of the order of a key to whose token is %s', async (token) => {
+  it.each(['expired', 'generation'])('finds the order of a key although the token is %s', async (token) => {
     remember(5, anOrder());
     const repeated = buy({ key: 'click', token });
     const another = buy({ key: 'other', token });
@@ -409,7 +409,7 @@ describe('a sale that requires a token', () => {
     expect(takes.asks).toEqual([]);
   });
 
-  it('says that it is sold out or over before it asks for a token', () => {
+  it('answers that it is sold out or ended before it asks for a token', () => {
     board.close(SLOT, 1, monotonicMs());
     expect(codes(buy())).toEqual(['sold_out']);
     learn({ requireToken: true }, 'closed');
@@ -418,13 +418,13 @@ describe('a sale that requires a token', () => {
     expect(recalls).toEqual([]);
   });
 
-  it('takes the units of a late payment without one', async () => {
+  it('serves a retake without a token', async () => {
     buy({ key: 'retake:900', retake: true });
     await takes.next();
     expect(checkToken).not.toHaveBeenCalled();
   });
 
-  it('asks for it also when this worker has yet to read the sale', async () => {
+  it('asks for a token also if this worker still has to read the sale', async () => {
     await start({ durable: true }, { checkToken });
     expect(engine.asksForToken('sale')).toBe(true);
     view = viewOf({ requireToken: true }, 'open', 3);
@@ -441,7 +441,7 @@ describe('a sale that requires a token', () => {
     expect(engine.asksForToken('sale')).toBe(false);
   });
 
-  it('asks again of those that are not sent yet when it hears of other rules', async () => {
+  it('judges unsent purchases again when it gets other rules', async () => {
     learn({ requireToken: false });
     buy({ buyerId: 'first' });
     const first = await takes.next();
@@ -452,10 +452,10 @@ describe('a sale that requires a token', () => {
     expect(codes(bob, cleo)).toEqual(['token_required', 'waits']);
   });
 
-  it('asks again of those whose segment goes by rules that this worker learns later, or has learnt meanwhile', async () => {
+  it('judges purchases again whose segment has rules that this worker learns later, or has just learned', async () => {
     learn({ requireToken: false });
     const early = [buy({ buyerId: 'bob' }), buy({ buyerId: 'cleo', token: 'good' })];
-    // They have homes of their own.
+    // Each has its own home segment.
     for (const ask of [await takes.next(), await takes.next()]) await ask.refuse('outdated');
     await settledTurns();
     expect(codes(...early)).toEqual(['waits', 'waits']);
@@ -469,7 +469,7 @@ describe('a sale that requires a token', () => {
     expect((await takes.next()).buyers).toEqual(['cleo']);
   });
 
-  it('does not ask again for an unconfirmed purchase that other rules refuse', async () => {
+  it('does not send an unconfirmed purchase again if other rules refuse it', async () => {
     learn({ requireToken: false });
     const bob = buy({ buyerId: 'bob' });
     await (await takes.next()).loseReply();
@@ -481,7 +481,7 @@ describe('a sale that requires a token', () => {
     expect(takes.asks).toHaveLength(2);
   });
 
-  it('keeps its precheck in the next generation: what was let in is served, what was not is refused', async () => {
+  it('keeps the verdict on a purchase in the next generation: let in is served, refused is refused', async () => {
     const anna = buy({ token: 'good' });
     await (await takes.next()).refuse('stale');
     const bob = buy({ buyerId: 'bob', token: 'expired', key: 'click' });
@@ -509,7 +509,7 @@ describe('a keyed purchase that would be refused', () => {
   describe.each(SITUATIONS)('because the sale is %s', (_, arrange, refusal) => {
     beforeEach(() => arrange());
 
-    it('is refused so if its key is new', async () => {
+    it('is refused if its key is new', async () => {
       remember(9, anOrder({ key: 'another' }), anOrder({ key: '' }));
       const anna = buy({ key: 'click' });
       await settledTurns();
@@ -517,7 +517,7 @@ describe('a keyed purchase that would be refused', () => {
       expect(takes.asks).toEqual([]);
     });
 
-    it('is committed if its order is', async () => {
+    it('is committed if its order is committed', async () => {
       remember(5, anOrder({ key: 'another', orderId: '1' }), anOrder());
       const anna = buy({ key: 'click' });
       await settledTurns();
@@ -534,14 +534,14 @@ describe('a keyed purchase that would be refused', () => {
       expect(anna.told).toEqual([{ code: 'committed', orderId: '900', quantity: 1 }]);
     });
 
-    it('is accepted if its order is, by who does not want to wait', async () => {
+    it('is accepted if it has an order and does not wait for the commit', async () => {
       remember(4, anOrder());
       const anna = buy({ key: 'click', awaitCommit: false });
       await settledTurns();
       expect(anna.told).toEqual([{ code: 'accepted', orderId: '900', quantity: 1 }]);
     });
 
-    it('does not match its order if the quantity is another', async () => {
+    it('is a mismatch if its order has another quantity', async () => {
       remember(5, anOrder({ quantity: 2 }));
       const anna = buy({ key: 'click' });
       await settledTurns();
@@ -565,7 +565,7 @@ describe('a keyed purchase that would be refused', () => {
       expect(codes(buy({ key: 'click' }))).toEqual(['unavailable']);
     });
 
-    it('is answered at its deadline if nothing else happens: nothing was taken', async () => {
+    it('is answered at its deadline: nothing was taken', async () => {
       recall = () => new Promise(() => {});
       const anna = buy({ key: 'click' });
       await elapse(LIVES_MS + 50);
@@ -573,7 +573,7 @@ describe('a keyed purchase that would be refused', () => {
     });
   });
 
-  it('is asked about in one call with the others of its turn', async () => {
+  it('shares one read of records with the others of its turn', async () => {
     learn({}, 'paused');
     const [first, near] = neighbours();
     const bought = [first, near].map((buyerId) => buy({ buyerId, key: 'click' }));
@@ -582,7 +582,7 @@ describe('a keyed purchase that would be refused', () => {
     expect(codes(...bought)).toEqual(['paused', 'paused']);
   });
 
-  it('is not settled by the log entry of an older generation, but by the record of the newer', async () => {
+  it('is settled by the record of the newer generation, not by a log entry of an older one', async () => {
     learn({}, 'paused');
     let answer = (_: Recall) => {};
     recall = () =>
@@ -602,7 +602,7 @@ describe('a keyed purchase that would be refused', () => {
 describe('lanes', () => {
   beforeEach(() => learn());
 
-  it('are one per home segment, and ask in the same turn', async () => {
+  it('are one per home segment, and send in the same turn', async () => {
     const [first, near, far] = neighbours();
     for (const buyerId of [first, near, far]) buy({ buyerId });
     const asks = [await takes.next(), await takes.next()];
@@ -620,7 +620,7 @@ describe('lanes', () => {
     expect((await takes.next()).buyers).toEqual([far]);
   });
 
-  it('hear of watermarks for their own segment, generation and sale', async () => {
+  it('get the watermarks of their own segment, generation and sale', async () => {
     const [first, , far] = neighbours();
     const bought = [buy({ buyerId: first }), buy({ buyerId: far })];
     for (let i = 0; i < 2; i++) await (await takes.next()).serve([TAKEN], { seq: 1 });
@@ -642,7 +642,7 @@ describe('lanes', () => {
     expect(codes(...bought)).toEqual(['committed', 'committed']);
   });
 
-  it('tell how much they hold', async () => {
+  it('report how many purchases they hold', async () => {
     const [first, near] = neighbours();
     buy({ buyerId: first });
     const ask = await takes.next();
@@ -671,7 +671,7 @@ describe('lanes', () => {
 });
 
 describe('a sale that sheds', () => {
-  it('does so only while every lane refuses whoever comes, and it is not known to be sold out', async () => {
+  it('does so only while every lane refuses new purchases, and it is not known to be sold out', async () => {
     await start({ durable: true }, { laneCapacity: 1 });
     learn({ segments: 2 });
     const [here, there] = [0, 1].map((segment) => {
@@ -716,7 +716,7 @@ describe('hints', () => {
     });
   });
 
-  it('say whether a buyer waits for his commit, were it one of many', async () => {
+  it('say whether at least one purchase waits for its commit', async () => {
     const [first, , far] = neighbours();
     for (const buyerId of [first, far]) buy({ buyerId, awaitCommit: false });
     await settledTurns();
@@ -728,13 +728,13 @@ describe('hints', () => {
     expect(takes.hints[1]).toMatchObject({ awaited: true });
   });
 
-  it('are not given when nothing was taken', async () => {
+  it('are not sent if nothing was taken', async () => {
     buy();
     await (await takes.next()).serve([{ kind: 'limit', orderIds: [] }]);
     expect(takes.hints).toEqual([]);
   });
 
-  it('go on after one that failed', async () => {
+  it('continue after one that failed', async () => {
     vi.spyOn(takes, 'hint').mockImplementationOnce(() => {
       throw new Error('a bug');
     });
@@ -747,10 +747,10 @@ describe('hints', () => {
   });
 });
 
-describe('a sale that was built anew', () => {
+describe('a rebuilt sale', () => {
   beforeEach(() => learn());
 
-  it('is asked again in the generation that the directory finds', async () => {
+  it('gets the purchase again in the generation that the directory finds', async () => {
     const anna = buy();
     view = viewOf({}, 'open', 2);
     await (await takes.next()).refuse('stale');
@@ -765,7 +765,7 @@ describe('a sale that was built anew', () => {
   it.each([
     ['committed if the record of the new one holds their order', '1001', 'committed'],
     ['told that nobody knows if it does not: it may have been saved, and have ended since', '900', 'unknown'],
-  ])('those who wait for a commit of the old one are %s', async (_, orderId, code) => {
+  ])('makes purchases that wait for a commit of the old generation %s', async (_, orderId, code) => {
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     recall = async () => ({
@@ -777,7 +777,7 @@ describe('a sale that was built anew', () => {
     expect(codes(anna)).toEqual([code]);
   });
 
-  it('those who wait for a commit of the old one are told that nobody knows, if the record can’t be read', async () => {
+  it('makes purchases that wait for a commit of the old generation unknown if the record can’t be read', async () => {
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     recall = () => Promise.reject(new StaleGeneration('sale', 2));
@@ -790,7 +790,7 @@ describe('a sale that was built anew', () => {
     expect(codes(anna)).toEqual(['unknown']);
   });
 
-  it('is not replaced by an older picture that comes late', async () => {
+  it('is not replaced by an older view that arrives late', async () => {
     learn({}, 'open', 2);
     listener(viewOf({}, 'paused', 1));
     buy();
@@ -798,22 +798,22 @@ describe('a sale that was built anew', () => {
   });
 });
 
-describe('a sale that stands still, because it is being built anew', () => {
-  /** Of the next generation, in which every second buyer or so has another home. */
+describe('a sale that is being rebuilt', () => {
+  /** Segments of the next generation, in which about every second buyer has another home segment. */
   const MORE_SEGMENTS = 64;
   const homeOf = (buyerId: string) => homeSegment(buyerId, MORE_SEGMENTS);
 
   beforeEach(() => learn());
 
-  /** A purchase that has met a frozen segment. */
-  async function stranded(spec: Partial<Purchase> = {}): Promise<Bought> {
+  /** A purchase that a frozen segment has refused. */
+  async function parkedPurchase(spec: Partial<Purchase> = {}): Promise<Bought> {
     const bought = buy(spec);
     await (await takes.next()).refuse('stale');
     expect(codes(bought)).toEqual(['waits']);
     return bought;
   }
 
-  it('lets purchases wait for the next generation, and asks then in their new homes for the same orders', async () => {
+  it('parks purchases until the next generation, and then sends the same orders to their new home segments', async () => {
     const [first, near, far] = neighbours();
     const bought = [buy({ buyerId: first }), buy({ buyerId: near }), buy({ buyerId: far })];
     const asked = [await takes.next(), await takes.next()];
@@ -841,8 +841,8 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(codes(...bought)).toEqual(['committed', 'committed', 'committed']);
   });
 
-  it('is looked for in the directory once, however many are stranded', async () => {
-    await stranded({ buyerId: 'anna' });
+  it('is read from the directory once, however many purchases are parked', async () => {
+    await parkedPurchase({ buyerId: 'anna' });
     for (let i = 0; i < 20; i++) buy({ buyerId: `late-${i}` });
     await settledTurns();
     expect(directory.refresh).toHaveBeenCalledExactlyOnceWith('sale', 1);
@@ -863,14 +863,14 @@ describe('a sale that stands still, because it is being built anew', () => {
     'and of which the directory %s is unavailable at the deadline: nothing was taken',
     async (_, refresh) => {
       directory.refresh.mockImplementation(refresh);
-      const bought = [await stranded(), buy({ buyerId: 'late' })];
+      const bought = [await parkedPurchase(), buy({ buyerId: 'late' })];
       await elapse(LIVES_MS + 50);
       expect(codes(...bought)).toEqual(['unavailable', 'unavailable']);
       expect(faults).toEqual([]);
     },
   );
 
-  it('leaves an unconfirmed purchase unknown at the deadline', async () => {
+  it('makes an unconfirmed purchase unknown at its deadline', async () => {
     const anna = buy();
     await (await takes.next()).loseReply();
     await elapse(50);
@@ -879,7 +879,7 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(codes(anna)).toEqual(['unknown']);
   });
 
-  it('has an unconfirmed purchase asked for in its new home, which tells whether the first attempt was taken', async () => {
+  it('sends an unconfirmed purchase to its new home segment, which tells whether the first attempt was taken', async () => {
     const anna = buy();
     const first = await takes.next();
     await first.loseReply();
@@ -892,7 +892,7 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
   });
 
-  it('and whose segment says so after the news of the next generation has no one wait', async () => {
+  it('parks nothing if the next generation is known before the segment’s refusal', async () => {
     const [first, near] = neighbours();
     buy({ buyerId: first });
     const ask = await takes.next();
@@ -905,7 +905,7 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(directory.refresh).not.toHaveBeenCalled();
   });
 
-  it('has a repeated purchase wait whose record can’t be read, and answers it from the next one', async () => {
+  it('parks a repeated purchase if its record is stale, and answers it from the next generation’s record', async () => {
     learn({}, 'paused');
     recall = async () => Promise.reject(new StaleGeneration('sale', 1));
     const anna = buy({ key: 'click' });
@@ -920,16 +920,16 @@ describe('a sale that stands still, because it is being built anew', () => {
   it.each<[string, () => void, Outcome['code']]>([
     ['paused', () => learn({}, 'paused', 2), 'paused'],
     ['over', () => learn({ endsAt: STARTS_AT + 1 }, 'open', 2), 'ended'],
-  ])('and is %s when it is built refuses those who have waited', async (_, built, code) => {
-    const anna = await stranded();
+  ])('refuses parked purchases if it is %s when it is rebuilt', async (_, built, code) => {
+    const anna = await parkedPurchase();
     built();
     expect(codes(anna)).toEqual([code]);
   });
 
-  it('is asked again after a while, if all news of it was lost', async () => {
+  it('gets its purchases again after a while if all messages about it were lost', async () => {
     await start({ durable: true }, { requestDeadlineMs: 3 * PARKED_MAX_MS });
     learn();
-    const anna = await stranded();
+    const anna = await parkedPurchase();
     await elapse(PARKED_MAX_MS);
     const again = await takes.next();
     await again.refuse('stale');
@@ -940,7 +940,7 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(codes(anna)).toEqual(['committed']);
   });
 
-  it('does not shed: who comes may be let in', async () => {
+  it('does not shed: a new purchase may be let in', async () => {
     await start({ durable: true }, { laneCapacity: 1 });
     learn({ segments: 1 });
     buy();
@@ -952,26 +952,26 @@ describe('a sale that stands still, because it is being built anew', () => {
     expect(engine.isShedding('sale')).toBe(false);
   });
 
-  it('has room for as many as its lanes; more are busy', async () => {
+  it('parks as many purchases as its lanes may hold; more are busy', async () => {
     await start({ durable: true }, { laneCapacity: 2 });
     learn();
-    await stranded();
+    await parkedPurchase();
     const room = 2 * SEGMENTS - 1;
     const late = Array.from({ length: room + 1 }, (_, i) => buy({ buyerId: `late-${i}` }));
     expect(codes(...late)).toEqual([...Array(room).fill('waits'), 'busy']);
-    // Few lanes have to take them all: they are let in already.
+    // Fewer lanes must take them all: they were let in before.
     learn({ segments: 1 }, 'open', 2);
     expect((await takes.next()).orders).toHaveLength(room + 1);
   });
 
   it('is unavailable at once while the store is away', async () => {
-    await stranded();
+    await parkedPurchase();
     takes.ready = false;
     expect(codes(buy({ buyerId: 'late' }))).toEqual(['unavailable']);
   });
 
-  it('keeps no timer when the last has been answered and the worker ends', async () => {
-    await stranded();
+  it('keeps no timer after its last purchase was answered and the worker ended', async () => {
+    await parkedPurchase();
     const closing = engine.close();
     await elapse(LIVES_MS + 50);
     await closing;
@@ -979,7 +979,7 @@ describe('a sale that stands still, because it is being built anew', () => {
   });
 });
 
-describe('a watermark that gives the number of an entry to another one', () => {
+describe('a watermark that names another entry under the same number', () => {
   let anna: Bought;
 
   beforeEach(async () => {
@@ -993,14 +993,14 @@ describe('a watermark that gives the number of an entry to another one', () => {
     await settledTurns();
   }
 
-  it('does not settle the purchase: the record tells what its order became', async () => {
+  it('does not settle the purchase: the record tells', async () => {
     remember(3, anOrder({ orderId: '1001', seq: 3 }));
     await nameAnother();
     expect(recalls).toEqual([['anna']]);
     expect(anna.told).toEqual([{ code: 'committed', orderId: '1001', quantity: 1 }]);
   });
 
-  it('lets the purchase wait if the record has the order behind the cursor', async () => {
+  it('lets the purchase wait if the record has the order beyond the cursor', async () => {
     remember(2, anOrder({ orderId: '1001', seq: 3 }));
     await nameAnother();
     expect(codes(anna)).toEqual(['waits']);
@@ -1008,23 +1008,23 @@ describe('a watermark that gives the number of an entry to another one', () => {
     expect(codes(anna)).toEqual(['accepted']);
   });
 
-  it('shows a loss, if the record does not have the order and the cursor has not got there: Postgres may have it', async () => {
+  it('shows a loss if the record lacks the order and the cursor has not reached its entry', async () => {
     remember(2, anOrder({ orderId: '900' }));
     await nameAnother();
     expect(codes(anna)).toEqual(['unknown']);
     expect(faults).toHaveLength(1);
   });
 
-  it('leaves it to Postgres whether the order is lost or was given back, if the cursor has passed it', async () => {
+  it('makes Postgres tell whether the order is lost or was returned if the cursor has passed its entry', async () => {
     remember(3, anOrder({ orderId: '900' }));
     await nameAnother();
     expect(codes(anna)).toEqual(['unknown']);
     expect(faults).toEqual([]);
-    // Its lane has asked as well, because its number is another entry's.
+    // Its lane has reported it too, because the number of its entry belongs to another one.
     expect(new Set(uncommitted)).toEqual(new Set(['1001']));
   });
 
-  it('has Postgres asked about the orders of an entry whose number is another one’s, although nobody waits', async () => {
+  it('makes Postgres tell about the orders of the replaced entry although no purchase waits', async () => {
     const another = buy({ awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 4 });
     expect(codes(another)).toEqual(['accepted']);
@@ -1034,7 +1034,7 @@ describe('a watermark that gives the number of an entry to another one', () => {
     expect(uncommitted).toEqual(['1002']);
   });
 
-  it('leaves the purchase unknown if the record can’t be read', async () => {
+  it('makes the purchase unknown if the record can’t be read', async () => {
     recall = async () => Promise.reject(new Error('away'));
     await nameAnother();
     expect(codes(anna)).toEqual(['waits']);
@@ -1042,7 +1042,7 @@ describe('a watermark that gives the number of an entry to another one', () => {
     expect(codes(anna)).toEqual(['unknown']);
   });
 
-  it('has the record of a newer generation asked, if the sale was built anew meanwhile', async () => {
+  it('makes the record of the newer generation be read if the sale was rebuilt meanwhile', async () => {
     let refuse = (_: Error) => {};
     recall = () =>
       new Promise((_, reject) => {
@@ -1057,8 +1057,8 @@ describe('a watermark that gives the number of an entry to another one', () => {
   });
 });
 
-describe('a connection to the backend that was lost and is there again', () => {
-  it('has the lanes of every sale ask whether the backend has gone back, in what nobody waits for', async () => {
+describe('a new connection to the backend', () => {
+  it('makes the lanes of every sale ask for lost writes, also where no purchase waits', async () => {
     learn();
     const [anna, , cleo] = neighbours();
     const bought = [buy({ buyerId: anna, awaitCommit: false }), buy({ buyerId: cleo, awaitCommit: false })];
@@ -1078,7 +1078,7 @@ describe('a connection to the backend that was lost and is there again', () => {
     expect(faults).toEqual([]);
   });
 
-  it('asks again after a while if the backend did not answer, and no more when the worker has ended', async () => {
+  it('makes them ask again if the backend did not answer, until the worker has ended', async () => {
     learn();
     const bought = buy({ awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 4 });
@@ -1086,7 +1086,7 @@ describe('a connection to the backend that was lost and is there again', () => {
     await (await takes.next()).notExecuted();
     await elapse(900);
     expect(takes.asks).toHaveLength(2);
-    // Purchases that come meanwhile do not put it off.
+    // Purchases that arrive meanwhile do not delay it.
     buy({ buyerId: neighbours()[2] });
     await (await takes.next()).notExecuted();
     await elapse(100);
@@ -1118,7 +1118,7 @@ describe('the deadline', () => {
     expect(codes(judged)).toEqual([code]);
   });
 
-  it('does not shorten what is taken: it is answered once, whatever comes later', async () => {
+  it('settles a purchase once, whatever comes later', async () => {
     learn();
     const anna = buy();
     await (await takes.next()).serve([TAKEN], { seq: 1 });
@@ -1134,7 +1134,7 @@ describe('a caller who throws', () => {
     throw new Error('a bug of the caller');
   };
 
-  it('does not harm those beside him, and is reported', async () => {
+  it('does not affect other purchases, and is reported', async () => {
     learn();
     const [first, near] = neighbours();
     const told: Outcome[] = [];
@@ -1149,7 +1149,7 @@ describe('a caller who throws', () => {
     await engine.close();
   });
 
-  it('does not keep the others from their commits or deadlines', async () => {
+  it('does not prevent the commits and deadlines of other purchases', async () => {
     learn();
     const [first, near] = neighbours();
     engine.buy(aPurchase({ buyerId: first }), thrower([]));
@@ -1164,7 +1164,7 @@ describe('a caller who throws', () => {
     expect(faults).toHaveLength(2);
   });
 
-  it('is told once, also of a sale that nobody knows', async () => {
+  it('is called once, also for an unknown sale', async () => {
     const told: Outcome[] = [];
     engine.buy(aPurchase({ saleId: 'nothing' }), thrower(told));
     await settledTurns();
@@ -1174,7 +1174,7 @@ describe('a caller who throws', () => {
 });
 
 describe('a worker that counts batches', () => {
-  it('and throws leaves nobody without an answer', async () => {
+  it('leaves no purchase without an answer if the counter throws', async () => {
     await start(
       { durable: true },
       {
@@ -1195,7 +1195,7 @@ describe('a worker that counts batches', () => {
 });
 
 describe('closing', () => {
-  it('waits for what is under way, then needs nothing any more', async () => {
+  it('waits for purchases under way, and leaves no timer', async () => {
     learn();
     const anna = buy();
     const ask = await takes.next();
@@ -1236,7 +1236,7 @@ describe('closing', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('may be asked for twice, and when nothing is under way', async () => {
+  it('may be done twice, and while nothing is under way', async () => {
     learn();
     buy();
     const closing = Promise.all([engine.close(), engine.close(), engine.idle()]);
@@ -1246,8 +1246,8 @@ describe('closing', () => {
   });
 });
 
-describe('what a segment’s refusal makes the worker look up', () => {
-  it('is of no weight if it is no newer: what was told of a change meanwhile stands', async () => {
+describe('the view that a worker reads after a segment’s refusal', () => {
+  it('does not replace a change that arrived meanwhile, unless its generation is newer', async () => {
     learn();
     const older = view;
     directory.refresh.mockImplementation(async () => {
@@ -1270,7 +1270,7 @@ describe('a buyer’s order', () => {
     expect(await engine.findOrder('anna', '901', 1_000)).toBeUndefined();
   });
 
-  it('is found though another sale’s records can’t be read, and not called unknown if it is in none of the others', async () => {
+  it('is found although another sale’s records can’t be read; if no other sale has it, the search fails', async () => {
     const [sick, own] = ['sick', 'sale'];
     learn();
     listener({ ...viewOf({ id: sick }), slot: -1 });
@@ -1285,7 +1285,7 @@ describe('a buyer’s order', () => {
     await expect(engine.findOrder('anna', '901', 1_000)).rejects.toThrow(StaleGeneration);
   });
 
-  it('is found though the record in another sale is not read in time', async () => {
+  it('is found although the record in another sale is not read in time', async () => {
     learn();
     listener({ ...viewOf({ id: 'silent' }), slot: -1 });
     const order = anOrder();
@@ -1296,7 +1296,7 @@ describe('a buyer’s order', () => {
     expect(await engine.findOrder('anna', order.orderId, 1_000)).toEqual({ saleId: 'sale', quantity: 1 });
   });
 
-  it('is not called unknown while the records can’t be read', async () => {
+  it('is not called missing while the records can’t be read: the search fails', async () => {
     learn();
     recall = async () => Promise.reject(new Error('away'));
     await expect(engine.findOrder('anna', '900', 1_000)).rejects.toThrow('away');
@@ -1304,7 +1304,7 @@ describe('a buyer’s order', () => {
 });
 
 describe('the promise of a purchase', () => {
-  it('resolves with its outcome, which may depend on the last unit', async () => {
+  it('resolves with its outcome, also when the last unit decides', async () => {
     learn();
     const outcome = engine.purchase(aPurchase());
     await (await takes.next()).serve([SHORT]);

@@ -15,7 +15,7 @@ import type { EngineEvents } from '../../../../src/engine/purchase/events.ts';
 import { Lane, type LaneParts, type LaneSale } from '../../../../src/engine/purchase/lane.ts';
 import type { LogHints } from '../../../../src/engine/purchase/log-hints.ts';
 import type { LivePurchase } from '../../../../src/engine/purchase/purchase.ts';
-import type { Left } from '../../../../src/engine/purchase/settle.ts';
+import type { HandedBack } from '../../../../src/engine/purchase/settle.ts';
 import { PurchasesUnderWay } from '../../../../src/engine/purchase/under-way.ts';
 import { monotonicMs } from '../../../../src/lib/monotonic.ts';
 import { TickScheduler } from '../../../../src/lib/tick-scheduler.ts';
@@ -30,26 +30,26 @@ const LIMIT = 3;
 const CAPACITY = 1_000;
 const LIVES_MS = 500;
 const MAX_QUEUE_MS = LIVES_MS;
-/** After a lost reply the lane has asked again within this time. */
-const ASKED_AGAIN_MS = 50;
+/** After a lost reply, the lane sends the batch again within this time. */
+const SENT_AGAIN_MS = 50;
 const ENDS_AT = Date.UTC(2027, 0, 1);
 
 let takes: ScriptedTakes;
 let board: Board;
 let underWay: PurchasesUnderWay;
-/** Purchases that live shorter. */
+/** Purchases with a shorter deadline. */
 let shortLived: PurchasesUnderWay;
 let sale: { record: SaleRecord; slot: number; refills: LaneSale['refills'] };
 let lane: Lane;
 let faults: unknown[];
 let nextId: number;
-/** Overridden by tests that want them to do something else. */
+/** Tests replace some of them. */
 let parts: { -readonly [K in keyof LaneParts]: LaneParts[K] };
 let events: { -readonly [K in keyof EngineEvents]: EngineEvents[K] };
 let grew: ReturnType<typeof vi.fn<LogHints['grew']>>;
-/** What has left the lanes, with what was queued behind it where the segment was stale. */
-let left: Left[];
-/** That the lanes have asked to have checked. */
+/** What the lanes have handed back; after a stale segment, with the rest of the queue. */
+let handedBack: HandedBack[];
+/** The purchases that must be checked. */
 let checking: LivePurchase[];
 
 beforeEach(() => {
@@ -70,7 +70,7 @@ function open({ durable }: { durable: boolean }): void {
     slot: 0,
     refills: pLimit(1),
   };
-  left = [];
+  handedBack = [];
   checking = [];
   grew = vi.fn();
   events = { onBatch: vi.fn(), onUncommitted: vi.fn(), onFault: (error) => faults.push(error) };
@@ -87,13 +87,13 @@ function open({ durable }: { durable: boolean }): void {
   lane = new Lane(parts, sale, SEGMENT);
 }
 
-/** As a sale does it. */
+/** Runs a lane as its sale does. */
 async function run(at: Lane): Promise<void> {
   for (let some = await at.run(); some.length > 0; some = await at.run()) {
     for (const one of some) {
-      if (one.why === 'stale') left.push({ ...one, purchases: [...one.purchases, ...at.drain()] });
+      if (one.why === 'stale') handedBack.push({ ...one, purchases: [...one.purchases, ...at.drain()] });
       else if (one.why === 'checking') checking.push(...one.purchases);
-      else left.push(one);
+      else handedBack.push(one);
     }
   }
 }
@@ -130,17 +130,17 @@ function advance(seq: number, { generation = 1, rejected = [] as Rejection[] } =
   );
 }
 
-/** The sale was built anew, and the lane's worker has heard of it: the lane is past. */
+/** The sale is in another generation, and the lane's worker knows: the lane is retired. */
 function learnGeneration(generation: number): void {
   sale.record = { ...sale.record, generation };
 }
 
-/** A purchase whose first attempt got no reply, and which has been asked for again. */
+/** A purchase whose first attempt got no reply, and its second attempt. */
 async function unconfirmed(spec: Partial<Purchase> = {}) {
   const anna = buy('anna', spec);
   const first = await takes.next();
   await first.loseReply();
-  await elapse(ASKED_AGAIN_MS);
+  await elapse(SENT_AGAIN_MS);
   const again = await takes.next();
   expect(codesOf([anna])).toEqual(['waits']);
   return { anna, first, again };
@@ -184,7 +184,7 @@ describe('a batch', () => {
     buy('ben');
     const second = await takes.next();
     expect(second.batch.answeredTicket).toBe(first.batch.ticket);
-    // A refusal leaves no ticket behind, and neither does an answer that is not the segment's own.
+    // A refused take leaves no ticket in the segment, and neither does a reply without a call.
     await second.refuse('paused');
     buy('cleo');
     const third = await takes.next();
@@ -194,7 +194,7 @@ describe('a batch', () => {
     expect((await takes.next()).batch.answeredTicket).toBe(first.batch.ticket);
   });
 
-  it('holds all that has come in one turn of the event loop', async () => {
+  it('holds all purchases of one turn of the event loop', async () => {
     buy('anna');
     await Promise.resolve();
     buy('ben');
@@ -202,7 +202,7 @@ describe('a batch', () => {
     expect((await takes.next()).buyers).toEqual(['anna', 'ben']);
   });
 
-  it('is alone in flight: what comes meanwhile is the next one', async () => {
+  it('is the only one in flight: purchases that arrive meanwhile are the next batch', async () => {
     buy('anna');
     const first = await takes.next();
     buy('ben');
@@ -224,7 +224,7 @@ describe('a batch', () => {
     }
   });
 
-  it(`has at most ${MAX_BATCH_ORDERS} orders; the others are the next ones`, async () => {
+  it(`has at most ${MAX_BATCH_ORDERS} orders; the others are in the next one`, async () => {
     const all = buyers(2 * MAX_BATCH_ORDERS + 1);
     for (const buyer of all) buy(buyer);
     const sent: string[] = [];
@@ -250,7 +250,7 @@ describe('a batch', () => {
     expect(tickets).toEqual([...new Set(tickets)].sort((a, b) => a - b));
   });
 
-  it('leaves out who has been answered while he was queued', async () => {
+  it('leaves out purchases that were answered while they were queued', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     const ben = buy('ben');
@@ -262,7 +262,7 @@ describe('a batch', () => {
     expect((await takes.next()).buyers).toEqual(['cleo']);
   });
 
-  it('is not sent if nobody is left to ask', async () => {
+  it('is not sent if all its purchases were answered while they were queued', async () => {
     buy('anna');
     const first = await takes.next();
     buy('ben');
@@ -276,8 +276,8 @@ describe('a batch', () => {
   });
 });
 
-describe('at the door', () => {
-  it('a lane that is full is busy, and has room again when a batch has left', async () => {
+describe('a new purchase', () => {
+  it('is busy if the lane is full, until a batch has left the queue', async () => {
     buy('anna');
     const first = await takes.next();
     const queued = buyers(CAPACITY).map((buyer) => buy(buyer));
@@ -288,7 +288,7 @@ describe('at the door', () => {
     expect(codesOf([buy('later')])).toEqual(['waits']);
   });
 
-  it('nobody joins a queue whose first has waited too long; once he has left there is room again', async () => {
+  it('is busy if the first purchase in the queue has waited too long, until that one has left', async () => {
     parts.maxQueueMs = 200;
     buy('anna');
     const first = await takes.next();
@@ -305,7 +305,7 @@ describe('at the door', () => {
     expect(codesOf([buy('eve')])).toEqual(['waits']);
   });
 
-  it('is not given up as full when its queue has been handed over', async () => {
+  it('is not refused as in a full lane after the queue was handed over', async () => {
     parts.laneCapacity = 1;
     buy('anna');
     await takes.next();
@@ -316,7 +316,7 @@ describe('at the door', () => {
     expect(lane.isShedding).toBe(false);
   });
 
-  it('is not given up as full when it has failed', async () => {
+  it('is not refused as in a full lane after the lane has failed', async () => {
     parts.laneCapacity = 1;
     parts.ticks = {
       next: () => new Promise((_, reject) => setImmediate(() => reject(new Error('a bug')))),
@@ -329,7 +329,7 @@ describe('at the door', () => {
     expect(lane.isShedding).toBe(false);
   });
 
-  it('a store that is away makes the purchase unavailable at once', async () => {
+  it('is unavailable at once if the store is away', async () => {
     takes.ready = false;
     expect(codesOf([buy('anna')])).toEqual(['unavailable']);
     await settledTurns();
@@ -339,7 +339,7 @@ describe('at the door', () => {
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('a worker that may not name orders sells nothing, until it may again', async () => {
+  it('is unavailable while the worker may not name orders', async () => {
     const lapsed = new NotExecuted('the lease has lapsed');
     parts.nextOrderId = () => {
       throw lapsed;
@@ -354,7 +354,7 @@ describe('at the door', () => {
     expect((await takes.next()).orderIds).toEqual(['77']);
   });
 
-  it('a lease that lapses while a batch is named refuses the rest of it', async () => {
+  it('is unavailable if the lease ends before the order is named', async () => {
     parts.nextOrderId = () => {
       if (nextId === 1002) throw new NotExecuted('the lease has lapsed');
       return String(nextId++);
@@ -364,7 +364,7 @@ describe('at the door', () => {
     expect(codesOf(pendings)).toEqual(['waits', 'unavailable']);
   });
 
-  it('a board that closes meanwhile turns away the queue, but for those whose key may be known', async () => {
+  it('is sold out if the board closes while it is queued, unless its key may name an earlier order', async () => {
     const first = buy('anna');
     const ask = await takes.next();
     const [plain, keyed] = [buy('ben'), buy('cleo', { key: 'click' })];
@@ -375,12 +375,12 @@ describe('at the door', () => {
   });
 });
 
-describe('a batch that the store refuses', () => {
+describe('a batch that was not served', () => {
   it.each<[Exclude<TakeReply['status'], 'served'>, Outcome]>([
     ['paused', { code: 'paused' }],
     ['closed', { code: 'ended', endedAt: ENDS_AT }],
     ['busy', { code: 'busy' }],
-  ])('as %s ends so for all, and the lane goes on', async (status, outcome) => {
+  ])('because of %s gives that outcome to all, and the lane continues', async (status, outcome) => {
     const pendings = [buy('anna'), buy('ben')];
     await (await takes.next()).refuse(status);
     expect(pendings.map(({ told }) => told)).toEqual([[outcome], [outcome]]);
@@ -388,7 +388,7 @@ describe('a batch that the store refuses', () => {
     expect((await takes.next()).buyers).toEqual(['cleo']);
   });
 
-  it('before it did anything is unavailable', async () => {
+  it('because the store did not execute it is unavailable', async () => {
     const pendings = [buy('anna'), buy('ben')];
     await (await takes.next()).notExecuted();
     expect(codesOf(pendings)).toEqual(['unavailable', 'unavailable']);
@@ -397,7 +397,7 @@ describe('a batch that the store refuses', () => {
     expect(faults).toEqual([]);
   });
 
-  it('with an error that says nothing is unknown, and reported', async () => {
+  it('because of an unexpected error is unknown, and the error is reported', async () => {
     const anna = buy('anna');
     const error = new Error('a bug');
     await (await takes.next()).fail(error);
@@ -407,14 +407,14 @@ describe('a batch that the store refuses', () => {
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('with fewer results than orders is unknown for those without, and reported', async () => {
+  it('for every order is unknown where a result is missing, and the fault is reported', async () => {
     const pendings = [buy('anna', { awaitCommit: false }), buy('ben')];
     await (await takes.next()).serve([TAKEN, undefined!]);
     expect(codesOf(pendings)).toEqual(['accepted', 'unknown']);
     expect(faults).toHaveLength(1);
   });
 
-  it('as superseded is asked again with a ticket that leaps', async () => {
+  it('because it was superseded is sent again with a much newer ticket', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     await first.refuse('superseded');
@@ -426,7 +426,7 @@ describe('a batch that the store refuses', () => {
     expect(codesOf([anna])).toEqual(['committed']);
   });
 
-  it('as superseded again and again is asked no longer than its purchases live', async () => {
+  it('because it was always superseded is sent again until its purchases expire', async () => {
     const anna = buy('anna');
     const tickets: number[] = [];
     for (let waited = 0; waited < LIVES_MS; waited += 100) {
@@ -442,13 +442,13 @@ describe('a batch that the store refuses', () => {
 });
 
 describe('an unconfirmed batch', () => {
-  it('is asked again with the same orders and a newer ticket, until it is answered', async () => {
+  it('is sent again with the same orders and a newer ticket, until it is answered', async () => {
     const pendings = [buy('anna'), buy('ben', { quantity: 2, key: 'click' })];
     const first = await takes.next();
     let last = first;
     for (let attempt = 0; attempt < 5; attempt++) {
       await last.loseReply();
-      await elapse(ASKED_AGAIN_MS);
+      await elapse(SENT_AGAIN_MS);
       const next = await takes.next();
       expect(next.orders).toEqual(first.orders);
       expect(next.batch.ticket).toBeGreaterThan(last.batch.ticket);
@@ -460,27 +460,27 @@ describe('an unconfirmed batch', () => {
     expect(takes.asks).toHaveLength(6);
   });
 
-  it('does not hammer a store that is there but answers nothing', async () => {
+  it('is sent again after a pause while the store is connected and does not answer', async () => {
     buy('anna');
     await (await takes.next()).loseReply();
     await elapse(5);
     expect(takes.asks).toHaveLength(1);
   });
 
-  it('waits for a store that has gone, and for nothing longer than it lives', async () => {
+  it('waits for the store to connect again, until its purchases expire', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     takes.ready = false;
     await first.loseReply();
-    await elapse(ASKED_AGAIN_MS * 2);
+    await elapse(SENT_AGAIN_MS * 2);
     expect(takes.asks).toHaveLength(1);
     await takes.becomeReady();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     expect((await takes.next()).orders).toEqual(first.orders);
     expect(codesOf([anna])).toEqual(['waits']);
   });
 
-  it('whose store stays away ends as unknown, and the lane goes on', async () => {
+  it('is unknown if the store stays away, and the lane continues', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     takes.ready = false;
@@ -489,27 +489,27 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([anna])).toEqual(['unknown']);
     takes.ready = true;
     buy('ben');
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('holds up the next batch', async () => {
+  it('delays the next batch', async () => {
     const { again } = await unconfirmed();
     buy('ben');
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     expect(takes.asks).toHaveLength(2);
     await again.serve([TAKEN]);
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('is asked again only for those who still wait', async () => {
+  it('is sent again without the purchases that were answered meanwhile', async () => {
     const early = buy('anna', {}, lane, shortLived);
     const late = buy('ben');
     const first = await takes.next();
     expect(first.buyers).toEqual(['anna', 'ben']);
     await elapse(150);
     await first.loseReply();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const again = await takes.next();
     expect(again.orders).toEqual([first.orders[1]]);
     await again.serve([TAKEN], { seq: 2 });
@@ -517,12 +517,12 @@ describe('an unconfirmed batch', () => {
     expect(codesOf([early, late])).toEqual(['unknown', 'committed']);
   });
 
-  it('whose last purchase has expired is given up, and the next ticket shuts it out', async () => {
+  it('is given up when its last purchase has expired, and the next ticket makes the segment refuse it', async () => {
     const { anna, again } = await unconfirmed();
     await elapse(LIVES_MS);
     expect(codesOf([anna])).toEqual(['unknown']);
     await again.loseReply();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     expect(takes.asks).toHaveLength(2);
     buy('ben');
     expect((await takes.next()).batch.ticket).toBeGreaterThan(again.batch.ticket);
@@ -532,22 +532,25 @@ describe('an unconfirmed batch', () => {
     ['paused', 'paused'],
     ['closed', 'closed'],
     ['at its bound', 'busy'],
-  ])('that finds the segment %s is unknown: the first attempt may have been executed', async (_, status) => {
-    const { anna, again } = await unconfirmed();
-    await again.refuse(status);
-    expect(codesOf([anna])).toEqual(['unknown']);
-    buy('ben');
-    await (await takes.next()).notExecuted();
-  });
+  ])(
+    'is unknown if the segment is %s at the next attempt: the first may have been executed',
+    async (_, status) => {
+      const { anna, again } = await unconfirmed();
+      await again.refuse(status);
+      expect(codesOf([anna])).toEqual(['unknown']);
+      buy('ben');
+      await (await takes.next()).notExecuted();
+    },
+  );
 
-  it('that finds the segment stale leaves, and is unconfirmed still', async () => {
+  it('leaves the lane if the segment is stale, and is still unconfirmed', async () => {
     const { anna, again } = await unconfirmed();
     await again.refuse('stale');
-    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect(handedBack).toEqual([{ why: 'stale', purchases: [anna] }]);
     expect([anna.state, anna.orderId]).toEqual(['unconfirmed', '1001']);
   });
 
-  it('may hold one that is unconfirmed among others: what surely was not taken is refused as it is', async () => {
+  it('may have one unconfirmed purchase among others: the others are refused with the reason', async () => {
     const { anna, again } = await unconfirmed();
     await again.refuse('stale');
     readmit(anna);
@@ -556,14 +559,14 @@ describe('an unconfirmed batch', () => {
     expect(both.buyers).toEqual(['anna', 'ben']);
     await both.notExecuted();
     expect(codesOf([anna, ben])).toEqual(['waits', 'unavailable']);
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const third = await takes.next();
     expect(third.orderIds).toEqual(['1001']);
     await third.refuse('paused');
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('is asked for also when the board says sold out', async () => {
+  it('is sent again although the board says sold out', async () => {
     const { anna, again } = await unconfirmed();
     await again.refuse('stale');
     board.close(sale.slot, 1, monotonicMs());
@@ -571,39 +574,39 @@ describe('an unconfirmed batch', () => {
     expect((await takes.next()).buyers).toEqual(['anna']);
   });
 
-  it('stays unconfirmed when it could not be asked again', async () => {
+  it('stays unconfirmed if the next attempt was not executed', async () => {
     const { anna, again, first } = await unconfirmed();
     await again.notExecuted();
     expect(codesOf([anna])).toEqual(['waits']);
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const third = await takes.next();
     expect(third.orders).toEqual(first.orders);
     await third.refuse('paused');
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('stays unconfirmed when it was superseded', async () => {
+  it('stays unconfirmed if the next attempt was superseded', async () => {
     const { anna, again } = await unconfirmed();
     await again.refuse('superseded');
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['unknown']);
   });
 
-  it('is unconfirmed no more when it was served', async () => {
+  it('is no longer unconfirmed once the segment has served it', async () => {
     const { anna, again } = await unconfirmed();
     await again.serve([SHORT]);
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['paused']);
   });
 
-  it('that was executed the first time is committed when the cursor has passed it', async () => {
+  it('is committed if the first attempt was executed and the cursor has passed it', async () => {
     const { anna, first, again } = await unconfirmed({ quantity: 2 });
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 2, seq: 5 }], { seq: 6, committed: 5 });
     expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 2 }]);
   });
 
-  it('that was executed the first time waits for its own log entry', async () => {
+  it('waits for the log entry of the first attempt if that was executed', async () => {
     const { anna, first, again } = await unconfirmed();
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }], { seq: 6, committed: 4 });
@@ -613,18 +616,18 @@ describe('an unconfirmed batch', () => {
     expect(anna.told).toEqual([{ code: 'committed', orderId, quantity: 1 }]);
   });
 
-  it('that was executed the first time is accepted by who does not want to wait', async () => {
+  it('is accepted if the first attempt was executed and its client does not wait for the commit', async () => {
     const { anna, first, again } = await unconfirmed({ awaitCommit: false });
     const orderId = first.orderIds[0]!;
     await again.serve([{ kind: 'replay', orderId, quantity: 1, seq: 5 }]);
     expect(anna.told).toEqual([{ code: 'accepted', orderId, quantity: 1 }]);
   });
 
-  it('that was executed in part is settled in part, and the rest is refilled', async () => {
+  it('is refilled for the orders that the first attempt did not take', async () => {
     const pendings = ['anna', 'ben', 'cleo'].map((buyer) => buy(buyer, { awaitCommit: false }));
     const first = await takes.next();
     await first.loseReply();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const replay = { kind: 'replay', orderId: first.orderIds[0]!, quantity: 1, seq: 1 } as const;
     await (await takes.next()).serve([replay, SHORT, { kind: 'limit', orderIds: ['900'] }]);
     const refill = await takes.next();
@@ -633,13 +636,13 @@ describe('an unconfirmed batch', () => {
     expect(codesOf(pendings)).toEqual(['accepted', 'sold_out', 'limit_reached']);
   });
 
-  it('behind a refill is asked again behind a refill', async () => {
+  it('is sent again with a refill if it was sent with one', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     await first.serve([SHORT]);
     const refill = await takes.next();
     await refill.loseReply();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const again = await takes.next();
     expect(again.refill).toBe(SEGMENTS);
     expect(again.orders).toEqual(first.orders);
@@ -651,7 +654,7 @@ describe('an unconfirmed batch', () => {
 });
 
 describe('a store that was away', () => {
-  it('is asked with a take of nothing whether it has what the lane was told of, until that is committed', async () => {
+  it('is asked by an empty take whether it has lost the orders that are not committed yet', async () => {
     check();
     await settledTurns();
     expect(takes.asks).toEqual([]);
@@ -665,7 +668,7 @@ describe('a store that was away', () => {
     expect(first.batch).toMatchObject({ newest: { seq: 5, tail: '1001', orders: 9 } });
     await first.serve([], { seq: 6, orders: 9 });
     check();
-    // The look before was answered: a segment that does not remember it has lost that.
+    // The empty take before was answered: a segment that does not remember its ticket has lost writes.
     const second = await takes.next();
     expect(second.batch).toMatchObject({ answeredTicket: first.batch.ticket, newest: first.batch.newest });
     await second.refuse('stale');
@@ -677,15 +680,15 @@ describe('a store that was away', () => {
     expect(events.onBatch).toHaveBeenCalledTimes(1);
   });
 
-  it('is to be asked again when it did not answer, and buyers do not wait for that', async () => {
+  it('must be asked again if it did not answer, and purchases do not wait for that', async () => {
     buy('anna', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
     check();
     await (await takes.next()).notExecuted();
-    expect([left, lane.isWaiting]).toEqual([[{ why: 'unchecked' }], false]);
+    expect([handedBack, lane.isWaiting]).toEqual([[{ why: 'unchecked' }], false]);
     check();
     await (await takes.next()).loseReply();
-    expect(left).toEqual([{ why: 'unchecked' }, { why: 'unchecked' }]);
+    expect(handedBack).toEqual([{ why: 'unchecked' }, { why: 'unchecked' }]);
     const ben = buy('ben', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN], { seq: 6, orders: 10 });
     expect(codesOf([ben])).toEqual(['accepted']);
@@ -693,31 +696,31 @@ describe('a store that was away', () => {
     const third = await takes.next();
     expect(third.orders).toEqual([]);
     await third.serve([], { seq: 7, orders: 10 });
-    expect(left).toHaveLength(2);
+    expect(handedBack).toHaveLength(2);
     expect(faults).toEqual([]);
   });
 });
 
 describe('a stale segment', () => {
-  it('gives back the batch, with all that are queued behind it', async () => {
+  it('hands back the batch and the whole queue', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
     const ben = buy('ben');
     await ask.refuse('stale');
-    expect(left).toEqual([{ why: 'stale', purchases: [anna, ben] }]);
+    expect(handedBack).toEqual([{ why: 'stale', purchases: [anna, ben] }]);
     expect([anna.state, ben.state, lane.depth]).toEqual(['queued', 'queued', 0]);
     expect(takes.asks).toHaveLength(1);
   });
 
-  it('may show at the refill only', async () => {
+  it('hands back the batch if only the refill finds it stale', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).refuseRefill();
-    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect(handedBack).toEqual([{ why: 'stale', purchases: [anna] }]);
     expect(anna.state).toBe('queued');
   });
 
-  it('is asked again for the same order, if its purchase comes back', async () => {
+  it('gets the same order again if the purchase returns to it', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     await first.refuse('stale');
@@ -739,18 +742,18 @@ describe('a retired lane', () => {
     ['was short', (ask) => ask.serve([SHORT]), false],
     ['got no reply', (ask) => ask.loseReply(), true],
     ['was superseded', (ask) => ask.refuse('superseded'), false],
-  ])('asks no more for what %s: it leaves', async (_, answer, isUnconfirmed) => {
+  ])('hands back a purchase that %s', async (_, answer, isUnconfirmed) => {
     const anna = buy('anna');
     const ask = await takes.next();
     learnGeneration(2);
     await answer(ask);
-    await elapse(ASKED_AGAIN_MS);
-    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    await elapse(SENT_AGAIN_MS);
+    expect(handedBack).toEqual([{ why: 'stale', purchases: [anna] }]);
     expect(anna.isUnconfirmed).toBe(isUnconfirmed);
     expect(takes.asks).toHaveLength(1);
   });
 
-  it('does not begin a refill that has waited for its turn', async () => {
+  it('does not make a refill that has waited for its turn', async () => {
     let begin = () => {};
     const busy = sale.refills(() => new Promise<void>((resolve) => (begin = resolve)));
     const anna = buy('anna');
@@ -759,11 +762,11 @@ describe('a retired lane', () => {
     begin();
     await busy;
     await settledTurns();
-    expect(left).toEqual([{ why: 'stale', purchases: [anna] }]);
+    expect(handedBack).toEqual([{ why: 'stale', purchases: [anna] }]);
     expect(takes.asks).toHaveLength(1);
   });
 
-  it('has the record asked about what it has taken', async () => {
+  it('makes the buyers’ records be read for the orders that it has taken', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
     learnGeneration(2);
@@ -773,7 +776,7 @@ describe('a retired lane', () => {
     expect(checking).toEqual([anna]);
   });
 
-  it('calls committed what its segment calls so', async () => {
+  it('commits an order that the record shows as committed', async () => {
     const anna = buy('anna', { key: 'click' });
     const ask = await takes.next();
     learnGeneration(2);
@@ -783,7 +786,7 @@ describe('a retired lane', () => {
 });
 
 describe('a segment that is short', () => {
-  it('is asked again behind a refill, for the short orders alone', async () => {
+  it('gets the short orders again, with a refill', async () => {
     buy('anna');
     buy('ben', { quantity: 2 });
     const first = await takes.next();
@@ -794,7 +797,7 @@ describe('a segment that is short', () => {
     expect(refill.batch.ticket).toBeGreaterThan(first.batch.ticket);
   });
 
-  it('takes what the refill has brought', async () => {
+  it('takes the units of the refill', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).serve([TAKEN], { seq: 2, total: 5 });
@@ -803,7 +806,7 @@ describe('a segment that is short', () => {
     expect(board.isSoldOut(0)).toBe(false);
   });
 
-  it('of a sale with nothing left is sold out, and closes the board', async () => {
+  it('makes the purchase sold out if the sale has no units, and closes the board', async () => {
     const pendings = [buy('anna'), buy('ben', { quantity: 2 })];
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).serve([SHORT], { total: 0, epoch: 4 });
@@ -811,7 +814,7 @@ describe('a segment that is short', () => {
     expect([board.isSoldOut(0), board.epoch(0)]).toEqual([true, 4]);
   });
 
-  it('closes the board with the very take that gets the last unit', async () => {
+  it('closes the board with the take that gets the last unit', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).serve([TAKEN], { seq: 1, total: 0, epoch: 4 });
@@ -819,7 +822,7 @@ describe('a segment that is short', () => {
     expect(board.isSoldOut(0)).toBe(true);
   });
 
-  it('does not close a board that has heard of a return meanwhile', async () => {
+  it('does not close the board if units came back meanwhile', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     const refill = await takes.next();
@@ -829,7 +832,7 @@ describe('a segment that is short', () => {
     expect(board.isSoldOut(0)).toBe(false);
   });
 
-  it('of a sale with too little left says what remains', async () => {
+  it('tells the units that remain if the sale has too few', async () => {
     const anna = buy('anna', { quantity: 3 });
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).serve([SHORT], { total: 1 });
@@ -837,7 +840,7 @@ describe('a segment that is short', () => {
     expect(board.isSoldOut(0)).toBe(false);
   });
 
-  it('is asked a third time if there was enough for the order elsewhere', async () => {
+  it('gets the order a third time if other segments had enough units for it', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).serve([SHORT], { total: 2 });
@@ -846,14 +849,14 @@ describe('a segment that is short', () => {
     expect(codesOf([anna])).toEqual(['committed']);
   });
 
-  it('may be refused at the refill', async () => {
+  it('may refuse at the refill', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).refuse('paused');
     expect(codesOf([anna])).toEqual(['paused']);
   });
 
-  it('is unavailable if the refill was not executed: the first answer left nothing open', async () => {
+  it('makes the purchase unavailable if the refill was not executed: the first reply shows that nothing was taken', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([SHORT]);
     await (await takes.next()).notExecuted();
@@ -868,7 +871,7 @@ describe('refills of one sale', () => {
     other = new Lane(parts, sale, SEGMENT + 1);
   });
 
-  /** Both lanes are short; the refill of the first is on its way, that of the other waits for it. */
+  /** Both lanes are short. The refill of the first is under way, and that of the second waits for it. */
   async function bothShort(spec: Partial<Purchase> = {}) {
     const [anna, ben] = [buy('anna'), buy('ben', spec, other)];
     const asks = [await takes.next(), await takes.next()];
@@ -887,7 +890,7 @@ describe('refills of one sale', () => {
     expect(codesOf([ben])).toEqual(['sold_out']);
   });
 
-  it('are spared when the one before has found nothing', async () => {
+  it('are not made if the one before has found no units', async () => {
     const { anna, ben, first } = await bothShort();
     await first.serve([SHORT], { total: 0 });
     expect(codesOf([anna, ben])).toEqual(['sold_out', 'sold_out']);
@@ -896,7 +899,7 @@ describe('refills of one sale', () => {
     expect((await takes.next()).buyers).toEqual(['cleo']);
   });
 
-  it('are not spared for who has a key: his record may know it', async () => {
+  it('are made for a purchase with a key: the buyer’s record may hold its order', async () => {
     const { ben, first } = await bothShort({ key: 'click' });
     await first.serve([SHORT], { total: 0 });
     const second = await takes.next();
@@ -904,13 +907,13 @@ describe('refills of one sale', () => {
     expect(codesOf([ben])).toEqual(['committed']);
   });
 
-  it('are not spared for an unconfirmed purchase: it may have got what there was', async () => {
+  it('are made for an unconfirmed purchase: it may have taken the last units', async () => {
     const { ben, first } = await bothShort();
     await first.serve([TAKEN], { seq: 1, total: 1 });
     const lost = await takes.next();
     await lost.loseReply();
     board.close(0, 1, monotonicMs());
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     const again = await takes.next();
     expect(again.orders).toEqual(lost.orders);
     const replay = { kind: 'replay', orderId: lost.orderIds[0]!, quantity: 1, seq: 9 } as const;
@@ -918,7 +921,7 @@ describe('refills of one sale', () => {
     expect(codesOf([ben])).toEqual(['committed']);
   });
 
-  it('are made only for those who have not expired while they waited', async () => {
+  it('are made without purchases that expired while they waited', async () => {
     buy('anna');
     const early = buy('early', {}, other, shortLived);
     const ben = buy('ben', {}, other);
@@ -934,27 +937,27 @@ describe('refills of one sale', () => {
     ['is refused', (ask) => ask.notExecuted()],
     ['is lost', (ask) => ask.loseReply()],
     ['fails', (ask) => ask.fail(new Error('a bug'))],
-  ])('go on after one that %s', async (_, fail) => {
+  ])('continue after one that %s', async (_, fail) => {
     const { first } = await bothShort();
     await fail(first);
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 });
 
-describe('what the buyer’s record knows', () => {
-  it('is the limit, with his orders', async () => {
+describe('a purchase that the buyer’s record decides', () => {
+  it('is at the limit, and the answer lists the buyer’s orders', async () => {
     const anna = buy('anna', { quantity: 2 });
     await (await takes.next()).serve([{ kind: 'limit', orderIds: ['900', '901'] }]);
     expect(anna.told).toEqual([{ code: 'limit_reached', limit: LIMIT, orderIds: ['900', '901'] }]);
   });
 
-  it('is the key, with another quantity', async () => {
+  it('has the key of an order with another quantity', async () => {
     const anna = buy('anna', { key: 'click' });
     await (await takes.next()).serve([{ kind: 'mismatch', orderId: '900', quantity: 3 }]);
     expect(anna.told).toEqual([{ code: 'idempotency_mismatch', orderId: '900', quantity: 3 }]);
   });
 
-  it('is the order of the same key, twice in one batch', async () => {
+  it('gets the order of the same key, also within one batch', async () => {
     const pendings = [buy('anna', { key: 'click' }), buy('anna', { key: 'click' })];
     const ask = await takes.next();
     const orderId = ask.orderIds[0]!;
@@ -986,7 +989,7 @@ describe('a purchase that is taken', () => {
   it.each<[Rejection['reason'], Outcome]>([
     ['stock', { code: 'sold_out' }],
     ['limit', { code: 'limit_reached', limit: LIMIT, orderIds: [] }],
-  ])('and rejected for the %s is never called committed, whichever comes first', async (reason, outcome) => {
+  ])('is never committed if it is rejected for the %s, whichever comes first', async (reason, outcome) => {
     const rejected = [
       { orderId: '1001', reason },
       { orderId: '1002', reason },
@@ -1001,7 +1004,7 @@ describe('a purchase that is taken', () => {
     expect([anna.told, ben.told]).toEqual([[outcome], [outcome]]);
   });
 
-  it('tells the worker, once a batch, that the log has grown', async () => {
+  it('makes one hint a batch: the log has grown', async () => {
     for (const buyer of buyers(3)) buy(buyer);
     await (await takes.next()).serve([TAKEN]);
     expect(grew).toHaveBeenCalledExactlyOnceWith('sale', SEGMENT, true);
@@ -1010,7 +1013,7 @@ describe('a purchase that is taken', () => {
     expect(grew).toHaveBeenCalledTimes(1);
   });
 
-  it('is accepted at once by who does not want to wait', async () => {
+  it('is accepted at once if its client does not wait for the commit', async () => {
     const anna = buy('anna', { awaitCommit: false, quantity: 2 });
     await (await takes.next()).serve([TAKEN]);
     expect(anna.told).toEqual([{ code: 'accepted', orderId: '1001', quantity: 2 }]);
@@ -1018,7 +1021,7 @@ describe('a purchase that is taken', () => {
     expect(anna.told).toHaveLength(1);
   });
 
-  it('waits for its commit nevertheless if the log may be lost', async () => {
+  it('waits for its commit in any case if the log does not outlive the process', async () => {
     open({ durable: false });
     const anna = buy('anna', { awaitCommit: false });
     await (await takes.next()).serve([TAKEN]);
@@ -1027,7 +1030,7 @@ describe('a purchase that is taken', () => {
     expect(codesOf([anna])).toEqual(['committed']);
   });
 
-  it('after its deadline is still in the log: sync is told of it', async () => {
+  it('is in the log even if its deadline has passed: sync gets a hint', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
     await elapse(LIVES_MS + 50);
@@ -1043,7 +1046,7 @@ describe('a deadline', () => {
   it.each([
     ['queued', true, 'busy'],
     ['sent', true, 'unknown'],
-    ['short, and asked for behind a refill', true, 'unknown'],
+    ['short, and sent with a refill', true, 'unknown'],
     ['taken', true, 'accepted'],
     ['taken', false, 'unknown'],
   ])('finds the purchase %s (durable: %s) and answers %s', async (how, durable, code) => {
@@ -1057,7 +1060,7 @@ describe('a deadline', () => {
     expect(codesOf([pending])).toEqual([code]);
   });
 
-  it('finds the purchase held back by the store, and answers busy: nothing was sent', async () => {
+  it('answers busy while the store delays the purchase: nothing was sent', async () => {
     takes.holdsBack = true;
     const anna = buy('anna');
     const ask = await takes.next();
@@ -1068,7 +1071,7 @@ describe('a deadline', () => {
     expect(grew).not.toHaveBeenCalled();
   });
 
-  it('answers busy also where it was short, and is held back before its refill', async () => {
+  it('answers busy while the purchase waits for a refill', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
     takes.holdsBack = true;
@@ -1078,12 +1081,12 @@ describe('a deadline', () => {
     expect(codesOf([anna])).toEqual(['busy']);
   });
 
-  it('answers unknown where it is held back, but an earlier attempt is unconfirmed', async () => {
+  it('answers unknown while the purchase is delayed and an earlier attempt is unconfirmed', async () => {
     const anna = buy('anna');
     const first = await takes.next();
     takes.holdsBack = true;
     await first.loseReply();
-    await elapse(ASKED_AGAIN_MS);
+    await elapse(SENT_AGAIN_MS);
     await takes.next();
     await elapse(LIVES_MS);
     expect(codesOf([anna])).toEqual(['unknown']);
@@ -1113,7 +1116,7 @@ describe('a watermark that names its entries', () => {
     expect(checking).toEqual([]);
   });
 
-  it('settles nobody whose entry has another name', async () => {
+  it('does not settle orders of an entry with another name', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([TAKEN], { seq: 4 });
     name(4, '77');
@@ -1123,7 +1126,7 @@ describe('a watermark that names its entries', () => {
 });
 
 describe('another generation', () => {
-  it('of a watermark says nothing about this one', async () => {
+  it('in a watermark settles nothing in this one', async () => {
     const anna = buy('anna');
     await (await takes.next()).serve([TAKEN], { seq: 1 });
     advance(5, { generation: 2 });
@@ -1141,7 +1144,7 @@ describe('a bug', () => {
     ['where batches are counted', () => (events.onBatch = bug), () => delete events.onBatch],
     ['where logs are told to have grown', () => grew.mockImplementation(bug), () => grew.mockReset()],
     ['where orders are named', () => (parts.nextOrderId = bug), () => (parts.nextOrderId = () => '77')],
-  ])('%s leaves nobody without an answer', async (_, plant, mend) => {
+  ])('%s leaves no purchase without an answer', async (_, plant, repair) => {
     plant();
     const anna = buy('anna');
     await settledTurns();
@@ -1149,7 +1152,7 @@ describe('a bug', () => {
     advance(1);
     expect(anna.told).toHaveLength(1);
     expect(faults).toHaveLength(1);
-    mend();
+    repair();
     const asked = takes.asks.length;
     buy('ben');
     await turn();
@@ -1157,7 +1160,7 @@ describe('a bug', () => {
     expect(takes.asks).toHaveLength(asked + 1);
   });
 
-  it('of the board leaves nobody without an answer', async () => {
+  it('in the board leaves no purchase without an answer', async () => {
     const close = vi.spyOn(board, 'close').mockImplementation(() => {
       throw new Error('a bug');
     });
@@ -1171,7 +1174,7 @@ describe('a bug', () => {
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('of the board, before a batch was made, does not stop the lane for ever', async () => {
+  it('in the board, before a batch was made, does not stop the lane for ever', async () => {
     const isSoldOut = vi.spyOn(board, 'isSoldOut').mockImplementationOnce(() => {
       throw new Error('a bug');
     });

@@ -121,7 +121,7 @@ describe('a deadline', () => {
     ['taken', false, 'unknown'],
     ['checking', true, 'unknown'],
     ['checking', false, 'unknown'],
-  ])('finds the purchase %s, in a log that is durable: %s, and answers %s', (state, durable, code) => {
+  ])('finds the purchase %s (durable: %s) and answers %s', (state, durable, code) => {
     const purchase = aPurchaseThatIs(state);
     purchase.expire(durable);
     expect(codesOf([purchase])).toEqual([code]);
@@ -129,7 +129,7 @@ describe('a deadline', () => {
 });
 
 describe('a purchase', () => {
-  it('keeps the id that it was given first, also where it is unconfirmed', () => {
+  it('keeps its first id, also while it is unconfirmed', () => {
     const purchase = aPurchaseThatIs('unconfirmed');
     purchase.name('1002');
     expect(purchase.orderId).toBe('1001');

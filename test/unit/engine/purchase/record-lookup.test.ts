@@ -25,7 +25,7 @@ beforeEach(() => {
   lookup = new RecordLookup({ recall } as SaleStore);
 });
 
-/** Every buyer holds one order, named after him. */
+/** Every buyer holds one order, which has the buyer's name. */
 function holding(buyerId: string): Holding {
   return { buyerId, orders: [{ orderId: `of-${buyerId}`, quantity: 1, key: '', seq: 1 }] };
 }
@@ -33,8 +33,8 @@ function holding(buyerId: string): Holding {
 const crowd = (count: number) => Array.from({ length: count }, (_, i) => `buyer-${i}`);
 const sizes = () => calls.map((call) => call.buyerIds.length);
 
-describe('questions', () => {
-  it('are each answered with what that buyer holds, and the cursor', async () => {
+describe('reads of records', () => {
+  it('give the orders of each buyer, and the cursor', async () => {
     const answers = await Promise.all(crowd(3).map((buyerId) => lookup.ask(HOME, buyerId)));
     expect(answers).toEqual(crowd(3).map((buyerId) => ({ committed: 7, orders: holding(buyerId).orders })));
   });
@@ -60,7 +60,7 @@ describe('questions', () => {
     [MAX_BUYERS + 1, [MAX_BUYERS, 1]],
     [2 * MAX_BUYERS, [MAX_BUYERS, MAX_BUYERS]],
     [2 * MAX_BUYERS + 3, [MAX_BUYERS, MAX_BUYERS, 3]],
-  ])('of %d buyers are asked in portions', async (count, portions) => {
+  ])('of %d buyers are made in several calls', async (count, portions) => {
     const answers = await Promise.all(crowd(count).map((buyerId) => lookup.ask(HOME, buyerId)));
     expect(answers.map(({ orders }) => orders[0]!.orderId)).toEqual(crowd(count).map((id) => `of-${id}`));
     expect(sizes()).toEqual(portions);
@@ -68,7 +68,7 @@ describe('questions', () => {
 });
 
 describe('a failure', () => {
-  it('is told to all who asked in that call, and to nobody else', async () => {
+  it('rejects all reads in that call, and no others', async () => {
     const stale = new StaleGeneration('sale', 1);
     answer = async () => Promise.reject(stale);
     const failed = await Promise.allSettled([lookup.ask(HOME, 'anna'), lookup.ask(HOME, 'ben')]);
@@ -80,13 +80,13 @@ describe('a failure', () => {
     expect(await lookup.ask(HOME, 'anna')).toEqual({ committed: 0, orders: holding('anna').orders });
   });
 
-  it('to answer for every buyer leaves nobody waiting', async () => {
+  it('to answer for every buyer rejects all reads', async () => {
     answer = async () => ({ committed: 0, holdings: [holding('anna')] });
     const [anna, ben] = await Promise.allSettled([lookup.ask(HOME, 'anna'), lookup.ask(HOME, 'ben')]);
     expect([anna!.status, ben!.status]).toEqual(['fulfilled', 'rejected']);
   });
 
-  it('thrown by the call itself is told as well', async () => {
+  it('thrown by the call itself rejects them too', async () => {
     answer = () => {
       throw new Error('not even sent');
     };

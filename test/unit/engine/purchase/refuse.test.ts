@@ -130,7 +130,7 @@ describe('a purchase with a key that is refused by the sale', () => {
 });
 
 describe('the precheck', () => {
-  it('is not made where the refusal is final without it: it costs most', () => {
+  it('is not made if the refusal is final without it: it is the most expensive check', () => {
     const checkToken = vi.fn();
     judged(withToken, { ...wrong(undefined), checkToken, isSoldOut: true });
     expect(checkToken).not.toHaveBeenCalled();
@@ -142,7 +142,7 @@ describe('the precheck', () => {
     expect(checkToken).toHaveBeenCalledExactlyOnceWith(aPurchase(withToken), 4);
   });
 
-  it('is kept with the verdict, also where another refusal comes first', () => {
+  it('is kept with the verdict, also if another refusal comes first', () => {
     const precheck = { code: 'token_invalid', reason: 'expired' };
     const keyed = { ...withToken, key: 'click' };
     expect(judged(keyed, wrong('expired'))).toMatchObject({ refusal: precheck, precheck });
@@ -168,7 +168,7 @@ describe('the precheck', () => {
 });
 
 describe('while a purchase is queued and the board closes', () => {
-  it('it is refused if nothing of it was sent, and no key may name an order', () => {
+  it('it is refused if it was never sent, and no key may name an order', () => {
     expect(isHopeless(aLivePurchase())).toBe(true);
     expect(isHopeless(aLivePurchase({ key: 'click' }))).toBe(false);
     const sent = aLivePurchase();

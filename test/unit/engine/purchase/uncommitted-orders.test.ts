@@ -27,7 +27,7 @@ it('forgets orders whose entries a watermark names, and no later ones', () => {
   expect(taken.drain()).toEqual([]);
 });
 
-it('keeps an entry whose name was in a message that got lost; tells of one whose number went to another', () => {
+it('keeps an entry whose watermark got lost; reports an entry whose number belongs to another one now', () => {
   const taken = new UncommittedOrders(3);
   for (const [i, tail] of ['a', 'b', 'c'].entries()) taken.add(i + 1, tail, orders(tail));
   const replaced = taken.advance(watermark(3, ['other', 'c']));
@@ -35,14 +35,14 @@ it('keeps an entry whose name was in a message that got lost; tells of one whose
   expect(idsOf(taken)).toEqual(['a']);
 });
 
-it('keeps an order that was asked for again: its entry has no name here', () => {
+it('keeps an order that was found in its record: the name of its entry is not known', () => {
   const taken = new UncommittedOrders(3);
   taken.add(1, '', orders('again'));
   taken.advance(watermark(1, ['a']));
   expect(idsOf(taken)).toEqual(['again']);
 });
 
-it('believes the number where nothing can be lost', () => {
+it('relies on the number where nothing can be lost', () => {
   const taken = new UncommittedOrders(3);
   taken.add(1, 'a', orders('a'));
   taken.add(2, 'b', orders('b'));
@@ -50,7 +50,7 @@ it('believes the number where nothing can be lost', () => {
   expect(idsOf(taken)).toEqual(['b']);
 });
 
-it('remembers 10,000 orders, and lets those go first that no watermark will name any more', () => {
+it('remembers 10,000 orders, and first drops those that no watermark will name any more', () => {
   const taken = new UncommittedOrders(3);
   taken.add(1, 'unnamed', orders('unnamed', 'unnamed-2'));
   taken.advance(watermark(1, []));
@@ -60,7 +60,7 @@ it('remembers 10,000 orders, and lets those go first that no watermark will name
   expect(ids[0]).toBe('2-1');
 });
 
-it('has its room again when a watermark has named what was in it', () => {
+it('has room again when a watermark has named its orders', () => {
   const taken = new UncommittedOrders(3);
   const many = Array.from({ length: 9_999 }, (_, i) => `${i}`);
   taken.add(1, '0', orders(...many));
@@ -69,8 +69,8 @@ it('has its room again when a watermark has named what was in it', () => {
   expect(idsOf(taken)).toHaveLength(9_999);
 });
 
-/** What is packed, against lists that are not: ids of all the characters that they may have, watermarks in any order. */
-it('gives back what it was given, whatever the ids are and the watermarks name', () => {
+/** Compares the packed orders with plain lists: ids of all allowed characters, watermarks in any order. */
+it('returns what was added, whatever the ids are and the watermarks name', () => {
   const order = fc.record({
     orderId: fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }).map(String),
     buyerId: fc.stringMatching(ID_PATTERN),

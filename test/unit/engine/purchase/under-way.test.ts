@@ -29,7 +29,7 @@ function begin(
 }
 
 describe('deadlines', () => {
-  it('answer each purchase at its own, or one sweep later, and not before', () => {
+  it('answer each purchase at its own time, at most one sweep later', () => {
     const early = begin();
     vi.advanceTimersByTime(LIVES_MS / 2);
     const late = begin();
@@ -44,7 +44,7 @@ describe('deadlines', () => {
   it.each([
     [true, 'accepted'],
     [false, 'unknown'],
-  ])('call what was taken so if the log is durable (%s): %s', (durable, code) => {
+  ])('answer a taken purchase, with a durable log (%s), with %s', (durable, code) => {
     underWay = new PurchasesUnderWay(LIVES_MS, durable, {});
     const purchase = begin();
     purchase.send();
@@ -53,14 +53,14 @@ describe('deadlines', () => {
     expect(codesOf([purchase])).toEqual([code]);
   });
 
-  it('say nothing to those that were answered before', () => {
+  it('ignore purchases that were answered before', () => {
     const purchase = begin();
     purchase.refuse({ code: 'sold_out' });
     vi.advanceTimersByTime(LIVES_MS * 2);
     expect(codesOf([purchase])).toEqual(['sold_out']);
   });
 
-  it('let go of those that were answered, though their time is not up', () => {
+  it('forget purchases that were answered before their time', () => {
     const purchases = [begin(), begin()];
     expect(underWay.size).toBe(2);
     for (const purchase of purchases) purchase.refuse({ code: 'sold_out' });
@@ -69,7 +69,7 @@ describe('deadlines', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('need no timer while nobody waits, and one for all who do', () => {
+  it('need one timer for all purchases, and none without purchases', () => {
     expect(vi.getTimerCount()).toBe(0);
     for (let round = 0; round < 2; round++) {
       for (let i = 0; i < 3; i++) begin();
@@ -79,7 +79,7 @@ describe('deadlines', () => {
     }
   });
 
-  it('answer what is begun while they answer others', () => {
+  it('also answer a purchase that begins while they answer others', () => {
     const later: ReturnType<typeof begin>[] = [];
     underWay.begin(aPurchase(), () => later.push(begin()));
     vi.advanceTimersByTime(LIVES_MS + DEADLINE_SWEEP_MS);
@@ -91,7 +91,7 @@ describe('deadlines', () => {
 });
 
 describe('a caller that throws', () => {
-  it('is reported, and keeps nobody else from an answer', async () => {
+  it('is reported, and the other purchases are answered', async () => {
     const bug = new Error('a bug');
     underWay.begin(aPurchase(), () => {
       throw bug;

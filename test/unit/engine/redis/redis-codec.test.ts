@@ -28,7 +28,7 @@ const heldOrder: fc.Arbitrary<HeldOrder> = fc.record({ orderId, quantity, key, s
 const takeOrder: fc.Arbitrary<TakeOrder> = fc.record({ orderId, buyerId: visible, quantity, key });
 
 describe("a buyer's record", () => {
-  it('comes back as it was, whatever the keys are', () => {
+  it('is decoded as it was encoded, whatever the keys are', () => {
     fc.assert(
       fc.property(fc.array(heldOrder), (orders) => {
         expect(decodeRecord(encodeRecord(orders))).toEqual(orders);
@@ -60,7 +60,7 @@ describe('the orders of a log entry', () => {
   const written = (orders: readonly TakeOrder[]) =>
     orders.map((o) => `${o.orderId} ${o.buyerId} ${o.quantity} ${o.key}`).join('\n');
 
-  it('come back as they were, in their order', () => {
+  it('are decoded as they were encoded, in their order', () => {
     fc.assert(
       fc.property(fc.array(takeOrder, { minLength: 1 }), (orders) => {
         expect(decodeOrders(written(orders))).toEqual(orders);
@@ -87,7 +87,7 @@ describe('the orders of a log entry', () => {
     expect(() => decodeOrders(lines)).toThrow(BackendCorrupt);
   });
 
-  it('are named in the error, but not at any length', () => {
+  it('are quoted in the error, shortened', () => {
     const error = (() => {
       try {
         return decodeOrders('x'.repeat(100_000));
