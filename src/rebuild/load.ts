@@ -2,10 +2,10 @@
  * Loads a sale's state into the backend from Postgres: the part of a rebuild (rebuild.ts) between its new generation
  * and its publication. If it breaks off, another process can continue it.
  *
- * Holdings come page by page, in the order of buyers' ids. Each page writes to every segment, together with the
- * holdings, how far it went. So a segment has what it claims to have, whatever else was lost, and a continuation
- * begins at the smallest claim. Two processes that load the same generation write the same: whenever they read a
- * buyer's orders, the orders returned in this generation are included.
+ * Holdings come page by page, in the order of buyers' ids. Each page is written to every segment, and in the same script
+ * call the last buyer's id of the page. So that id in a segment shows how far the segment was loaded, even if other
+ * segments were lost, and a continuation begins at the smallest of these ids. Two processes that load the same generation
+ * write the same: each read of a buyer's orders includes the orders returned in this generation.
  */
 import type { Knex } from 'knex';
 import pLimit from 'p-limit';
@@ -45,7 +45,7 @@ export async function loadSegments(
 
 /**
  * Loads buyers' holdings into segments that are loaded.
- * @param from the buyer's id up to which all are there already; `''`: none
+ * @param from all buyers up to this id are loaded already; `''`: none
  * @param progress called with the number of loaded orders and their total
  * @returns the number of loaded buyers
  * @throws StaleGeneration
@@ -80,10 +80,10 @@ export async function loadBuyers(
 }
 
 /**
- * Loads orders that were returned since this generation began. Their units are not in the loaded stock; each comes
- * back as a return of its own, which removes it from its buyer's record. So the record must hold it, whether or not
- * its buyer's page was read before the return. An order that is returned later was still held when it was read here
- * or with its page.
+ * Loads orders that were returned since this generation began. Their units are not in the loaded stock: they come back when
+ * the return is applied, which also removes the order from its buyer's record. So the record must hold the order until then,
+ * also if its buyer's page was read after the return. Orders that are returned after this read are in the records: they were
+ * live when their buyer's page was read.
  */
 async function loadReturned(db: Database, backend: Backend, row: SaleRow): Promise<void> {
   const { sale, generation } = row;
@@ -206,10 +206,10 @@ function readPage(
     if (found.length === 0) return undefined;
     const whole = found.length < HOLDINGS_PAGE_ORDERS ? found : withoutLastBuyer(found);
     const upTo = whole.at(-1)!.buyer_id;
-    const names = new Set(whole.map((row) => row.buyer_id));
+    const buyerIds = new Set(whole.map((row) => row.buyer_id));
     const returned = loading === undefined ? [] : await readReturnedOrders(trx, sale, loading);
-    const theirs = returned.filter((row) => names.has(row.buyer_id));
-    return { holdings: holdingsOf([...whole, ...theirs]), orders: whole.length, upTo };
+    const ofPage = returned.filter((row) => buyerIds.has(row.buyer_id));
+    return { holdings: holdingsOf([...whole, ...ofPage]), orders: whole.length, upTo };
   });
 }
 

@@ -93,7 +93,7 @@ export class Applier {
     try {
       rejected = await this.#applyBehind(batch, before);
     } catch (error) {
-      if (error instanceof CursorMoved) return this.#sales.forget(salesOf(batch));
+      if (error instanceof CursorMoved) return this.#sales.release(salesOf(batch));
       throw error;
     }
     for (const { from, to, entries } of batch.slices) {

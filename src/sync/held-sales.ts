@@ -2,11 +2,11 @@
  * The sales that this sync works on, each under its lock, with its cursors in memory. The loop (sync.ts) and the
  * reconciler (reconciler.ts) get a sale's log here, and return sales that they can't continue with.
  *
- *   unknown ──tryLock──> held ──forget──> unknown
- *      └──another sync has the lock──> foreign for FOREIGN_MS
- *   held ──its data in the backend is invalid──> foreign for FAILED_SALE_MS
+ *   unknown ──tryLock──> held ──release──> unknown
+ *      └──another sync has the lock──> left alone for FOREIGN_MS
+ *   held ──its data in the backend is invalid──> left alone for FAILED_SALE_MS
  *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
- *                                                     └──the rebuild fails──> foreign for FAILED_SALE_MS
+ *                                                     └──the rebuild fails──> left alone for FAILED_SALE_MS
  *   held ──closed and drained──> finished ──the backend has lost it──> unknown
  *
  * A sync that takes a sale over repeats what an earlier sync may have left undone: it may have died between its
@@ -36,10 +36,10 @@ export class HeldSales {
   readonly #teller: WatermarkTeller;
   readonly #hints: Hints;
   readonly #logs = new Map<string, SaleLog>();
-  /** Logs of released sales: what was seen in them is known to the next log of the same sale. */
+  /** The last SaleLog of each released sale. The next one of the sale takes over what was seen in the logs. */
   readonly #past = new Map<string, SaleLog>();
   readonly #rebuilds: Rebuilds;
-  readonly #foreignUntil = new Map<string, number>();
+  readonly #leftAloneUntil = new Map<string, number>();
   /** Closed sales whose logs are drained: they need no lock. */
   readonly #finished = new Set<string>();
 
@@ -89,11 +89,11 @@ export class HeldSales {
     const known = this.#logs.get(saleId);
     if (known || !this.#isFree(saleId)) return known;
     if (!(await this.#stores.locks.tryLock(saleId))) {
-      this.#foreignUntil.set(saleId, monotonicMs() + FOREIGN_MS);
+      this.#leftAloneUntil.set(saleId, monotonicMs() + FOREIGN_MS);
       this.#past.delete(saleId);
       return undefined;
     }
-    this.#foreignUntil.delete(saleId);
+    this.#leftAloneUntil.delete(saleId);
     const cursors = await this.#lockedCursors(saleId);
     const log = new SaleLog(saleId, cursors, this.#past.get(saleId));
     this.#past.delete(saleId);
@@ -103,15 +103,18 @@ export class HeldSales {
   }
 
   #isFree(saleId: string): boolean {
-    const foreign = monotonicMs() < (this.#foreignUntil.get(saleId) ?? 0);
-    return !foreign && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
+    const isLeftAlone = monotonicMs() < (this.#leftAloneUntil.get(saleId) ?? 0);
+    return !isLeftAlone && !this.#finished.has(saleId) && !this.#rebuilds.has(saleId);
   }
 
-  /** Releases sales. Their cursors are read again when they are next worked on. */
-  async forget(saleIds: Iterable<string> = [...this.#logs.keys()]): Promise<void> {
+  /**
+   * Releases sales. Their cursors are read again when they are next worked on. The hint makes the loop try that soon: their logs
+   * may have grown.
+   */
+  async release(saleIds: Iterable<string> = [...this.#logs.keys()]): Promise<void> {
     for (const saleId of saleIds) {
-      if (!this.#putAway(saleId)) continue;
-      this.#foreignUntil.delete(saleId);
+      if (!this.#dropLog(saleId)) continue;
+      this.#leftAloneUntil.delete(saleId);
       await this.#stores.locks.unlock(saleId).catch(() => {});
       this.#hints.add(saleId);
     }
@@ -120,7 +123,7 @@ export class HeldSales {
   /** Releases a closed and drained sale for good. */
   async finish(saleId: string): Promise<void> {
     this.#finished.add(saleId);
-    await this.forget([saleId]);
+    await this.release([saleId]);
     this.#past.delete(saleId);
   }
 
@@ -134,12 +137,12 @@ export class HeldSales {
   }
 
   /** Runs work on one sale. Invalid data of this sale must not stop the orders of others: the sale is set aside. */
-  async apart<T>(saleId: string, work: () => Promise<T>): Promise<T | undefined> {
+  async isolate<T>(saleId: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
       if (!isOneSalesFault(error)) throw error;
-      await this.forget([saleId]);
+      await this.release([saleId]);
       this.setAside(saleId, error);
       return undefined;
     }
@@ -148,28 +151,28 @@ export class HeldSales {
   /** Reports a failed sale. Others continue, and this one is tried again later. */
   setAside(saleId: string, error: unknown): void {
     this.#stores.events.saleFailed({ saleId, error });
-    this.#foreignUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
+    this.#leftAloneUntil.set(saleId, monotonicMs() + FAILED_SALE_MS);
   }
 
   /**
-   * A log does not continue at its cursor. Unless another sync has moved the cursor meanwhile, the backend has lost
-   * writes.
+   * Handles a log that does not continue at its cursor: the backend has lost writes, unless another sync has moved the cursor
+   * meanwhile. Reports the loss, and begins a rebuild.
    */
-  async broken({ position, head, fault }: LogRead, problem: string): Promise<void> {
+  async handleBreak({ position, head, fault }: LogRead, problem: string): Promise<void> {
     const { saleId, segment } = position;
     // Unreadable data may hold orders, and a rebuild would discard them: an operator has to look.
     if (fault !== undefined)
       throw new BackendCorrupt(`the log of segment ${segment} can't be read, and may hold orders: ${fault}`);
     const cursors = await readCursors(this.#stores.db, saleId);
-    if (!isAt(cursors[segment], position)) return this.forget([saleId]);
-    if (!(await this.#isUnfinished(position, head))) {
+    if (!isAt(cursors[segment], position)) return this.release([saleId]);
+    if (!(await this.#isBeingRebuilt(position, head))) {
       this.#stores.events.logBroken({ saleId, segment, problem });
     }
     this.rebuild(saleId, problem);
   }
 
   /** An unfinished rebuild is no loss: the segment is frozen, or the next generation has begun and is not loaded. */
-  async #isUnfinished({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
+  async #isBeingRebuilt({ saleId, generation }: LogPosition, head: LogRead['head']): Promise<boolean> {
     if (head) return head.state === 'frozen';
     const [version] = await this.#stores.backend.sales.versions([saleId]);
     return version !== undefined && version.generation < generation;
@@ -177,11 +180,11 @@ export class HeldSales {
 
   /** Takes the sale out of the loop until it is rebuilt. @param draft see `Rebuilds.begin` */
   rebuild(saleId: string, why: string, draft?: Draft): void {
-    const log = this.#putAway(saleId);
+    const log = this.#dropLog(saleId);
     if (log) this.#rebuilds.begin(log, why, draft);
   }
 
-  #putAway(saleId: string): SaleLog | undefined {
+  #dropLog(saleId: string): SaleLog | undefined {
     const log = this.#logs.get(saleId);
     if (!log) return undefined;
     this.#logs.delete(saleId);
@@ -197,10 +200,10 @@ export class HeldSales {
   /** Releases all sales, after the rebuilds under way. */
   async stop(): Promise<void> {
     await this.#rebuilds.stop();
-    await this.forget();
+    await this.release();
   }
 
-  /** Reads the cursors after locking. If that fails, unlocks: a lock without a log would never be released. */
+  /** Reads the cursors after locking. If that fails, unlocks: nothing else would release the lock. */
   async #lockedCursors(saleId: string): Promise<Cursor[]> {
     try {
       return await readCursors(this.#stores.db, saleId);

@@ -54,12 +54,12 @@ export class LogScanner {
   /** The sales that need work, among those that are not closed and the closed ones that this sync works on. */
   async atWork(): Promise<Seen[]> {
     const held = [...this.#sales.logs].map((log) => log.saleId);
-    const amiss: Seen[] = [];
+    const needingWork: Seen[] = [];
     for (const page of this.#pagesOf(await readSalesAtWork(this.#stores.db, held))) {
       const unclear = await this.#withoutMatching(page);
-      amiss.push(...(await this.#lookCloser(unclear)));
+      needingWork.push(...(await this.#compareHeads(unclear)));
     }
-    return amiss;
+    return needingWork;
   }
 
   /** The next closed sales that are not known to be drained, or that differ from when they were finished. */
@@ -99,7 +99,7 @@ export class LogScanner {
     return sales.filter((sale) => !atRest.has(sale));
   }
 
-  async #lookCloser(sales: readonly SaleHead[]): Promise<Seen[]> {
+  async #compareHeads(sales: readonly SaleHead[]): Promise<Seen[]> {
     const known = this.#knownOf(sales);
     const positions = known.flatMap((each) => each.positions);
     const [seen, reads] = await Promise.all([

@@ -1,5 +1,5 @@
 /**
- * The reconciler compares all sales in Postgres and the backend, because hints can be lost. It finds logs that have
+ * The reconciler compares all sales in Postgres and the backend (a sweep), because hints can be lost. It finds logs that have
  * grown without a hint, sales that the backend does not have or has in an older generation, states and rules that the
  * backend has missed, returns and operators' changes that were not finished, and watermarks that the backend did not
  * take. It also counts the backlog.
@@ -25,12 +25,16 @@ import { isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
 import type { SyncStores } from './sync-stores.ts';
 
-const SWEEP_MS = 1_000;
+/** Pause between two sweeps. */
+const PAUSE_MS = 1_000;
 
-/** The findings of a scan: sales that need work, and sales with returns that are not applied. */
+/** The findings of a scan. */
 interface Findings {
+  /** Sales that need work: not closed, or closed and held by this sync. */
   readonly atWork: readonly Seen[];
+  /** Other closed sales that need work. */
   readonly closed: readonly Seen[];
+  /** Sales with returns that are not applied. */
   readonly returning: readonly string[];
 }
 
@@ -39,44 +43,44 @@ export class Reconciler {
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
   readonly #scanner: LogScanner;
-  readonly #ended: () => void;
+  readonly #onScanned: () => void;
   readonly #resizes: Resizes;
-  /** The logs that sync worked on before the loop failed. */
+  /** The logs that sync worked on before the loop failed. Their backlog is reported while Postgres is away. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
-  #looking: Promise<void> | undefined;
-  #looked: Findings | { readonly error: unknown } | undefined;
-  #swept: () => void = () => {};
-  /** Resolves after the first pass and its rebuilds: then every sale that is not closed is in the backend. */
+  #scanning: Promise<void> | undefined;
+  #scanned: Findings | { readonly error: unknown } | undefined;
+  #resolveReady: () => void = () => {};
+  /** Resolves after the first sweep and its rebuilds: then every sale that is not closed is in the backend. */
   readonly ready = new Promise<void>((resolve) => {
-    this.#swept = resolve;
+    this.#resolveReady = resolve;
   });
 
   /**
-   * @param ended called when a scan has ended, successfully or not
+   * @param onScanned called when a scan has ended, successfully or not
    * @param catchUp makes sync apply the logs, however high the load is
    */
   constructor(
     stores: SyncStores,
     teller: WatermarkTeller,
     sales: HeldSales,
-    ended: () => void,
+    onScanned: () => void,
     catchUp: () => void,
   ) {
     this.#stores = stores;
     this.#teller = teller;
     this.#sales = sales;
     this.#scanner = new LogScanner(stores, sales);
-    this.#ended = ended;
+    this.#onScanned = onScanned;
     this.#resizes = new Resizes(stores, sales, catchUp);
   }
 
   /**
-   * Milliseconds until the loop must call `goOn`; 0 or less: now. While a scan is under way, its end wakes the loop.
+   * Milliseconds until the loop must call `advance`; 0 or less: now. While a scan is under way, its end wakes the loop.
    */
   get dueInMs(): number {
-    if (this.#looked) return 0;
-    return this.#looking ? SWEEP_MS : this.#dueAtMs - monotonicMs();
+    if (this.#scanned) return 0;
+    return this.#scanning ? PAUSE_MS : this.#dueAtMs - monotonicMs();
   }
 
   /**
@@ -84,39 +88,40 @@ export class Reconciler {
    * @param settled awaited before any repair, which relies on the cursors in Postgres
    * @throws the error of a failed scan
    */
-  async goOn(settled: () => Promise<void>): Promise<void> {
-    if (!this.#looked) this.#looking ??= this.#look();
+  async advance(settled: () => Promise<void>): Promise<void> {
+    if (!this.#scanned) this.#scanning ??= this.#scan();
     // At the start and after a failure orders wait for the scan anyway, and another failure belongs to the loop.
-    if (this.#sales.isEmpty) await this.#looking;
-    if (!this.#looked) return;
-    if ('error' in this.#looked) throw this.#looked.error;
+    if (this.#sales.isEmpty) await this.#scanning;
+    if (!this.#scanned) return;
+    if ('error' in this.#scanned) throw this.#scanned.error;
     const { db, backend } = this.#stores;
-    const { atWork, closed, returning } = this.#looked;
+    const { atWork, closed, returning } = this.#scanned;
     if (atWork.length + closed.length + returning.length > 0) await settled();
-    for (const seen of atWork) await this.#mendApart(seen);
-    void this.#sales.rebuilt().then(this.#swept);
+    for (const seen of atWork) await this.#repairIsolated(seen);
+    void this.#sales.rebuilt().then(this.#resolveReady);
     for (const seen of closed) {
       this.#sales.unfinish(seen.sale.id);
-      await this.#mendApart(seen);
+      await this.#repairIsolated(seen);
     }
-    for (const saleId of returning) await this.#sales.apart(saleId, () => applyReturns(db, backend, saleId));
-    await this.#resizes.goOn(settled);
+    for (const saleId of returning)
+      await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
+    await this.#resizes.advance(settled);
     await this.#followForsaken();
-    // Only a complete pass counts; a failed one is repeated at the next attempt.
-    this.#looked = undefined;
-    this.#dueAtMs = monotonicMs() + SWEEP_MS;
+    // If a repair failed above, these findings are repaired again at the next call.
+    this.#scanned = undefined;
+    this.#dueAtMs = monotonicMs() + PAUSE_MS;
     this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
   }
 
   /** Resolves when no scan and no draft is under way. */
   async stop(): Promise<void> {
-    await Promise.all([this.#looking, this.#resizes.stop()]);
+    await Promise.all([this.#scanning, this.#resizes.stop()]);
   }
 
   /** Resolves when no scan is under way; the findings of the last one are discarded. */
   async abandon(): Promise<void> {
-    await this.#looking;
-    this.#looked = undefined;
+    await this.#scanning;
+    this.#scanned = undefined;
   }
 
   /**
@@ -138,31 +143,31 @@ export class Reconciler {
     }
   }
 
-  async #look(): Promise<void> {
+  async #scan(): Promise<void> {
     try {
       await this.#teller.tellAgain();
       const atWork = await this.#scanner.atWork();
       const closed = await this.#scanner.closed();
-      this.#looked = { atWork, closed, returning: await salesWithReturns(this.#stores.db) };
+      this.#scanned = { atWork, closed, returning: await salesWithReturns(this.#stores.db) };
     } catch (error) {
-      this.#looked = { error };
+      this.#scanned = { error };
     }
-    this.#looking = undefined;
-    this.#ended();
+    this.#scanning = undefined;
+    this.#onScanned();
   }
 
-  async #mendApart(seen: Seen): Promise<void> {
-    await this.#sales.apart(seen.sale.id, () => this.#mend(seen));
+  async #repairIsolated(seen: Seen): Promise<void> {
+    await this.#sales.isolate(seen.sale.id, () => this.#repair(seen));
   }
 
   /**
    * Finishes operators' changes that were left unfinished, of all sales. If a sale is being rebuilt, that is no
-   * failure: a later pass tries again.
+   * failure: a later sweep tries again.
    */
   async #followForsaken(): Promise<void> {
     const { db, backend } = this.#stores;
     for (const saleId of await readForsakenSales(db)) {
-      await this.#sales.apart(saleId, () =>
+      await this.#sales.isolate(saleId, () =>
         followForsaken(db, backend, saleId).catch((error) => {
           if (!(error instanceof StaleGeneration)) throw error;
         }),
@@ -170,11 +175,11 @@ export class Reconciler {
     }
   }
 
-  async #mend({ sale, version }: Seen): Promise<void> {
+  async #repair({ sale, version }: Seen): Promise<void> {
     const { db, backend } = this.#stores;
     const { id, generation, state } = sale;
     const held = this.#sales.held(id);
-    if (held && held.generation !== generation) await this.#sales.forget([id]);
+    if (held && held.generation !== generation) await this.#sales.release([id]);
     const log = await this.#sales.logOf(id);
     // The sale was rebuilt since the scan, so the scanned record says nothing about these segments. The next scan
     // covers it.
@@ -189,7 +194,7 @@ export class Reconciler {
     for (const read of reads) {
       const head = checkHead(read, log.newest[read.position.segment]);
       const verdict = head.ok ? checkPublished(read) : head;
-      if (!verdict.ok) return this.#sales.broken(read, verdict.problem);
+      if (!verdict.ok) return this.#sales.handleBreak(read, verdict.problem);
       log.saw(read.position.segment, read);
     }
     log.growUnread();

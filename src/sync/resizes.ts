@@ -40,10 +40,10 @@ export class Resizes {
    * Advances all requested resizes as far as possible without waiting. Call it repeatedly.
    * @param settled awaited before a sale leaves the loop: then none of its orders are being applied
    */
-  async goOn(settled: () => Promise<void>): Promise<void> {
+  async advance(settled: () => Promise<void>): Promise<void> {
     const wanted = await readResizes(this.#stores.db);
     for (const { saleId, ageS } of wanted) {
-      await this.#sales.apart(saleId, () => this.#goOnWith(saleId, ageS, settled));
+      await this.#sales.isolate(saleId, () => this.#advanceSale(saleId, ageS, settled));
     }
     const open = new Set(wanted.map(({ saleId }) => saleId));
     for (const saleId of this.#drafting.keys()) if (!open.has(saleId)) this.#drafting.delete(saleId);
@@ -55,7 +55,7 @@ export class Resizes {
     await Promise.all([...this.#drafting.values()].map(({ ended }) => ended));
   }
 
-  async #goOnWith(saleId: string, ageS: number, settled: () => Promise<void>): Promise<void> {
+  async #advanceSale(saleId: string, ageS: number, settled: () => Promise<void>): Promise<void> {
     const log = await this.#sales.logOf(saleId);
     const segments = await readWantedSegments(this.#stores.db, saleId);
     if (!log || segments === undefined) return;

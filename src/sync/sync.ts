@@ -3,7 +3,7 @@
  *
  * It is a loop: read the logs that have grown -> apply a batch in one transaction, announce the watermarks, trim the
  * logs (applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints name the logs that
- * have grown (hints.ts); a slow pass over all sales covers lost hints (reconciler.ts). held-sales.ts has the sales
+ * have grown (hints.ts); sweeps over all sales cover lost hints (reconciler.ts). held-sales.ts has the sales
  * that this sync works on, and handles faulty ones; rebuilds run beside the loop (rebuilds.ts). lib/backpressure.ts
  * decides when the loop yields the processor to buyers.
  *
@@ -71,7 +71,7 @@ export class Sync {
   }
 
   /**
-   * Resolves after the first pass of the reconciler and its rebuilds: then every sale that is not closed is in the
+   * Resolves after the first sweep and its rebuilds: then every sale that is not closed is in the
    * backend.
    */
   get ready(): Promise<void> {
@@ -116,7 +116,7 @@ export class Sync {
         this.#options.events.crashed({ error, retryMs });
         await this.#reconciler.abandon();
         await this.#reconciler.reportBacklog();
-        await this.#sales.forget();
+        await this.#sales.release();
         await this.#hints.sleep(retryMs, 'none');
         retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
       }
@@ -128,14 +128,14 @@ export class Sync {
 
   async #step(): Promise<void> {
     this.#applier.throwFailure();
-    if (this.#reconciler.dueInMs <= 0) await this.#reconciler.goOn(() => this.#applier.settled());
+    if (this.#reconciler.dueInMs <= 0) await this.#reconciler.advance(() => this.#applier.settled());
     const idle = this.#hints.isEmpty && !this.#sales.haveGrown;
     if (!idle && this.#backpressure.mayYield(monotonicMs())) {
       await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#reconciler.dueInMs), 'awaited');
       return;
     }
     for (const [saleId, segments] of this.#hints.takeAll()) {
-      await this.#sales.apart(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
+      await this.#sales.isolate(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
     }
     const { reads, isAll } = await this.#read();
     const batch = batchOf(reads, this.#options.batchRows);
@@ -174,7 +174,7 @@ export class Sync {
         // The cursors in Postgres decide whether the log is broken; a rebuild salvages orders that are not in
         // Postgres yet.
         await this.#applier.settled();
-        await this.#sales.apart(saleId, () => this.#sales.broken(read, verdict.problem));
+        await this.#sales.isolate(saleId, () => this.#sales.handleBreak(read, verdict.problem));
         continue;
       }
       log.saw(segment, read);
