@@ -2,7 +2,7 @@
 import type { SaleRecord, SegmentAudit, SegmentCounts } from '../engine/contract.ts';
 import type { Cause, Difference, Identity, Term } from '../operations/verify-report.ts';
 import type { LogCount } from './logs.ts';
-import type { Mend } from './mend.ts';
+import type { RepairStep } from './repair-step.ts';
 import type { Pending, Since, Truth } from './truth.ts';
 
 /**
@@ -25,15 +25,15 @@ export interface Finding extends Difference {
   /** Identifies the same finding in the next look, if its text has numbers that change; default: the text. */
   readonly id?: string;
   /** The repair, if it is proven. */
-  readonly mend?: Mend;
+  readonly repair?: RepairStep;
 }
 
-export function fault(cause: Cause, units: number, what: string, mend?: Mend): Finding {
-  return { cause, units: Math.abs(units), isFault: true, what, ...(mend && { mend }) };
+export function fault(cause: Cause, units: number, what: string, repair?: RepairStep): Finding {
+  return { cause, units: Math.abs(units), isFault: true, what, ...(repair && { repair }) };
 }
 
-export function underWay(cause: Cause, units: number, what: string, mend?: Mend): Finding {
-  return { ...fault(cause, units, what, mend), isFault: false };
+export function underWay(cause: Cause, units: number, what: string, repair?: RepairStep): Finding {
+  return { ...fault(cause, units, what, repair), isFault: false };
 }
 
 /** The counters. If only `left` is not a number, it is computed from the others. */

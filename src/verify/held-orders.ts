@@ -25,17 +25,15 @@ import { numbers, texts } from '../postgres/array-literal.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
-import { counted, type Finding, fault } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
 import { LogOrders } from './log-orders.ts';
+import { differenceOf, isSame, type KnownOrder, ordersOf, type RecordedOrder } from './recorded-order.ts';
+import { MAX_STRAYS, type Stray, stray } from './stray-findings.ts';
 import type { Truth } from './truth.ts';
 
 /** Orders per query. */
 const LOOKED_UP_ORDERS = 2_000;
 const PARALLEL_SEGMENTS = 4;
-/** The search ends at this number: then a rebuild is due, and more names do not help. */
-const MAX_STRAYS = 1_000;
-const NAMED_STRAYS = 5;
 /** A field that take.lua writes for a moment, within the script. */
 const PLACEHOLDER = ' ';
 const SHOWN_CHARACTERS = 200;
@@ -43,35 +41,12 @@ const SHOWN_CHARACTERS = 200;
 const UNKNOWN = ' and not in Postgres';
 const ENDED = ' although it has ended';
 
-/** A wrong order or record. */
-export interface Stray {
-  readonly what: string;
-  /** Units of an order that is not live in Postgres and may have been deleted there; 0 for all others. */
-  readonly goneUnits: number;
-}
-
 export interface StraySearch {
   readonly strays: readonly Stray[];
   /** Buyers whose records can't be read. */
   readonly unreadable: ReadonlySet<string>;
   /** Segments whose records can't be read at all, and why. */
   readonly faults: readonly string[];
-}
-
-interface Word {
-  readonly buyerId: string;
-  readonly order: HeldOrder;
-  readonly isTwice: boolean;
-}
-
-interface KnownOrder {
-  readonly saleId: string;
-  readonly buyerId: string;
-  readonly quantity: number;
-  readonly key: string;
-  readonly isLive: boolean;
-  /** Its return is pending: it is about to be removed from its record. */
-  readonly isReturning: boolean;
 }
 
 /** @throws StaleGeneration if the sale is rebuilt meanwhile */
@@ -126,13 +101,13 @@ class SegmentSearch {
       if (misplaced.size > 0) await this.#backend.sales.recall(this.#ref, []);
       const strays = [
         ...unreadable.map(({ buyerId, fault }) =>
-          stray(`the record of buyer ${named(buyerId)} in segment ${segment} can't be read: ${fault}`),
+          stray(`the record of buyer ${printable(buyerId)} in segment ${segment} can't be read: ${fault}`),
         ),
         ...[...misplaced].map((holding) => this.#misplaced(holding)),
       ];
-      const words = holdings.filter((holding) => !misplaced.has(holding)).flatMap(wordsOf);
-      for (let at = 0; at < words.length; at += LOOKED_UP_ORDERS)
-        strays.push(...(await this.#examine(words.slice(at, at + LOOKED_UP_ORDERS))));
+      const recorded = holdings.filter((holding) => !misplaced.has(holding)).flatMap(ordersOf);
+      for (let at = 0; at < recorded.length; at += LOOKED_UP_ORDERS)
+        strays.push(...(await this.#examine(recorded.slice(at, at + LOOKED_UP_ORDERS))));
       yield { strays, unreadable: unreadable.map(({ buyerId }) => buyerId) };
     } while (page !== '');
   }
@@ -145,65 +120,70 @@ class SegmentSearch {
   #misplaced({ buyerId }: Holding): Stray {
     const { segment } = this.#ref;
     if (!ID_PATTERN.test(buyerId))
-      return stray(`segment ${segment} has a record under ${named(buyerId)}, which is no buyer's id`);
+      return stray(`segment ${segment} has a record under ${printable(buyerId)}, which is no buyer's id`);
     const home = homeSegment(buyerId, this.#segments);
     return stray(`the record of buyer ${buyerId} is in segment ${segment}, and its home is segment ${home}`);
   }
 
-  async #examine(words: readonly Word[]): Promise<Stray[]> {
-    const unknown = await this.#notAsInPostgres(words);
-    if (words.some(({ order }) => order.seq > this.#applied)) await this.#readApplied();
-    const unconfirmed = words.filter(
-      ({ isTwice, order }, i) => isTwice || order.seq > this.#applied || unknown.has(i),
+  /** Compares orders with Postgres and the log. Those that agree with neither are read a second time. */
+  async #examine(recorded: readonly RecordedOrder[]): Promise<Stray[]> {
+    const differing = await this.#notAsInPostgres(recorded);
+    if (recorded.some(({ order }) => order.seq > this.#applied)) await this.#readApplied();
+    const unconfirmed = recorded.filter(
+      ({ isTwice, order }, i) => isTwice || order.seq > this.#applied || differing.has(i),
     );
     if (unconfirmed.length === 0) return [];
     const logged = await this.#log.find(unconfirmed.map(({ order }) => order));
     const { saleId } = this.#ref;
-    const isOfLog = (word: Word) => {
-      const order = logged.get(word.order);
-      return order !== undefined && differenceOf(word, { ...order, saleId }, saleId) === undefined;
+    const isOfLog = (one: RecordedOrder) => {
+      const order = logged.get(one.order);
+      return order !== undefined && differenceOf(one, { ...order, saleId }, saleId) === undefined;
     };
-    return this.#confirm(
-      unconfirmed.filter((word) => !isOfLog(word)),
+    return this.#readAgain(
+      unconfirmed.filter((one) => !isOfLog(one)),
       logged,
     );
   }
 
-  async #confirm(words: readonly Word[], logged: ReadonlyMap<HeldOrder, TakeOrder>): Promise<Stray[]> {
-    if (words.length === 0) return [];
+  /** Reads Postgres, then the records again, and reports the orders that are still there and still wrong. */
+  async #readAgain(
+    recorded: readonly RecordedOrder[],
+    logged: ReadonlyMap<HeldOrder, TakeOrder>,
+  ): Promise<Stray[]> {
+    if (recorded.length === 0) return [];
     const { saleId } = this.#ref;
-    const known = await this.#knownOrders(words);
+    const known = await this.#knownOrders(recorded);
     await this.#readApplied();
     const { holdings } = await this.#backend.sales.recall(
       this.#ref,
-      words.map(({ buyerId }) => buyerId),
+      recorded.map(({ buyerId }) => buyerId),
     );
-    return words.flatMap((word, i) => {
-      const { buyerId, order } = word;
-      const isHeld = wordsOf({ buyerId, orders: holdings[i]!.orders }).some((now) => isSame(now, word));
-      const problem = this.#problem(word, known.get(order.orderId));
+    return recorded.flatMap((one, i) => {
+      const { buyerId, order } = one;
+      const isHeld = ordersOf({ buyerId, orders: holdings[i]!.orders }).some((now) => isSame(now, one));
+      const problem = this.#problem(one, known.get(order.orderId));
       if (problem === undefined || !isHeld) return [];
       const inLog = logged.get(order);
-      const ofLog = inLog && differenceOf(word, { ...inLog, saleId }, saleId);
-      const mayBeGone =
+      const differenceFromLog = inLog && differenceOf(one, { ...inLog, saleId }, saleId);
+      const isMissingInLog = problem === UNKNOWN && order.seq > 0;
+      const why =
+        differenceFromLog ??
+        (isMissingInLog ? `${problem}, nor is it in entry ${order.seq} of the log` : problem);
+      const mayBeDeleted =
         (problem === UNKNOWN || problem === ENDED) && inLog === undefined && order.seq <= this.#applied;
-      const what = `order ${order.orderId} of buyer ${buyerId} is in the buyer's record${ofLog ?? this.#told(problem, order)}`;
-      return [{ what, goneUnits: mayBeGone ? order.quantity : 0 }];
+      const what = `order ${order.orderId} of buyer ${buyerId} is in the buyer's record${why}`;
+      return [{ what, goneUnits: mayBeDeleted ? order.quantity : 0 }];
     });
   }
 
-  #told(problem: string, { seq }: HeldOrder): string {
-    return problem === UNKNOWN && seq > 0 ? `${problem}, nor is it in entry ${seq} of the log` : problem;
-  }
-
   /** Why the record must not hold the order, according to Postgres; a text to follow "is in the buyer's record". */
-  #problem(word: Word, known: KnownOrder | undefined): string | undefined {
+  #problem(one: RecordedOrder, known: KnownOrder | undefined): string | undefined {
     if (!known) return UNKNOWN;
     if (known.isReturning) return undefined;
-    const difference = differenceOf(word, known, this.#ref.saleId);
+    const difference = differenceOf(one, known, this.#ref.saleId);
     if (difference !== undefined) return difference;
     if (!known.isLive) return ENDED;
-    const { seq } = word.order;
+    const { seq } = one.order;
     return seq > this.#applied
       ? `, which names entry ${seq} of the log: ${this.#applied} were applied`
       : undefined;
@@ -216,7 +196,7 @@ class SegmentSearch {
   }
 
   /** Most orders are correct. Postgres compares them, and returns the places of the others. */
-  async #notAsInPostgres(words: readonly Word[]): Promise<Set<number>> {
+  async #notAsInPostgres(recorded: readonly RecordedOrder[]): Promise<Set<number>> {
     const found = await rows<{ place: string }>(
       this.#db,
       `SELECT w.place FROM unnest(?::bigint[], ?::text[], ?::integer[], ?::text[]) WITH ORDINALITY
@@ -224,93 +204,29 @@ class SegmentSearch {
        WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = w.id AND o.sale_id = ? AND o.buyer_id = w.buyer
          AND o.quantity = w.quantity AND coalesce(o.idempotency_key, '') = w.key AND o.status IN ${LIVE})`,
       [
-        numbers(words.map(({ order }) => order.orderId)),
-        texts(words.map(({ buyerId }) => buyerId)),
-        numbers(words.map(({ order }) => order.quantity)),
-        texts(words.map(({ order }) => order.key)),
+        numbers(recorded.map(({ order }) => order.orderId)),
+        texts(recorded.map(({ buyerId }) => buyerId)),
+        numbers(recorded.map(({ order }) => order.quantity)),
+        texts(recorded.map(({ order }) => order.key)),
         this.#ref.saleId,
       ],
     );
     return new Set(found.map(({ place }) => Number(place) - 1));
   }
 
-  async #knownOrders(words: readonly Word[]): Promise<Map<string, KnownOrder>> {
+  async #knownOrders(recorded: readonly RecordedOrder[]): Promise<Map<string, KnownOrder>> {
     const found = await rows<KnownOrder & { id: string }>(
       this.#db,
       `SELECT order_id::text AS id, sale_id AS "saleId", buyer_id AS "buyerId", quantity,
          coalesce(idempotency_key, '') AS key, status IN ${LIVE} AS "isLive",
          EXISTS (SELECT 1 FROM stock_returns r WHERE r.order_id = o.order_id AND r.applied_at IS NULL) AS "isReturning"
        FROM orders o WHERE order_id = ANY (?::bigint[])`,
-      [numbers(words.map(({ order }) => order.orderId))],
+      [numbers(recorded.map(({ order }) => order.orderId))],
     );
     return new Map(found.map(({ id, ...order }) => [id, order]));
   }
 }
 
-/** How a record's order differs from the order with the same id in Postgres or the log. */
-function differenceOf(
-  { buyerId, order, isTwice }: Word,
-  known: Pick<KnownOrder, 'saleId' | 'buyerId' | 'quantity' | 'key'>,
-  saleId: string,
-): string | undefined {
-  if (isTwice) return ' twice';
-  if (known.saleId !== saleId) return `, and is of sale ${known.saleId}`;
-  if (known.buyerId !== buyerId) return `, and is that of buyer ${known.buyerId}`;
-  if (known.quantity !== order.quantity)
-    return ` as ${counted(order.quantity, 'unit')} instead of ${known.quantity}`;
-  return known.key === order.key ? undefined : ' under another idempotency key than its own';
-}
-
-function wordsOf({ buyerId, orders }: Holding): Word[] {
-  const ids = orders.map(({ orderId }) => orderId);
-  return orders.map((order, i) => ({ buyerId, order, isTwice: ids.indexOf(order.orderId) !== i }));
-}
-
-function isSame(a: Word, b: Word): boolean {
-  const [x, y] = [a.order, b.order];
-  return (
-    x.orderId === y.orderId &&
-    x.quantity === y.quantity &&
-    x.seq === y.seq &&
-    x.key === y.key &&
-    a.isTwice === b.isTwice
-  );
-}
-
-const stray = (what: string): Stray => ({ what, goneUnits: 0 });
-/** Shows foreign text safely. */
-const named = (text: string) =>
+/** A buyer's id, or the beginning of any other text in quotes: other programs may have written it. */
+const printable = (text: string) =>
   ID_PATTERN.test(text) ? text : JSON.stringify(text.slice(0, SHOWN_CHARACTERS));
-
-/**
- * @param soldOff units that have left the stock without a live order. If they equal the units of orders that are in
- * records and not in Postgres, these orders were deleted in Postgres; otherwise nothing proves which store was
- * changed.
- */
-export function judgeStrays(strays: readonly Stray[], soldOff: number): Finding[] {
-  const gone = strays.reduce((units, { goneUnits }) => units + goneUnits, 0);
-  const isGone = ({ goneUnits }: Stray) => soldOff > 0 && goneUnits > 0;
-  const findings = strays.slice(0, NAMED_STRAYS).map((found) => {
-    if (!isGone(found)) return ofRecord(found.what, soldOff);
-    return gone === soldOff
-      ? fault('foreign_postgres', 0, `${found.what}: it was deleted or changed`)
-      : fault('unexplained', 0, `${found.what}: it was deleted or changed there, or written into the record`);
-  });
-  const more = strays.length - findings.length;
-  if (more === 0) return findings;
-  const most = strays.length >= MAX_STRAYS ? 'at least ' : '';
-  return [
-    ...findings,
-    ofRecord(`${most}${counted(more, 'more order')} in records must not be there`, soldOff),
-  ];
-}
-
-/**
- * A rebuild makes records from Postgres and the logs, so it is no repair if Postgres itself may have been changed.
- */
-function ofRecord(what: string, soldOff: number): Finding {
-  const text = `${what}: it was written by others, or has gone back`;
-  return soldOff === 0
-    ? fault('foreign_redis', 0, text, { kind: 'rebuild' })
-    : fault('foreign_redis', 0, text);
-}

@@ -17,7 +17,7 @@ import {
   underWay,
   waiting,
 } from './finding.ts';
-import type { Mend } from './mend.ts';
+import type { RepairStep } from './repair-step.ts';
 import { judgeStock } from './stock.ts';
 import type { Truth } from './truth.ts';
 
@@ -29,23 +29,23 @@ export interface Judgement {
   readonly identities: readonly Identity[];
   /** A rebuild is under way: the segments can't be counted now. */
   readonly isBuilding: boolean;
-  /** Initial stock plus movements, minus stock and live orders. */
-  readonly soldOff: number;
+  /** The gap in the first equation: initial stock plus movements, minus stock and the units of live orders. */
+  readonly soldGap: number;
 }
 
 export function judge(look: Look): Judgement {
-  const soldOff = soldIdentity(look.truth).difference;
+  const soldGap = soldIdentity(look.truth).difference;
   const isBuilding = isBeingBuilt(look);
-  const stock = isBuilding ? undefined : judgeStock(look, soldOff);
+  const stock = isBuilding ? undefined : judgeStock(look, soldGap);
   return {
-    soldOff,
+    soldGap,
     isBuilding,
     identities: [soldIdentity(look.truth), ...(stock ? [stock.identity] : [])],
     findings: [
       ...look.truth.aboveLimit.map((what) =>
         fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
-      ...judgeLiveOrders(look, soldOff),
+      ...judgeLiveOrders(look, soldGap),
       ...(isBuilding
         ? [building(look)]
         : [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)]),
@@ -61,7 +61,7 @@ export function reportOf(
 ): VerifyReport {
   const differences = [...findings]
     .sort((a, b) => Number(b.isFault) - Number(a.isFault))
-    .map(({ mend, id, ...difference }) => difference);
+    .map(({ repair, id, ...difference }) => difference);
   const faults = differences.filter(({ isFault }) => isFault);
   return {
     saleId: row.sale.id,
@@ -88,12 +88,12 @@ function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
  * The row and the orders were read at one instant, and the same transactions change both. The count is proven wrong
  * only if orders, ledger and stock agree; otherwise it may be the orders that were changed.
  */
-function judgeLiveOrders({ truth: { row, committedOrders } }: Look, soldOff: number): Finding[] {
+function judgeLiveOrders({ truth: { row, committedOrders } }: Look, soldGap: number): Finding[] {
   const { liveOrders } = row;
   if (liveOrders === undefined || liveOrders === committedOrders) return [];
   const what = `${counted(committedOrders, 'order')} of the sale are live in Postgres, and its row says ${liveOrders}`;
-  const mend: Mend | undefined = soldOff === 0 ? { kind: 'live orders' } : undefined;
-  return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, mend)];
+  const repair: RepairStep | undefined = soldGap === 0 ? { kind: 'live orders' } : undefined;
+  return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, repair)];
 }
 
 /**
@@ -120,7 +120,7 @@ function building({ truth }: Look): Finding {
 }
 
 function lostSegments({ truth, record, recordFault, segments }: Look): Finding[] {
-  const rebuild: Mend = { kind: 'rebuild' };
+  const rebuild: RepairStep = { kind: 'rebuild' };
   const lost = fault('lost_entries', 0, "the sale's record is not in the backend", rebuild);
   const foreign = fault(
     'foreign_redis',

@@ -19,7 +19,7 @@ import { holdingPages } from '../rebuild/load.ts';
 import { after } from '../sync/apply/log-chain.ts';
 import { type Finding, fault } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
-import type { MissingRecord } from './mend.ts';
+import type { MissingRecord } from './repair-step.ts';
 import type { Truth } from './truth.ts';
 
 /** Buyers per query. */
@@ -96,22 +96,23 @@ async function stillLive(db: Database, orders: readonly MissingRecord[]): Promis
 }
 
 /**
- * @param soldOff units that have left the stock without a live order; negative: live orders whose units never left it
+ * @param soldGap see `Judgement`. Positive: units that left the stock without a live order. Negative: units of live orders that
+ * never left it
  */
-export function judgeMissing(missing: readonly MissingRecord[], soldOff: number): Finding[] {
+export function judgeMissing(missing: readonly MissingRecord[], soldGap: number): Finding[] {
   if (missing.length === 0) return [];
   const units = missing.reduce((total, { quantity }) => total + quantity, 0);
   const what = `no buyer's record holds ${named(missing)}`;
-  if (units === -soldOff) {
+  if (units === -soldGap) {
     return [
       fault('foreign_postgres', units, `${what}: written to Postgres by others, as the stock never had it`),
     ];
   }
-  if (soldOff !== 0)
+  if (soldGap !== 0)
     return [fault('unexplained', 0, `${what}: written to Postgres by others, or gone from the backend`)];
-  const mend =
+  const repair =
     missing.length < MAX_MISSING ? ({ kind: 'records', missing } as const) : ({ kind: 'rebuild' } as const);
-  return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, mend)];
+  return [fault('foreign_redis', 0, `${what}: it was removed, and its buyer could buy again`, repair)];
 }
 
 /** Log entries per query. */

@@ -1,8 +1,9 @@
 /**
  * Repairs what `verify` has found, if the cause is proven, and reports what it did. Each step is one that sync, a rebuild
- * or the process that makes a change would take, or a write that compares first (correct.lua). Postgres is the truth and is
- * never changed, except that a wrong number of live orders is counted again. If another process takes a step meanwhile, this one does nothing. If this process dies, some of the
- * differences remain.
+ * or the process that makes a change would take, or a write that compares first (correct.lua). If another process takes a
+ * step meanwhile, this one does nothing. If this process dies, some of the differences remain.
+ *
+ * Postgres is the truth and is never changed. One exception: a wrong number of live orders is counted again.
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
@@ -21,7 +22,7 @@ import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.
 import { readSale } from '../sales/sale-rows.ts';
 import { counted, type Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
-import type { Mend, MissingRecord } from './mend.ts';
+import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';
 
 const PARALLEL_RECORDS = 8;
@@ -37,7 +38,7 @@ export async function repairSale(stores: RepairStores, saleId: string): Promise<
   const { findings } = await examine(stores.db, stores.backend, saleId);
   const repairs: Repair[] = [];
   for (const finding of inOrder(findings)) {
-    const repair = await mendOne(stores, saleId, finding);
+    const repair = await repairFinding(stores, saleId, finding);
     if (repair && !repairs.some(({ what }) => what === repair.what)) repairs.push(repair);
   }
   await reopen(stores.backend, saleId);
@@ -57,25 +58,29 @@ async function reopen(backend: Backend, saleId: string): Promise<void> {
 
 /** A rebuild restores everything in the backend: with one, no other repair of the backend is needed. */
 function inOrder(findings: readonly Finding[]): Finding[] {
-  const rebuild = findings.find(({ mend }) => mend?.kind === 'rebuild');
+  const rebuild = findings.find(({ repair }) => repair?.kind === 'rebuild');
   if (!rebuild) return [...findings];
   return [
     rebuild,
     ...findings.filter(
-      ({ isFault, mend, cause }) =>
-        isFault && cause === 'foreign_postgres' && (!mend || mend.kind === 'live orders'),
+      ({ isFault, repair, cause }) =>
+        isFault && cause === 'foreign_postgres' && (!repair || repair.kind === 'live orders'),
     ),
   ];
 }
 
-async function mendOne(stores: RepairStores, saleId: string, finding: Finding): Promise<Repair | undefined> {
-  const { cause, mend, isFault, what } = finding;
-  if (!mend)
+async function repairFinding(
+  stores: RepairStores,
+  saleId: string,
+  finding: Finding,
+): Promise<Repair | undefined> {
+  const { cause, repair: step, isFault, what } = finding;
+  if (!step)
     return isFault
       ? { cause, done: false, what: `left alone: ${what}. ${adviceFor(cause, saleId)}` }
       : undefined;
   try {
-    return { cause, ...(await doMend(stores, saleId, mend)) };
+    return { cause, ...(await carryOut(stores, saleId, step)) };
   } catch (error) {
     const why =
       error instanceof StaleGeneration
@@ -97,11 +102,11 @@ type Outcome = Omit<Repair, 'cause'>;
 const done = (what: string): Outcome => ({ done: true, what });
 const undone = (what: string): Outcome => ({ done: false, what });
 
-async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise<Outcome> {
+async function carryOut(stores: RepairStores, saleId: string, step: RepairStep): Promise<Outcome> {
   const { db, backend } = stores;
   const generation = (await readSale(db, saleId))?.generation ?? 0;
   const ref = { saleId, generation };
-  switch (mend.kind) {
+  switch (step.kind) {
     case 'returns':
       await applyReturns(db, backend, saleId);
       return done('applied the pending returns');
@@ -109,7 +114,7 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
       await followMovements(db, backend, saleId);
       return done("applied the sale's changes to the segments");
     case 'withdrawals':
-      if (mend.ageS <= OWN_TIME_S) return undone('left alone: the withdrawal is under way');
+      if (step.ageS <= OWN_TIME_S) return undone('left alone: the withdrawal is under way');
       await followForsaken(db, backend, saleId);
       return done('undid the withdrawal that was not finished');
     case 'transfers': {
@@ -123,7 +128,7 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
       await followState(db, backend, saleId);
       return done("gave the segments the sale's state");
     case 'counter': {
-      const { segment, field, off } = mend;
+      const { segment, field, off } = step;
       const isDone = await backend.audits.correct({ ...ref, segment }, field, off);
       const what = `units ${field} of segment ${segment}`;
       if (!isDone) return undone(`left alone: the counters of segment ${segment} have changed meanwhile`);
@@ -131,7 +136,7 @@ async function doMend(stores: RepairStores, saleId: string, mend: Mend): Promise
     }
     case 'records':
       return done(
-        `restored ${counted(await remember(stores, saleId, mend.missing), 'order')} in buyers' records`,
+        `restored ${counted(await remember(stores, saleId, step.missing), 'order')} in buyers' records`,
       );
     case 'rebuild':
       return rebuild(stores.recoveries, saleId);

@@ -15,8 +15,9 @@
  * except for a rebuild, which changes the generation. If two witnesses agree, the third is wrong. If all three
  * disagree, nothing proves which is right.
  */
-import type { SegmentAudit, SegmentCounts } from '../engine/contract.ts';
+import type { SegmentCounts } from '../engine/contract.ts';
 import type { Identity } from '../operations/verify-report.ts';
+import { gapFindings, judgeCounters, type Sums } from './counters.ts';
 import {
   counted,
   countsOf,
@@ -28,21 +29,11 @@ import {
   underWay,
   waiting,
 } from './finding.ts';
-import type { Mend } from './mend.ts';
+import type { RepairStep } from './repair-step.ts';
 import type { Pending, Truth } from './truth.ts';
 
-interface Sums {
-  readonly left: number;
-  readonly taken: number;
-  readonly supplied: number;
-  readonly returned: number;
-  readonly credited: number;
-  readonly withdrawn: number;
-  readonly inTransit: number;
-  readonly applied: number;
-}
-
-export function judgeStock(look: Look, soldOff: number): { identity: Identity; findings: Finding[] } {
+/** @param soldGap see `Judgement` */
+export function judgeStock(look: Look, soldGap: number): { identity: Identity; findings: Finding[] } {
   const { truth, segments } = look;
   const all = segments.map(countsOf);
   const sum = (field: Exclude<keyof SegmentCounts, 'state' | 'seq'>) =>
@@ -70,13 +61,15 @@ export function judgeStock(look: Look, soldOff: number): { identity: Identity; f
       ...(pending.withdrawals === 0 ? [] : [term('withdrawals under way', pending.withdrawals)]),
     ],
   );
-  const isWhole = all.every((counts) => counts !== undefined);
+  const isReadable = all.every((counts) => counts !== undefined);
   return {
     identity: stock,
     findings: [
-      ...work(look, sums, pending),
-      ...swallowed(look, pending, soldOff),
-      ...(isWhole ? witnesses(look, sums, pending, soldOff) : soldOnly(soldOff)),
+      ...pendingFindings(look, sums, pending),
+      ...lostFindings(look, pending, soldGap),
+      ...(isReadable
+        ? judgeCounters(look, sums, pending.lostWithdrawals, soldGap)
+        : gapFindings(soldGap, ': orders, stock or ledger were changed')),
     ],
   };
 }
@@ -113,7 +106,12 @@ function clamp(units: number, { units: most }: Pending): number {
   return Math.max(0, Math.min(units, most));
 }
 
-function work({ truth }: Look, { taken, applied, inTransit }: Sums, pending: PendingUnits): Finding[] {
+/** Work that a process is about to do. */
+function pendingFindings(
+  { truth }: Look,
+  { taken, applied, inTransit }: Sums,
+  pending: PendingUnits,
+): Finding[] {
   const { pendingReturns: returns, pendingTopUps: topUps, openWithdrawals: open } = truth;
   const findings: Finding[] = [];
   const inLogs = taken - applied;
@@ -146,13 +144,13 @@ function work({ truth }: Look, { taken, applied, inTransit }: Sums, pending: Pen
  * Postgres has withdrawn and the segments still have. If Postgres' own data is consistent, a rebuild brings both to
  * its stock.
  */
-function swallowed(
+function lostFindings(
   { truth, since }: Look,
   { lostReturns, lostTopUps, lostWithdrawals, withdrawals }: PendingUnits,
-  soldOff: number,
+  soldGap: number,
 ): Finding[] {
   const findings: Finding[] = [];
-  const rebuild: Mend | undefined = soldOff === 0 ? { kind: 'rebuild' } : undefined;
+  const rebuild: RepairStep | undefined = soldGap === 0 ? { kind: 'rebuild' } : undefined;
   if (lostReturns > 0) {
     const what = `${lostReturns} returned units are not in the segments: the segments, or their buyers' records, have lost them`;
     findings.push(fault('foreign_redis', lostReturns, what, rebuild));
@@ -170,94 +168,4 @@ function swallowed(
     findings.push(fault('foreign_postgres', withdrawals, what));
   }
   return findings;
-}
-
-function soldOnly(soldOff: number): Finding[] {
-  return soldOff === 0
-    ? []
-    : [fault('foreign_postgres', soldOff, `${ordersOff(soldOff)}: orders, stock or ledger were changed`)];
-}
-
-function witnesses(look: Look, sums: Sums, { lostWithdrawals }: PendingUnits, soldOff: number): Finding[] {
-  const { truth, segments } = look;
-  const begunByPostgres = truth.row.stock + sums.applied - truth.returned - truth.toppedUp + truth.withdrawn;
-  const begunBySupplied = sums.supplied - sums.returned - sums.credited + sums.withdrawn + sums.inTransit;
-  const off = begunByPostgres - begunBySupplied;
-  const isStock = soldOff !== 0 && off === -soldOff;
-  // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
-  const refused = Math.min(Math.max(0, off), lostWithdrawals);
-  // The difference that remains beside a changed stock, which ledger and orders prove.
-  const rest = isStock ? 0 : off - refused;
-  const offs = segments.map((found) => {
-    const counts = countsOf(found);
-    return counts ? counts.supplied - counts.left - counts.taken : 0;
-  });
-  const sumOff = offs.reduce((total, each) => total + each, 0);
-  const wrong = rest === 0 ? 'left' : sumOff + rest === 0 ? 'supplied' : undefined;
-  const isLost = isBroken(look);
-  return [
-    ...(soldOff === 0
-      ? []
-      : [
-          isStock
-            ? stockChanged(look, soldOff)
-            : fault(
-                'foreign_postgres',
-                soldOff,
-                `${ordersOff(soldOff)}, and the stock is what the segments say: orders or ledger were changed`,
-              ),
-        ]),
-    ...segments.flatMap((found, segment) =>
-      contradiction(look, found, segment, offs[segment]!, isLost ? undefined : wrong),
-    ),
-    ...(wrong === undefined ? [unexplained(rest, isLost)] : []),
-  ];
-}
-
-function stockChanged({ truth }: Look, soldOff: number): Finding {
-  const { stock } = truth.row;
-  return fault(
-    'foreign_postgres',
-    soldOff,
-    `stock is ${stock} in Postgres; ledger and orders say ${stock + soldOff}, and so do the segments`,
-  );
-}
-
-const ordersOff = (soldOff: number) =>
-  soldOff > 0
-    ? `${soldOff} units have left the stock without a live order`
-    : `live orders have ${-soldOff} units that never left the stock`;
-
-/** The counters of one segment contradict each other, which the engine never causes. */
-function contradiction(
-  look: Look,
-  found: SegmentAudit,
-  segment: number,
-  off: number,
-  wrong: 'left' | 'supplied' | undefined,
-): Finding[] {
-  const counts = countsOf(found);
-  const isUnreadable = found.found === 'fault';
-  if (!counts || (off === 0 && !isUnreadable)) return [];
-  const { left, taken, supplied } = counts;
-  const held = isUnreadable ? found.fault : `${left} units left`;
-  const what = `segment ${segment}: ${held}, ${taken} taken, but ${supplied} supplied`;
-  const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;
-  const isProven = look.confirmed.has(segment) && (field === 'supplied' || supplied >= taken);
-  const mend: Mend | undefined =
-    field && isProven ? { kind: 'counter', segment, field, off: isUnreadable ? undefined : off } : undefined;
-  const which = mend ? `: ${field} was changed` : '';
-  return [{ ...fault('foreign_redis', off, `${what}${which}`, mend), id: `counters of ${segment}: ${off}` }];
-}
-
-function unexplained(units: number, isLost: boolean): Finding {
-  const found = `the segments were supplied with ${Math.abs(units)} units ${units > 0 ? 'fewer' : 'more'} than Postgres gave them`;
-  return isLost
-    ? fault('lost_entries', units, `${found}: they have lost writes`, { kind: 'rebuild' })
-    : fault('unexplained', units, `${found}, and no counter contradicts another`);
-}
-
-function isBroken({ record, logs, segments }: Look): boolean {
-  const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
-  return record === undefined || isLost || logs.some(({ problem }) => problem !== undefined);
 }

@@ -22,10 +22,11 @@ import { readCursors } from '../postgres/cursors.ts';
 import type { Database } from '../postgres/database.ts';
 import { countsOf, type Finding, fault, type Look } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
-import { findStrays, judgeStrays } from './held-orders.ts';
+import { findStrays } from './held-orders.ts';
 import { type Judgement, judge, reportOf } from './judge.ts';
 import { countLogs, type LogCount } from './logs.ts';
 import { judgeMissing, judgeUnrecorded, missingRecords, unrecordedOrders } from './records.ts';
+import { judgeStrays } from './stray-findings.ts';
 import { changesSince, readTruth } from './truth.ts';
 
 /** While the sale changes, everything is read again, at most this often, until every log has been counted once. */
@@ -121,7 +122,7 @@ async function judgeOrders(
   db: Database,
   backend: Backend,
   { truth, segments }: Look,
-  { isBuilding, soldOff }: Judgement,
+  { isBuilding, soldGap }: Judgement,
 ): Promise<Finding[]> {
   const isReadable = segments.every((found) => found.found !== 'nothing' && countsOf(found));
   const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
@@ -131,8 +132,8 @@ async function judgeOrders(
   const unrecorded = faults.length === 0 ? await unrecordedOrders(db, backend, truth, unreadable) : [];
   return [
     ...[...new Set([...faults, ...others])].map((what) => fault('foreign_redis', 0, what)),
-    ...judgeMissing(missing, soldOff),
+    ...judgeMissing(missing, soldGap),
     ...judgeUnrecorded(unrecorded),
-    ...judgeStrays(strays, soldOff),
+    ...judgeStrays(strays, soldGap),
   ];
 }

@@ -1,5 +1,5 @@
-/** The repairs of differences. Each is made only if its proof still holds. */
-export type Mend =
+/** How a difference can be repaired. The repair is made only if its proof still holds. */
+export type RepairStep =
   | { readonly kind: 'returns' | 'changes' | 'transfers' | 'state' | 'rebuild' }
   /** The number of live orders in the sale's row is wrong. */
   | { readonly kind: 'live orders' }

@@ -1,0 +1,134 @@
+/**
+ * Tells which of three figures is wrong, if they contradict each other (stock.ts has the equations): the stock in Postgres, the
+ * units put into the segments (`supplied`), or the units that a segment has left.
+ */
+import type { SegmentAudit } from '../engine/contract.ts';
+import { countsOf, type Finding, fault, type Look } from './finding.ts';
+import type { RepairStep } from './repair-step.ts';
+
+/** The counters of all segments added up, and the units that the cursors have applied. */
+export interface Sums {
+  readonly left: number;
+  readonly taken: number;
+  readonly supplied: number;
+  readonly returned: number;
+  readonly credited: number;
+  readonly withdrawn: number;
+  readonly inTransit: number;
+  readonly applied: number;
+}
+
+type Counter = 'left' | 'supplied';
+
+/**
+ * @param lostWithdrawals units that Postgres has withdrawn and the segments still have
+ * @param soldGap see `Judgement`
+ */
+export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, soldGap: number): Finding[] {
+  const shortfall = shortfallOf(look, sums);
+  // Ledger and orders prove the stock, and the segments agree with them: only the stock was changed.
+  const isStockChanged = soldGap !== 0 && shortfall === -soldGap;
+  // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
+  const soldAgain = Math.min(Math.max(0, shortfall), lostWithdrawals);
+  const open = isStockChanged ? 0 : shortfall - soldAgain;
+  const surpluses = look.segments.map(surplusOf);
+  const wrong = wrongCounter(
+    open,
+    surpluses.reduce((total, each) => total + each, 0),
+  );
+  const isLost = isBroken(look);
+  return [
+    ...(isStockChanged
+      ? [stockChanged(look, soldGap)]
+      : gapFindings(soldGap, ', and the stock is what the segments say: orders or ledger were changed')),
+    ...look.segments.flatMap((found, segment) =>
+      contradiction(look, found, segment, surpluses[segment]!, isLost ? undefined : wrong),
+    ),
+    ...(wrong === undefined ? [unexplained(open, isLost)] : []),
+  ];
+}
+
+/** Units that the segments began with according to Postgres, minus those that were put into them. */
+function shortfallOf({ truth }: Look, sums: Sums): number {
+  const byPostgres = truth.row.stock + sums.applied - truth.returned - truth.toppedUp + truth.withdrawn;
+  const bySupplied = sums.supplied - sums.returned - sums.credited + sums.withdrawn + sums.inTransit;
+  return byPostgres - bySupplied;
+}
+
+/** Units that were put into a segment and are neither left nor taken; 0 where its counters agree. */
+function surplusOf(found: SegmentAudit): number {
+  const counts = countsOf(found);
+  return counts ? counts.supplied - counts.left - counts.taken : 0;
+}
+
+/**
+ * The counter that contradicts the two other figures. If Postgres agrees with `supplied`, it is `left`. If Postgres and `left` make
+ * up the same difference, it is `supplied`. Otherwise nothing proves it.
+ */
+function wrongCounter(shortfall: number, surplus: number): Counter | undefined {
+  if (shortfall === 0) return 'left';
+  return shortfall + surplus === 0 ? 'supplied' : undefined;
+}
+
+/**
+ * Orders, stock and ledger in Postgres contradict each other.
+ * @param conclusion the end of the sentence
+ */
+export function gapFindings(soldGap: number, conclusion: string): Finding[] {
+  if (soldGap === 0) return [];
+  const what =
+    soldGap > 0
+      ? `${soldGap} units have left the stock without a live order`
+      : `live orders have ${-soldGap} units that never left the stock`;
+  return [fault('foreign_postgres', soldGap, `${what}${conclusion}`)];
+}
+
+function stockChanged({ truth }: Look, soldGap: number): Finding {
+  const { stock } = truth.row;
+  return fault(
+    'foreign_postgres',
+    soldGap,
+    `stock is ${stock} in Postgres; ledger and orders say ${stock + soldGap}, and so do the segments`,
+  );
+}
+
+/** The counters of one segment contradict each other, which the engine never causes. */
+function contradiction(
+  look: Look,
+  found: SegmentAudit,
+  segment: number,
+  surplus: number,
+  wrong: Counter | undefined,
+): Finding[] {
+  const counts = countsOf(found);
+  const isUnreadable = found.found === 'fault';
+  if (!counts || (surplus === 0 && !isUnreadable)) return [];
+  const { left, taken, supplied } = counts;
+  const held = isUnreadable ? found.fault : `${left} units left`;
+  const what = `segment ${segment}: ${held}, ${taken} taken, but ${supplied} supplied`;
+  const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;
+  const isProven = look.confirmed.has(segment) && (field === 'supplied' || supplied >= taken);
+  const repair: RepairStep | undefined =
+    field && isProven
+      ? { kind: 'counter', segment, field, off: isUnreadable ? undefined : surplus }
+      : undefined;
+  const which = repair ? `: ${field} was changed` : '';
+  return [
+    {
+      ...fault('foreign_redis', surplus, `${what}${which}`, repair),
+      id: `counters of ${segment}: ${surplus}`,
+    },
+  ];
+}
+
+function unexplained(units: number, isLost: boolean): Finding {
+  const found = `the segments were supplied with ${Math.abs(units)} units ${units > 0 ? 'fewer' : 'more'} than Postgres gave them`;
+  return isLost
+    ? fault('lost_entries', units, `${found}: they have lost writes`, { kind: 'rebuild' })
+    : fault('unexplained', units, `${found}, and no counter contradicts another`);
+}
+
+function isBroken({ record, logs, segments }: Look): boolean {
+  const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
+  return record === undefined || isLost || logs.some(({ problem }) => problem !== undefined);
+}
