@@ -40,4 +40,4 @@ export {
   type VerifyReport,
   WrongState,
 } from './operations/sale-operations.ts';
-export { ForeignStores } from './shop/ownership.ts';
+export { ForeignStores } from './shop/foreign-stores.ts';

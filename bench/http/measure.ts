@@ -47,7 +47,8 @@ export interface Drain {
   readonly cpuMicros: number | undefined;
 }
 
-type Payer = 'node' | 'redis' | 'postgres';
+/** The programs whose processor time is measured, besides wrk. */
+type Program = 'node' | 'redis' | 'postgres';
 
 export interface Load {
   readonly url: string;
@@ -56,11 +57,11 @@ export interface Load {
   readonly seconds: number;
   readonly warmupSeconds: number;
   /** The processor time of Node, Redis and Postgres. */
-  readonly cpu: CpuReaders<Payer>;
+  readonly cpu: CpuReaders<Program>;
 }
 
-/** A load that has ended. */
-interface Spent {
+/** What a load measured. */
+interface Loaded {
   readonly report: WrkReport;
   readonly measurement: Measurement;
   /** Processor time since it began, up to now, in microseconds per request. */
@@ -70,7 +71,7 @@ interface Spent {
 export async function measureEcho(load: Load): Promise<Measurement> {
   await warmUp(load);
   const { report, measurement } = await underLoad(load);
-  refuseErrors(report, report.errorStatuses, 'answers with an error status');
+  checkErrors(report, report.errorStatuses, 'answers with an error status');
   return measurement;
 }
 
@@ -93,7 +94,7 @@ export async function measureSelling(
     cpuMicros: cpuMicrosNow(),
   };
   checkAnswers(phase, before, await node.settled());
-  refuseErrors(report, 0, '');
+  checkErrors(report, 0, '');
   return {
     ...measurement,
     takeOrders: meanBatch(before.takes, loaded.takes),
@@ -106,7 +107,7 @@ async function warmUp(load: Load): Promise<void> {
   if (load.warmupSeconds > 0) await runWrk(wrkRun(load, load.warmupSeconds, 'w'));
 }
 
-async function underLoad(load: Load): Promise<Spent> {
+async function underLoad(load: Load): Promise<Loaded> {
   const readers = { ...load.cpu, wrk: () => endedChildrenCpuSecondsOf(process.pid) };
   const used = measureCpu(readers);
   const began = performance.now();
@@ -132,7 +133,7 @@ async function underLoad(load: Load): Promise<Spent> {
   return { report, measurement, cpuMicrosNow: () => micros(sumOf(used())) };
 }
 
-function sumOf({ node, redis, postgres, wrk }: CpuSeconds<Payer | 'wrk'>): number | undefined {
+function sumOf({ node, redis, postgres, wrk }: CpuSeconds<Program | 'wrk'>): number | undefined {
   if (node === undefined || redis === undefined || postgres === undefined || wrk === undefined)
     return undefined;
   return node + redis + postgres + wrk;
@@ -155,7 +156,7 @@ function checkAnswers({ title, outcome }: SellingPhase, before: NodeFigures, aft
 }
 
 /** Fails if too many requests got no answer, or a wrong one. */
-function refuseErrors({ requests, socketErrors }: WrkReport, wrong: number, what: string): void {
+function checkErrors({ requests, socketErrors }: WrkReport, wrong: number, what: string): void {
   const { connect, read, write, timeout } = socketErrors;
   const errors = connect + read + write + timeout + wrong;
   if (errors <= requests * MAX_WRONG_SHARE) return;

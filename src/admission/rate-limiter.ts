@@ -54,9 +54,9 @@ export class RateLimiter {
   readonly #lastSet: number;
   readonly #tickMs: number;
   /** By how many ticks a request may come before it is due. */
-  readonly #tolerance: number;
+  readonly #toleranceTicks: number;
   /** A time further ahead than this is stale: the ticks have wrapped since it was written. */
-  readonly #most: number;
+  readonly #maxAheadTicks: number;
   readonly #now: () => number;
   /** Set and fingerprint of the key that `#locate` was called with last. */
   #set = 0;
@@ -68,10 +68,10 @@ export class RateLimiter {
     this.#hash = new KeyedHash(key);
     this.#lastSet = this.#cells.length / WORDS_PER_SET - 1;
     this.#tickMs = intervalMs(policy) / TICKS_PER_INTERVAL;
-    this.#tolerance = (policy.burst - 1) * TICKS_PER_INTERVAL;
+    this.#toleranceTicks = (policy.burst - 1) * TICKS_PER_INTERVAL;
     const burst = policy.burst * TICKS_PER_INTERVAL;
     // For a policy with a short interval, the margin would cover a good part of the whole range of ticks.
-    this.#most = burst + Math.min(CLOCK_MARGIN_MS / this.#tickMs, burst);
+    this.#maxAheadTicks = burst + Math.min(CLOCK_MARGIN_MS / this.#tickMs, burst);
     this.#now = now;
   }
 
@@ -120,7 +120,7 @@ export class RateLimiter {
     for (;;) {
       const due = Atomics.load(this.#cells, cell + 1);
       const ahead = this.#ahead(due, now);
-      const early = ahead - this.#tolerance;
+      const early = ahead - this.#toleranceTicks;
       if (early > 0) return early * this.#tickMs;
       const next = (now + ahead + TICKS_PER_INTERVAL) | 0;
       // If this fails, another thread has let a request in. After a whole burst, requests are refused and the loop ends.
@@ -130,7 +130,7 @@ export class RateLimiter {
 
   #ahead(due: number, now: number): number {
     const ahead = (due - now) | 0;
-    return ahead > 0 && ahead <= this.#most ? ahead : 0;
+    return ahead > 0 && ahead <= this.#maxAheadTicks ? ahead : 0;
   }
 
   #find(set: number, fingerprint: number): number {

@@ -16,7 +16,7 @@ export interface ClientOptions {
   readonly headers?: HeaderSource | undefined;
   /** How long a call may repeat its request, in milliseconds, at least 1. Default 10,000. */
   readonly deadlineMs?: number | undefined;
-  /** How long one request may take, in milliseconds, at least 1. */
+  /** How long one request may take, in milliseconds, at least 1. Slow routes have at least their own time. */
   readonly attemptMs?: number | undefined;
   /** Used instead of the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
@@ -49,10 +49,11 @@ export interface Request extends CallOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly body?: unknown;
   readonly headers?: Headers;
-  /** Two requests have the effect of one. If false, only a request that was certainly not executed is repeated. */
+  /** Whether sending it twice has the effect of sending it once. If not, it is repeated only if it was certainly not executed. */
   readonly repeatable: boolean;
   /** Whether it makes a change. Without an answer, a change ends as `unknown`, a query as `unavailable`. */
   readonly changes: boolean;
+  /** Time that a slow route needs, in milliseconds: the call and each request may take at least this long. */
   readonly attemptMs?: number;
 }
 
@@ -70,13 +71,13 @@ export type Answer =
 const DEADLINE_MS = 10_000;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 2_000;
-const FACTOR = 2;
-/** The request was certainly not executed, so it is always repeated. */
+const PAUSE_FACTOR = 2;
+/** Answers that say that the request was not executed. It is always repeated. */
 const NOT_EXECUTED = ['busy'];
-/** The request may have been executed, and the next one may succeed. */
+/** Answers after which the request may have been executed, and the next one may succeed. */
 const TRANSIENT = ['unknown', 'unavailable', 'internal'];
-/** These codes say nothing about an earlier request of the call. */
-const OF_THIS_REQUEST = ['busy', 'unavailable', 'internal', 'rate_limited', 'unauthenticated'];
+/** Answers that say nothing about an earlier request of the call. */
+const ABOUT_ONE_REQUEST = ['busy', 'unavailable', 'internal', 'rate_limited', 'unauthenticated'];
 
 export class Transport {
   readonly #base: string;
@@ -99,19 +100,20 @@ export class Transport {
 
   /** @throws UnexpectedAnswer, the signal's reason */
   async call(request: Request): Promise<Answer> {
+    // A slow route has its own time, which a shorter option must not cut: the change would end as `unknown`.
     const attemptMs = Math.max(this.#attemptMs, request.attemptMs ?? 0);
     const deadline = now() + Math.max(this.#options.deadlineMs ?? DEADLINE_MS, request.attemptMs ?? 0);
-    let isOpen = false;
-    for (let pauseMs = PAUSE_FIRST_MS; ; pauseMs = Math.min(pauseMs * FACTOR, PAUSE_MAX_MS)) {
+    let mayBeDone = false;
+    for (let pauseMs = PAUSE_FIRST_MS; ; pauseMs = Math.min(pauseMs * PAUSE_FACTOR, PAUSE_MAX_MS)) {
       const { answer, retryAfterMs } = await this.#ask(request, Math.min(attemptMs, deadline - now()));
       if (answer.ok) return answer;
       const { code } = answer.problem;
       const waitMs = Math.max(retryAfterMs, pauseMs * (0.5 + Math.random() / 2));
       const mayRepeat = NOT_EXECUTED.includes(code) || (request.repeatable && TRANSIENT.includes(code));
-      isOpen ||= request.changes && (code === 'unknown' || code === 'internal');
+      mayBeDone ||= request.changes && (code === 'unknown' || code === 'internal');
       if (!mayRepeat || now() + waitMs >= deadline) {
-        return isOpen && OF_THIS_REQUEST.includes(code)
-          ? { ok: false, problem: stillOpen(answer.problem) }
+        return mayBeDone && ABOUT_ONE_REQUEST.includes(code)
+          ? { ok: false, problem: outcomeUnknown(answer.problem) }
           : answer;
       }
       await pause(waitMs, request.signal);
@@ -132,7 +134,7 @@ export class Transport {
       const url = this.#urlOf(request);
       const response = await this.#send(url, request, controller.signal);
       const text = await response.text();
-      return { answer: read(url, response.status, text, request), retryAfterMs: retryAfter(response) };
+      return { answer: answerOf(url, response.status, text, request), retryAfterMs: retryAfter(response) };
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof UnexpectedAnswer) throw error;
@@ -169,13 +171,14 @@ export class Transport {
   }
 }
 
-function read(url: string, status: number, text: string, request: Request): Answer {
+function answerOf(url: string, status: number, text: string, request: Request): Answer {
   const body = parsed(text);
   if (status >= 200 && status < 300) {
     // Only the metrics are not JSON.
     return { ok: true, status, body: body ?? text };
   }
   if (isProblem(body)) return { ok: false, problem: body };
+  // `/readyz` answers 503 with a report, which is what the caller asked for.
   if (status === 503 && typeof body === 'object') return { ok: true, status, body };
   // A gateway answers so when it could not reach the port.
   if (status >= 500) return { ok: false, problem: noAnswer(request, `a gateway answered ${status}`) };
@@ -200,7 +203,7 @@ function noAnswer({ changes }: Request, detail: string): Problem {
     : { code: 'unavailable', title: 'No answer came', status: 0, detail };
 }
 
-function stillOpen({ title, code }: Problem): Problem {
+function outcomeUnknown({ title, code }: Problem): Problem {
   const detail = `An earlier request had no answer; the last one was answered ${code}: ${title}`;
   return { code: 'unknown', title: 'It is not known whether the request was executed', status: 0, detail };
 }

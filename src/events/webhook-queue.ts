@@ -14,7 +14,7 @@ export interface Delivery {
   readonly attempts: number;
 }
 
-/** Number of dead letters in a list, the oldest first. */
+/** Most dead letters in one list: the oldest. */
 const MAX_LISTED = 100;
 const FAILURE_CHARACTERS = 500;
 
@@ -92,6 +92,7 @@ export class WebhookQueue {
     return { dead: counted.filter((row) => row.is_dead).map(({ id }) => id), found: counted.length };
   }
 
+  /** The backlog. `oldestPageMs` is the age of the oldest page that waits. */
   async waiting(): Promise<{ pages: number; oldestPageMs: number; deadPages: number }> {
     const [waiting] = await rows<{ pages: number; ms: number }>(
       this.#db,

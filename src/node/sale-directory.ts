@@ -46,7 +46,7 @@ export class SaleDirectory implements Directory {
   #nextSlot = 0;
   #changesHeard = 0;
   #polls = 0;
-  /** Its value before the epochs of all known sales were last read. */
+  /** The backend's change counter, read before the epochs of all known sales were last read. */
   #changeCounter: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
@@ -128,21 +128,21 @@ export class SaleDirectory implements Directory {
   }
 
   async #readNow(saleId: string): Promise<SaleView | undefined> {
-    const asked = monotonicMs();
-    const heard = this.#changesHeard;
+    const askedAtMs = monotonicMs();
+    const changesBefore = this.#changesHeard;
     const record = await this.#backend.sales.read(saleId);
-    if (record) return this.#learn(record, asked);
+    if (record) return this.#learn(record, askedAtMs);
     if (await this.#exists(saleId)) throw new NotExecuted(`sale ${saleId} is being built`);
     // If a change was announced meanwhile, the sale may exist now.
-    if (heard === this.#changesHeard) this.#unknown.set(saleId, true);
+    if (changesBefore === this.#changesHeard) this.#unknown.set(saleId, true);
     return undefined;
   }
 
-  #learn(record: SaleRecord, asked: number): SaleView {
+  #learn(record: SaleRecord, askedAtMs: number): SaleView {
     const { id } = record.sale;
     const known = this.#views.get(id);
     const slot = known?.record.generation === record.generation ? known.slot : this.#slot();
-    this.#board.learn(slot, record.epoch, asked);
+    this.#board.learn(slot, record.epoch, askedAtMs);
     this.#readEpochs.set(id, record.epoch);
     if (known && isSame(known.record, record)) return known;
     const view = { record, slot };
@@ -178,14 +178,15 @@ export class SaleDirectory implements Directory {
     const poll = this.#polls++;
     const counter =
       poll % POLLS_PER_COUNTER === 0 ? await this.#backend.sales.changeCounter() : this.#changeCounter;
-    const full = counter !== this.#changeCounter || poll % POLLS_PER_FULL === 0;
-    const views = [...this.#views.values()].filter((view) => full || this.#board.isClosed(view.slot));
-    const asked = monotonicMs();
+    const isFull = counter !== this.#changeCounter || poll % POLLS_PER_FULL === 0;
+    const views = [...this.#views.values()].filter((view) => isFull || this.#board.isClosed(view.slot));
+    const askedAtMs = monotonicMs();
     const versions = await this.#backend.sales.versions(views.map((view) => view.record.sale.id));
     for (const [i, view] of views.entries()) {
       const version = versions[i];
       if (!version) continue;
-      if (version.generation === view.record.generation) this.#board.learn(view.slot, version.epoch, asked);
+      if (version.generation === view.record.generation)
+        this.#board.learn(view.slot, version.epoch, askedAtMs);
       if (this.#hasChanged(view.record, version)) void this.#read(view.record.sale.id).catch(() => {});
     }
     this.#changeCounter = counter;

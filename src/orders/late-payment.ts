@@ -77,8 +77,9 @@ async function settle(
   taken: string | undefined,
 ): Promise<OrderOutcome> {
   const { verdict, order } = await settleLatePayment(db, payment, taken);
-  const isInVain = taken !== undefined && order.orderId !== taken;
-  if (isInVain) await applyReturnsOf(db, backend, [taken]).catch(() => {});
+  // The late order was settled without the new order, so Postgres has cancelled that. If this return fails, sync applies it.
+  const isUnneeded = taken !== undefined && order.orderId !== taken;
+  if (isUnneeded) await applyReturnsOf(db, backend, [taken]).catch(() => {});
   switch (verdict) {
     case 'retaken':
       return { code: 'done', order, replaces: payment.late };

@@ -24,7 +24,7 @@ const LEASE_S = 3_600;
 const RENEW_EVERY_MS = 300_000;
 const RETRY_RENEWAL_MS = 10_000;
 /** How often the wall clock is compared with the end of the lease. */
-const LOOK_EVERY_MS = 1_000;
+const COMPARE_CLOCK_EVERY_MS = 1_000;
 const REUSE_MARGIN_S = 60;
 
 const LOST =
@@ -47,7 +47,7 @@ export class WorkerLeases {
   /** The last lease that this holder had: its ids carry times of that lease. */
   #lastHeld: LeaseEnd;
   #timer: NodeJS.Timeout | undefined;
-  readonly #look: NodeJS.Timeout;
+  readonly #clockTimer: NodeJS.Timeout;
   #renewing = false;
   #listener: (end: LeaseEnd) => void = () => {};
   #tellLost!: (error: Error) => void;
@@ -63,8 +63,8 @@ export class WorkerLeases {
     this.#end = end;
     this.#lastHeld = end;
     this.#renewIn(RENEW_EVERY_MS);
-    this.#look = setInterval(() => this.#renewAfterStep(), LOOK_EVERY_MS);
-    this.#look.unref();
+    this.#clockTimer = setInterval(() => this.#renewAfterStep(), COMPARE_CLOCK_EVERY_MS);
+    this.#clockTimer.unref();
   }
 
   /** @throws StockadeError `no_worker_numbers` if all are leased */
@@ -108,7 +108,7 @@ export class WorkerLeases {
    */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
-    clearInterval(this.#look);
+    clearInterval(this.#clockTimer);
     await this.#db.raw(
       `UPDATE worker_leases SET expires_at = ${NOW_OR_NAMED}, holder = '' WHERE holder = ?`,
       [this.#namedUpToS(), this.#holder],

@@ -45,7 +45,7 @@ export interface IoredisClient {
   duplicate(options?: object): unknown;
 }
 
-/** Options in which the owner's client may differ, and on which the locks rely. */
+/** Options on which the locks rely, and in which a program's own client may differ. */
 const LOCK_OPTIONS = {
   autoResubscribe: true,
   autoResendUnfulfilledCommands: true,
@@ -75,6 +75,7 @@ function clientOf(text: string, options: Omit<RedisOptions, 'replyMapping'>): Re
   return new Redis(url, { ...common, ...options, ...(tls && { tls }) });
 }
 
+/** For takes: a command is sent at most once. */
 export function takeClient(url: string): Redis {
   return clientOf(url, ONCE);
 }
@@ -122,6 +123,7 @@ export function singleUseClient(url: string): Redis {
   return clientOf(url, { retryStrategy: () => null });
 }
 
+/** For subscriptions: reconnects for ever, and then subscribes again. */
 export function subscriberClient(url: string): Redis {
   return clientOf(url, PATIENT);
 }
@@ -164,17 +166,20 @@ async function connectCluster(cluster: Cluster): Promise<void> {
  * Sends all commands of one turn of the event loop in one write. A system call for each command costs more than the
  * command: with eight segments a turn has eight takes and a hint.
  *
- * @param end schedules the callback that sends what was gathered
+ * @param schedule calls its argument at the end of the turn, which sends what was gathered
  * @returns a function to call before each command
  */
-export function corking(client: Redis, end: (uncork: () => void) => void = process.nextTick): () => void {
+export function corking(
+  client: Redis,
+  schedule: (uncork: () => void) => void = process.nextTick,
+): () => void {
   let corked = false;
   return () => {
     const { stream } = client;
     if (corked || !stream) return;
     corked = true;
     stream.cork();
-    end(() => {
+    schedule(() => {
       corked = false;
       stream.uncork();
     });

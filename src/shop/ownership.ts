@@ -20,9 +20,9 @@
  *
  * A Redis without a mark may also be the wrong one, while this shop sells from another. So a process that starts and
  * finds no mark of its database first waits for the listed processes (process-list.ts). If one of them has found the
- * mark in its Redis, in a check that began after this process's own, and there is still no mark in this one, then
- * there are two. If the Redis was emptied for all, the others set the mark meanwhile, and this process joins them. A
- * stock inside a process belongs to that process alone and is handled in the same way.
+ * mark in its Redis, in a check that began after this process's own, and this process still finds none, then they use
+ * different Redises: this process does not start. If their common Redis was emptied, the others set the mark meanwhile, and
+ * this process joins them. A stock inside a process belongs to that process alone and is handled in the same way.
  *
  * "Used" is the change counter, which is in the same slot as the mark: a cluster that loses a server loses both.
  *
@@ -33,7 +33,7 @@
  *
  * adopt: an operator states that the two belong together from now on. First the backend's sales that have this
  * database's ids but belong to another one are removed, then the mark is set, then the prefix. If the process dies in
- * between, no process starts that could not before; adopt again. Sales with other ids stay, because keys can't be
+ * between, the stores may still not belong together, and processes are refused as before: adopt again. Sales with other ids stay, because keys can't be
  * listed; each is removed when this database creates a sale with its id.
  *
  * Not detected: a copy of a database (dump and restore, a template) has its identity, and is the same shop for Redis.
@@ -48,27 +48,24 @@ import { monotonicMs } from '../lib/monotonic.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { readSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
-import { readLooks } from './process-list.ts';
+import {
+  foreignSales,
+  otherDatabase,
+  otherOwner,
+  otherPrefix,
+  type StoreNames,
+  shown,
+  stockElsewhere,
+} from './foreign-stores.ts';
+import { readChecks } from './process-list.ts';
 
-/** How many sales are searched for in a Redis without a mark, the newest ones. One match is enough. */
-const MAX_SOUGHT = 1_000;
-/** By then a running process has reported two more checks. */
-const TOLD_MS = 6_000;
-const LISTEN_EVERY_MS = 250;
-/** The first reported check may have begun before ours. */
-const LOOKS_SINCE = 2;
-/** Digits of an identity shown in messages. */
-const SHOWN_DIGITS = 8;
-
-/** The stores' addresses, without passwords. */
-export interface StoreNames {
-  /** `undefined`: the stock is in this process. */
-  readonly redis: string | undefined;
-  readonly keyPrefix: string;
-  readonly database: string;
-  /** Whether other processes can work with the same database. */
-  readonly isShared: boolean;
-}
+/** How many sales, the newest, are searched for in a Redis without a mark. One match is enough. */
+const MAX_SEARCHED_SALES = 1_000;
+/** Within this time a running process has reported two more checks. */
+const REPORTS_MS = 6_000;
+const READ_EVERY_MS = 250;
+/** Two, because the first check that is reported may have begun before this process's own. */
+const CHECKS_SINCE = 2;
 
 interface Shop {
   readonly identity: string;
@@ -82,16 +79,6 @@ export interface Adoption {
   readonly keyPrefixBefore: string | undefined;
   /** Sales that were removed from Redis because they belonged to another database. */
   readonly discarded: readonly string[];
-}
-
-/** The stores do not belong together. Nothing was changed. */
-export class ForeignStores extends StockadeError {
-  constructor(what: string, todo: string) {
-    super(
-      'foreign_stores',
-      `${what}. ${todo}. If the two are to belong together from now on: stop all processes that use either, and run \`stockade recover --adopt\` with these settings`,
-    );
-  }
 }
 
 export class Ownership {
@@ -110,8 +97,8 @@ export class Ownership {
   }
 
   /**
-   * Checks that the stores belong together, or that the backend has no owner yet. Changes nothing. @throws
-   * ForeignStores
+   * Checks that the stores belong together, or that the backend has no owner yet. Changes nothing.
+   * @throws ForeignStores
    */
   async check(): Promise<void> {
     const { shop } = await this.#examine();
@@ -128,11 +115,10 @@ export class Ownership {
   }
 
   /**
-   * Call before a sale is created: removes a sale of the same id that another database has left in this backend. Runs
-   * under the sale's lock, which a sync needs to build it, so that a sale created by another process meanwhile is not
-   * touched.
+   * Call before a sale is created: removes a sale of the same id that another database has left in this backend. A sale that
+   * another process creates meanwhile is not touched: sync needs the sale's lock to build it, and this method holds the lock.
    */
-  async clear(saleId: string, locks: SaleLocks): Promise<void> {
+  async discardLeftover(saleId: string, locks: SaleLocks): Promise<void> {
     if (!this.#mark || !(await this.#sales.read(saleId)) || !(await locks.tryLock(saleId))) return;
     try {
       if (!(await readSale(this.#db, saleId))) await this.#mark.discard(saleId);
@@ -159,7 +145,8 @@ export class Ownership {
   async #examine(): Promise<{ shop: Shop; isMarked: boolean; isKnown: boolean }> {
     const [shop, mark] = await Promise.all([this.#readShop(), this.#mark?.read()]);
     const isKnown = this.#identity === shop.identity;
-    if (this.#identity !== undefined && !isKnown) throw this.#otherDatabase(shop);
+    if (this.#identity !== undefined && !isKnown)
+      throw otherDatabase(this.#names, this.#identity, shop.identity);
     if (mark) this.#assertOwn(mark, shop);
     this.#assertPrefix(shop);
     if (this.#mark && !mark && !isKnown) await this.#assertFree(this.#mark);
@@ -185,63 +172,39 @@ export class Ownership {
   }
 
   #assertOwn(mark: Owner, shop: Shop): void {
-    if (mark.identity === shop.identity) return;
-    throw new ForeignStores(
-      `${this.#here} belongs to the database ${shown(mark)}, and this is ${shown(this.#owner(shop))}`,
-      'Correct DATABASE_URL, REDIS_URL or KEY_PREFIX',
-    );
+    if (mark.identity !== shop.identity) throw otherOwner(this.#names, this.#owner(shop), mark);
   }
 
   #assertPrefix({ keyPrefix }: Shop): void {
-    const { redis, database } = this.#names;
-    if (keyPrefix === null || (redis !== undefined && keyPrefix === this.#names.keyPrefix)) return;
-    const noted = `the stock of the database ${database} is in a Redis, under KEY_PREFIX ${keyPrefix}`;
-    if (redis === undefined) {
-      throw new ForeignStores(`${noted}, and REDIS_URL is not set`, 'Set REDIS_URL, or correct DATABASE_URL');
-    }
-    const todo = `Set KEY_PREFIX to ${keyPrefix}, or correct DATABASE_URL`;
-    throw new ForeignStores(`${noted}, and KEY_PREFIX is ${this.#names.keyPrefix}`, todo);
+    const { redis, keyPrefix: own } = this.#names;
+    if (keyPrefix !== null && (redis === undefined || keyPrefix !== own))
+      throw otherPrefix(this.#names, keyPrefix);
   }
 
-  /** Without an owner, or this database's from a version without marks. */
+  /** The backend has no owner: it was never used, or holds sales of this database from a version without marks. */
   async #assertFree(mark: OwnerMark): Promise<void> {
-    if (!(await mark.isUsed()) || (await this.#holdsOwnSale())) return;
-    throw new ForeignStores(
-      `${this.#here} has no owner yet and holds sales, and none of them is of the database ${this.#names.database}`,
-      'Correct DATABASE_URL, REDIS_URL or KEY_PREFIX',
-    );
+    if ((await mark.isUsed()) && !(await this.#holdsOwnSale())) throw foreignSales(this.#names);
   }
 
   /** Waits until the listed processes have checked again, or have died. */
   async #assertNotElsewhere(): Promise<void> {
     const began = monotonicMs();
-    const before = await readLooks(this.#db);
-    while (before.size > 0 && monotonicMs() - began < TOLD_MS) {
-      await delay(LISTEN_EVERY_MS);
-      const now = await readLooks(this.#db);
+    const before = await readChecks(this.#db);
+    while (before.size > 0 && monotonicMs() - began < REPORTS_MS) {
+      await delay(READ_EVERY_MS);
+      const now = await readChecks(this.#db);
       const isListed = [...before.keys()].some((process) => now.has(process));
       const other = [...now].find(
-        ([process, looks]) => looks >= (before.get(process) ?? Infinity) + LOOKS_SINCE,
+        ([process, checks]) => checks >= (before.get(process) ?? Infinity) + CHECKS_SINCE,
       );
       // Read after the others' checks, so that a mark of theirs is seen.
       if (!isListed || (await this.#mark?.read())) return;
-      if (other) throw this.#elsewhere(other[0]);
+      if (other) throw stockElsewhere(this.#names, other[0]);
     }
   }
 
-  #elsewhere(process: string): ForeignStores {
-    const { redis, database } = this.#names;
-    const own = redis === undefined ? 'REDIS_URL is not set' : `${this.#here} holds nothing of it`;
-    return new ForeignStores(
-      `the process ${process} sells the stock of the database ${database} from another store, and ${own}`,
-      redis === undefined
-        ? 'Set REDIS_URL for both, or stop the other one'
-        : 'Correct REDIS_URL or DATABASE_URL',
-    );
-  }
-
   async #holdsOwnSale(): Promise<boolean> {
-    for (const row of await readSales(this.#db, { built: true, limit: MAX_SOUGHT })) {
+    for (const row of await readSales(this.#db, { built: true, limit: MAX_SEARCHED_SALES })) {
       const record = await this.#sales.read(row.sale.id);
       if (record && isOwnRecord(record, row)) return true;
     }
@@ -260,21 +223,7 @@ export class Ownership {
     }
     return discarded;
   }
-
-  #otherDatabase(shop: Shop): ForeignStores {
-    return new ForeignStores(
-      `the database ${this.#names.database} was shop ${digits(this.#identity!)} when this process began, and is ${digits(shop.identity)} now`,
-      'Another database answers at DATABASE_URL: correct that',
-    );
-  }
-
-  get #here(): string {
-    return `the Redis ${this.#names.redis} with KEY_PREFIX ${this.#names.keyPrefix}`;
-  }
 }
-
-const digits = (identity: string) => identity.slice(0, SHOWN_DIGITS);
-const shown = ({ identity, label }: Owner) => `${label} (shop ${digits(identity)})`;
 
 /**
  * Two databases may have sales with the same id. The record is this database's if its definition matches and its
@@ -284,7 +233,10 @@ function isOwnRecord(record: SaleRecord, { sale, generation }: SaleRow): boolean
   return record.generation <= generation && isDeepStrictEqual(fixed(record.sale), fixed(sale));
 }
 
-/** The part of a sale that no pending change affects, except for the start, which tells sales apart. */
+/**
+ * The part of a sale in which record and row are the same, even while a change is not applied yet. The start is compared all the
+ * same, because it tells apart sales that are otherwise alike.
+ */
 function fixed(sale: Sale): Record<string, unknown> {
   const { segments, endsAt, requireToken, ...rest } = sale;
   return JSON.parse(JSON.stringify(rest));

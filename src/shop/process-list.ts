@@ -61,8 +61,8 @@ export class ProcessList {
   }
 }
 
-/** How often each running process has checked its stock. */
-export async function readLooks(db: Database): Promise<ReadonlyMap<string, number>> {
+/** How often each running process has checked that its stock belongs to this database. */
+export async function readChecks(db: Database): Promise<ReadonlyMap<string, number>> {
   const found = await rows<{ process: string; looks: string }>(
     db,
     `SELECT process, looks FROM processes WHERE abs(extract(epoch FROM now() - seen_at)) < ${SILENT_S}`,

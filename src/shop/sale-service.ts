@@ -40,7 +40,7 @@ const BUILD_WAIT_MS = 30_000;
 const BUILD_POLL_MS = 20;
 
 /** How the service claims its stores. It is not needed if backend and database certainly belong together. */
-export type SaleOwnership = Pick<Ownership, 'claim' | 'clear'>;
+export type SaleOwnership = Pick<Ownership, 'claim' | 'discardLeftover'>;
 
 /**
  * The operators' work on Postgres and the backend. Postgres is written first. If this process dies before the backend
@@ -64,7 +64,7 @@ export class SaleService implements SaleOperations {
   async create(input: unknown, actor: string): Promise<SaleStatus> {
     const { sale, reason } = parseNewSale(input);
     await this.#ownership?.claim();
-    await this.#ownership?.clear(sale.id, this.#locks);
+    await this.#ownership?.discardLeftover(sale.id, this.#locks);
     if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
     await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);

@@ -74,8 +74,9 @@ const mayBeNoise = ({ timedOut, failure }: Outcome) =>
   timedOut || failure === '' || /tim(ed|e) ?out|within|deadline|not .*after \d/i.test(failure);
 
 /**
- * Whether the tests pass without the mutant, and fail with it again, with three times the time limit.
- * @throws if they fail without it
+ * Whether the mutant makes the tests fail, and not a slow machine. The tests are run without the mutant, with a long time limit. If
+ * they took longer than planned, they are run with the mutant again, with a limit that fits the time they took.
+ * @throws if they fail without the mutant
  */
 async function isTheCause(setup: Setup, tree: Tree, group: TestGroup, mutant: Mutant): Promise<boolean> {
   const control = await runGroup(setup, tree, { ...group, ms: CONTROL_MS }, undefined);

@@ -75,7 +75,7 @@ export class World {
     return this.redis.map(({ port }) => `redis://127.0.0.1:${port}`);
   }
 
-  /** Runs a query past the simulation: at once, between two events, without a trace. */
+  /** Runs a query that is no part of the simulated world: at once, between two events, and not in the trace. */
   sql<T>(statement: string): T | undefined {
     return firstValue<T>(this.postgres.run(query(statement)).reply);
   }

@@ -3,13 +3,8 @@ import type { Outcome, Purchase } from '../../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
-import {
-  type BodyReader,
-  decode,
-  type Exchange,
-  type Handler,
-  type RefusedBody,
-} from '../server/exchange.ts';
+import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
+import type { Exchange, Handler } from '../server/exchange.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { parseObject } from '../server/json-object.ts';
 import { type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';

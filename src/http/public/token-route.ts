@@ -16,7 +16,8 @@ import { SALE_ID_PATTERN } from '../../engine/limits.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
-import { type Body, type Handler, MAX_BODY_BYTES, type Observer } from '../server/exchange.ts';
+import { type Body, MAX_BODY_BYTES } from '../server/body.ts';
+import type { Handler, Observer } from '../server/exchange.ts';
 import { parseObject } from '../server/json-object.ts';
 import { json, type ProblemCode, problem, type Reply } from '../server/problem.ts';
 

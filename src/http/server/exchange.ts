@@ -2,22 +2,22 @@
  * One request and its answer, over either HTTP server (uws/uws-exchange.ts, node-http/node-exchange.ts).
  *
  * An answer is written at the end of the turn of the event loop (deferred-replies.ts). If the client has not read the earlier
- * answers by then, it did not wait for them: its connection is closed, so that unread answers never pile up in memory. A long
- * answer is written as fast as the client reads it, and its request is under way until then: a shutdown waits for it, and a
- * client that sends the next request before its end loses the connection.
+ * answers by then, it did not wait for them: its connection is closed, so that unread answers never pile up in memory.
+ *
+ * A long answer is written as fast as the client reads it. Its request is under way until the client has read the whole answer: a
+ * shutdown waits for that, and a client that sends the next request earlier loses the connection.
  */
 
-import { isUtf8 } from 'node:buffer';
+import { type Body, type BodyReader, decode, MAX_BODY_BYTES, tooLarge } from './body.ts';
 import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
-import { type PiecedReply, type ProblemCode, problem, type Reply } from './problem.ts';
+import { type PiecedReply, problem, type Reply } from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
-export const MAX_BODY_BYTES = 4_096;
-/** The first buffer for a body that comes in pieces. */
-const LEAST_KEPT_BYTES = 64;
+/** Size of the first buffer for a body that arrives in pieces. */
+const MIN_BUFFER_BYTES = 64;
 /** A longer answer is written as the client reads it. A shorter one fits, with its head, into the 16 KB that uWebSockets.js buffers. */
-const MOST_WHOLE_CHARACTERS = 4_096;
+const MAX_SHORT_CHARACTERS = 4_096;
 
 /** Must read what it needs from the request before it returns or awaits: the request is valid only within the call. */
 export type Handler = (exchange: Exchange, request: HttpRequest) => void | Promise<void>;
@@ -27,25 +27,7 @@ export interface Observer {
   fault(error: unknown): void;
 }
 
-/** A body that was not accepted, and the answer that says why. */
-export interface RefusedBody {
-  readonly refused: Reply;
-  readonly code: ProblemCode;
-}
-
-export type Body = { readonly text: string } | RefusedBody;
-
-/** Receives a body: one of the two methods is called, once. */
-export interface BodyReader {
-  /** @param bytes valid only within the call: uWebSockets.js reuses their memory */
-  body(bytes: Uint8Array): void | Promise<void>;
-  refused(body: RefusedBody): void;
-}
-
 const NO_BYTES = new Uint8Array(0);
-const NOT_UTF8 = refusedAs('invalid_request', 'the body is not valid UTF-8');
-const tooLarge = (maxBytes: number) =>
-  refusedAs('payload_too_large', `the body may have ${maxBytes} bytes at most`);
 
 /** What all exchanges of one port share. */
 export interface Port {
@@ -55,25 +37,25 @@ export interface Port {
 
 export abstract class Exchange implements DeferredReply {
   protected readonly traffic: Traffic;
-  /** The answer must not have a body. */
-  protected readonly toHead: boolean;
+  /** A `HEAD` request: the answer must not have a body. */
+  protected readonly isHead: boolean;
   readonly #observer: Observer;
   #reader: BodyReader | undefined;
   #maxBytes = 0;
   #size = 0;
   /** The pieces of the body so far, if it does not come in one: the first `#size` bytes are filled. */
   #kept: Buffer | undefined;
-  #over = false;
+  #isOver = false;
   #reply: Reply | PiecedReply | undefined;
-  #whenRoom: (() => void) | undefined;
+  #onRoom: (() => void) | undefined;
   #isLast: boolean;
 
-  /** @param toHead a `HEAD` request: its answer has no body, and closes the connection */
-  constructor({ traffic, observer }: Port, toHead: boolean) {
+  /** @param isHead a `HEAD` request: its answer has no body, and closes the connection */
+  constructor({ traffic, observer }: Port, isHead: boolean) {
     this.traffic = traffic;
-    this.toHead = toHead;
+    this.isHead = isHead;
     this.#observer = observer;
-    this.#isLast = toHead;
+    this.#isLast = isHead;
     traffic.begin();
   }
 
@@ -154,7 +136,7 @@ export abstract class Exchange implements DeferredReply {
   #keep(chunk: Uint8Array): void {
     if (!this.#kept || this.#size > this.#kept.length) {
       const room = Buffer.allocUnsafeSlow(
-        Math.min(this.#maxBytes, Math.max(LEAST_KEPT_BYTES, 2 * this.#size)),
+        Math.min(this.#maxBytes, Math.max(MIN_BUFFER_BYTES, 2 * this.#size)),
       );
       this.#kept?.copy(room);
       this.#kept = room;
@@ -171,7 +153,7 @@ export abstract class Exchange implements DeferredReply {
     }
   }
 
-  /** Whether the answer is there and will close the connection. */
+  /** Whether the request was answered, with an answer that closes the connection. */
   get isLastAnswered(): boolean {
     return this.#isLast && this.#reply !== undefined;
   }
@@ -184,16 +166,16 @@ export abstract class Exchange implements DeferredReply {
 
   /** Answers the request. Only the first answer counts, and none after an abort. */
   reply(reply: Reply | PiecedReply): void {
-    if (this.#over || this.#reply) return;
+    if (this.#isOver || this.#reply) return;
     this.#reply = reply;
     this.traffic.deferred.add(this);
   }
 
   send(): void {
-    if (this.#over) return;
+    if (this.#isOver) return;
     const reply = this.#reply!;
     if ('pieces' in reply) return void this.#sendPieces(reply);
-    const isLong = !this.#isLast && reply.body.length > MOST_WHOLE_CHARACTERS;
+    const isLong = !this.#isLast && reply.body.length > MAX_SHORT_CHARACTERS;
     const isTaken = this.write(reply, this.#isLast, isLong);
     if (isLong && !isTaken) return;
     this.end();
@@ -208,12 +190,16 @@ export abstract class Exchange implements DeferredReply {
     try {
       this.begin(reply);
       for await (const piece of reply.pieces) {
-        if (this.#over) return;
+        if (this.#isOver) return;
         if (this.traffic.draining) break;
-        if (piece !== '' && !this.writePiece(piece)) await this.#room();
+        if (piece !== '' && !this.writePiece(piece)) await this.#untilRoom();
       }
-      if (this.#over) return;
-      if (!this.traffic.draining) return this.#endPieces();
+      if (this.#isOver) return;
+      if (!this.traffic.draining) {
+        this.endPieces();
+        this.end();
+        return;
+      }
     } catch (error) {
       this.#observer.fault(error);
     }
@@ -221,28 +207,23 @@ export abstract class Exchange implements DeferredReply {
     this.close();
   }
 
-  #endPieces(): void {
-    this.endPieces();
-    this.end();
-  }
-
-  #room(): Promise<void> {
+  #untilRoom(): Promise<void> {
     return new Promise((resolve) => {
-      this.#whenRoom = resolve;
-      if (this.#over) resolve();
+      this.#onRoom = resolve;
+      if (this.#isOver) resolve();
     });
   }
 
   protected hasRoom(): void {
-    this.#whenRoom?.();
+    this.#onRoom?.();
   }
 
   /** The request is over: the client has taken the answer, or has gone. */
   protected end(): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.traffic.end();
-    this.#whenRoom?.();
+    this.#onRoom?.();
   }
 
   #failed(error: unknown): void {
@@ -251,17 +232,7 @@ export abstract class Exchange implements DeferredReply {
   }
 }
 
-function refusedAs(code: ProblemCode, detail: string): RefusedBody {
-  return { refused: problem(code, { detail }), code };
-}
-
 function isZero(length: string): boolean {
   // By its digits and not its value: uWebSockets.js refuses `0x0` itself, after the handler has run.
   return /^0+$/.test(length);
-}
-
-export function decode(bytes: Uint8Array): Body {
-  return isUtf8(bytes)
-    ? { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString() }
-    : NOT_UTF8;
 }

@@ -1,6 +1,6 @@
 /**
  * Counts and latencies of requests by outcome, at the cost of one addition for each request. prom-client, which adds up the
- * workers and writes the text, gets them only when metrics are read (node/observability/node-metrics.ts).
+ * workers and writes the text, gets them only when metrics are read (node/observability/worker-metrics.ts).
  */
 
 /** Upper bounds in seconds. One more bucket counts everything above. */

@@ -5,7 +5,8 @@ import { PurchaseTokens } from '../../../src/admission/purchase-token.ts';
 import type { SaleRecord } from '../../../src/engine/contract.ts';
 import type { Identity } from '../../../src/http/identity/identity.ts';
 import { type TokenOutcome, tokenRoute } from '../../../src/http/public/token-route.ts';
-import type { Body, Exchange } from '../../../src/http/server/exchange.ts';
+import type { Body } from '../../../src/http/server/body.ts';
+import type { Exchange } from '../../../src/http/server/exchange.ts';
 import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import { elapse, freezeTime, settledTurns } from '../../support/engine/frozen-time.ts';
 

@@ -17,8 +17,8 @@ export class UwsExchange extends Exchange {
   #isLong = false;
   #isTaken = false;
 
-  constructor(response: HttpResponse, port: Port, toHead = false) {
-    super(port, toHead);
+  constructor(response: HttpResponse, port: Port, isHead = false) {
+    super(port, isHead);
     this.#response = response;
     response.onAborted(() => this.end());
   }
@@ -68,7 +68,7 @@ export class UwsExchange extends Exchange {
   #write(): void {
     const { head, body, bytes } = this.#reply;
     this.#isTaken = true;
-    if (this.#isLast) this.#response.writeStatus(head.text + closingRest(this.toHead ? undefined : body));
+    if (this.#isLast) this.#response.writeStatus(head.text + closingRest(this.isHead ? undefined : body));
     else if (this.#isLong) this.#isTaken = this.#writeLong(head.text, Buffer.from(body));
     else if (this.traffic.draining) this.#response.writeStatus(head.bytes).end(body, true);
     else this.#isTaken = this.#response.writeStatus(head.bytes).tryEnd(bytes ?? body, WHOLE)[1];

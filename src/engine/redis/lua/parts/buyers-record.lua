@@ -5,9 +5,9 @@ local MAX_TOLD_ORDERS = 20
 
 -- A buyer's record is read once per batch: a long one must not be read again for each order of a buyer who sends
 -- many.
-local read = {}
+local records = {}
 local function recordOf(buyer, text)
-  local record = read[buyer]
+  local record = records[buyer]
   if record then return record end
   record = { words = {}, units = 0, ids = {}, byId = {}, byKey = {} }
   for word, id, q, at, key in string.gmatch(text, '((%d+):(%d+):(%d+):(%S*))') do
@@ -16,7 +16,7 @@ local function recordOf(buyer, text)
     record.units, record.byId[id] = record.units + tonumber(q), order
     if key ~= '' then record.byKey[key] = order end
   end
-  read[buyer] = record
+  records[buyer] = record
   return record
 end
 

@@ -107,7 +107,8 @@ if not all then
   end
   lines = table.concat(logged, '\n')
 end
-for buyer, record in pairs(read) do
+-- If the buyer has other orders too, the record is written with all of them.
+for buyer, record in pairs(records) do
   if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
 end
 redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
