@@ -43,7 +43,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
     await ask(parts, ({ service }) => service.change(SALE_ID, change, BY));
     await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
-  await mendKnownGaps(parts);
+  await repairKnownGaps(parts);
   await settleDoubts(parts);
   if (isClosed) await sellNothing(parts);
   else await sellOut(parts);
@@ -85,7 +85,7 @@ function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): s
 }
 
 /** Returned units that Redis has lost again are a known gap: `verify` finds them, and `recover` repairs it. */
-async function mendKnownGaps(parts: FinaleParts): Promise<void> {
+async function repairKnownGaps(parts: FinaleParts): Promise<void> {
   if (!parts.auditor.everLost) return;
   const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
   if (report.ok) return;

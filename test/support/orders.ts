@@ -2,7 +2,8 @@
 import { expect } from 'vitest';
 import type { Purchase } from '../../src/engine/contract.ts';
 import { rows } from '../../src/postgres/database.ts';
-import type { Shop, Till } from './shop.ts';
+import type { Shop } from './shop.ts';
+import type { Till } from './till.ts';
 
 /** Buys an order and waits for its commit. @returns its id */
 export async function placed(

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { redisUrls } from '../../src/config/values/redis-urls.ts';
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
-import type { Backend, Outcome, Purchase, SaleVersion } from '../../src/engine/contract.ts';
+import type { Backend } from '../../src/engine/contract.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { Engine, type EngineOptions } from '../../src/engine/purchase/engine.ts';
@@ -15,7 +15,7 @@ import type { BackpressureOptions } from '../../src/lib/backpressure.ts';
 import { lostOrderNames } from '../../src/node/lost-order-names.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
 import type { LedgerEntry, SaleStatus } from '../../src/operations/sale-operations.ts';
-import { Expiry, type ExpiryEvents } from '../../src/orders/expiry.ts';
+import { Expiry } from '../../src/orders/expiry.ts';
 import type { Buy } from '../../src/orders/late-payment.ts';
 import { OrderService } from '../../src/orders/order-service.ts';
 import { type Database, openDatabase, rows } from '../../src/postgres/database.ts';
@@ -23,10 +23,11 @@ import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks, type SaleLocks } from '../../src/postgres/sale-locks.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
-import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { BY } from './author.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { LONG_TIMEOUTS } from './long-timeouts.ts';
+import { SeenEvents, SeenExpiry } from './seen-events.ts';
+import { Till } from './till.ts';
 
 const SILENT = pino({ enabled: false });
 const CONNECTIONS = 8;
@@ -91,7 +92,7 @@ export class Shop implements AsyncDisposable {
   }
 
   /** Whether no process that uses these locks is working on the sale. */
-  async isLetGo(saleId: string, locks: SaleLocks = this.locks): Promise<boolean> {
+  async isUnlocked(saleId: string, locks: SaleLocks = this.locks): Promise<boolean> {
     if (!(await locks.tryLock(saleId))) return false;
     await locks.unlock(saleId);
     return true;
@@ -129,7 +130,7 @@ export class Shop implements AsyncDisposable {
     await sync.start();
     let stopped: Promise<void> | undefined;
     const stop = () => (stopped ??= sync.stop());
-    if (!options.willDie) this.#ends.push(stop);
+    if (!options.hangs) this.#ends.push(stop);
     return { seen, ready: sync.ready, stop };
   }
 
@@ -167,11 +168,11 @@ export class Shop implements AsyncDisposable {
     return new OrderService({ db: this.db, backend, buy });
   }
 
-  startExpiry({ backend = this.backend, db = this.db, pageOrders = 500, willDie = false } = {}): SeenExpiry {
+  startExpiry({ backend = this.backend, db = this.db, pageOrders = 500, hangs = false } = {}): SeenExpiry {
     const seen = new SeenExpiry();
     const expiry = new Expiry({ db, backend, events: seen, pageOrders });
     expiry.start();
-    if (!willDie) this.#ends.push(() => expiry.stop());
+    if (!hangs) this.#ends.push(() => expiry.stop());
     return seen;
   }
 
@@ -194,125 +195,14 @@ export interface SyncSpec {
   readonly backpressure?: BackpressureOptions;
   /** Default: never. */
   readonly rebalanceEveryMs?: number;
-  /** Set by tests in which the sync hangs for ever: then nothing waits for its end. */
-  readonly willDie?: boolean;
+  /** The sync is made to hang for ever, as if its process had died: nothing waits for its end. */
+  readonly hangs?: boolean;
 }
 
 export interface WatchedSync {
   readonly seen: SeenEvents;
   readonly ready: Promise<void>;
   stop(): Promise<void>;
-}
-
-type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
-
-/** The events that a sync has reported. */
-export class SeenEvents implements SyncEvents {
-  orders = 0;
-  sweeps = 0;
-  lastBacklog = -1;
-  readonly rejections: Info<'rejected'>[] = [];
-  readonly breaks: Info<'logBroken'>[] = [];
-  readonly losses: Info<'ordersLost'>[] = [];
-  readonly rebuilds: Info<'rebuilt'>[] = [];
-  readonly transfers: Info<'transferred'>[] = [];
-  readonly failures: Info<'saleFailed'>[] = [];
-  readonly foreigners: Info<'foreign'>[] = [];
-  readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
-
-  applied({ orders }: Info<'applied'>): void {
-    this.orders += orders;
-  }
-  rejected(info: Info<'rejected'>): void {
-    this.rejections.push(info);
-  }
-  logBroken(info: Info<'logBroken'>): void {
-    this.breaks.push(info);
-  }
-  ordersLost(info: Info<'ordersLost'>): void {
-    this.losses.push(info);
-  }
-  rebuilt(info: Info<'rebuilt'>): void {
-    this.rebuilds.push(info);
-  }
-  transferred(info: Info<'transferred'>): void {
-    this.transfers.push(info);
-  }
-  backlog({ orders }: Info<'backlog'>): void {
-    this.sweeps++;
-    this.lastBacklog = orders;
-  }
-  saleFailed(info: Info<'saleFailed'>): void {
-    this.failures.push(info);
-  }
-  foreign(info: Info<'foreign'>): void {
-    this.foreigners.push(info);
-  }
-  crashed(info: Info<'crashed'>): void {
-    this.crashes.push({ ...info, atMs: performance.now() });
-  }
-}
-
-/** The events that an expiry of unpaid orders has reported. */
-export class SeenExpiry implements ExpiryEvents {
-  orders = 0;
-  readonly failures: unknown[] = [];
-
-  expired({ orders }: { orders: number }): void {
-    this.orders += orders;
-  }
-  failed({ error }: { error: unknown }): void {
-    this.failures.push(error);
-  }
-}
-
-interface TillParts {
-  readonly board: Board;
-  readonly directory: SaleDirectory;
-  readonly faults: readonly unknown[];
-}
-
-export class Till {
-  readonly engine: Engine;
-  /** The faults that the engine has reported. */
-  readonly faults: readonly unknown[];
-  readonly #board: Board;
-  readonly #directory: SaleDirectory;
-  #closed: Promise<void> | undefined;
-
-  constructor(engine: Engine, { board, directory, faults }: TillParts) {
-    this.engine = engine;
-    this.faults = faults;
-    this.#board = board;
-    this.#directory = directory;
-  }
-
-  /** Whether the node knows the sale's newest version, if it knows the sale at all. */
-  hasLearned(saleId: string, { epoch, generation, state }: SaleVersion): boolean {
-    const view = this.#directory.views.get(saleId);
-    if (!view) return true;
-    const { record, slot } = view;
-    return record.generation === generation && record.state === state && this.#board.epoch(slot) === epoch;
-  }
-
-  /** Resolves when no purchase waits any more. */
-  close(): Promise<void> {
-    this.#closed ??= this.#directory.stop().then(() => this.engine.close());
-    return this.#closed;
-  }
-
-  buy(saleId: string, buyerId: string, more: Partial<Purchase> = {}): Promise<Outcome> {
-    return this.engine.purchase({ saleId, buyerId, quantity: 1, key: '', awaitCommit: true, ...more });
-  }
-
-  /** Buys as late payments do. */
-  get take(): Buy {
-    return (purchase) => this.engine.purchase(purchase);
-  }
-
-  buyAll(saleId: string, buyerIds: readonly string[], more: Partial<Purchase> = {}): Promise<Outcome[]> {
-    return Promise.all(buyerIds.map((buyerId) => this.buy(saleId, buyerId, more)));
-  }
 }
 
 export function buyers(count: number, name = 'buyer'): string[] {

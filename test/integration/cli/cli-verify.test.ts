@@ -27,9 +27,9 @@ test('says the cause, and with --repair what it did about it', async () => {
   const found = await callCli(['verify', id], stores);
   expect(found.exitCode).toBe(1);
   expect(found.stdout).toMatch(/found: segment 1: 15 units left, .* \(foreign write in Redis\)\n/);
-  const mended = await callCli(['verify', '--repair'], stores);
-  expect(mended.exitCode).toBe(0);
-  expect(mended.stdout).toMatch(/repaired: set units left of segment 1/);
+  const repaired = await callCli(['verify', '--repair'], stores);
+  expect(repaired.exitCode).toBe(0);
+  expect(repaired.stdout).toMatch(/repaired: set units left of segment 1/);
   const whole = await callCli(['verify', id, '--repair', '--json'], stores);
   expect(JSON.parse(whole.stdout)).toMatchObject({ saleId: id, ok: true, repairs: [] });
 });

@@ -1,4 +1,4 @@
-/** A Redis that may evict keys: no process starts on it, and one that runs when it is made so says it until it is mended. */
+/** A Redis that may evict keys: no process starts on it, and one that already runs reports it until the setting is corrected. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { lookForEviction } from '../../../src/redis/eviction.ts';
@@ -36,7 +36,7 @@ test('serve and sync do not start on it, doctor fails: each says what to do', as
   );
 });
 
-test('a node that runs goes on, and tells of it in its metrics and its log until it is mended', async () => {
+test('a running node continues, and reports it in its metrics and its log until the setting is corrected', async () => {
   await using redis = await RedisServer.start();
   await using node = await startTestNode({ redisUrl: redis.url, databaseUrl: await freshDatabase() });
   expect(await metric(node, GAUGE)).toBe(0);

@@ -5,7 +5,8 @@ import { BY } from '../../support/author.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { aged, kindsOf, placed } from '../../support/orders.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 
 describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   let shop: Shop;
@@ -103,7 +104,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     const { saleId } = await overdue(40);
     let returned = 0;
     const { before, death } = deathAt((call) => call === 'log.compensate' && ++returned === 10);
-    shop.startExpiry({ backend: intercept(shop.backend, before), willDie: true });
+    shop.startExpiry({ backend: intercept(shop.backend, before), hangs: true });
     await death;
     expect(await statuses(saleId)).toEqual({ expired: 40 });
     await balanced(saleId, 0);

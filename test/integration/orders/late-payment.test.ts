@@ -12,7 +12,8 @@ import { BY } from '../../support/author.ts';
 import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { aged, kindsOf, placed } from '../../support/orders.ts';
-import { Shop, type Till } from '../../support/shop.ts';
+import { Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import { ordersOf } from '../../support/truth.ts';
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };
@@ -244,7 +245,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const cut = shop.orders(till.take, intercept(shop.backend, failing.before));
       expect(await cut.changeOrder(orderId, PAY, BY)).toEqual({ code: 'unavailable' });
       expect(failing.hits).not.toEqual([]);
-      failing.mend();
+      failing.repair();
       expectRetaken(await cut.changeOrder(orderId, PAY, BY), orderId);
       await balanced(saleId, 1);
     });

@@ -8,7 +8,8 @@ import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
 import { aged, kindsOf, placed } from '../../support/orders.ts';
 import { asAdmin } from '../../support/postgres/least-rights.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import { query } from '../../support/truth.ts';
 
 const PAY: OrderChange = { kind: 'pay', payType: 'card' };

@@ -168,7 +168,7 @@ test('the reconciler applies a return of a closed sale, and nothing is sold', as
   const { id, till, orderIds } = await soldOut();
   await shop.service.change(id, { action: 'close' }, BY);
   const sync = await shop.startSync();
-  await until(() => shop.isLetGo(id), { what: 'the closed sale is let go of' });
+  await until(() => shop.isUnlocked(id), { what: 'the closed sale is released' });
   await cancel(orderIds.slice(0, 3));
   await until(async () => (await keys.left(id, SEGMENTS)) === 3, { what: 'its units are back' });
   expect((await till.buy(id, 'late')).code).toBe('ended');

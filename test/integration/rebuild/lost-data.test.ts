@@ -11,7 +11,8 @@ import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import {
   expectKept,
   expectWithinLimit,
@@ -660,7 +661,7 @@ describe('all of Redis is lost', () => {
     const sync = await own.startSync();
     for (const id of ids) await till.buyAll(id, buyers(3), { key: 'k' });
     for (const id of ids) await own.service.change(id, { action: 'close' }, BY);
-    for (const id of ids) await until(() => own.isLetGo(id), { what: 'its lock is free' });
+    for (const id of ids) await until(() => own.isUnlocked(id), { what: 'its lock is free' });
     await using all = new RedisKeys(own);
     for (const rebuilds of [2, 4]) {
       await all.redis.flushall();

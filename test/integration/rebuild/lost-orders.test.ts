@@ -14,7 +14,8 @@ import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import {
   expectKept,
   expectWithinLimit,

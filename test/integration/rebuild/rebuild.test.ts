@@ -17,7 +17,8 @@ import { breaker, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { redisAdminUrl, until } from '../../support/fixtures.ts';
 import { afterStatement } from '../../support/postgres/after-statement.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
 
 let shop: Shop;
@@ -406,12 +407,12 @@ describe('a rebuild that broke off', () => {
     const till = await shop.startEngine();
     await till.buyAll(sale.id, buyers(8), { awaitCommit: false });
     await shop.db.raw('UPDATE sales SET stock = 5');
-    const { before, mend } = breaker('sales.loadSegment');
+    const { before, repair } = breaker('sales.loadSegment');
     await using redis = new RedisKeys(shop);
     await redis.redis.del(redis.sale(sale.id));
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
     await until(() => sync.seen.failures.length > 0, { what: 'the rebuild has failed' });
-    mend();
+    repair();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(sync.seen.rejections.map(({ reason }) => reason)).toEqual(Array(3).fill('stock'));
     expect(await shop.service.verify(sale.id)).toMatchObject({ rejectedOrders: 3, committedOrders: 5 });
@@ -450,7 +451,7 @@ describe('a rebuild that takes long', () => {
     for (const buyer of buyers(3)) expect((await till.buy(other.id, buyer)).code).toBe('committed');
     await until(() => sync.seen.sweeps > sweeps + 1, { what: 'the sweep goes on' });
     expect((await till.buy(other.id, 'late')).code).toBe('committed');
-    expect(await shop.isLetGo(lost.id)).toBe(false);
+    expect(await shop.isUnlocked(lost.id)).toBe(false);
     expect(arrived).toEqual([lost.id]);
     expect(sync.seen.rebuilds).toEqual([]);
 
@@ -509,14 +510,14 @@ describe('a rebuild that takes long', () => {
   test('and fails is tried again; the others are sold meanwhile', async () => {
     const [lost, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     await loseRecord(lost.id);
-    const { before, mend } = breaker('sales.publish');
+    const { before, repair } = breaker('sales.publish');
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
     const till = await shop.startEngine();
     await until(() => sync.seen.failures.length > 0, { what: 'a failure' });
     expect(sync.seen.failures[0]).toMatchObject({ saleId: lost.id });
     expect((await till.buy(other.id, 'anna')).code).toBe('committed');
     await until(() => sync.seen.failures.length > 1, { what: 'another failure' });
-    mend();
+    repair();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
     expect(await shop.service.verify(lost.id)).toMatchObject({ ok: true });
     expect(sync.seen.crashes).toEqual([]);

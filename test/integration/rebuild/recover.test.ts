@@ -15,7 +15,8 @@ import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { buyers, Shop, type Till } from '../../support/shop.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
 import { expectKept, ordersOf, promisesOf, unitsSold } from '../../support/truth.ts';
 
 const MAX_HELD = 15_000;

@@ -12,8 +12,9 @@ import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
 import { deathAt, intercept } from '../../support/engine/intercept.ts';
 import { until } from '../../support/fixtures.ts';
-import { buyers, Shop, type ShopOptions, type Till } from '../../support/shop.ts';
+import { buyers, Shop, type ShopOptions } from '../../support/shop.ts';
 import { inTier } from '../../support/tier.ts';
+import type { Till } from '../../support/till.ts';
 import { expectKept, ordersOf, type Promised, promisesOf } from '../../support/truth.ts';
 
 const WHO = { actor: 'otto', reason: 'more came' };
@@ -201,7 +202,7 @@ describe('a resize', () => {
     const dying = await shop.startSync({
       backend: intercept(shop.backend, dies),
       locks: new LocalLocks(),
-      willDie: true,
+      hangs: true,
     });
     await dying.ready;
     const early = await till.buyAll(id, buyers(5));

@@ -391,7 +391,7 @@ describe('a change whose process dies', () => {
   /** Makes the change old enough for the reconciler. */
   const forsake = () => shop.db.raw("UPDATE stock_movements SET moved_at = now() - interval '1 minute'");
 
-  async function mend(saleId: string): Promise<void> {
+  async function repair(saleId: string): Promise<void> {
     await forsake();
     expect(await readForsakenSales(shop.db)).toEqual([saleId]);
     await followForsaken(shop.db, shop.backend, saleId);
@@ -414,7 +414,7 @@ describe('a change whose process dies', () => {
     void dying.change(sale.id, topUp(6), BY);
     await death;
     expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
-    await mend(sale.id);
+    await repair(sale.id);
     expect(sum(await left(sale.id))).toBe(10);
     await expectVerified(sale.id);
   });
@@ -429,7 +429,7 @@ describe('a change whose process dies', () => {
     await expect(dying.change(sale.id, EDIT, BY)).rejects.toThrow();
     expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: false });
     expect((await recordOf(sale.id)).title).toBe('Old');
-    await mend(sale.id);
+    await repair(sale.id);
     expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
     await expectVerified(sale.id);
   });
@@ -474,7 +474,7 @@ describe('a change whose process dies', () => {
     const sale = await shop.sell({ stock: 4, title: 'Old' });
     await shop.service.change(sale.id, EDIT, BY);
     await shop.db.raw("UPDATE stock_movements SET applied_at = NULL WHERE action = 'edit'");
-    await mend(sale.id);
+    await repair(sale.id);
     expect(await recordOf(sale.id)).toMatchObject({ title: 'New', priceMinor: 300 });
     expect((await shop.changesOf(sale.id))[0]).toMatchObject({ applied: true });
   });
@@ -506,7 +506,7 @@ describe('a change whose process dies', () => {
     void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
     await death;
     const epoch = await epochOf(sale.id);
-    await mend(sale.id);
+    await repair(sale.id);
     expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
     expect(await epochOf(sale.id), 'a node that closed its board meanwhile sees it').toBeGreaterThan(epoch);
     expect(await shop.changesOf(sale.id)).toMatchObject([{ units: 0, detail: { wanted: 10, void: true } }]);
@@ -518,7 +518,7 @@ describe('a change whose process dies', () => {
     let snapshots = 0;
     const backend = intercept(shop.backend, async (call) => {
       // All is out by then: the maker is about to end it in Postgres.
-      if (call === 'sales.snapshot' && ++snapshots === 2) await mend(sale.id);
+      if (call === 'sales.snapshot' && ++snapshots === 2) await repair(sale.id);
     });
     await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toMatchObject({
       code: 'insufficient_stock',
@@ -582,7 +582,7 @@ describe('a change whose process dies', () => {
     void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
     await death;
     await expect(shop.service.change(sale.id, take(1), BY)).rejects.toMatchObject({ code: 'busy' });
-    await mend(sale.id);
+    await repair(sale.id);
     await shop.service.change(sale.id, take(1), BY);
     await expectVerified(sale.id);
   });
@@ -645,7 +645,7 @@ describe('a change whose process dies', () => {
       await expect(shop.service.change(sale.id, topUp(6), BY)).rejects.toThrow(StaleGeneration);
     });
     await rebuildSale(shop.db, backend, sale.id);
-    await mend(sale.id);
+    await repair(sale.id);
     expect(sum(await left(sale.id))).toBe(10);
     await expectVerified(sale.id);
   });

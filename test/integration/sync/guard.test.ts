@@ -255,10 +255,10 @@ describe('a refused order, and the next batch', () => {
   });
 
   test('nor if it can’t be removed before the loop restarts', async () => {
-    const { before, mend } = breaker('log.compensate');
+    const { before, repair } = breaker('log.compensate');
     const { sale, sync, refused, behind } = await overtaken(before);
     await until(() => sync.seen.crashes.length >= 2, { what: 'sync has tried again' });
-    mend();
+    repair();
     expect((await refused).map(({ code }) => code)).toEqual(['committed', 'limit_reached']);
     expect((await behind).code).toBe('committed');
     await expectOnlyForgotten(sale.id, 'anna');

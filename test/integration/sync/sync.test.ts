@@ -209,7 +209,7 @@ describe('a sync that dies between its commit and its trim', () => {
     const { before, death } = deathAt(
       (call, [watermarks]) => call === 'log.advance' && (watermarks as Watermark[]).length > 0,
     );
-    await shop.startSync({ backend: intercept(shop.backend, before), willDie: true });
+    await shop.startSync({ backend: intercept(shop.backend, before), hangs: true });
     const till = await shop.startEngine();
     const waiting = till.buyAll(sale.id, buyers(40));
     await death;
@@ -261,7 +261,7 @@ describe('watermarks that the backend did not take', () => {
   test('keep their rejections: no newer watermark confirms a rejected order', async () => {
     const sale = await shop.sell({ stock: 2, segments: 1 });
     await shop.db.raw('UPDATE sales SET stock = 1');
-    const { before, hits, mend } = breaker('log.advance');
+    const { before, hits, repair } = breaker('log.advance');
     const sync = await shop.startSync({ backend: intercept(shop.backend, before) });
     await sync.ready;
     const till = await shop.startEngine();
@@ -269,7 +269,7 @@ describe('watermarks that the backend did not take', () => {
     const first = till.buyAll(sale.id, ['anna', 'ben']);
     await until(() => hits.length > untold, { what: 'the watermark was not taken' });
     expect(sync.seen.rejections).toHaveLength(1);
-    mend();
+    repair();
     await shop.db.raw('UPDATE sales SET stock = 1');
     await redisIncrement(sale.id, 1);
     const late = till.buy(sale.id, 'cleo');
@@ -440,7 +440,7 @@ describe('closed sales', () => {
     const sync = await shop.startSync({ backend, locks });
     expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
     await shop.service.change(closed.id, { action: 'close' }, BY);
-    await until(() => shop.isLetGo(closed.id, locks), { what: 'the closed sale is let go of' });
+    await until(() => shop.isUnlocked(closed.id, locks), { what: 'the closed sale is released' });
     const seen = sync.seen.sweeps;
     await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
     for (const list of [locks.asked, looked, versionsAsked]) list.length = 0;
@@ -459,7 +459,7 @@ describe('closed sales', () => {
     const locks = new WatchedLocks();
     const { seen } = await shop.startSync({ locks });
     await until(() => seen.sweeps > 1, { what: 'two sweeps' });
-    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    await until(() => shop.isUnlocked(id, locks), { what: 'the closed sale is released' });
     expect(seen.orders).toBe(6);
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [], committedOrders: 6 });
   });
@@ -472,7 +472,7 @@ describe('closed sales', () => {
     const locks = new WatchedLocks();
     const { seen } = await shop.startSync({ locks });
     await until(async () => (await shop.service.show(id)).segments === 3, { what: 'it has three segments' });
-    await until(() => shop.isLetGo(id, locks), { what: 'the closed sale is let go of' });
+    await until(() => shop.isUnlocked(id, locks), { what: 'the closed sale is released' });
     expect(seen.failures).toEqual([]);
     expect(await shop.service.ledger(id)).toMatchObject([
       { action: 'create' },

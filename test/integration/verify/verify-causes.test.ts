@@ -28,11 +28,11 @@ afterEach(async () => {
 
 const causes = ({ differences }: VerifyReport) => differences.map(({ cause }) => cause);
 const repair = (saleId: string) => shop.service.verify(saleId, { repair: true });
-const mended = (cause: Cause, what: RegExp): Repair => ({
+const repaired = (cause: Cause, what: RegExp): Repair => ({
   ...{ cause, done: true },
   what: expect.stringMatching(what) as unknown as string,
 });
-const leftAlone = (cause: Cause, what: RegExp): Repair => ({ ...mended(cause, what), done: false });
+const leftAlone = (cause: Cause, what: RegExp): Repair => ({ ...repaired(cause, what), done: false });
 
 async function orders(saleId: string): Promise<{ id: string; buyer: string }[]> {
   return rows(
@@ -71,7 +71,7 @@ describe('work under way is no fault', () => {
     expect(causes(report)).toEqual(['return_pending']);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('return_pending', /^applied the pending returns$/)],
+      repairs: [repaired('return_pending', /^applied the pending returns$/)],
     });
     await sellsOut(id, 15);
   });
@@ -99,7 +99,7 @@ describe('work under way is no fault', () => {
     expect(causes(report)).toEqual(['top_up_pending']);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('top_up_pending', /^applied the sale.s changes/)],
+      repairs: [repaired('top_up_pending', /^applied the sale.s changes/)],
     });
     await sellsOut(id, 22);
   });
@@ -118,7 +118,7 @@ describe('work under way is no fault', () => {
     expect((await shop.service.verify(id)).differences[0]!.what).toMatch(/, for 6\d s$/);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('withdrawal_pending', /^undid the withdrawal/)],
+      repairs: [repaired('withdrawal_pending', /^undid the withdrawal/)],
     });
     await sellsOut(id, 14);
   });
@@ -133,7 +133,7 @@ describe('work under way is no fault', () => {
     expect(causes(report)).toEqual(['change_pending']);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('change_pending', /^applied the sale.s changes/)],
+      repairs: [repaired('change_pending', /^applied the sale.s changes/)],
     });
     expect(await shop.backend.sales.read(id)).toMatchObject({ state: 'paused' });
   });
@@ -149,7 +149,7 @@ describe('work under way is no fault', () => {
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [], committedOrders: 10 },
       repairs: [
-        mended('rebuild_pending', /^built generation 2 from Postgres, 4 orders saved from the logs$/),
+        repaired('rebuild_pending', /^built generation 2 from Postgres, 4 orders saved from the logs$/),
       ],
     });
     await sellsOut(id, 10);
@@ -177,7 +177,7 @@ describe('a foreign write in Redis', () => {
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, findings: [] },
       repairs: [
-        mended('foreign_redis', /^set units left of segment 1 to the value that the other counters give$/),
+        repaired('foreign_redis', /^set units left of segment 1 to the value that the other counters give$/),
       ],
     });
     expect(await keys.redis.hget(segment, 'left')).toBe(before);
@@ -214,7 +214,7 @@ describe('a foreign write in Redis', () => {
     await keys.redis.hincrby(keys.of(id, 0).segment, 'supplied', 4);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('foreign_redis', /^set units supplied of segment 0/)],
+      repairs: [repaired('foreign_redis', /^set units supplied of segment 0/)],
     });
     await sellsOut(id, 14);
   });
@@ -270,7 +270,7 @@ describe('a foreign write in Redis', () => {
     expect(report.findings[0]).toMatch(`order ${order!.id} of buyer ${order!.buyer}`);
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('foreign_redis', /^restored 1 order in buyers' records$/)],
+      repairs: [repaired('foreign_redis', /^restored 1 order in buyers' records$/)],
     });
     const till = await shop.startEngine();
     expect(await till.buy(id, order!.buyer)).toMatchObject({ code: 'limit_reached', orderIds: [order!.id] });
@@ -287,7 +287,7 @@ describe('a foreign write in Redis', () => {
     expect(report).toMatchObject({ ok: false, differences: [{ cause: 'foreign_redis', units: 1 }] });
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('foreign_redis', /^built generation 2 from Postgres/)],
+      repairs: [repaired('foreign_redis', /^built generation 2 from Postgres/)],
     });
     await sellsOut(id, 15);
   });
@@ -322,7 +322,7 @@ describe('a foreign write in Redis', () => {
     await shop.service.change(id, { action: 'pause' }, BY);
     await keys.redis.hset(keys.of(id, 1).segment, 'state', state);
     const report = await repair(id);
-    expect(report).toMatchObject({ ok: true, repairs: [mended('foreign_redis', /the sale's state$/)] });
+    expect(report).toMatchObject({ ok: true, repairs: [repaired('foreign_redis', /the sale's state$/)] });
     expect(await keys.redis.hget(keys.of(id, 1).segment, 'state')).toBe('paused');
   });
 
@@ -361,7 +361,7 @@ describe('Redis has lost writes', () => {
     expect(new Set(causes(report))).toEqual(new Set(['lost_entries']));
     expect(await repair(id)).toMatchObject({
       ...{ ok: true, differences: [] },
-      repairs: [mended('lost_entries', /^built generation 2 from Postgres, 0 orders saved from the logs$/)],
+      repairs: [repaired('lost_entries', /^built generation 2 from Postgres, 0 orders saved from the logs$/)],
     });
     await sellsOut(id, 14);
   });
@@ -375,7 +375,7 @@ describe('Redis has lost writes', () => {
     expect(report).toMatchObject({
       ...{ ok: true, differences: [], committedOrders: 3 },
       repairs: [
-        mended('lost_entries', /^built .*, 3 orders saved from the logs; 1 order at least lost for good$/),
+        repaired('lost_entries', /^built .*, 3 orders saved from the logs; 1 order at least lost for good$/),
       ],
     });
     await sellsOut(id, 17);
@@ -384,7 +384,7 @@ describe('Redis has lost writes', () => {
 
 describe('Redis loses a withdrawal', () => {
   const what = /^5 units that were withdrawn are in the segments again, or were sold/;
-  const mend = mended('lost_entries', /^built generation 2 from Postgres/);
+  const rebuilt = repaired('lost_entries', /^built generation 2 from Postgres/);
 
   /** Of the 14 units that are left 5 are withdrawn, and in the segments all the same. */
   async function withdrawnInVain(): Promise<string> {
@@ -403,7 +403,7 @@ describe('Redis loses a withdrawal', () => {
       ...{ ok: false, findings: [expect.stringMatching(what)] },
       differences: [{ cause: 'lost_entries', units: 5 }],
     });
-    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [mend] });
+    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [rebuilt] });
     await sellsOut(id, 9);
   });
 
@@ -418,7 +418,7 @@ describe('Redis loses a withdrawal', () => {
     expect(report).toMatchObject({
       ...{ ok: false, findings: [expect.stringMatching(what)], rejectedOrders: 5 },
     });
-    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [mend] });
+    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [rebuilt] });
   });
 });
 

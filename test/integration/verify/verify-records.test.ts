@@ -164,7 +164,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
   });
 
   test.skipIf(isCluster)(
-    'beside counters that no repair may touch, it is mended with them by a rebuild',
+    'beside counters that no repair may touch, it is repaired with them by a rebuild',
     async () => {
       await forge('buyer-0', ([, ...rest]) => ['77', ...rest]);
       const { segment } = new Keys(shop.keyPrefix).segment({ saleId: id, segment: 0 });

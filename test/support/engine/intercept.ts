@@ -25,7 +25,7 @@ export function intercept(backend: Backend, before: Before, after?: After): Back
   };
 }
 
-/** Throws `error` at each call with one of these names, until `mend` is called. */
+/** Throws `error` at each call with one of these names, until `repair` is called. */
 export function breaker(...names: string[]) {
   const broken = new Set(names);
   const hits: string[] = [];
@@ -36,7 +36,7 @@ export function breaker(...names: string[]) {
       hits.push(call);
       throw new Error(`${call} fails, as the test wants it`);
     },
-    mend: () => broken.clear(),
+    repair: () => broken.clear(),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Till } from '../shop.ts';
+import type { Till } from '../till.ts';
 import type { Promised } from '../truth.ts';
 
 export interface LoadOptions {

@@ -1,0 +1,65 @@
+/** Collects what a sync, or an expiry of unpaid orders, reports. */
+import type { ExpiryEvents } from '../../src/orders/expiry.ts';
+import type { SyncEvents } from '../../src/sync/sync-events.ts';
+
+type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
+
+/** The events that a sync has reported. */
+export class SeenEvents implements SyncEvents {
+  orders = 0;
+  sweeps = 0;
+  lastBacklog = -1;
+  readonly rejections: Info<'rejected'>[] = [];
+  readonly breaks: Info<'logBroken'>[] = [];
+  readonly losses: Info<'ordersLost'>[] = [];
+  readonly rebuilds: Info<'rebuilt'>[] = [];
+  readonly transfers: Info<'transferred'>[] = [];
+  readonly failures: Info<'saleFailed'>[] = [];
+  readonly foreigners: Info<'foreign'>[] = [];
+  readonly crashes: (Info<'crashed'> & { atMs: number })[] = [];
+
+  applied({ orders }: Info<'applied'>): void {
+    this.orders += orders;
+  }
+  rejected(info: Info<'rejected'>): void {
+    this.rejections.push(info);
+  }
+  logBroken(info: Info<'logBroken'>): void {
+    this.breaks.push(info);
+  }
+  ordersLost(info: Info<'ordersLost'>): void {
+    this.losses.push(info);
+  }
+  rebuilt(info: Info<'rebuilt'>): void {
+    this.rebuilds.push(info);
+  }
+  transferred(info: Info<'transferred'>): void {
+    this.transfers.push(info);
+  }
+  backlog({ orders }: Info<'backlog'>): void {
+    this.sweeps++;
+    this.lastBacklog = orders;
+  }
+  saleFailed(info: Info<'saleFailed'>): void {
+    this.failures.push(info);
+  }
+  foreign(info: Info<'foreign'>): void {
+    this.foreigners.push(info);
+  }
+  crashed(info: Info<'crashed'>): void {
+    this.crashes.push({ ...info, atMs: performance.now() });
+  }
+}
+
+/** The events that an expiry of unpaid orders has reported. */
+export class SeenExpiry implements ExpiryEvents {
+  orders = 0;
+  readonly failures: unknown[] = [];
+
+  expired({ orders }: { orders: number }): void {
+    this.orders += orders;
+  }
+  failed({ error }: { error: unknown }): void {
+    this.failures.push(error);
+  }
+}
