@@ -91,6 +91,7 @@ export class BuyerClient {
       changes: true,
       signal,
     });
+    // A refusal gets the key too, so that the caller can repeat the purchase. Its type has no fields of its own for that.
     return outcomeOf(
       answer.ok ? answer : { ok: false, problem: { ...answer.problem, key } as never },
       ({ status, ...order }: Operations['buy']['answer']) => ({ code: status, ...order, key }),

@@ -53,7 +53,7 @@ export async function readSalePage(
   if (after !== undefined) {
     const { created, saleId } = parseSaleCursor(after)!;
     const at = "'epoch'::timestamptz + ? * interval '1 microsecond'";
-    // The first condition is what the index is searched by.
+    // Postgres can use the index only for the first condition.
     conditions.push(`s.created_at <= ${at} AND (s.created_at < ${at} OR s.id > ?)`);
     bindings.push(created, created, saleId);
   }

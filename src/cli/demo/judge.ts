@@ -81,13 +81,11 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
 function compareAnswers(accepted: number, crowd: CrowdResult, report: VerifyReport): string[] {
   const open = count(crowd.answers, OPEN_ANSWERS);
   const { committedOrders, distinctBuyers, rejectedOrders } = report;
-  const atMost = open === 0 ? '' : ` to ${accepted + open}`;
+  const promised = open === 0 ? plural(accepted, 'order') : `${accepted} to ${accepted + open} orders`;
   return [
     ...(committedOrders >= accepted && committedOrders <= accepted + open
       ? []
-      : [
-          `answers promise ${atMost === '' ? plural(accepted, 'order') : `${accepted}${atMost} orders`}, Postgres has ${committedOrders}`,
-        ]),
+      : [`answers promise ${promised}, Postgres has ${committedOrders}`]),
     ...(distinctBuyers >= crowd.buyersServed && distinctBuyers <= crowd.buyersServed + open
       ? []
       : [

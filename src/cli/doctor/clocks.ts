@@ -2,7 +2,7 @@ import { type Check, type ClockReading, checksOf } from './check.ts';
 
 const { ok, warn } = checksOf('clocks');
 /** Sale windows and order ids go by the clocks of the nodes, commit times by that of Postgres. So the clocks should agree. */
-const MOST_APART_MS = 500;
+const MAX_DIFFERENCE_MS = 500;
 
 export function checkClocks(readings: readonly ClockReading[]): Check[] {
   if (readings.length === 0) return [];
@@ -12,7 +12,7 @@ export function checkClocks(readings: readonly ClockReading[]): Check[] {
     .map(({ store, aheadMs, uncertainMs }) => `${store} ${signed(aheadMs)} ms (± ${Math.ceil(uncertainMs)})`)
     .join(', ');
   return [
-    apart > MOST_APART_MS
+    apart > MAX_DIFFERENCE_MS
       ? warn('difference', `${found} from this machine`, 'Let NTP set the clocks of all machines.')
       : ok('difference', `${found} from this machine`),
   ];

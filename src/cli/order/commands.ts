@@ -5,6 +5,7 @@ import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
@@ -115,7 +116,7 @@ const editOrder: CommandSpec = {
   details: 'An empty value removes what was noted.',
   options: [
     new Option('--reference <text>', "one line, such as the cart's id"),
-    new Option('--metadata <json>', 'an object, which takes the place of the old one'),
+    new Option('--metadata <json>', 'a JSON object, which replaces the old one'),
     ...AUTHOR_OPTIONS,
   ],
   settings: SALE_SETTINGS,
@@ -137,15 +138,6 @@ const editOrder: CommandSpec = {
     return EXIT_OK;
   },
 };
-
-/** Text that is not JSON stays as it is: the schema then reports what is allowed. */
-function parsedOrText(value: unknown): unknown {
-  try {
-    return JSON.parse(String(value));
-  } catch {
-    return value;
-  }
-}
 
 const refundsDue: CommandSpec = {
   name: 'refunds-due [sale]',

@@ -7,10 +7,10 @@ import { InvalidInput } from '../../engine/errors.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { numberOrText, parsedOrText, withFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
-import { numberOrText, parsedOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {

@@ -3,10 +3,10 @@ import { InvalidInput } from '../../engine/errors.ts';
 import { parseSale } from '../../engine/sale/sale-json.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { numberOrText, parsedOrText, withFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
-import { numberOrText, parsedOrText, withFlags } from './flags.ts';
 import { saleSheet } from './show-sale.ts';
 
 const options = [

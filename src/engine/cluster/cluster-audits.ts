@@ -27,12 +27,12 @@ export class ClusterAudits extends RedisAudits {
     generation: number,
   ): Promise<readonly SegmentAudit[]> {
     return readUntilStable(
-      () => this.#look(saleId, segments, generation),
+      () => this.#readOnce(saleId, segments, generation),
       (seen) => seen.map(movedUnits),
     );
   }
 
-  #look(saleId: string, segments: number, generation: number): Promise<SegmentAudit[]> {
+  #readOnce(saleId: string, segments: number, generation: number): Promise<SegmentAudit[]> {
     const keys = this.#keys.segments(saleId, segments);
     return Promise.all(
       keys.map(async (key, segment) => {

@@ -71,12 +71,12 @@ export class ClusterSales extends RedisSales {
     generation: number,
   ): Promise<readonly SegmentSnapshot[]> {
     return readUntilStable(
-      () => this.#look(saleId, segments, generation),
+      () => this.#readOnce(saleId, segments, generation),
       (seen) => seen.map(({ counters: c }) => c && [c.supplied, c.inTransit]),
     );
   }
 
-  async #look(saleId: string, segments: number, generation: number): Promise<SegmentSnapshot[]> {
+  async #readOnce(saleId: string, segments: number, generation: number): Promise<SegmentSnapshot[]> {
     const keys = this.#keys.segments(saleId, segments);
     const replies = await Promise.all(keys.map((key) => this.#scripts.snapshot([key], generation)));
     return Promise.all(

@@ -123,29 +123,16 @@ export class Engine {
     orderId: string,
     recordMs: number,
   ): Promise<{ saleId: string; quantity: number } | undefined> {
-    let order: { saleId: string; quantity: number } | undefined;
-    let fault: { readonly error: unknown } | undefined;
-    const look = async (sale: LiveSale) => {
-      if (order) return;
+    let isFound = false;
+    const find = async (sale: LiveSale) => {
+      if (isFound) return undefined;
       const { orders } = await withTimeout(recordMs, this.#lookup.ask(sale.homeOf(buyerId), buyerId));
-      const held = orders.find((one) => one.orderId === orderId);
-      if (held) order = { saleId: sale.record.sale.id, quantity: held.quantity };
+      const order = orders.find((held) => held.orderId === orderId);
+      if (!order) return undefined;
+      isFound = true;
+      return { saleId: sale.record.sale.id, quantity: order.quantity };
     };
-    await new Promise<void>((done) => {
-      // Resolves as soon as the order is found, without waiting for the other records.
-      const looked = this.#lookups.map([...this.#sales.values()], (sale) =>
-        look(sale).then(
-          () => order && done(),
-          (error: unknown) => {
-            fault = { error };
-          },
-        ),
-      );
-      void looked.then(() => done());
-    });
-    if (order) return order;
-    if (fault) throw fault.error;
-    return undefined;
+    return firstFound([...this.#sales.values()].map((sale) => this.#lookups(find, sale)));
   }
 
   /**
@@ -181,7 +168,7 @@ export class Engine {
     await this.#unsubscribe?.();
   }
 
-  /** The purchase's deadline runs while the sale is looked up, for which the backend must be reachable. */
+  /** The lookup counts against the purchase's deadline. Without a connection to the backend it would fail, so it is not tried. */
   async #buyUnknown(purchase: LivePurchase): Promise<void> {
     if (!this.#parts.takes.ready) return purchase.refuse({ code: 'unavailable' });
     try {
@@ -214,5 +201,21 @@ export class Engine {
 
   #advance(watermarks: readonly Watermark[]): void {
     for (const watermark of watermarks) this.#sales.get(watermark.saleId)?.advance(watermark);
+  }
+}
+
+const NOT_FOUND = Symbol('not found');
+
+/**
+ * The first result that is not `undefined`. It does not wait for the other searches.
+ * @throws the error of a search, if no search has a result
+ */
+async function firstFound<T>(searches: readonly Promise<T | undefined>[]): Promise<T | undefined> {
+  try {
+    return await Promise.any(searches.map(async (search) => (await search) ?? Promise.reject<T>(NOT_FOUND)));
+  } catch (error) {
+    const fault = (error as AggregateError).errors.find((each) => each !== NOT_FOUND);
+    if (fault !== undefined) throw fault;
+    return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Redis has lost writes: a log, a segment, all of it, or it comes back from an older copy. That is noticed, reported, and
- * mended from Postgres: nothing is oversold, nobody gets a second unit, and what is left is sold.
+ * repaired from Postgres: nothing is oversold, nobody gets a second unit, and what is left is sold.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../../src/engine/contract.ts';

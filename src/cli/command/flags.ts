@@ -1,4 +1,4 @@
-/** The flags of the commands on sales: their values, and faults that name them instead of the fields of the JSON. */
+/** Values of flags, and faults that name flags instead of the fields of the JSON. */
 import { InvalidInput } from '../../engine/errors.ts';
 
 /** Text that is not a number stays text: the schema then says what it must be. */
