@@ -68,7 +68,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const parts = { config, log, registry: new Registry() };
   const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
-  const ports: Port[] = [];
+  const drainables: Drainable[] = [];
   if (config.sync) await startBackgroundWork({ ...parts, stores, load: watchLoad(workers) }, teardown);
   const { board, directory } = await openDirectory(stores, teardown);
   const metrics = new NodeMetrics(parts.registry, {
@@ -82,7 +82,10 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const failures = [
     stores.failed,
     shop.storesChanged,
-    ...(await startWorkers({ config, log, stores, board, directory, uncommitted, workers, ports }, teardown)),
+    ...(await startWorkers(
+      { config, log, stores, board, directory, uncommitted, workers, drainables },
+      teardown,
+    )),
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
@@ -94,7 +97,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     settingsDiffer: () => shop.differences,
     notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
   });
-  ports.push(ops);
+  drainables.push(ops);
   return {
     publicUrl: httpUrl(config.host, port),
     opsUrl: ops.url,
@@ -115,8 +118,8 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   };
 }
 
-/** Accepts requests, and answers those under way before it stops. */
-type Port = Pick<RunningWorker, 'stopListening' | 'stop'>;
+/** A worker or the ops port: it answers the requests under way before it stops. */
+type Drainable = Pick<RunningWorker, 'stopListening' | 'stop'>;
 
 interface WorkerStart {
   readonly config: Config;
@@ -127,17 +130,17 @@ interface WorkerStart {
   readonly uncommitted: WorkerParts['uncommitted'];
   /** Each worker is added when it has started, so that the metrics cover those that run. */
   readonly workers: RunningWorker[];
-  /** Each port is added when it has opened. All are drained at the same time, so that they share one grace time. */
-  readonly ports: Port[];
+  /** Each worker, and the ops port, is added when it has opened. All are drained at the same time: they share one grace time. */
+  readonly drainables: Drainable[];
 }
 
 /** @returns promises that resolve with the reason when a part fails */
 async function startWorkers(parts: WorkerStart, teardown: Teardown): Promise<Promise<Error>[]> {
-  const { config, log, stores, workers, ports } = parts;
+  const { config, log, stores, workers, drainables } = parts;
   const leases = await WorkerLeases.take(stores.db, config.workers);
   teardown.add(() => leases.release());
-  teardown.add(() => Promise.all(ports.map((port) => port.stop())), config.shutdownGraceMs);
-  teardown.add(() => Promise.all(ports.map((port) => port.stopListening())));
+  teardown.add(() => Promise.all(drainables.map((each) => each.stop())), config.shutdownGraceMs);
+  teardown.add(() => Promise.all(drainables.map((each) => each.stopListening())));
   const shared = {
     orderIdKey: await orderIdKey(stores.db),
     admission: await admissionSettings(config, stores.db),
@@ -152,7 +155,7 @@ async function startWorkers(parts: WorkerStart, teardown: Teardown): Promise<Pro
       workers.push(thread);
       failures.push(thread.failed);
     } else workers.push(await startWorker({ ...parts, ...stores, settings }));
-    ports.push(workers.at(-1)!);
+    drainables.push(workers.at(-1)!);
   }
   const renewed = (leaseEnd: LeaseEnd) => {
     for (const worker of workers) worker.renewed(leaseEnd);

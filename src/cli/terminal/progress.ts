@@ -16,8 +16,8 @@ export function progressBar(total: number, unit: string): Progress {
   );
   bar.start(total, 0);
   return {
-    update(done, now) {
-      if (now !== undefined) bar.setTotal(now);
+    update(done, newTotal) {
+      if (newTotal !== undefined) bar.setTotal(newTotal);
       bar.update(done);
     },
     stop: () => bar.stop(),

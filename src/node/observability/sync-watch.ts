@@ -102,7 +102,7 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
         waitingSince = undefined;
         lagSeconds.set(0);
       } else if (waitingSince === undefined) {
-        // Something was applied since the last sweep, and `applied` has set its age: keep that.
+        // The first sweep with a backlog since something was applied: `applied` has set the lag, which is still right.
         waitingSince = Date.now();
       } else lagSeconds.set((Date.now() - waitingSince) / 1_000);
     },

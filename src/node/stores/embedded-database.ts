@@ -46,29 +46,29 @@ export async function startEmbeddedDatabase(dataDir: string): Promise<EmbeddedDa
       if (!stopping) resolve(new Error(`PGlite's thread ended with code ${code}`));
     });
   });
+  const end = async () => {
+    stopping = true;
+    await thread.terminate();
+    place.remove();
+    unlock();
+  };
   try {
-    // If the thread ends, both promises reject. The first one comes first: its error names the cause.
-    const started = Promise.race([
+    // If the thread ends, both promises reject. `failed` stands first, because its error names the cause.
+    const url = await Promise.race([
       failed.then((error) => Promise.reject(error)),
       calls.call<string>('start'),
     ]);
-    const url = await started;
     return {
       url,
       failed,
       async stop() {
         stopping = true;
         await calls.call('stop').catch(() => {});
-        await thread.terminate();
-        place.remove();
-        unlock();
+        await end();
       },
     };
   } catch (error) {
-    stopping = true;
-    await thread.terminate();
-    place.remove();
-    unlock();
+    await end();
     throw error;
   }
 }

@@ -47,12 +47,12 @@ export class AcceptedOrders {
   async find(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
     const name = `${orderId} ${buyerId}`;
     if (!mayBeInLog(orderId) || this.#notFound.has(name)) return undefined;
-    const order = await this.#parts.guarded(() => this.#look(buyerId, orderId));
+    const order = await this.#parts.guarded(() => this.#search(buyerId, orderId));
     if (!order) this.#notFound.set(name, true);
     return order;
   }
 
-  async #look(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
+  async #search(buyerId: string, orderId: string): Promise<AcceptedOrder | undefined> {
     const { db, engine, saleMs } = this.#parts;
     let fault: { readonly error: unknown } | undefined;
     // The engine searches the sales that it knows. It may not know this one yet: the worker may be younger than the order,

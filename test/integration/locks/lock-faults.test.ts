@@ -61,7 +61,7 @@ describe('the reply to an acquisition is lost', () => {
     expect(held?.token).toBe(await stage.newestToken(name));
   });
 
-  test('and no caller waits any more: the lock is released', async () => {
+  test('and all callers have left: the lock is released', async () => {
     const locks = await stage.process({ proxied: true });
     const stop = new AbortController();
     const loss = stage.proxy.loseReplies(isAttempt);
@@ -73,7 +73,7 @@ describe('the reply to an acquisition is lost', () => {
     await until(async () => (await stage.owner(name)) === null, { what: 'the lock is given back' });
   });
 
-  test('and the first waiter by then gets it', async () => {
+  test('and its caller has left: the next waiter gets the lock', async () => {
     const locks = await stage.process({ proxied: true });
     const stop = new AbortController();
     const loss = stage.proxy.loseReplies(isAttempt);
@@ -224,7 +224,7 @@ describe('the lock is lost', () => {
     expect(await stage.owner(name)).not.toBeNull();
   });
 
-  test('counted from when the last confirmed renewal was sent', async () => {
+  test('by a time that counts from the sending of the last confirmed renewal', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS, proxied: true });
     freezeTime();
     const held = await locks.lock(name);

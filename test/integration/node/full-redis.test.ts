@@ -1,6 +1,6 @@
 /**
- * A Redis that has no memory left, or no room for its file: a take is refused as a whole, what frees memory goes on, and
- * the sale sells again when there is room.
+ * A Redis without free memory, or without room for its file: takes are refused as a whole, commands that free memory
+ * still work, and the sale sells again when there is room.
  */
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -12,15 +12,15 @@ import { expectKept, expectWithinLimit, ordersOf, promisesOf, unitsSold } from '
 
 const STOCK = 60;
 const SEGMENTS = 4;
-/** So that a process whose file may not grow is told of it, and not ended. */
-const HEEDS_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
+/** Ignores the signal by which Linux ends a process that writes beyond its file limit: Redis gets an error instead. */
+const SURVIVES_FILE_LIMITS = ['/bin/sh', '-c', 'trap "" XFSZ; exec "$0" "$@"'] as const;
 
 let redis: RedisServer;
 let shop: Shop;
 let keys: RedisKeys;
 
 beforeEach(async () => {
-  redis = await RedisServer.start({ appendonly: true, launcher: HEEDS_FILE_LIMITS });
+  redis = await RedisServer.start({ appendonly: true, launcher: SURVIVES_FILE_LIMITS });
   shop = await Shop.open({ redis: redis.url });
   keys = new RedisKeys({ redisUrl: redis.url, keyPrefix: shop.keyPrefix });
 });
@@ -72,7 +72,7 @@ const FULL = [
 
 describe.each(FULL)('$name', ({ isPossible, fill, clear }) => {
   test.runIf(isPossible)(
-    'takes and refills are refused as a whole; then the sale goes on to its end',
+    'takes and refills are refused as a whole; with room again, the sale sells out',
     async () => {
       const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS, perBuyerLimit: 2 });
       const till = await shop.startEngine();
@@ -80,7 +80,7 @@ describe.each(FULL)('$name', ({ isPossible, fill, clear }) => {
       expect(new Set(early.map(({ code }) => code))).toEqual(new Set(['accepted']));
 
       await fill();
-      // A file that can't grow is only noticed by a write, which is kept in memory until it can.
+      // Redis notices at a write that its file can't grow. It keeps that write in memory.
       await until(
         () =>
           keys.redis.set('probe', '').then(
@@ -110,7 +110,7 @@ describe.each(FULL)('$name', ({ isPossible, fill, clear }) => {
   );
 });
 
-test('with no memory sync goes on: what is committed is trimmed from the logs, which makes room', async () => {
+test('sync works without free memory: it trims committed entries from the logs, which makes room', async () => {
   const { id } = await shop.sell({ stock: STOCK, segments: SEGMENTS });
   const till = await shop.startEngine();
   const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });

@@ -97,7 +97,7 @@ describe('stock that Postgres does not have', () => {
   });
 });
 
-/** The books balance; all that is amiss is the record that was removed, and a repair puts it back. */
+/** Verify finds only the record that was removed, and a repair restores it. */
 async function expectOnlyForgotten(saleId: string, buyerId: string): Promise<void> {
   expect(await shop.service.verify(saleId)).toMatchObject({
     ok: false,
@@ -246,7 +246,7 @@ describe('a refused order, and the next batch', () => {
       call === 'log.compensate' ? gate : undefined,
     );
     const told = refused.then((outcomes) => outcomes.map(({ code }) => code));
-    // Round trips enough for the next batch to be told, if it does not wait.
+    // Enough round trips for the next batch to be announced, if it did not wait.
     for (let i = 0; i < 50; i++) await keys.entries(sale.id, 1);
     open();
     expect(await told).toEqual(['committed', 'limit_reached']);
@@ -254,7 +254,7 @@ describe('a refused order, and the next batch', () => {
     await expectOnlyForgotten(sale.id, 'anna');
   });
 
-  test('nor if it can’t be removed before the loop restarts', async () => {
+  test('its buyer gets no commit if the loop restarts before the order is removed', async () => {
     const { before, repair } = breaker('log.compensate');
     const { sale, sync, refused, behind } = await overtaken(before);
     await until(() => sync.seen.crashes.length >= 2, { what: 'sync has tried again' });

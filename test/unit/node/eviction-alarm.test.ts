@@ -14,7 +14,7 @@ it('names each server and what to do, in the same order whichever answers first'
   );
 });
 
-it('stands for a server that has stopped answering, and ends when it answers that it keeps its keys', () => {
+it('still names a server that does not answer any more, until its answer shows that it evicts no keys', () => {
   const alarm = new EvictionAlarm();
   alarm.learn({ evicting: [a, b], silent: [] });
   alarm.learn({ evicting: [], silent: [a.server] });

@@ -1,6 +1,6 @@
 --[[
-  Writes a sale's record and raises its epoch. A node that learns the epoch has thereby reopened the sale. A record of
-  a later generation is left alone.
+  Writes a sale's record and raises its epoch. With the new epoch, each node's board no longer shows the sale as sold out.
+  A record of a later generation is left alone.
 
   Input
     KEYS[1] sale (hash)
