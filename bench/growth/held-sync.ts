@@ -59,7 +59,7 @@ export class HeldSync {
    * @returns milliseconds until sync noticed
    * @throws as `start`
    */
-  async letGo(orders: number): Promise<number> {
+  async release(orders: number): Promise<number> {
     this.#isHeld = false;
     this.#expected += orders;
     const began = performance.now();

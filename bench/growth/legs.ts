@@ -1,5 +1,5 @@
 /**
- * The parts of an order's way that are measured separately, by the processor time and the wall time that they take.
+ * The parts of an order's way, each measured by itself: processor time and wall time.
  *
  * - take: from the engine's `buy` to the answer `accepted`. Stock and the buyers' record are in Redis.
  * - commit: the same orders from the logs into Postgres, from the release of sync to the last commit.
@@ -25,7 +25,7 @@ export async function measureCommits({ db, meter, sync }: Stage, orders: number)
   // Flushes earlier writes now, so that they don't count.
   await db.raw('CHECKPOINT');
   const end = await meter.begin();
-  const waitedMs = await sync.letGo(orders);
+  const waitedMs = await sync.release(orders);
   const cost = await end();
   return { ...cost, wall: cost.wall - waitedMs * 1_000 };
 }

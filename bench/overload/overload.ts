@@ -25,8 +25,8 @@ const BESIDE_LINES = 100;
 /** Left out at the start of a span, until connections are warm and batches have grown. */
 const SETTLE_MS = 1_000;
 /** The rate has recovered when it is at this share of the former rate, for this long. */
-const BACK_SHARE = 0.9;
-const BACK_FOR_MS = 500;
+const RECOVERED_SHARE = 0.9;
+const RECOVERED_FOR_MS = 500;
 const MEMORY_EVERY_MS = 250;
 const PAGE_BYTES = 4_096;
 
@@ -35,7 +35,8 @@ export type SpanName = (typeof SPANS)[number];
 
 export interface SpanFigures {
   readonly offeredPerSecond: number;
-  readonly unasked: number;
+  /** Requests that were due and not sent, because all connections waited for answers. */
+  readonly unsent: number;
   readonly acceptedPerSecond: number;
   readonly busyPerSecond: number;
   /** Batches whose reply was too late for the deadline of their orders, on a machine with other work. */
@@ -58,7 +59,7 @@ export interface Overload {
   readonly capacityPerSecond: number;
   readonly spans: Readonly<Record<SpanName, SpanFigures>>;
   /** From the end of the overload until the rate has recovered; `undefined`: it never did. */
-  readonly backMs: number | undefined;
+  readonly recoveryMs: number | undefined;
   readonly busyWithoutRetryAfter: number;
   readonly generatorCores: number;
 }
@@ -124,7 +125,7 @@ async function measure(node: StockadeNode, parameters: OverloadParameters): Prom
       spans: Object.fromEntries(
         SPANS.map((name) => [name, figuresOf(results, spans[name], memory)]),
       ) as Overload['spans'],
-      backMs: backAfter(results, spans),
+      recoveryMs: recoveryOf(results, spans),
       busyWithoutRetryAfter: Object.values(results).reduce((sum, r) => sum + r.withoutRetryAfter, 0),
       generatorCores: cpuSeconds / (spans.after.toMs / 1_000),
     };
@@ -202,7 +203,7 @@ function figuresOf(
   });
   return {
     offeredPerSecond: both((s) => s.askedPerSecond),
-    unasked: both((s) => s.unasked),
+    unsent: both((s) => s.unsent),
     acceptedPerSecond: both((s) => s.perSecond('accepted')),
     busyPerSecond: both((s) => s.perSecond('busy')),
     unknownPerSecond: both((s) => s.perSecond('unknown')),
@@ -216,14 +217,14 @@ function figuresOf(
 }
 
 /** The first moment from which on the steady buyers are served as before. */
-function backAfter(
+function recoveryOf(
   results: Readonly<Record<string, StreamResult>>,
   { before, after }: Record<SpanName, Span>,
 ): number | undefined {
   const { tally } = results.steady!;
-  const wanted = new Summary(tally, before).perSecond('accepted') * BACK_SHARE;
-  for (let fromMs = after.fromMs; fromMs + BACK_FOR_MS <= after.toMs; fromMs += WINDOW_MS) {
-    const rate = new Summary(tally, { fromMs, toMs: fromMs + BACK_FOR_MS }).perSecond('accepted');
+  const wanted = new Summary(tally, before).perSecond('accepted') * RECOVERED_SHARE;
+  for (let fromMs = after.fromMs; fromMs + RECOVERED_FOR_MS <= after.toMs; fromMs += WINDOW_MS) {
+    const rate = new Summary(tally, { fromMs, toMs: fromMs + RECOVERED_FOR_MS }).perSecond('accepted');
     if (rate >= wanted) return fromMs - after.fromMs;
   }
   return undefined;

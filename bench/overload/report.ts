@@ -9,7 +9,7 @@ import { OPTIONS, type OverloadParameters } from './options.ts';
 import { type Overload, type Percentiles, SPANS } from './overload.ts';
 
 /** The promised limit for the time from the end of the overload to the former rate. */
-const BACK_BAR_MS = 1_000;
+const RECOVERY_BAR_MS = 1_000;
 
 export function report(
   overload: Overload,
@@ -17,8 +17,8 @@ export function report(
   parameters: OverloadParameters,
   machine: Machine,
 ): BenchResult {
-  const { capacityPerSecond, backMs, busyWithoutRetryAfter, generatorCores } = overload;
-  const isBack = backMs !== undefined && backMs <= BACK_BAR_MS;
+  const { capacityPerSecond, recoveryMs, busyWithoutRetryAfter, generatorCores } = overload;
+  const hasRecovered = recoveryMs !== undefined && recoveryMs <= RECOVERY_BAR_MS;
   const text = [
     machineText(machine),
     parametersText(OPTIONS, parameters),
@@ -26,7 +26,7 @@ export function report(
     `capacity: ${count(capacityPerSecond)} accepted orders/s (one lane, Redis ${parameters.delayMs} ms late)`,
     ...overloadTable(overload),
     '',
-    `Back at 90 % of the former rate: ${backMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${BACK_BAR_MS} ms ${isBack ? 'met' : 'not met'})`,
+    `Back at 90 % of the former rate: ${recoveryMs ?? 'not within the measured'} ms after the end of the load (bar: ≤ ${RECOVERY_BAR_MS} ms ${hasRecovered ? 'met' : 'not met'})`,
     `busy without Retry-After: ${busyWithoutRetryAfter}; the buyers took ${generatorCores.toFixed(2)} cores`,
     '',
     ...silentTable(silent, parameters),
@@ -51,7 +51,7 @@ function overloadTable({ spans, capacityPerSecond }: Overload): string[] {
         row('accepted/s', (name) => count(spans[name].acceptedPerSecond)),
         row('503 busy/s', (name) => count(spans[name].busyPerSecond)),
         row('503 unknown/s', (name) => count(spans[name].unknownPerSecond)),
-        row('not sent, for want of a connection', (name) => count(spans[name].unasked)),
+        row('not sent, for want of a connection', (name) => count(spans[name].unsent)),
         row('accepted, p50 / p99 ms', (name) => times(spans[name].accepted)),
         row('busy, p50 / p99 ms', (name) => times(spans[name].busy)),
         row('sold out, p50 / p99 ms', (name) => times(spans[name].soldOut)),

@@ -73,7 +73,7 @@ export class Stream {
       for (const until = ((now - fromMs) / 1_000) * perSecond; due < until; due++) {
         const line = this.#free.pop();
         if (line) this.#ask(line, fromMs + (due / perSecond) * 1_000);
-        else windowAt(this.#tally, now).unasked++;
+        else windowAt(this.#tally, now).unsent++;
       }
       await delay(TICK_MS);
     }

@@ -13,7 +13,7 @@ export interface Count {
 export interface Window {
   asked: number;
   /** Requests that were due but not sent, because all connections were waiting for answers. */
-  unasked: number;
+  unsent: number;
   codes: Record<string, Count>;
 }
 
@@ -22,7 +22,7 @@ export type Tally = Record<number, Window>;
 
 export function windowAt(tally: Tally, sinceBeginMs: number): Window {
   const at = Math.floor(sinceBeginMs / WINDOW_MS);
-  tally[at] ??= { asked: 0, unasked: 0, codes: {} };
+  tally[at] ??= { asked: 0, unsent: 0, codes: {} };
   return tally[at];
 }
 
@@ -56,8 +56,8 @@ export class Summary {
     return this.#sum((window) => window.asked) / this.#seconds;
   }
 
-  get unasked(): number {
-    return this.#sum((window) => window.unasked);
+  get unsent(): number {
+    return this.#sum((window) => window.unsent);
   }
 
   get codes(): string[] {

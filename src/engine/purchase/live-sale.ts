@@ -80,7 +80,7 @@ export class LiveSale implements LaneSale, SaleFacts {
     return this.#parking.isActive;
   }
 
-  /** How many purchases wait for that. */
+  /** How many purchases are parked. */
   get parked(): number {
     return this.#parking.size;
   }

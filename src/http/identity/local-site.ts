@@ -35,10 +35,10 @@ function foreignOrigin(request: HttpRequest): Identity | undefined {
   return place !== undefined && LOCAL_HOST.test(place) ? undefined : foreignSite('Origin', origin);
 }
 
-const MOST_SHOWN_CHARACTERS = 100;
+const MAX_SHOWN_CHARACTERS = 100;
 
 function foreignSite(header: string, value: string): Identity {
-  const shown = JSON.stringify(value.slice(0, MOST_SHOWN_CHARACTERS));
+  const shown = JSON.stringify(value.slice(0, MAX_SHOWN_CHARACTERS));
   return {
     foreignSite:
       `${header} is ${shown}, which does not name this machine. With BUYER_AUTH=header on the loopback, a node refuses requests ` +

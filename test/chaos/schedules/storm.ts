@@ -1,14 +1,14 @@
-/** Several faults of different kinds at once: from each line one fault or none, at random. */
+/** Several faults of different kinds at once: from each group one fault or none, at random. */
 import type { Schedule } from '../schedule.ts';
 
 const TIMES = 6;
 const LIKELY = 0.7;
 
 /**
- * Faults of one line would disturb each other. None of them makes Redis lose writes, or kills all processes that know
+ * Faults of one group would disturb each other. None of them makes Redis lose writes, or kills all processes that know
  * of an order.
  */
-const LINES: readonly (readonly string[])[] = [
+const GROUPS: readonly (readonly string[])[] = [
   ['kill-serve', 'stop-serve', 'refuse-redis', 'clock-serve'],
   ['kill-sync', 'stop-sync'],
   ['cut-customers', 'cut-redis', 'cut-postgres'],
@@ -17,17 +17,17 @@ const LINES: readonly (readonly string[])[] = [
 ];
 
 export function storm(all: readonly Schedule[]): Schedule {
-  const lines = LINES.map((names) => names.map((name) => named(all, name)));
+  const groups = GROUPS.map((names) => names.map((name) => named(all, name)));
   return {
     name: 'storm',
     what: 'several of the others at once, drawn by lot',
     times: TIMES,
     async missing() {
-      const reasons = await Promise.all(lines.flat().map(({ missing }) => missing?.()));
+      const reasons = await Promise.all(groups.flat().map(({ missing }) => missing?.()));
       return reasons.find((reason) => reason !== undefined);
     },
     async strike(scene, time) {
-      const drawn = lines.filter(() => scene.random.chance(LIKELY)).map((line) => scene.random.pick(line));
+      const drawn = groups.filter(() => scene.random.chance(LIKELY)).map((group) => scene.random.pick(group));
       await Promise.all(drawn.map((schedule) => schedule.strike(scene, time)));
     },
   };

@@ -1,4 +1,4 @@
-/** A shop in the own process, on Redis and Postgres: what a node's buyers and operators get, by calls. */
+/** A shop embedded in this process, on Redis and Postgres: its methods do what buyers and operators get from a node. */
 import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Keys } from '../../../src/engine/redis/keys.ts';
 import { type Logger, type OpenOptions, type OrderEvent, open, type Shop } from '../../../src/index.ts';
@@ -30,7 +30,7 @@ function aLogger() {
 }
 
 describe('purchases', () => {
-  test('end as a node’s do, at all programs that have the same stores', async () => {
+  test('have the outcomes of a node’s purchases, in all programs with the same stores', async () => {
     const place = await aPlace();
     const [one, other] = [await opened(place), await opened(place)];
     await one.sales.create({ id: 'front-row', stock: 3, perBuyerLimit: 2 });
@@ -48,13 +48,13 @@ describe('purchases', () => {
     expect(await one.sales.verify('front-row')).toMatchObject({ ok: true, committedOrders: 2 });
   });
 
-  test('of a sale that asks buyers at a port for a token need none here', async () => {
+  test('need no token, even in a sale that requires one', async () => {
     const shop = await opened(await aPlace());
     await shop.sales.create({ id: 'guarded', stock: 1, requireToken: true });
     expect(await shop.purchase({ saleId: 'guarded', buyerId: 'ann' })).toMatchObject({ code: 'committed' });
   });
 
-  test('under way are answered when the shop is closed, and none is taken after that', async () => {
+  test('under way are answered when the shop is closed; later ones are refused', async () => {
     const place = await aPlace();
     const shop = await opened(place);
     await shop.sales.create({ id: 'web', stock: 50 });
@@ -78,7 +78,7 @@ describe('purchases', () => {
     [{ quantity: 0 }, 'quantity must be a whole number from 1 to 1'],
     [{ quantity: 1.5 }, 'quantity must be'],
     [{ quantity: Number.NaN }, 'quantity must be'],
-  ])('with %j are refused as a buyer’s fault', async (fault, detail) => {
+  ])('with %j are refused by an outcome: buyers can cause that', async (fault, detail) => {
     const shop = await theShop();
     const purchase = { saleId: 'bad-input', buyerId: 'ann', ...fault };
     expect(await shop.purchase(purchase)).toEqual({
@@ -96,7 +96,7 @@ describe('purchases', () => {
       'buyerId must be a string; quantity must be a number; key must be a string; awaitCommit must be a boolean',
     ],
     [{ saleID: 'web', buyerId: 'ann' }, 'saleID is not a member of a purchase; saleId must be a string'],
-  ])('%j is the program’s own fault', async (purchase, message) => {
+  ])('as %j are refused by an error: only the program can cause that', async (purchase, message) => {
     const shop = await theShop();
     await expect(shop.purchase(purchase as never)).rejects.toMatchObject({
       name: 'InvalidInput',
@@ -106,7 +106,7 @@ describe('purchases', () => {
   });
 });
 
-/** One for tests of bad input, which change nothing. */
+/** Shared by the tests of bad input, which change nothing. */
 let shared: Promise<Shop> | undefined;
 function theShop(): Promise<Shop> {
   shared ??= aPlace().then(async (place) => {
@@ -119,7 +119,7 @@ function theShop(): Promise<Shop> {
 afterAll(async () => (await shared)?.close());
 
 describe('operators’ work', () => {
-  test('changes sales and orders, and notes who did it and why', async () => {
+  test('changes sales and orders, and stores actor and reason', async () => {
     const shop = await opened(await aPlace());
     await shop.sales.create({ id: 'web', stock: 2, title: 'Front row' }, { actor: 'ann', reason: 'tour' });
     const bought = await shop.purchase({ saleId: 'web', buyerId: 'bob' });
@@ -171,7 +171,7 @@ describe('operators’ work', () => {
     expect(await (await theShop()).sales.show('bad-input')).toMatchObject({ state: 'open', remaining: 1 });
   });
 
-  test('on what is not there says so', async () => {
+  test('on something that does not exist ends with an error', async () => {
     const shop = await theShop();
     await expect(shop.sales.show('none')).rejects.toMatchObject({
       name: 'UnknownSale',
@@ -207,7 +207,7 @@ test('order events come in order, and again after a handler that failed', async 
   expect(JSON.stringify(logger.lines.map(({ message }) => message))).toMatch(/event|webhook/i);
 });
 
-describe('stores that are another shop’s', () => {
+describe('stores of another shop', () => {
   test('are refused at the start', async () => {
     const place = { redisUrl: redisUrl(), databaseUrl: await emptyDatabase(), keyPrefix: freshPrefix() };
     await opened(place);
@@ -215,7 +215,7 @@ describe('stores that are another shop’s', () => {
     await expect(open(elsewhere)).rejects.toMatchObject({ name: 'ForeignStores', code: 'foreign_stores' });
   });
 
-  test('end a shop that runs', async () => {
+  test('end a running shop', async () => {
     const place = await aPlace();
     const shop = await opened(place);
     await shop.sales.create({ id: 'web', stock: 1 });
@@ -250,13 +250,13 @@ describe('options', () => {
     [{ onOrderEvents: 'x' as never }, 'onOrderEvents must be a function'],
     [{ logger: {} as never }, 'logger must have the methods info, warn and error'],
     [{ redisURL: secret } as never, 'redisURL is not an option: the options are redisUrl, databaseUrl,'],
-  ])('%j are refused in the words of who gave them', async (options, message) => {
+  ])('%j are refused with the names of the options', async (options, message) => {
     const error = await open(options).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: 'ConfigError', message: expect.stringContaining(message) });
     expect(String(error)).not.toContain('pass-word');
   });
 
-  test('of the environment are not looked at', async () => {
+  test('are not read from the environment', async () => {
     process.env.LANE_CAPACITY = 'many';
     onTestFinished(() => void delete process.env.LANE_CAPACITY);
     const shop = await opened(await aPlace());

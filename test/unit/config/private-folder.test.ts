@@ -1,4 +1,4 @@
-/** The data folder is its owner's alone: what PGlite writes in there is open to everybody. */
+/** Only its owner may enter the data folder, because any user may read the files that PGlite writes there. */
 import {
   chmodSync,
   lchownSync,
@@ -41,7 +41,7 @@ function open(mode: number, ...files: string[]): void {
 const doctor = () => dataDir(loadConfig({ DATA_DIR: folder }, {})).status;
 
 describe.runIf(process.platform !== 'win32')('a data folder', () => {
-  test('is made for its owner alone, with those above it that are missing', () => {
+  test('is created for its owner alone, and so are missing folders above it', () => {
     folder = join(base, 'above', 'data');
     const umask = process.umask(0);
     try {
@@ -63,7 +63,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
     expect(doctor()).toBe('ok');
   });
 
-  test('that is closed tells the mode that it had', () => {
+  test('returns its former mode when it is closed, and nothing the next time', () => {
     open(0o755, 'lock');
     expect(makeFolderPrivate(folder)).toBe(0o755);
     expect(makeFolderPrivate(folder)).toBeUndefined();
@@ -72,7 +72,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
   test.each([
     ['holds other things', 0o755, ['lock', 'letter.txt']],
     ['is for everybody, as /tmp', 0o1777, []],
-  ])('that %s is not closed, and not used', (_, mode, files) => {
+  ])('is neither closed nor used if it %s', (_, mode, files) => {
     open(mode, ...files);
     expect(() => makeFolderPrivate(folder)).toThrow(/does not hold Stockade's data alone: set DATA_DIR to/);
     expect(statSync(folder).mode & 0o7777).toBe(mode);
@@ -85,7 +85,7 @@ describe.runIf(process.platform !== 'win32')('a data folder', () => {
     expect(makeFolderPrivate(join(base, 'link'))).toBeUndefined();
   });
 
-  test('keeps what else its owner has put there, if it is closed', () => {
+  test('may hold other files of its owner if it is closed', () => {
     open(0o700, 'letter.txt');
     expect(makeFolderPrivate(folder)).toBeUndefined();
   });
@@ -98,20 +98,20 @@ describe.runIf(mayGiveAway)('what another user has made in its place', () => {
     expect(doctor()).toBe('fail');
   };
 
-  test('is refused: the folder', () => {
+  test('is refused if it is the folder', () => {
     open(0o700);
     lchownSync(folder, STRANGER, STRANGER);
     refused();
   });
 
-  test('is refused: a link', () => {
+  test('is refused if it is a link', () => {
     mkdirSync(join(base, 'elsewhere'), { mode: 0o700 });
     symlinkSync(join(base, 'elsewhere'), folder);
     lchownSync(folder, STRANGER, STRANGER);
     refused();
   });
 
-  test('is refused: a token that nodes would ask for', () => {
+  test('is refused if it is the token of the ops port', () => {
     open(0o700, 'ops-token');
     writeFileSync(join(folder, 'ops-token'), 'a-token-that-i-know\n');
     lchownSync(join(folder, 'ops-token'), STRANGER, STRANGER);
