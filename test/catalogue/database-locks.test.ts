@@ -7,19 +7,19 @@ import { buyers, lastUnit } from './interleavings.ts';
 import { buyersOf, Lab, tally } from './lab.ts';
 
 describe('B12, an advisory lock', () => {
-  test('lets one in after the other', async () => {
+  test('runs one purchase after the other', async () => {
     const oneAfterTheOther = { atOnce: 1, outcomes: { sold: 1, sold_out: 1 }, sold: 1, left: 0 };
     expect(await lastUnit(b12, 2, 'read')).toEqual(oneAfterTheOther);
   });
 
-  test('sells exactly 100 units to 200 who ask at once', async () => {
+  test('sells exactly 100 units to 200 concurrent buyers', async () => {
     await using lab = await Lab.open(b12, { stock: 100 });
     const nodes = await lab.nodes(2);
     const outcomes = await Promise.all(buyers(200).map((buyerId, i) => nodes[i % 2]!.sell(buyerId)));
     expect(tally(outcomes)).toEqual({ sold: 100, sold_out: 100 });
   });
 
-  test('is held for the session, and freed when that dies; the dead one can write no more', async () => {
+  test('is held by the session and freed when that ends; a session that ended can’t write', async () => {
     await using lab = await Lab.open(b12, { stock: 10 });
     const [hers, his] = await lab.nodes(2);
     const ann = hers!.begin('ann', 'read');
@@ -48,11 +48,11 @@ describe('B13, one buyer with two requests, the second while the first has not c
     return { outcomes: tally(outcomes), sold: buyersOf(await one!.sold()) };
   }
 
-  test('gives him two orders if the lock is let go before the commit', async () => {
+  test('gives the buyer two orders if the lock is released before the commit', async () => {
     expect(await twice(b13BeforeCommit)).toEqual({ outcomes: { sold: 2 }, sold: ['ann', 'ann'] });
   });
 
-  test('gives him one if the lock is let go after it', async () => {
+  test('gives the buyer one order if the lock is released after it', async () => {
     const once = { outcomes: { sold: 1, limit_reached: 1 }, sold: ['ann'] };
     expect(await twice(b13AfterCommit)).toEqual(once);
   });

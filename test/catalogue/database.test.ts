@@ -75,15 +75,15 @@ describe('one buyer, two requests at once', () => {
   const twoOrders = { outcomes: { sold: 2 }, sold: ['ann', 'ann'], left: 8 };
   const oneOrder = { outcomes: { sold: 1, limit_reached: 1 }, sold: ['ann'], left: 9 };
 
-  test('A5 gives him two orders', async () => {
+  test('A5 gives the buyer two orders', async () => {
     expect(await twice(a5, 1)).toEqual(twoOrders);
   });
 
-  test('A6 gives him one on one node', async () => {
+  test('A6 gives the buyer one order on one node', async () => {
     expect(await twice(a6, 1)).toEqual(oneOrder);
   });
 
-  test('A6 gives him two on two nodes', async () => {
+  test('A6 gives the buyer two orders on two nodes', async () => {
     expect(await twice(a6, 2)).toEqual(twoOrders);
   });
 });

@@ -142,7 +142,7 @@ describe('B10, five primaries', () => {
     });
   });
 
-  test('loses it to a holder that stands still past the expiry, as B7 does, where B8 refuses', async () => {
+  test('oversells after a holder was frozen beyond the expiry, as B7 does; B8 refuses', async () => {
     const soldTwice = { woken: 'sold', next: 'sold', sold: 2, left: 0 };
     expect(await frozenHolder(b10, LOCK_TTL_MS, { lockRedis })).toEqual(soldTwice);
     expect(await frozenHolder(b8, 4 * LOCK_TTL_MS)).toMatchObject({ woken: 'failed', sold: 1 });
@@ -182,7 +182,7 @@ describe('B11, three servers of ZooKeeper', () => {
     expect(await bob.outcome).toEqual({ code: 'sold' });
   });
 
-  test('is lost to a holder that stands still until its session has ended: it too needs a fencing token', async () => {
+  test('is lost by a holder that is frozen until its session has ended: it needs a fencing token too', async () => {
     await using lab = await Lab.open(b11, { stock: 1, zookeeper });
     const herClock = new FreezableClock();
     const [hers, his] = [await lab.node({ clock: herClock }), await lab.node({ clock })];

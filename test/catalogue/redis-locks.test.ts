@@ -37,7 +37,7 @@ describe('two buyers for the last unit, on so many nodes', () => {
   });
 });
 
-test('B1 sells 100 units to 200 who ask at once, and counts 99 left', async () => {
+test('B1 sells 100 units to 200 concurrent buyers, and counts 99 left', async () => {
   await using lab = await Lab.open(b1, { stock: 100 });
   const node = await lab.node();
   expect(tally(await allAtOnce(lab, [node], buyers(200), 'read'))).toEqual({ sold: 200 });
@@ -68,12 +68,15 @@ describe('a holder dies', () => {
     expect(await deadHolder(row, LOCK_TTL_MS)).toEqual(free);
   });
 
-  test.each(byId(b7, b8))('%s sells on within the expiry: nobody renews for the dead', async (_, row) => {
-    expect(await deadHolder(row, WATCHDOG_TTL_MS)).toEqual(free);
-  });
+  test.each(byId(b7, b8))(
+    '%s sells again within the expiry: a dead holder’s lock is not renewed',
+    async (_, row) => {
+      expect(await deadHolder(row, WATCHDOG_TTL_MS)).toEqual(free);
+    },
+  );
 });
 
-describe('a slow holder lets go of a lock that has expired, and that another has by now', () => {
+describe('a slow holder releases a lock that has expired and belongs to another holder now', () => {
   test.each([
     ['B4', b4, 'written'],
     ['B5', b5, 'compared'],
@@ -149,7 +152,7 @@ describe('a holder that stands still past the expiry, with its watchdog, and wak
 });
 
 describe('B7', () => {
-  test('wakes who waits by a message, without any time passing', async () => {
+  test('wakes a waiter by a message, without a pause', async () => {
     await using lab = await Lab.open(b7, { stock: 10 });
     const [hers, his] = await lab.nodes(2);
     const ann = hers!.begin('ann', 'read');
@@ -163,7 +166,7 @@ describe('B7', () => {
     expect(lab.time.now).toBe(now);
   });
 
-  test('gives a holder the lock again, and frees it when he has let go as often', async () => {
+  test('gives a holder the lock again, and frees it after as many releases', async () => {
     await using lab = await Lab.open(b7);
     const setting = { steps: { at: () => undefined }, clock: lab.time.clock(), checkBuyer: async () => {} };
     const locks = await WatchdogLocks.open(redisAdminUrl(), setting);

@@ -79,7 +79,7 @@ describe('C2', () => {
 });
 
 describe('C3', () => {
-  test('gives a buyer one, however often he asks at once', async () => {
+  test('gives a buyer one unit, however many concurrent requests the buyer sends', async () => {
     await using lab = await Lab.open(c3, { stock: 10 });
     const nodes = await lab.nodes(2);
     const outcomes = await Promise.all([...nodes, ...nodes].map((node) => node.sell('ann')));

@@ -13,7 +13,7 @@ const S4 = { stock: 1_000, segments: 10 };
 const SEGMENTED = byId(d1, d2, d3);
 
 describe('1,000 units in 10 segments', () => {
-  test.each(SEGMENTED)('%s sells exactly 1,000 to 1,100 who ask at once', async (_, row) => {
+  test.each(SEGMENTED)('%s sells exactly 1,000 units to 1,100 concurrent buyers', async (_, row) => {
     await using lab = await Lab.open(row, S4);
     const nodes = await lab.nodes(2);
     const outcomes = await Promise.all(buyers(1_100).map((buyerId, i) => nodes[i % 2]!.sell(buyerId)));
@@ -32,13 +32,16 @@ describe('1,000 units in 10 segments', () => {
     expect(tally(outcomes)).toEqual({ sold: 20, sold_out: 10 });
   });
 
-  test.each(SEGMENTED)('%s sells the last unit to the first who asks, wherever it lies', async (_, row) => {
-    await using lab = await Lab.open(row, { stock: 1, segments: 10 });
-    const [node] = await lab.nodes(1);
-    const far = buyers(100).find((buyerId) => homeSegment(buyerId, 10) === 7)!;
-    expect(await node!.sell(far)).toEqual({ code: 'sold' });
-    expect(await node!.sell('late')).toEqual({ code: 'sold_out' });
-  });
+  test.each(SEGMENTED)(
+    '%s sells the last unit to the first buyer, whichever segment has it',
+    async (_, row) => {
+      await using lab = await Lab.open(row, { stock: 1, segments: 10 });
+      const [node] = await lab.nodes(1);
+      const far = buyers(100).find((buyerId) => homeSegment(buyerId, 10) === 7)!;
+      expect(await node!.sell(far)).toEqual({ code: 'sold' });
+      expect(await node!.sell('late')).toEqual({ code: 'sold_out' });
+    },
+  );
 });
 
 describe('D1, how many are inside at the same time', () => {
@@ -80,7 +83,7 @@ describe('a node dies with half of the buyers', () => {
 });
 
 describe('D3', () => {
-  test('gives a buyer one, however often he asks at once', async () => {
+  test('gives a buyer one unit, however many concurrent requests the buyer sends', async () => {
     await using lab = await Lab.open(d3, S4);
     const nodes = await lab.nodes(2);
     const outcomes = await Promise.all([...nodes, ...nodes].map((node) => node.sell('ann')));

@@ -36,7 +36,7 @@ onEachBackend((stage) => {
   };
 
   describe('a subscriber', () => {
-    it('hears which logs have grown', async () => {
+    it('is told which logs have grown', async () => {
       const { heard } = await listen();
       const hints = [true, false].map((awaited) => ({
         saleId: 'my.sale-1',
@@ -48,7 +48,7 @@ onEachBackend((stage) => {
       expect(heard.hints).toEqual(hints);
     });
 
-    it('hears watermarks as they were given, with the rejected orders', async () => {
+    it('gets watermarks unchanged, with the rejected orders', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       await sale.sellEach(2);
@@ -61,7 +61,7 @@ onEachBackend((stage) => {
       expect(heard.advanced).toEqual([watermark]);
     });
 
-    it('hears a watermark that the segment knew already, because it may have missed the first message', async () => {
+    it('gets a watermark that the segment knew already, because it may have missed the first message', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       await sale.sellEach(1);
@@ -70,7 +70,7 @@ onEachBackend((stage) => {
       await until(() => heard.advanced.length === 2, { what: 'both watermarks' });
     });
 
-    it('hears nothing of an advance without watermarks', async () => {
+    it('gets nothing from an advance without watermarks', async () => {
       const heard: number[] = [];
       await stage.backend.subscribe({ watermarks: (watermarks) => heard.push(watermarks.length) });
       await stage.backend.log.advance([]);
@@ -80,7 +80,7 @@ onEachBackend((stage) => {
       expect(heard).toEqual([1]);
     });
 
-    it('hears of a sale that is published, changed, or gets units back', async () => {
+    it('is told of a sale that is published, changed, or gets units back', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       const { id } = sale.sale;
@@ -103,7 +103,7 @@ onEachBackend((stage) => {
       expect(await epochs[0]).toBeGreaterThan(before);
     });
 
-    it('hears nothing of takes, refusals and refused changes', async () => {
+    it('is not told of takes, refusals and refused changes', async () => {
       const sale = await stage.load();
       const { heard } = await listen();
       await sale.sellEach(2);
@@ -114,7 +114,7 @@ onEachBackend((stage) => {
       expect([heard.changed, heard.advanced]).toEqual([[], []]);
     });
 
-    it('hears nothing after the end of its subscription', async () => {
+    it('gets nothing after the end of its subscription', async () => {
       const [gone, stays] = [await listen(), await listen()];
       await gone.stop();
       await settled(stays.heard);

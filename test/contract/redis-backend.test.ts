@@ -231,7 +231,7 @@ describe('a Redis that hangs', () => {
     expect(await sale.counters()).toMatchObject([{ left: 7, orders: 3 }]);
   });
 
-  it('holds a caller up no longer than the caller’s limit', async () => {
+  it('delays a caller no longer than the caller’s limit', async () => {
     const server = await startServer();
     const backend = await open(server.url);
     await server.kill();
@@ -366,7 +366,7 @@ describe('keys that another program has overwritten', () => {
     expect(await backend.audits.correct(sale.ref(), 'supplied', 1 - 8 - 2)).toBe(true);
   });
 
-  it('are corrected to no units at all', async () => {
+  it('are corrected to zero units', async () => {
     const keyPrefix = freshPrefix();
     const backend = await open(redisUrl(), { keyPrefix });
     const sale = await load(backend, { stock: 2, segments: 1 });

@@ -392,7 +392,7 @@ onEachBackend((stage) => {
       await expect(load).rejects.toThrow(StaleGeneration);
     });
 
-    it('without buyers are refused all the same', async () => {
+    it('are refused even without buyers', async () => {
       const sale = await stage.load();
       await expect(stage.backend.sales.loadHoldings(sale.ref(), [])).rejects.toThrow(StaleGeneration);
       await stage.backend.sales.loadSegment({ ...sale.ref(1), left: 0, perBuyerLimit: 1 });

@@ -59,7 +59,7 @@ describe('bench:catalogue', () => {
     expect(result.naming.map(({ redisCommandsPerId }) => redisCommandsPerId)).toEqual([1, 0]);
   });
 
-  it('holds rows to what is shown of them', () => {
+  it('checks that rows behave as documented', () => {
     for (const { id, stock, crowd } of result.rows.filter(({ stock }) => stock === 'safe')) {
       expect(crowd.oversold, `${id}, ${stock}`).toBe(0);
     }

@@ -36,7 +36,7 @@ test('nodes die, replies are lost, Redis is full: all promises hold', { timeout:
   expect(unknown).toBeGreaterThan(0);
 });
 
-test('Redis fails over with a loss: what was lost is reported, all other promises hold', {
+test('Redis fails over with a loss: the lost orders are reported, all other promises hold', {
   timeout: LIMIT_MS,
 }, async () => {
   expect((await kept(['failover-lossy'], 500)).strikes).toBe(1);

@@ -181,7 +181,7 @@ describe('sync', () => {
     expect(await sync.ended).toMatchObject({ exitCode: 0 });
   });
 
-  test('on a port that is taken: says so, and which setting to change', async () => {
+  test('on a port in use: the error names the port and the setting to change', async () => {
     const taken = new URL(redisUrl()).port;
     const { exitCode, stderr } = await run(`sync --ops-port ${taken}`, { env: await ownStores() });
     expect(exitCode).toBe(1);
@@ -200,7 +200,7 @@ describe('demo', () => {
     holds: true,
   };
 
-  test('with nothing else: holds, says so in one object, and leaves nothing behind', async () => {
+  test('without options: all promises hold, stdout has one object, and no process or file is left', async () => {
     const { exitCode, stdout, stderr } = await run('demo --json');
     expect(JSON.parse(stdout)).toMatchObject({
       ...FIELDS,

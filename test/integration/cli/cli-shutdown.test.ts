@@ -44,7 +44,7 @@ test('one grace is enough for both ports, with requests that do not end at eithe
   expect(stopped.tookMs).toBeGreaterThan(GRACE_MS - 100);
 });
 
-test('a Postgres that stands still does not keep it', async () => {
+test('a frozen Postgres does not prevent it', async () => {
   await using postgres = await PostgresServer.start();
   await using node = await startTestNode({
     ...{ redisUrl: redisUrl(), databaseUrl: await postgres.createDatabase(), keyPrefix: freshPrefix() },

@@ -239,7 +239,7 @@ describe('doctor', () => {
 });
 
 describe('sales without a node', () => {
-  test('nothing listens: says so, and how to start a node', async () => {
+  test('nothing listens: the error says so, and how to start a node', async () => {
     const port = await freePort();
     const { exitCode, stdout, stderr } = await run(`sale list --ops-port ${port}`);
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
@@ -289,7 +289,7 @@ describe('sales without a node', () => {
     expect((await json('sale show nothing', 1)).error.code).toBe('unknown_sale');
   });
 
-  test('with both stores: what changes a sale, and what is left of orders and events', async () => {
+  test('with both stores: changes of a sale, and the other commands on orders and events', async () => {
     const json = await onStores();
     await json('migrate');
     await json('sale create tickets --stock 100 --by otto --reason spring');

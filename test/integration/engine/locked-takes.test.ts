@@ -116,7 +116,7 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlin
 }
 
 describe('a take under the lock', () => {
-  test('without orders asks the segment all the same, and takes nothing', async () => {
+  test('without orders calls the segment too, and takes nothing', async () => {
     let worked = 0;
     const backend = await open({
       inside: async () => {
@@ -162,7 +162,7 @@ describe('a take under the lock', () => {
     expect(kinds(await later.takes.take(sale.batch([sale.order('ben')], 0, { lane: 2 })))).toEqual(['taken']);
   });
 
-  test('gives the lock back when the lane has no more', async () => {
+  test('releases the lock when the lane is empty', async () => {
     const backend = await open();
     const sale = await load(backend);
     await sale.take([sale.order('anna')]);

@@ -203,7 +203,7 @@ test('pages refused too often become dead letters; the rest continues; they are 
   }
 });
 
-test('pages sent along with one that is never accepted are delivered all the same', async () => {
+test('pages in one request with a page that is never accepted are delivered', async () => {
   await using line = await Line.open();
   const [bad, good] = [await line.desk.orders(2), await line.desk.orders(2)];
   line.receiver.behave = (events) => (events.some(({ orderId }) => bad.includes(orderId)) ? 500 : 200);

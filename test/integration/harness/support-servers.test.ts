@@ -135,7 +135,7 @@ describe('proxy in front of Redis', () => {
     await loss.lost;
   });
 
-  test('what is held arrives late and in order, also when the client has left', async () => {
+  test('held requests arrive later and in order, also when the client has left', async () => {
     await using setting = await proxied();
     const { proxy, direct, client, prefix } = setting;
     const { held } = proxy.hold(isCommand('rpush', `${prefix}list`));
@@ -164,7 +164,7 @@ describe('proxy in front of Redis', () => {
     expect(await answer).toBe(1);
   });
 
-  test('cutAll cuts those who are there, refuse those who come', async () => {
+  test('cutAll cuts open connections, refuse rejects new ones', async () => {
     await using setting = await proxied();
     const { proxy, client } = setting;
     const closed = new Promise((resolve) => client.once('close', resolve));
@@ -219,7 +219,7 @@ describe('Redis server', () => {
     expect(await after.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction']);
   });
 
-  test('answers nothing while it is paused, and all of it afterwards', async () => {
+  test('answers nothing while it is paused, and afterwards all requests', async () => {
     await using server = await RedisServer.start();
     await using client = bluntRedis(server.url);
     await client.ping();

@@ -42,7 +42,7 @@ const metric = async (node: TestNode, line: string): Promise<number> => {
 
 onEachStore((stage) => {
   describe('a sale that requires a token', () => {
-    test('sells only with the buyer’s own token, and otherwise says what is wrong', async () => {
+    test('sells only with the buyer’s own token; other tokens are refused with the reason', async () => {
       const { node } = stage;
       const id = await stage.sale({ requireToken: true });
       const other = await stage.sale({ requireToken: true });

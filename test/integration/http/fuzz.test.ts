@@ -9,7 +9,7 @@ import { inTier } from '../../support/tier.ts';
 
 const REQUESTS = inTier({ test: 250, release: 2_000 });
 
-test('whatever is sent, the node stays up, answers as described and goes on selling', async () => {
+test('the node answers every request as described, and still sells afterwards', async () => {
   await using node = await startTestNode({
     ...(await redisAndPostgres()),
     env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },

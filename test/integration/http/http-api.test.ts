@@ -125,7 +125,7 @@ onEachStore((stage) => {
       await expectSold(node, id, seen.filter((code) => code === 'committed').length);
     });
 
-    test('sells nothing while it is paused, and goes on when it is resumed', async () => {
+    test('sells nothing while it is paused, and sells again when it is resumed', async () => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });
@@ -161,7 +161,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 1);
     });
 
-    test('sells each unit once, to whoever comes first, and then is sold out', async () => {
+    test('sells each unit once, and then is sold out', async () => {
       const { node } = stage;
       const id = await stage.sale({ stock: 20, segments: 8 });
       const crowd = await Promise.all(names(100).map((buyer) => node.buy(id, buyer)));

@@ -85,7 +85,7 @@ onEachStore((stage) => {
     expect(await asBuyer(node, '/v1/sales/mistyped/orders', buyer)).toMatchObject({ code: 'unknown_sale' });
   });
 
-  test('operators note a reference and metadata with an order, and who did; its buyer is not shown them', async () => {
+  test('operators store a reference and metadata with an order; the order tells who did, and hides them from its buyer', async () => {
     const { node } = stage;
     const saleId = await stage.sale();
     const orderId = await bought(node, saleId, 'ann');

@@ -8,7 +8,7 @@ onEachStore((stage) => {
   const recoverOf = (saleId: string, method: 'GET' | 'POST') =>
     stage.node.opsRequest(`/v1/sales/${saleId}/recover`, { method });
 
-  test('a sale is rebuilt, and goes on selling', async () => {
+  test('a sale is rebuilt, and sells again', async () => {
     const id = await makeSale(stage.node, { stock: 10, segments: 4 });
     for (const buyer of ['ann', 'ben', 'cleo']) expect((await stage.node.buy(id, buyer)).status).toBe(201);
     expect(await recoverOf(id, 'GET')).toMatchObject({ status: 200, body: { saleId: id, state: 'none' } });

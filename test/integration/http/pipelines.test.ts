@@ -90,7 +90,7 @@ describe('the second request of a pipeline is not handled, and its connection is
     expect(port.handled).toBe(1);
   });
 
-  test('nor is what follows a body longer than its length', async () => {
+  test('a request is not handled if it follows a body that is longer than its content-length', async () => {
     await using port = await openPort();
     const connection = await port.open();
     await connection.send(`${rawRequest('POST', '/body', {}, '{}')}${GET}`);

@@ -184,7 +184,7 @@ describe('the watchdog', () => {
 });
 
 describe('the lock is lost', () => {
-  test('to another holder: the next renewal is refused, and the holder learns of it at once', async () => {
+  test('to another holder: the next renewal is refused, and the first holder is notified at once', async () => {
     const locks = await stage.process({ ttlMs: TTL_MS });
     freezeTime();
     const held = await locks.lock(name);
@@ -241,7 +241,7 @@ describe('the lock is lost', () => {
     expect(held.signal.reason).toBeInstanceOf(LockLost);
   });
 
-  test('when Redis hangs: the holder learns of it, then the ttl ends', async () => {
+  test('when Redis hangs: the holder is notified, then the ttl ends', async () => {
     const locks = await stage.process({ ttlMs: SHORT_TTL_MS });
     const held = await locks.lock(name);
     await stage.server.pause();
@@ -276,7 +276,7 @@ describe('the lock is lost', () => {
 
     afterEach(() => vi.restoreAllMocks());
 
-    test('the holder has lost it all the same', async () => {
+    test('the holder has lost it in spite of that', async () => {
       const { held } = await overslept();
       await stage.quiet();
       expect(held.held).toBe(false);
@@ -310,7 +310,7 @@ describe('the lock is lost', () => {
 });
 
 describe('a message is lost', () => {
-  test('a waiter tries again by itself, after the poll interval', async () => {
+  test('a waiter tries again after the poll interval', async () => {
     const [one, other] = [await stage.process({ ttlMs: TTL_MS }), await stage.process({ ttlMs: TTL_MS })];
     freezeTime();
     await one.lock(name);
@@ -325,7 +325,7 @@ describe('a message is lost', () => {
     expect((await waiting).held).toBe(true);
   });
 
-  test('the connection for messages is down: locks are acquired all the same', async () => {
+  test('the connection for messages is down: locks can still be acquired', async () => {
     const [one, other] = [await stage.process(), await stage.process({ proxied: true })];
     const loss = stage.proxy.loseRequests((request) => isSubscription(request) && request.includes(name), {
       times: 1_000,
@@ -361,7 +361,7 @@ describe('Redis restarts without its data', () => {
     expect((await waiting).held).toBe(true);
   });
 
-  test('or can’t be reached: tryLock fails at once, lock at its wait limit, with the reason', async () => {
+  test('Redis can’t be reached: tryLock fails at once, lock at its wait limit, with the reason', async () => {
     const locks = await stage.process({ proxied: true });
     stage.proxy.refuse(true);
     stage.proxy.cutAll();

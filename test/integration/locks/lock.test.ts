@@ -91,7 +91,7 @@ describe('a lock', () => {
 });
 
 describe('the fencing token', () => {
-  test('grows with each holder, in whatever process, and is the newest in Redis', async () => {
+  test('grows with each holder, in any process, and is the newest in Redis', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     const tokens: number[] = [];

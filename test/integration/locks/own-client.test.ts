@@ -54,7 +54,7 @@ test('they keep others out, wake waiters, and fence the writes of the client', a
   for (const client of [redis, admin, user]) client.disconnect();
 });
 
-test('the client goes on when the locks are closed', async () => {
+test('the client stays open when the locks are closed', async () => {
   const redis = new Redis(server.url);
   const locks = await Locks.open({ redis });
   await locks.withLock('a', async () => {});

@@ -218,7 +218,7 @@ test('Postgres is away: purchases are accepted, and all of them are committed wh
   expect(orders.size).toBe(rush.endings.length);
 });
 
-test('Postgres is frozen and the log is full: busy, nothing taken; it sells on when Postgres goes on', async () => {
+test('Postgres is frozen and the log is full: purchases are busy until Postgres runs again', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores, { ...IMPATIENT, LOG_BACKLOG_MAX: String(MAX_BATCH_ORDERS) });
   await node.ops.create({ id: SALE, stock: STOCK, segments: 1 }, BY.actor);
@@ -274,7 +274,7 @@ test('a node is killed under load: the other one keeps its promises and sells on
   expect(orders.size).toBe(1 + rush.endings.length);
 });
 
-test('Redis is killed under load and comes back from its log: what was committed stays, the rest is settled by key', async () => {
+test('Redis is killed under load and restarts from its file: committed orders stay, the others are settled by key', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores, IMPATIENT);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);

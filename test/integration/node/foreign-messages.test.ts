@@ -37,14 +37,14 @@ describe('a message that this version does not send', () => {
     [`[{${place},"seq":"1","orders":1,"rejected":[]}]`, `[{${place},"seq":1,"orders":1}]`],
     [`[{${place},"seq":1,"orders":1,"rejected":[{}]}]`, `[{${place},"seq":1e400,"orders":1,"rejected":[]}]`],
     [`[{${place},"seq":1,"orders":1,"rejected":[],"tails":5}]`],
-  ])('on the channel of the watermarks kills nobody: %s', async (...messages) => {
+  ])('on the channel of the watermarks ends no process: %s', async (...messages) => {
     for (const message of messages) await keys.redis.publish(`${prefix}watermarks`, message);
     await expectNobodyMinds();
     const told = /"level":40.*ignored a message in Redis that this version does not send/;
     await until(async () => told.test(await node.log()), { what: 'the log tells of it' });
   });
 
-  test('on the channels of hints and sales kills nobody', async () => {
+  test('on the channels of hints and sales ends no process', async () => {
     for (const message of [
       '',
       ' ',
@@ -67,7 +67,7 @@ describe('an entry of a log that this version does not write', () => {
   const order = (id: string, buyer = 'anna', quantity = '1', key = '') => `${id} ${buyer} ${quantity} ${key}`;
   const taken = '662207995405477814';
 
-  test('keeps its sale from Postgres and names it; the others go on', async () => {
+  test('stops its sale, which is reported; orders of other sales reach Postgres', async () => {
     await using shop = await Shop.open();
     await using keys = new RedisKeys(shop);
     const till = await shop.startEngine();

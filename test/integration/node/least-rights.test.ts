@@ -164,7 +164,7 @@ describe('the role of Postgres', () => {
     );
   });
 
-  test('is told at the start what it lacks, and how to get it', async () => {
+  test('does not start; the error names the missing rights and how to grant them', async () => {
     const url = await freshDatabase();
     await query(asAdmin(url), `REVOKE UPDATE ON sales, webhook_pages FROM ${APP_ROLE}`);
     await query(asAdmin(url), `REVOKE EXECUTE ON FUNCTION stockade_apply_batch FROM ${APP_ROLE}`);
@@ -201,7 +201,7 @@ describe('the role of Postgres', () => {
     }
   });
 
-  test('gets no more by being granted its rights again', async () => {
+  test('has the same rights after they are granted again', async () => {
     const url = await freshDatabase();
     await query(asAdmin(url), `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${APP_ROLE}`);
     const db = openDatabase({ url: asUser(url, OWNER_ROLE), maxConnections: 1 });

@@ -131,7 +131,7 @@ describe.each([
   ['the reply to a take', 'loseReplies', 'lostReplies'],
   ['a take on its way to Redis', 'loseRequests', 'lostRequests'],
 ] as const)('%s is lost', (_, lose, counter) => {
-  test('the buyer has one unit and learns of it by its key', async () => {
+  test('the buyer has one unit, and the same key finds its order', async () => {
     const before = proxy.counts[counter];
     const loss = proxy[lose](takeOf('alice'));
     const answers = await buyAll(['alice']);

@@ -124,7 +124,7 @@ describe('Postgres', () => {
 
   afterAll(() => postgres[Symbol.asyncDispose]());
 
-  test('stands still: buyers are accepted, and all of them are there afterwards', async () => {
+  test('is frozen: buyers are accepted, and afterwards all their orders are in Postgres', async () => {
     await using market = await Market.open({ database: await postgres.createDatabase(), env: IMPATIENT });
     await using running = market.load(100);
     const { answers } = running.result;
@@ -179,7 +179,7 @@ describe('Postgres', () => {
     expect(all).toBe(full.promised.length + 500);
   });
 
-  test('has lost a table for a moment: sync says so in the log and the metrics, tries again, and loses nothing', async () => {
+  test('has lost a table for a moment: sync reports it in the log and the metrics, tries again, and loses nothing', async () => {
     await using market = await Market.open({ database: await postgres.createDatabase() });
     await using running = market.load(20);
     await until(() => running.result.with('committed').length > 100, { what: 'the sale runs' });
@@ -220,7 +220,7 @@ describe('Redis', () => {
     expect(unitsSold(await ordersOf(market.databaseUrl, SALE))).toBe(4_000);
   });
 
-  test('has lost an entry of a log: the metrics count it, the log says so, the other entries are saved', async () => {
+  test('has lost an entry of a log: metrics and log report it, and the other entries are saved', async () => {
     await using market = await Market.open({ segments: 2, stock: 20, env: { SYNC: 'off' } });
     await using keys = new RedisKeys(market);
     const accepted = await crowd({
@@ -286,7 +286,7 @@ describe('Redis', () => {
     expect(await market.expectTrue(answers)).toBe(answers.length);
   });
 
-  test('stands still: a buyer of a sale that the worker does not know yet is answered by its deadline', async () => {
+  test('is frozen: a purchase in a sale that the worker does not know yet is answered by its deadline', async () => {
     await using redis = await RedisServer.start();
     await using market = await Market.open({ redis: redis.productUrl, env: IMPATIENT });
     await redis.pause();

@@ -62,7 +62,7 @@ function expectAway(answers: readonly Answer[], title: string): void {
   }
 }
 
-test('Redis stands still: every operation is given up and says so, and all goes on afterwards', async () => {
+test('Redis is frozen: every operation ends with an error in time, and works again afterwards', async () => {
   await using redis = await RedisServer.start();
   const stores = { redisUrl: redis.productUrl, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
   await using node = await startTestNode({ ...stores, env: { WORKERS: '1' } });
@@ -110,7 +110,7 @@ test('a worker alone has lost Redis: the node is not ready until it is back', as
   await until(async () => (await readiness()).status === 'ready', { what: 'the node is ready again' });
 });
 
-test('Postgres is gone: every operation fails at once and says so', async () => {
+test('Postgres is gone: every operation fails at once, with the reason', async () => {
   await using postgres = await PostgresServer.start();
   const stores = {
     redisUrl: redisUrl(),
@@ -136,7 +136,7 @@ test('Postgres is gone: every operation fails at once and says so', async () => 
   await postgres.restart();
 });
 
-test('a command that works on the stores themselves does not wait for a Redis that stands still', async () => {
+test('a command that works on the stores directly does not wait for a frozen Redis', async () => {
   await using redis = await RedisServer.start();
   const env = { REDIS_URL: redis.productUrl, DATABASE_URL: await freshDatabase(), KEY_PREFIX: freshPrefix() };
   expect((await callCli(['migrate'], { env })).exitCode).toBe(0);

@@ -53,7 +53,7 @@ async function attack(place: Partial<Place>): Promise<string> {
   return 'it sells';
 }
 
-test('a node whose DATABASE_URL was forgotten does not start, says which is which, and harms no sale', async () => {
+test('a node without its DATABASE_URL does not start, names both stores, and changes no sale', async () => {
   const { databaseUrl, ...rest } = shop;
   const { pathname } = new URL(databaseUrl);
   const said = new RegExp(
@@ -63,7 +63,7 @@ test('a node whose DATABASE_URL was forgotten does not start, says which is whic
   await expectUnharmed();
 });
 
-test('nor does one whose REDIS_URL was forgotten, or with another KEY_PREFIX', async () => {
+test('a node without its REDIS_URL, or with another KEY_PREFIX, does not start', async () => {
   await expect(attack({ databaseUrl: shop.databaseUrl })).rejects.toThrow(
     `is in a Redis, under KEY_PREFIX ${shop.keyPrefix}, and REDIS_URL is not set`,
   );
@@ -115,7 +115,7 @@ test('a node ends when its Redis becomes that of another database while it runs'
   expect(await keys.redis.hget(keys.sale('tickets'), 'generation')).toBe('1');
 });
 
-test('PGlite begins anew beside the Redis of before: refused, until the Redis is adopted', async () => {
+test('a new PGlite beside the former Redis is refused until the Redis is adopted', async () => {
   const place = { redisUrl: redisUrl(), keyPrefix: freshPrefix() };
   await using before = await startTestNode(place);
   await before.ops.create({ id: 'tickets', stock: 5, segments: 2 }, 'tests');

@@ -121,7 +121,7 @@ describe('a Redis without a mark', () => {
     expect((await shop.backend.owner!.read())!.label).toBe('a database');
   });
 
-  test('from a version without marks: is that of the database whose sales it holds', async () => {
+  test('from a version without marks: belongs to the database whose sales it holds', async () => {
     await shop.ownership.claim();
     await shop.service.create(web(88), 'tests');
     await removeMark();
@@ -143,7 +143,7 @@ describe('a Redis without a mark', () => {
     await expect(start(stranger.db, stranger.backend).claim()).rejects.toThrow(/belongs to the database/);
   });
 
-  test('is marked by a process that runs although nothing of its own is left in it', async () => {
+  test('is marked by a running process although it holds nothing of that process any more', async () => {
     await shop.ownership.claim();
     await empty();
     await keys.redis.incr(new Keys(keyPrefix).changes);

@@ -9,7 +9,7 @@ import { redisUrl, until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { Shop } from '../../support/shop.ts';
 
-test('changes whose messages are lost are learned of; sales that do not change are not asked for', async () => {
+test('changes are learned even if their messages are lost; sales without changes are not read', async () => {
   await using shop = await Shop.open();
   const [sale, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
   const asked: string[] = [];
@@ -64,7 +64,7 @@ test('a crowd at a sale that the node has not seen waits for one lookup; made-up
   expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
 });
 
-test('a node whose connection for takes was away believes nothing to be sold out until it has asked', async () => {
+test('after the connection for takes was lost, a node calls no sale sold out before it has asked Redis', async () => {
   const url = new URL(redisUrl());
   await using proxy = await TcpProxy.start(Number(url.port));
   url.port = String(proxy.port);

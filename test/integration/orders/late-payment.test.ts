@@ -202,7 +202,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('because the sale is paused, is refused without a decision; after the pause it takes units anew', async () => {
+    test('because the sale is paused, is refused without a decision; after the pause, a repetition takes units again', async () => {
       const { saleId, orderId } = await overdue();
       await shop.service.change(saleId, { action: 'pause' }, AUTHOR);
       const paused: OrderOutcome = { code: 'wrong_state', state: 'paused' };
@@ -272,7 +272,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await balanced(saleId, 1);
     });
 
-    test('leaves an order that expires like any other; a later repetition takes anew', async () => {
+    test('leaves an order that expires like any other; a later repetition takes units again', async () => {
       const { saleId, orderId } = await overdue();
       const taken = await dead(orderId);
       await aged(shop, [taken]);

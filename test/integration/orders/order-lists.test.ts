@@ -207,7 +207,7 @@ describe('a buyer’s own orders', () => {
     }
   });
 
-  test('of one sale, with what is accepted and not in Postgres yet', async () => {
+  test('of one sale, with orders that are accepted and not in Postgres yet', async () => {
     const sale = await shop.sell({ stock: 10, perBuyerLimit: 5 });
     await insert(sale.id, [{ orderId: idAt(0, 1), buyerId: 'ann', status: 'cancelled', second: 0 }]);
     const record = {

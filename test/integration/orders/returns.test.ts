@@ -139,7 +139,7 @@ test('two processes that apply the same returns at once return each unit once', 
   expect(await keys.left(id, SEGMENTS)).toBe(STOCK);
 });
 
-test('a return that is written again while it is marked as applied is applied once more', async () => {
+test('a return whose row is written again while it is marked as applied is applied again', async () => {
   const { id, orderIds } = await soldOut();
   const [orderId] = orderIds;
   await cancel([orderId!]);

@@ -73,7 +73,7 @@ test('in a transaction, which is rolled back; what it would do next is refused',
   await db.raw('SELECT 1');
 });
 
-test('an operation that changes something goes on', async () => {
+test('an operation that changes something continues', async () => {
   const db = connect();
   expect(await operation(() => rows(db, SLOW), true)).toBeInstanceOf(OperationTimedOut);
   expect(await running()).toBe(1);

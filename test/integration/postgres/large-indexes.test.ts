@@ -44,7 +44,7 @@ test('a migration leaves out the index of a large table, and it is built afterwa
   expect(await missingIndexes(db)).toEqual([]);
 });
 
-test('an index that a dead build has left invalid is built anew', async () => {
+test('an index that a dead build has left invalid is built again', async () => {
   const { db } = await migrated();
   await db.raw('UPDATE pg_index SET indisvalid = false WHERE indexrelid = ?::regclass', [INDEX]);
   expect(await missingIndexes(db)).toEqual([INDEX]);

@@ -34,7 +34,7 @@ describe('a proxy that pools by transaction', () => {
     env = { REDIS_URL: redisUrl(), DATABASE_URL: bouncer.through(database), KEY_PREFIX: freshPrefix() };
   });
 
-  test('is found when nobody else uses it', async () => {
+  test('is found when no other process uses it', async () => {
     expect(await findSharedSessions(env.DATABASE_URL!)).toMatch(
       /^two connections had the session \d+ at once$/,
     );

@@ -80,7 +80,7 @@ describe('a connection that has failed', () => {
     await until(() => elsewhere.tryLock('held'), { what: 'the lock is free' });
   });
 
-  test('and reports an error again after it was dropped, does not affect its successor', async () => {
+  test('and fails again after it was dropped, does not affect its successor', async () => {
     await locks.tryLock('first');
     const [old] = clients;
     const failures = failing(old!);

@@ -225,7 +225,7 @@ describe('when Postgres’ clock is set', () => {
     expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(named);
   });
 
-  test('back, nor is one whose holder has renewed it since, and died', async () => {
+  test('back, also if its holder has renewed it since, and died', async () => {
     const clock = await settablePostgresClock(url);
     await leaveNumbers(1);
     const first = await take(1);

@@ -39,7 +39,7 @@ function whoseOldestBegan(at: () => string): Database {
   });
 }
 
-test('a draft has a buyer who buys after the buyer’s page was read, because its start was noted before its pages', async () => {
+test('a draft contains a buyer who buys after the buyer’s page was read, because its start time is stored first', async () => {
   shop = await Shop.open({ backend: 'memory' });
   const { id } = await shop.sell({ stock: 10, segments: 1 });
   await committed(id, 1001, 'mia', LONG_AGO);

@@ -177,7 +177,7 @@ describe('a server that restarts without the end of its file', () => {
     await expectSoldOut(till, id, [...committed, ...promisesOf(kept, buyers(4, 'kept'))]);
   });
 
-  test('and gets no more purchases: its lane checks by itself', async () => {
+  test('and gets no more purchases: its lane checks without them', async () => {
     const till = await shop.startEngine();
     const { id, committed } = await begun(till, 1);
     const { kept, lost } = await tailLost(till, id);

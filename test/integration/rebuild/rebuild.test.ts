@@ -352,7 +352,7 @@ async function buysAgain(till: Till, saleId: string, buyerId: string): Promise<O
 
 describe('a rebuild that broke off', () => {
   test.each(['sales.freeze', 'log.readLog', 'sales.loadSegment', 'sales.loadHoldings', 'sales.publish'])(
-    'before %s is begun anew by the next sweep',
+    'before %s is begun again by the next sweep',
     async (step) => {
       const sale = await shop.sell({ stock: 10, segments: 4 });
       const till = await shop.startEngine();
@@ -402,7 +402,7 @@ describe('a rebuild that broke off', () => {
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true, committedOrders: 8 });
   });
 
-  test('after its salvage: orders refused there are reported all the same, and once', async () => {
+  test('after its salvage: orders refused there are still reported, once', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();
     await till.buyAll(sale.id, buyers(8), { awaitCommit: false });

@@ -278,7 +278,7 @@ describe('a rebuild with another number of segments', () => {
     'sales.removeSegments',
     'sales.publish',
   ])(
-    'that dies before %s is ended by the next sweep: what was accepted is kept, the old segments are gone',
+    'that dies before %s is finished by the next sweep: accepted orders are kept, the old segments are gone',
     async (step) => {
       const { id } = await shop.sell({ stock: 40, segments: 4 });
       const till = await shop.startEngine();

@@ -122,7 +122,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
     { from: 8, to: 32 },
     { from: 32, to: 4 },
   ])(
-    `with ${HOLDERS} buyers recorded and a crowd that buys, $from -> $to segments: nobody waits for long`,
+    `with ${HOLDERS} buyers recorded and a crowd that buys, $from -> $to segments: no purchase waits long`,
     { timeout: 300_000 },
     async ({ from, to }) => {
       shop = await Shop.open({ backend });
@@ -193,7 +193,7 @@ describe('a resize', () => {
     'sales.loadSegment',
     'sales.removeSegments',
     'sales.publish',
-  ])('whose sync dies before %s is carried out by the next one', async (step) => {
+  ])('is carried out by the next sync if the first dies before %s', async (step) => {
     shop = await Shop.open();
     const id = await sellWithHolders(100, 4, 20);
     const till = await shop.startEngine();

@@ -41,7 +41,7 @@ describe.each(['redis', 'memory'] as const)('%s', (kind) => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true });
   });
 
-  test('one that dies between two moves has made some of them, whole', async () => {
+  test('one that dies between two moves leaves no move half done', async () => {
     await using shop = await Shop.open({ backend: kind });
     const unevenSale = await sold(shop, 20);
     let transfers = 0;

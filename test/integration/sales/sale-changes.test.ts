@@ -63,7 +63,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     shop = await Shop.open({ backend });
   });
 
-  test('a creation that meets a rebuild of the sale goes on with it', async () => {
+  test('a creation that meets a rebuild of the sale waits for it', async () => {
     const { before, hits } = failingOnce('sales.loadSegment', new StaleGeneration('late', 1));
     const service = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
     expect(await service.create({ id: 'late', stock: 5, segments: 2 }, 'anna')).toMatchObject({
@@ -72,7 +72,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     expect(hits()).toBe(1);
   });
 
-  test('a creation whose backend fails says so at once, and sync builds the sale', async () => {
+  test('a creation fails at once if the backend fails, and sync builds the sale', async () => {
     const { before } = failingOnce('sales.loadSegment', new Error('the backend is away'));
     const service = new SaleService(shop.db, intercept(shop.backend, before), shop.locks);
     const creation = service.create({ id: 'failed', stock: 5, segments: 1 }, 'anna');
@@ -206,7 +206,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified(sale.id);
   });
 
-  test('the initial settings of a sale whose creation was not noted are those before its edits', async () => {
+  test('the initial settings of a sale without a creation entry are those before its edits', async () => {
     const sale = await shop.sell({ stock: 5, title: 'First' });
     await shop.service.change(sale.id, { action: 'edit', title: 'Second', currency: 'EUR' }, BY);
     await shop.service.change(sale.id, { action: 'edit', title: 'Third' }, BY);
@@ -297,7 +297,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await expectVerified('older');
   });
 
-  test('a withdrawal takes what is unsold, evenly, and never more', async () => {
+  test('a withdrawal takes unsold units evenly, and never more than there are', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     await shop.startSync();
     const till = await shop.startEngine();
@@ -470,7 +470,7 @@ describe('a change whose process dies', () => {
     },
   );
 
-  test('an edit, before its row is closed: it is written once more', async () => {
+  test('an edit, before its row is closed: it is written a second time', async () => {
     const sale = await shop.sell({ stock: 4, title: 'Old' });
     await shop.service.change(sale.id, EDIT, BY);
     await shop.db.raw("UPDATE stock_movements SET applied_at = NULL WHERE action = 'edit'");
@@ -588,7 +588,7 @@ describe('a change whose process dies', () => {
   });
 
   test.each(['sales.snapshot', 'sales.withdraw'])(
-    'a withdrawal whose sale is rebuilt before %s is void, and its units are there',
+    'a withdrawal has no effect if its sale is rebuilt before %s',
     async (step) => {
       const sale = await shop.sell({ stock: 20, segments: 4 });
       let rebuilt = false;
@@ -617,7 +617,7 @@ describe('a change whose process dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('a top-up that a rebuild has loaded meanwhile is not credited on top of it', async () => {
+  test('a top-up that a rebuild has loaded meanwhile is not credited a second time', async () => {
     const sale = await shop.sell({ stock: 4, segments: 4 });
     const broken = breaker('sales.credit');
     const dying = new SaleService(shop.db, intercept(shop.backend, broken.before), shop.locks);

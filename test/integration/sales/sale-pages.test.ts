@@ -42,7 +42,7 @@ test('only sales in a state, and none where there are none', async () => {
   expect((await pages({ state: 'open', limit: 2 })).flat()).toEqual(['new', 'a', 'c', 'old']);
 });
 
-test('what is created meanwhile is on no later page', async () => {
+test('a sale that is created meanwhile is on no later page', async () => {
   const first = await shop.service.list({ limit: 3 });
   await shop.sell({ id: 'newest', stock: 1 });
   expect((await pages({ after: first.next })).flat()).toEqual(['c', 'd', 'old']);

@@ -173,7 +173,7 @@ describe('a pass of the reconciler', () => {
   });
 });
 
-describe('under load by buyers who do not wait for their commit', () => {
+describe('under load, while no purchase waits for its commit', () => {
   async function aRush() {
     const load = { isHigh: true };
     const sale = await shop.sell({ stock: 100, segments: 4 });

@@ -87,7 +87,7 @@ describe('the address of the client', () => {
     expect(asked('::ffff:10.0.0.1', '192.0.2.1, 10.0.0.2', '::ffff:10.0.0.0/104')).toBe(is('192.0.2.1'));
   });
 
-  test('is who holds the connection, if that is no trusted proxy', () => {
+  test('is the connection’s, unless that belongs to a trusted proxy', () => {
     expect(asked('198.51.100.9', '192.0.2.1', '10.0.0.0/8')).toBe(is('198.51.100.9'));
     expect(asked('9.255.255.255', '192.0.2.1', '10.0.0.0/8')).toBe(is('9.255.255.255'));
     expect(asked('10.0.1.0', '192.0.2.1', '10.0.0.0/24')).toBe(is('10.0.1.0'));

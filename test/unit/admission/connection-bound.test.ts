@@ -43,7 +43,7 @@ describe('connections of one address', () => {
     expect(stay(bound, 9)).toBe(2);
   });
 
-  test('say nothing of those of another, nor of a proxy', () => {
+  test('do not count for another address, nor for a proxy', () => {
     const { bound } = bounds('16/10');
     expect(stay(bound, 100)).toBe(18);
     expect(shed(bound, 1, BOB)).toBe(0);
@@ -65,7 +65,7 @@ describe('connections of one address', () => {
     expect(stay(bound, 100)).toBe(18);
   });
 
-  test('are those at all workers', () => {
+  test('count at all workers', () => {
     const { bound, other } = bounds('16/10', 2);
     expect(stay(bound, 10) + stay(other, 10)).toBe(18);
     expect(shed(other, 9)).toBe(2);

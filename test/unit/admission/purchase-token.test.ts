@@ -106,7 +106,7 @@ describe('proof of work', () => {
   const { seed, expiresAt } = work.issue(ANN);
   const solution = solve(seed, BITS);
 
-  test('is right for who was asked, for this sale, until it expires', () => {
+  test('is valid for the same buyer and sale, until it expires', () => {
     const answer = { seed, solution };
     expect(work.verify(answer, ANN)).toBe(true);
     expect(work.verify(answer, { ...ANN, buyerId: 'bob' })).toBe(false);
@@ -167,7 +167,7 @@ describe('a challenge', () => {
     expect(faults).toEqual([]);
   });
 
-  test('that throws or rejects is broken, which is told once for many buyers', async () => {
+  test('that throws or rejects is reported as broken, once for many buyers', async () => {
     const { desk, faults } = deskOf({
       issue: () => {
         throw new Error('no captcha');
@@ -185,7 +185,7 @@ describe('a challenge', () => {
     expect(faults).toHaveLength(1);
   });
 
-  test('that hangs is given up, and told so', async () => {
+  test('that hangs is given up and reported', async () => {
     let signal: AbortSignal | undefined;
     const verify: Challenge['verify'] = (_, context) => {
       signal = context.signal;

@@ -81,7 +81,7 @@ describe('a limit', () => {
     expect(letIn).toBeLessThanOrEqual(30 + elapsedS * 3);
   });
 
-  test('refusals cost nothing: a key that is refused often waits no longer', () => {
+  test('refusals do not count: a key that is refused often waits no longer', () => {
     const { limiter: limited, clock } = limiter('1/10');
     expect(admitted(limited, 1_000)).toBe(1);
     clock.ms += 10_000;
@@ -99,7 +99,7 @@ describe('a limit', () => {
     ]);
   });
 
-  test('is one limit for all who share the table and its key', () => {
+  test('is one limit for all limiters that share the table and its key', () => {
     const { limiter: one, shared, policy, clock } = limiter('10/60');
     const other = new RateLimiter(policy, shared, clock.now);
     expect(admitted(one, 6) + admitted(other, 6)).toBe(10);
@@ -131,7 +131,7 @@ describe('the table', () => {
     expect(limited.evictions).toBeLessThanOrEqual(MILLION);
   });
 
-  test('remembers who fits in', () => {
+  test('remembers as many keys as fit in', () => {
     const { limiter: limited } = limiter('1/60', { keys: 65_536 });
     const names = Array.from({ length: 6_000 }, (_, i) => `buyer-${i}`);
     for (const name of names) limited.admit(name);
@@ -153,7 +153,7 @@ describe('the table', () => {
     expect(limited.admit('buyer-0')).toBe(0);
   });
 
-  test('a cell whose time is over is no loss', () => {
+  test('replacing a cell whose time is over is not counted', () => {
     const { limiter: limited, clock } = limiter('1/10', { keys: 8 });
     for (let i = 0; i < 8; i++) limited.admit(`buyer-${i}`);
     clock.ms += 10_000;

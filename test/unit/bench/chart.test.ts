@@ -27,7 +27,7 @@ describe('drawChart', () => {
     expect(svg).toContain('>1000!<');
   });
 
-  test('draws no bar for nothing, and says so', () => {
+  test('draws no bar for zero, and writes the value', () => {
     const svg = drawn({ bars: [bar(0)] });
     expect(barsIn(svg)).toBe(0);
     expect(svg).toContain('>0!<');

@@ -5,13 +5,13 @@ const series = (valueAt: (i: number) => number) =>
   Array.from({ length: 100 }, (_, i) => ({ seconds: i * 5, value: valueAt(i) }));
 
 describe('a trend', () => {
-  test('is flat where samples go up and down, and where a quarter of them stands out', () => {
+  test('is flat if samples go up and down, and if a quarter of them are outliers', () => {
     const noisy = series((i) => 300 + 20 * Math.sin(i) + (i % 4 === 0 ? 500 : 0));
     expect(trendOf(noisy, 16)).toMatchObject({ isFlat: true });
     expect(Math.abs(trendOf(noisy, 16).growth)).toBeLessThan(16);
   });
 
-  test('grows by what the samples grow in their time, whatever a few of them say', () => {
+  test('grows as most samples grow, in spite of a few outliers', () => {
     const growing = series((i) => 300 + 0.5 * i + (i % 10 === 0 ? -250 : 0));
     const { growth, allowed, isFlat } = trendOf(growing, 16);
     expect(growth).toBeCloseTo(49.5, 0);
@@ -28,7 +28,7 @@ describe('a trend', () => {
     ).toMatchObject({ isFlat: true });
   });
 
-  test('a twentieth of the median is flat, and so is what is hardly anything', () => {
+  test('a twentieth of the median is flat, and so is a tiny amount', () => {
     expect(
       trendOf(
         series((i) => 1_000 + 0.4 * i),

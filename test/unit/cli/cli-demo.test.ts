@@ -103,7 +103,7 @@ describe('the verdict', () => {
     ['an order was rejected', crowd(), verified({ rejectedOrders: 1 }), { answersAgree: false }],
     ['not every request ended', crowd({ requests: 19_999 }), verified(), { answersAgree: true }],
     [
-      'an order nobody was told of',
+      'an order that no answer names',
       crowd({ answers: { committed: 99 }, orders: 99 }),
       verified(),
       { answersAgree: false },
@@ -202,7 +202,7 @@ test('the tally counts answers, orders and buyers', () => {
 describe('settling', () => {
   const never = new AbortController().signal;
 
-  test('waits for what was accepted, and for two reports that agree', async () => {
+  test('waits for accepted orders, and for two equal reports', async () => {
     const counts = [0, 60, 99, 100, 100, 100];
     let asked = 0;
     const verify = async () => verified({ committedOrders: counts[asked++] ?? 100 });

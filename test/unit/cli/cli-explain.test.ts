@@ -36,14 +36,14 @@ describe('errors in words', () => {
     expect(explain(new StockadeError('invalid_config', 'CHALLENGE names x')).exitCode).toBe(2);
   });
 
-  test('causes are told, and what can be done about them', () => {
+  test('errors are explained by their cause and by what to do', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:6379'), { code: 'ECONNREFUSED' });
     const { lines } = explain(new StockadeError('store', 'Redis can not be reached', { cause }));
     expect(lines[0]).toBe('error: Redis can not be reached: connect ECONNREFUSED 127.0.0.1:6379');
     expect(lines[1]).toMatch(/correct REDIS_URL or DATABASE_URL; `.+ doctor` checks/);
   });
 
-  test('a fault of Postgres is told without the statement', () => {
+  test('an error of Postgres is printed without the statement', () => {
     const error = new Error('SELECT a - b FROM sales - permission denied for table sales');
     const { lines } = explain(Object.assign(error, { code: '42501' }));
     expect(lines).toEqual(['error: permission denied for table sales']);

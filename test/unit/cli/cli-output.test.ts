@@ -80,7 +80,7 @@ describe.each<[string, () => string, number]>([
   });
 });
 
-test('whatever is printed or noted, a terminal is not told anything', () => {
+test('no text that is printed contains control sequences for the terminal', () => {
   expect(written(process.stdout, () => print(`one\n${EVIL}`))).not.toMatch(OBEYED);
   expect(written(process.stderr, () => note(`one\n${EVIL}`))).not.toMatch(OBEYED);
 });
@@ -91,7 +91,7 @@ test('--json has the very words', () => {
   expect(JSON.parse(out)).toEqual({ title: EVIL });
 });
 
-describe('what is new is one line', () => {
+describe('an update is one line', () => {
   test.each(['a\nb', 'a\tb', 'a\x1b[2Jb', 'a\x9bb', 'a\x7fb', 'a\u2028b', 'a\0b', '\ud800'])('%j', (text) => {
     const problem = /one line of well-formed text without control characters/;
     expect(() => parseSale({ id: 'tickets', stock: 1, title: text })).toThrow(problem);

@@ -77,7 +77,7 @@ test('the sheet says that a purchase token is required, and nothing where none i
   expect(saleSheet(sale)).not.toContain('purchase token');
 });
 
-test('what operators have added since stands beside what the sale began with', () => {
+test('units that operators added are shown beside the initial stock', () => {
   expect(saleTable([{ ...sale, movedUnits: 20 }])).toMatch(/^tickets +open, sold out +100 \+ 20 /m);
   expect(saleTable([{ ...sale, movedUnits: -1 }])).toMatch(/ 100 - 1 /);
   expect(saleSheet({ ...sale, movedUnits: 20 })).toMatch(/^added since +20 units$/m);
@@ -121,7 +121,7 @@ test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
   expect(row!.replace(/^now +\S+ +([+-]\d+ +)?ann +applied */, '')).toBe(`${text}${text && '  '}so`);
 });
 
-test('a creation that nobody has noted is not known to be anybody’s', () => {
+test('a creation without an entry in the ledger has no author', () => {
   const detail = { stock: 1, segments: 1, perBuyerLimit: 1, requireToken: false, startsAt: 'A' };
   const entry = { id: '0', at: 'now', action: 'create', units: 0, detail, applied: true } as const;
   expect(ledgerTable([{ ...entry, actor: undefined, reason: '' }])).toMatch(

@@ -12,7 +12,7 @@ test('a start says where stock and orders are, without passwords', () => {
   );
 });
 
-test('a stop says what is under way, and how long it may take', () => {
+test('a stop prints how many requests are under way, and how long it may take', () => {
   expect(stoppingText(0, config)).toMatch(/^Stopping: no request is under way\. It takes at most 15 s;/);
   expect(stoppingText(1, config)).toMatch(/^Stopping: 1 request under way, answered within 10 s\. .* 15 s;/);
   expect(stoppingText(1_200, config)).toMatch(/^Stopping: 1,200 requests under way, /);

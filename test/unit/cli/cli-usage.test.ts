@@ -86,7 +86,7 @@ test.each([
   expect(json?.error.code).toMatch(/^(usage|invalid_request)$/);
 });
 
-describe('who makes a change', () => {
+describe('the author of a change', () => {
   test('is the user of the shell unless a name is given, and has a number where it has no name', () => {
     expect(authorOf({})).toEqual({ actor: 'ann', reason: '' });
     expect(authorOf({ by: 'bert', reason: 'so' })).toEqual({ actor: 'bert', reason: 'so' });
@@ -94,7 +94,7 @@ describe('who makes a change', () => {
     expect(authorOf({}).actor).toBe(`uid ${process.getuid!()}`);
   });
 
-  test('stands on the order’s sheet, with the reason if there is one', () => {
+  test('is on the order’s sheet, with the reason if there is one', () => {
     const changes = [
       { change: 'pay', at: 'T1', actor: 'ops token', reason: '' },
       { change: 'refund', at: 'T2', actor: 'ann', reason: 'fell ill' },

@@ -155,7 +155,7 @@ test('a question without an answer is unavailable', async () => {
   expect(await buyer(300).sale('web')).toMatchObject({ code: 'unavailable', status: 0 });
 });
 
-test('what is no port of Stockade is said to be none', async () => {
+test('an answer that is not Stockade’s is reported as such', async () => {
   const { buyer } = await scripted({ status: 404, body: '<html>nothing here</html>' });
   await expect(buyer().sale('web')).rejects.toThrow(UnexpectedAnswer);
 });

@@ -197,7 +197,7 @@ describe('URLs', () => {
       'postgres://shop:***@db/shop?options=***',
     ],
     [{ DATABASE_URL: 'postgres://db/shop?sslmode=verify-full' }, 'postgres://db/shop?sslmode=verify-full'],
-  ])('%o are shown without what lets somebody in', (env, expected) => {
+  ])('%o are shown without secrets', (env, expected) => {
     expect(shown(env)).toContain(expected);
     expect(shown(env)).not.toContain('hunter');
   });

@@ -39,7 +39,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(join(folder, '..'), { recursive: true }));
 
-test('a draft that another node removes meanwhile is nobody’s fault', () => {
+test('a draft that another node removes meanwhile is no error', () => {
   const draft = join(folder, 'ops-token.1.abcd');
   writeFileSync(draft, '');
   beside.afterListing = () => rmSync(draft);

@@ -75,7 +75,7 @@ function load(env: NodeJS.ProcessEnv, flags: Record<string, string>): Config | C
   }
 }
 
-it('settings are either all read, or their faults are listed by name, and no secret is in what is said', () => {
+it('settings are either all read, or their faults are listed by name, without any secret', () => {
   const of = (pairs: readonly (readonly [SettingName, string])[], name: (setting: SettingName) => string) =>
     Object.fromEntries(pairs.map(([setting, text]) => [name(setting), text]));
   const property = fc.property(given, given, (environment, flagged) => {
@@ -110,7 +110,7 @@ it.each([
   expect(load({ CHALLENGE: path }, {})).toMatchObject({ faults: [{ field: 'CHALLENGE' }] });
 });
 
-it('servers of a cluster come out of their list as they went in, whatever the password is', () => {
+it('a list of servers is parsed into the same servers, whatever the password is', () => {
   const label = fc.stringMatching(/^[a-z][a-z0-9-]{0,9}[a-z0-9]$/);
   const server = fc.record({ host: label, port: fc.integer({ min: 1, max: 65_535 }) });
   // A comma stands as it is, all else that means something in a URL has to be escaped by who writes it.
@@ -134,7 +134,7 @@ it('servers of a cluster come out of their list as they went in, whatever the pa
   fc.assert(property, { seed: seed(), numRuns: RUNS });
 });
 
-it('a list of servers is refused or leads to servers, whatever it is', () => {
+it('any text is either refused or a list of servers', () => {
   const list = fc.array(fc.oneof(bent, piece, fc.constantFrom('a', 'b:6379', '[::1]:6379')), {
     minLength: 1,
     maxLength: 4,

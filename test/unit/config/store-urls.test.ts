@@ -54,7 +54,7 @@ describe('DATABASE_URL', () => {
   });
 
   test.each(['postgres://db/shop', 'postgres://u:p@db:5433/shop?application_name=x'])(
-    'without a word of it is left alone: %s',
+    'without that parameter stays unchanged: %s',
     (url) => expect(databaseUrl(url)).toBe(url),
   );
 
@@ -83,7 +83,7 @@ describe('REDIS_URL', () => {
     'rediss://cache?rejectUnauthorized=false',
     'rediss://cache?tls=false',
     'redis://cache?sslrootcert=/etc/hostname',
-  ])('with a parameter that the client would heed is refused: %s', (url) => {
+  ])('with a parameter that the client would follow is refused: %s', (url) => {
     expect(faultOf({ REDIS_URL: url })).toMatch(/may have the parameters sslrootcert, sslcert, sslkey/);
   });
 

@@ -102,7 +102,7 @@ describe('is found', () => {
   });
 });
 
-test('what is told under way names each figure, and what could not be run', () => {
+test('the progress names each figure, and the schedules that could not run', () => {
   const row = { schedule: SCHEDULES[0]!, missing: undefined, rounds: [], broken: [] };
   expect(progressText(row)).toMatch(/^strikes: 0; sold: 0 of 0; 201: 0; 202: 0; .*; recovered s: 0\.0$/);
   expect(progressText({ ...row, missing: 'no replica' })).toBe('not run: no replica');

@@ -73,7 +73,7 @@ describe('one deadline', () => {
     expect(ended).toEqual(['unavailable']);
   });
 
-  test('is long enough for who needs less', async () => {
+  test('is sufficient for a client that needs less', async () => {
     const steps: Steps = { identity: () => after(300, ANN), record: () => after(300, RECORD) };
     const plain = ask(steps);
     const asked = ask({ ...steps, challenge: { issue: () => after(300, 'a riddle') } });
@@ -107,7 +107,7 @@ test.each<[string, Partial<Challenge>]>([
   expect(faults).toMatchObject([{ code: 'challenge_broken' }]);
 });
 
-test('a challenge is shown as it was issued, whatever is made of it afterwards', async () => {
+test('a challenge is answered as it was issued, even if the module changes the object afterwards', async () => {
   const riddle = { question: 'where?', self: undefined as unknown };
   const desk = new ChallengeCaller({ issue: () => riddle, verify: () => true }, () => {});
   const reply = await desk.issue({ saleId: 'tickets', buyerId: 'ann' }, DEADLINE_MS);

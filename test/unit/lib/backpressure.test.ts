@@ -14,13 +14,13 @@ beforeEach(() => {
 });
 
 describe('sync yields to buyers', () => {
-  it('while the load is high and nobody waits, until the limit has passed', () => {
+  it('while the load is high and no purchase waits, until the limit has passed', () => {
     expect(backpressure.mayYield(100)).toBe(true);
     expect(backpressure.mayYield(100 + MAX_MS - 1)).toBe(true);
     expect(backpressure.mayYield(100 + MAX_MS)).toBe(false);
   });
 
-  it('not while the load is low, and no longer once it has fallen', () => {
+  it('not while the load is low or has fallen', () => {
     isLoadHigh = false;
     expect(backpressure.mayYield(100)).toBe(false);
     isLoadHigh = true;

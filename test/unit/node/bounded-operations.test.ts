@@ -30,7 +30,7 @@ describe('work that does not end', () => {
     expect(looks.times).toBe(1);
   });
 
-  test('may be a change that is made later: the error says so, and where it is none does not', async () => {
+  test('may be a change that is made later: only then does the error say so', async () => {
     const { bounded } = operations(() => never, ['Redis']);
     await expect(bounded.change('tickets', { action: 'pause' }, BY)).rejects.toThrow(
       'Redis does not answer; the change may have been made: look at the sale before you repeat it',
@@ -66,7 +66,7 @@ describe('work that fails', () => {
     await expect(bounded.list()).rejects.toBe(refused);
   });
 
-  test('is told so, and is no fault of the node, when it has met a rebuild of its sale', async () => {
+  test('gets an error of its own, not a fault of the node, if its sale is being rebuilt', async () => {
     const stale = new StaleGeneration('tickets', 2);
     const { bounded } = operations(() => Promise.reject(stale));
     const error = await bounded.change('tickets', { action: 'pause' }, BY).catch((reason: unknown) => reason);
@@ -88,7 +88,7 @@ describe('work that fails', () => {
     await expect(bounded.list()).rejects.toThrow(new StoresAway(['Redis']));
   });
 
-  test('an answer is an answer, whatever the stores do', async () => {
+  test('an answer is returned even if the stores fail afterwards', async () => {
     const answer = new InvalidInput('the sale is not valid', []);
     const { bounded } = operations(() => Promise.reject(answer), ['Redis']);
     await expect(bounded.list()).rejects.toBe(answer);

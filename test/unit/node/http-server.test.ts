@@ -26,14 +26,14 @@ test('node:http serves where none loads, and the reason is known', async () => {
   expect(await chooseHttpServer('auto', notInstalled)).toMatchObject(missing);
 });
 
-test('who wants one of the two gets it, or no start', async () => {
+test('if a setting demands one of the two, that one serves, or the node does not start', async () => {
   const chosen = await chooseHttpServer('node', loads);
   expect(chosen.kind).toBe('node');
   expect(chosen.why).toBeUndefined();
   await expect(chooseHttpServer('uws', noBinary)).rejects.toThrow(/HTTP_SERVER is uws, but no binary/);
 });
 
-test('one worker serves where threads can’t share a port, and the log says so', async () => {
+test('one worker serves where threads can’t share a port, which is logged', async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => lines.push(line) });
   const canShare = await canShareNodePorts('127.0.0.1');

@@ -15,7 +15,7 @@ test.each([
   expect({ isElevated: load.isElevated(), isHigh: load.isHigh() }).toEqual({ isElevated, isHigh });
 });
 
-test('both questions are answered from one measurement, which begins anew with each look at a worker', () => {
+test('both questions are answered from one measurement, which starts again at each reading of a worker', () => {
   let looks = 0;
   const load = watchLoad([{ busyShare: () => ++looks } as unknown as RunningWorker]);
   load.isElevated();

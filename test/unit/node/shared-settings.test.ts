@@ -40,7 +40,7 @@ describe('digests', () => {
     expect(digestsOf({ PURCHASE_TOKEN_OTHER_SECRET: SECRET }).PURCHASE_TOKEN_OTHER_SECRET).not.toBe(own);
   });
 
-  test('of a module are of what is in the file, wherever it lies', () => {
+  test('of a module depend on the content of its file, not on its path', () => {
     const folder = mkdtempSync(join(tmpdir(), 'stockade-shared-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const [a, b] = [join(folder, 'a.mjs'), join(folder, 'b.mjs')];
@@ -51,7 +51,7 @@ describe('digests', () => {
     expect(digestsOf({ CHALLENGE: 'pow' }).CHALLENGE).not.toBe(digestsOf({}).CHALLENGE);
   });
 
-  test('of events are told only by processes that send them', () => {
+  test('of events are compared only among processes that send events', () => {
     const node = loadConfig({ REDIS_URL: 'redis://here', SYNC: 'off' }, {});
     expect(settingsOfNode(node)).not.toContain('webhookUrl');
     expect(settingsOfSync()).toContain('webhookUrl');

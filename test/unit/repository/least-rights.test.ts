@@ -39,7 +39,7 @@ describe('in Postgres', () => {
   });
 
   test.each(Object.entries(TABLE_RIGHTS).filter(([table]) => table !== 'stockade_migrations'))(
-    'what is done to %s, and no more, is granted',
+    'the statements that use %s, and no others, are granted',
     (table, rights) => {
       const done = [
         ['DELETE', new RegExp(`DELETE FROM (${table})\\b`, 'g')],
@@ -65,7 +65,7 @@ describe('in Redis', () => {
     ...['subscribe', 'time', 'unsubscribe'],
   ];
 
-  test('what scripts and the program send, and no more, is granted', () => {
+  test('the commands of scripts and program, and no others, are granted', () => {
     const inScripts = all(filesBelow('src', '.lua'), /redis\.p?call\(\s*'(\w+)'/g);
     const direct = all(filesBelow('src', '.ts'), /redis\.(get|incr|publish|hincrby|hmget|hscan)\(/g);
     const pipelined = all(filesBelow('src', '.ts'), /\[\s*'(hmget|xrange)',/g);
@@ -75,7 +75,7 @@ describe('in Redis', () => {
     expect(sorted(granted)).toEqual(sorted([...sent, ...ofTheClient]));
   });
 
-  test('is nothing that shows or touches what is another’s', () => {
+  test('is not for commands that read or change keys of other programs', () => {
     expect(user).toContain('resetkeys ~stockade:* resetchannels &stockade:* -@all ');
     const forbidden = [
       'acl',

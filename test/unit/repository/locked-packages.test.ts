@@ -14,7 +14,7 @@ const json = (name: string) =>
 const manifest = json('package.json') as Manifest;
 const lock = json('package-lock.json') as LockFile;
 
-test('what is installed is what was looked at', () => {
+test('the installed packages are the ones that were reviewed', () => {
   expect(faultsOf(manifest, lock)).toEqual([]);
 });
 
@@ -70,7 +70,7 @@ describe('npm run audit', () => {
     return { status, stdout, stderr };
   }
 
-  test('--json: one object, which says what was not looked up', () => {
+  test('--json: one object, which lists the packages that were not looked up', () => {
     const { status, stdout } = audit('--json');
     expect(JSON.parse(stdout)).toEqual({ ok: true, faults: [], vulnerabilities: null });
     expect(status).toBe(0);

@@ -64,7 +64,7 @@ test('another sync has applied a batch: the sale is released, and the loop does 
   expect(() => applier.throwFailure()).not.toThrow();
 });
 
-test('a batch that came before its predecessor has committed is tried once more, and the sale is kept', async () => {
+test('a batch that came before the commit of its predecessor is tried again, and the sale is not released', async () => {
   const { applier, statements, forgotten, told } = begun();
   await applier.begin(batchAt(1));
   const second = applier.begin(batchAt(2));

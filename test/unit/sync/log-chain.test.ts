@@ -19,7 +19,7 @@ function read(entries: readonly LogEntry[], head: Partial<LogHead> = {}): LogRea
 const problem = (verdict: ReturnType<typeof checkChain>) => (verdict.ok ? 'none' : verdict.problem);
 
 describe('a chain of entries', () => {
-  it('accepts entries whose numbers and names follow each other', () => {
+  it('accepts entries with consecutive numbers and matching names', () => {
     expect(checkChain(read([entry(5), entry(6)]))).toEqual({ ok: true });
     expect(checkChain(read([]))).toEqual({ ok: true });
   });
@@ -41,7 +41,7 @@ describe('a chain of entries', () => {
     expect(problem(checkChain(read([], { seq: 6, tail: '1006' })))).toBe('entries 5 to 6 are missing');
   });
 
-  it('rejects a log whose newest seen entry has another tail, or is missing', () => {
+  it('rejects a log if the newest entry seen in it has another tail or is missing', () => {
     const seen = { seq: 5, tail: '88', orders: 5 };
     expect(problem(checkChain(read([entry(5), entry(6)]), seen))).toBe(
       'entry 5 (first order 88) was read before and is missing now',
@@ -57,7 +57,7 @@ describe('a head', () => {
     expect(problem(checkHead(read([], { tail: '77' })))).toBe('entry 4 is not the one that was applied');
   });
 
-  it('is rejected if it is missing, frozen or unreadable, or lacks an entry that a lane was told of', () => {
+  it('is rejected if it is missing, frozen or unreadable, or lacks an entry that a lane knows', () => {
     expect(problem(checkHead({ ...read([]), head: undefined }))).toContain('missing');
     expect(problem(checkHead(read([], { state: 'frozen' })))).toContain('frozen');
     expect(problem(checkHead({ ...read([]), fault: 'no number' }))).toBe('no number');

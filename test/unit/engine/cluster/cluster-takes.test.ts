@@ -66,7 +66,7 @@ function refusing(message: string) {
 
 describe('a take on a cluster', () => {
   it.each(['MOVED 5 10.0.0.1:7002', 'MOVED 5 :7002'])(
-    'goes where "%s" says, although no server that the map was read from has heard of it',
+    'follows "%s", although the map does not have that server yet',
     async (moved) => {
       const { takes, asked } = cluster({ [OLD]: refusing(moved), [NEW]: () => SERVED }, false);
       expect(await takes.take(BATCH)).toBe(SERVED);
