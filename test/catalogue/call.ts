@@ -1,7 +1,7 @@
 /**
- * One call of a strategy's `sell`, held up where the test wants it.
+ * One call of a strategy's `sell`, which the test can hold at named points.
  *
- *   running ──comes to a point where it is to be held──> held ──goOn──> running
+ *   running ──comes to a point where it must be held──> held ──resume──> running
  *   running ──sleeps on the node's clock──> asleep ──time passes──> running
  *   running ──is about to wait for a lock──> waiting ──comes to any other point──> running
  *   running ──answers, or throws──> done
@@ -11,7 +11,7 @@ import type { Outcome, Point, Steps } from '../../catalogue/parts/contract.ts';
 
 const current = new AsyncLocalStorage<Call>();
 
-/** What a call that is held up at the end of its test is told. */
+/** Thrown in a call that is held when its test ends. */
 export class Abandoned extends Error {
   override readonly name = 'Abandoned';
 }
@@ -24,7 +24,7 @@ export class Call {
   /** Where it is held, or was last. */
   point: Point | undefined;
   readonly #holdAt: Set<Point>;
-  #release: { goOn(): void; abandon(): void } | undefined;
+  #release: { resume(): void; abandon(): void } | undefined;
   #abandoned = false;
 
   constructor(sell: () => Promise<Outcome>, holdAt: readonly Point[]) {
@@ -32,24 +32,24 @@ export class Call {
     this.outcome = current.run(this, sell).finally(() => {
       this.state = 'done';
     });
-    // Tests look at it later, or, where the node has died, never.
+    // Tests await it later, or never if the node has died.
     this.outcome.catch(() => {});
   }
 
-  /** Lets it go on, to the next of its points. */
-  goOn(): void {
-    this.#release?.goOn();
+  /** Runs it to the next of its points. */
+  resume(): void {
+    this.#release?.resume();
     this.#release = undefined;
   }
 
-  /** Lets it go on to its end. */
+  /** Runs it to its end. */
   finish(): Promise<Outcome> {
     this.#holdAt.clear();
-    this.goOn();
+    this.resume();
     return this.outcome;
   }
 
-  /** It never goes on: what it awaits throws. */
+  /** Makes what it awaits throw, so that it never continues. */
   abandon(): void {
     this.#abandoned = true;
     this.#release?.abandon();
@@ -62,8 +62,8 @@ export class Call {
     if (this.#abandoned) throw new Abandoned(`at ${point}`);
     if (!this.#holdAt.has(point)) return;
     this.state = 'held';
-    await new Promise<void>((goOn, reject) => {
-      this.#release = { goOn, abandon: () => reject(new Abandoned(`held at ${point}`)) };
+    await new Promise<void>((resume, reject) => {
+      this.#release = { resume, abandon: () => reject(new Abandoned(`held at ${point}`)) };
     });
     this.state = 'running';
   }

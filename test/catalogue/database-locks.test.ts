@@ -26,7 +26,7 @@ describe('B12, an advisory lock', () => {
     await lab.atRest(ann);
     const bob = his!.begin('bob');
     await lab.atRest(bob);
-    // Not at any point of his own, nor asleep: his session waits in Postgres, which knows of no time for it.
+    // Bob's call is at no point and does not sleep: its session waits in Postgres, without a time limit.
     expect(bob.state).toBe('running');
     await hers!.die();
     expect(await bob.outcome).toEqual({ code: 'sold' });

@@ -5,8 +5,8 @@ import { random } from '../support/random.ts';
 import { buyersOf, Lab, type LabNode, type LabOptions, tally } from './lab.ts';
 
 /**
- * S2: `count` buyers ask at once, and all of them stand at `point` at the same time, as far as the strategy lets them;
- * then all go on.
+ * S2: `count` buyers buy at once. All calls stop at `point` at the same time, as far as the strategy lets them, and then
+ * continue.
  */
 export async function allAtOnce(
   lab: Lab,
@@ -19,7 +19,7 @@ export async function allAtOnce(
   return lab.finish(...calls);
 }
 
-/** Two buyers for the last unit; both stand at `point` at the same time, if the strategy lets them, and then go on. */
+/** Two buyers for the last unit. Both calls stop at `point` at the same time, if the strategy lets them, and then continue. */
 export async function lastUnit(row: SellingRow, nodeCount: number, point: Point) {
   await using lab = await Lab.open(row, { stock: 1 });
   const nodes = await lab.nodes(nodeCount);
@@ -41,15 +41,15 @@ export function buyers(count: number): string[] {
 }
 
 /**
- * The first holder is slow at `slowAt`: his lock expires and the second gets it. The first lets go; what becomes of the
- * second one's lock, and of a third who asks now?
+ * The first holder is slow at `slowAt`, so its lock expires and a second holder gets it. Then the first one releases. Does the
+ * second still have the lock, or does a third get it?
  */
 export async function slowHolder(row: SellingRow, slowAt: Point) {
   await using lab = await Lab.open(row, { stock: 10 });
   const [first, second, third] = await lab.nodes(3);
   const slow = first!.begin('ann', slowAt);
   await lab.atRest(slow);
-  // Slow enough for every expiry, a watchdog's too: the whole process stands still.
+  // Slow enough for every expiry, even with a watchdog: the whole process is frozen.
   first!.clock.frozen = true;
   await lab.time.pass(WATCHDOG_TTL_MS + 1_000);
   const inside = second!.begin('bob', 'read');
@@ -62,8 +62,8 @@ export async function slowHolder(row: SellingRow, slowAt: Point) {
 }
 
 /**
- * The holder has read the stock when its whole process stands still; `ms` later another gets the lock and reads; then
- * the first wakes and writes, and only then the other.
+ * The holder's whole process is frozen after it has read the stock. `ms` later another one gets the lock and reads. Then the
+ * first wakes and writes, and then the other writes.
  */
 export async function frozenHolder(row: SellingRow, ms: number, options: LabOptions = {}) {
   await using lab = await Lab.open(row, { stock: 1, ...options });
@@ -85,12 +85,12 @@ export async function frozenHolder(row: SellingRow, ms: number, options: LabOpti
   };
 }
 
-/** S5's user service hangs for so long, and then answers all who have asked. */
+/** S5's user service hangs for this time, and then answers all requests. */
 const HANG_MS = 11_000;
 
 /**
- * S5: the check of a buyer hangs for longer than a lock of ten seconds lives. Again and again one buyer asks, a second
- * one when ten seconds have passed, then the service answers both. Where both have read the stock, they go on together.
+ * S5: the check of a buyer hangs for longer than a lock of ten seconds lives. In each round, one buyer buys, a second one ten
+ * seconds later, and then the service answers both checks. If both calls have read the stock, they continue together.
  */
 export async function hangingCheck(row: SellingRow, stock: number, pairs: number) {
   await using lab = await Lab.open(row, { stock });
@@ -106,7 +106,7 @@ export async function hangingCheck(row: SellingRow, stock: number, pairs: number
     await lab.atRest(second);
     await lab.time.pass(1_000);
     await lab.atRest(first, second);
-    // No time passes any more: who waits for a lock is woken by its release.
+    // No time passes any more: a call that waits for a lock is woken by its release.
     outcomes.push(...(await Promise.all([first.finish(), second.finish()])));
   }
   return { outcomes: tally(outcomes), sold: (await nodes[0]!.sold()).length, left: await nodes[0]!.left() };

@@ -1,9 +1,9 @@
 /**
- * Where strategies are taken apart: stores of their own, nodes in any number, and calls that stop where they are told.
+ * Runs strategies call by call: with stores of their own, any number of nodes, and calls that stop at the points that a test
+ * names.
  *
- * No test waits for luck. A call is held up at a named point of the strategy; that it can't go on because of another is
- * known from what it does (it waits for a mutex, it sleeps on the test's clock) or from Postgres (its session waits for
- * a lock).
+ * No test relies on timing. A call stops at a named point of the strategy. Whether it is blocked by another call shows in what
+ * it does (it waits for a mutex, it sleeps on the test's clock) or in Postgres (its session waits for a lock).
  */
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -85,7 +85,7 @@ export class Lab implements AsyncDisposable {
     return node;
   }
 
-  /** A check of buyers by a service that hangs, and answers all who have asked when `ms` from now are over. */
+  /** A check of buyers by a service that hangs, and answers all requests `ms` from now. */
   hangingCheck(ms: number): (buyerId: string) => Promise<void> {
     const answersAt = this.time.now + ms;
     const clock = this.time.clock(callFallsAsleep);
@@ -116,12 +116,12 @@ export class Lab implements AsyncDisposable {
     });
   }
 
-  /** Lets the calls go on to their ends, and time pass where they sleep. */
+  /** Runs the calls to their ends, and moves time where they sleep. */
   async finish(...calls: readonly Call[]): Promise<Outcome[]> {
     const outcomes = Promise.all(calls.map((call) => call.finish()));
     outcomes.catch(() => {});
     while (calls.some((call) => call.state !== 'done')) {
-      // A call that waited for a mutex goes on by itself; let it.
+      // A call that waited for a mutex may run now.
       await turn();
       await this.atRest(...calls);
       if (calls.some((call) => call.state === 'asleep')) await this.time.passToNextTimer();
@@ -194,7 +194,7 @@ export class LabNode {
     return this.#strategy.left();
   }
 
-  /** The process ends: no timer fires, its connections break, its calls never go on. */
+  /** The process ends: no timer fires, its connections break, its calls never continue. */
   async die(): Promise<void> {
     this.clock.frozen = true;
     await this.#lab.cutSessions(this.#name);
@@ -216,7 +216,7 @@ export function tally(outcomes: readonly Outcome[]): Record<string, number> {
   return counts;
 }
 
-/** The buyers in the order of their names: with one entry per order, so that who has two shows twice. */
+/** The buyers in the order of their names, one for each order: a buyer with two orders is there twice. */
 export function buyersOf(orders: readonly SoldOrder[]): string[] {
   return orders.map(({ buyerId }) => buyerId).sort();
 }

@@ -94,7 +94,7 @@ describe('round trips', () => {
 });
 
 describe('what an id gives away', () => {
-  /** Two orders of one buyer, with so many of others in between: what he can work out. */
+  /** Two orders of one buyer, with this many orders of others in between: what that buyer can work out. */
   async function spied(row: NamingRow) {
     const names = await node(row);
     const [first] = await take(names, 1);

@@ -33,7 +33,7 @@ export class TestTime {
     this.#keyPrefix = keyPrefix;
   }
 
-  /** The clock of one node, which stands still while the node is frozen. */
+  /** The clock of one node, which does not move while the node is frozen. */
   clock(onSleep: () => () => void = () => () => {}): NodeClock {
     const clock = new NodeClock(this, onSleep);
     this.#clocks.push(clock);
@@ -85,7 +85,7 @@ export class NodeClock implements Clock {
   readonly #onSleep: () => () => void;
   readonly #sleepers = new Set<(error: Error) => void>();
 
-  /** @param onSleep called when somebody falls asleep; what it returns is called when he wakes */
+  /** @param onSleep called when a call begins to sleep; the function that it returns is called when the call wakes */
   constructor(time: TestTime, onSleep: () => () => void) {
     this.#time = time;
     this.#onSleep = onSleep;

@@ -29,7 +29,7 @@ async function runRounds(schedule: Schedule, postgres: PostgresServer, options: 
       row.rounds.push(result);
       row.broken.push(...brokenIn([schedule], result));
     } catch (error) {
-      // A round that does not end proves nothing: it counts as broken, and the other faults go on.
+      // A round that does not end proves nothing: it counts as broken, and the other faults are still tried.
       row.broken.push(`a round did not end: ${String(error)}`);
       if (error instanceof Error && error.stack) note(error.stack);
       await postgres.restart();

@@ -3,7 +3,7 @@ import type { BackendEvents, LogHint, Watermark } from '../../src/engine/contrac
 import { until } from '../support/fixtures.ts';
 import { onEachBackend } from './backends.ts';
 
-/** Records the events that a subscriber hears. */
+/** Records the events that a subscriber gets. */
 class Heard implements BackendEvents {
   readonly advanced: Watermark[] = [];
   readonly hints: LogHint[] = [];

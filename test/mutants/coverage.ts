@@ -40,7 +40,7 @@ interface Kept extends Reach {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** @param told called with each file that is run because it is not in the cache */
+/** @param told called with each file that is run, because the cache does not have it */
 export async function reachOfTests(
   root: string,
   tree: Tree,

@@ -5,7 +5,7 @@ import { freshPrefix, redisUrl } from '../support/fixtures.ts';
 
 /** More than any run writes. */
 const MAX_LOG_ORDERS = 100_000;
-/** Time stands still in these tests, so no take times out. */
+/** Time is frozen in these tests, so no take times out. */
 const TAKE_TIMEOUT_MS = 60_000;
 
 export const MEMORY = {

@@ -17,7 +17,7 @@ export interface CrowdOptions {
   readonly saleId: string;
   /** Connections. */
   readonly clients: number;
-  /** Each buyer buys once, through the next free client. A generator may go on until the test has seen enough. */
+  /** Each buyer buys once, through the next free client. A generator may yield buyers until the test has seen enough. */
   readonly buyers: Iterable<string>;
   readonly quantity?: number;
   /** Whether purchases have an `Idempotency-Key`, the same at each attempt of a buyer. */

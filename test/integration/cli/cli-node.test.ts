@@ -47,7 +47,7 @@ async function readableByOthers(folder: string): Promise<string[]> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
   expect(files.filter((file) => (statSync(file).mode & 0o004) !== 0).length).toBeGreaterThan(100);
   chmodSync(cwd, 0o755);
-  // Who may be somebody else tries it; for others the mode has to do.
+  // Root can try it as another user. Other users can only check the mode.
   if (process.getuid?.() !== 0) return (statSync(folder).mode & 0o077) === 0 ? [] : files;
   const asNobody = { uid: 65_534, gid: 65_534 };
   const { stdout } = await promisify(execFile)('find', [folder, '-type', 'f', '-readable'], asNobody).catch(
@@ -59,7 +59,7 @@ async function readableByOthers(folder: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** TCP ports that a process listens on. PGlite at one of them would let in everybody on the machine. */
+/** TCP ports that a process listens on. PGlite at one of them would let in every user of the machine. */
 function portsOf(pid: number): number[] {
   const links = readdirSync(`/proc/${pid}/fd`).map((fd) => {
     try {

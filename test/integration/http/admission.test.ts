@@ -277,7 +277,7 @@ describe('rate limits', () => {
     // Without TRUSTED_PROXIES the header of a client is ignored.
     const headers = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
     expect(await node.buy('tickets', 'bob', { headers })).toMatchObject(limited);
-    // The answer comes before the body is there. The connection goes on with the next request.
+    // The answer comes before the body has arrived. The connection can be used for the next request.
     using connection = await RawConnection.open(node.publicUrl);
     const long = rawRequest('POST', '/v1/sales/tickets/orders', {}, 'x'.repeat(100_000));
     await connection.send(long.slice(0, 1_000));

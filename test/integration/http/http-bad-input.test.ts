@@ -1,4 +1,4 @@
-/** Bad input of every kind: it is answered with its code, changes nothing, and the node goes on. */
+/** Bad input of every kind: the answer has the code, nothing is changed, and the node keeps serving. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -943,7 +943,7 @@ describe('tokens signed with published keys', () => {
       await sign(claims, keys.stranger, { alg: 'RS256', kid: 'rsa' }),
       await sign(claims, keys.stranger, { alg: 'RS256', kid: 'unheard-of' }),
       await sign(claims, keys.rsa, { alg: 'PS256', kid: 'rsa' }).catch(() => 'x.y.z'),
-      // The public key, which everybody has, used as a shared secret.
+      // The public key, which is no secret, used as a shared secret.
       await sign(claims, publicKey, { alg: 'HS256', kid: 'rsa' }),
       new UnsecuredJWT(claims).setExpirationTime('1h').encode(),
     ];

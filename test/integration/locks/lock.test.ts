@@ -1,4 +1,4 @@
-/** The segment lock as its callers see it. Time stands still wherever it must not be what makes a test pass. */
+/** The segment lock as its callers see it. Time is frozen wherever a test must not pass because of it. */
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { BackendCorrupt, InvalidInput, StockadeError } from '../../../src/engine/errors.ts';
 import { fenceKey } from '../../../src/locks/fenced.ts';

@@ -1,7 +1,7 @@
 /**
  * Nodes under load while something breaks: Redis forgets its scripts, Postgres goes away or freezes, a node dies, Redis
- * dies. Every promise is kept, nobody has bought twice, who was told that nothing was taken has nothing; and when what
- * broke is back, so is the sale.
+ * dies. Every promise is kept, no buyer has bought twice, a buyer whose answer said that nothing was taken has no order, and the
+ * sale sells again after the fault.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -144,8 +144,8 @@ async function settle(node: TestNode, buyerId: string): Promise<void> {
 const DENIED = ['busy', 'unavailable'];
 
 /**
- * Once the logs are drained: the promises that ended with `kept` are orders in Postgres, each its own; nobody has two; who
- * was denied has none; and the identities hold.
+ * Checks, once the logs are drained: each promise that ended with `kept` is an order of its own in Postgres, no buyer has two
+ * orders, refused buyers have none, and the identities hold.
  */
 async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: readonly string[]) {
   const drained = async () => {

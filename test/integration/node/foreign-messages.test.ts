@@ -23,7 +23,7 @@ describe('a message that this version does not send', () => {
     await keys?.[Symbol.asyncDispose]();
   });
 
-  /** Everybody has read the messages before: a purchase that waits for its commit is told of it behind them. */
+  /** A purchase that is committed shows that the foreign messages were read: its watermark came after them. */
   async function expectNobodyMinds(): Promise<void> {
     const id = await makeSale(node);
     for (const buyer of buyers(4, 'ann')) expect(await node.buy(id, buyer)).toMatchObject({ status: 201 });

@@ -1,6 +1,6 @@
 /**
- * What breaks behind a running node, under load where that matters: its promises are kept, it says in its metrics and its
- * log what it has met, and the sale goes on.
+ * Faults of the stores behind a running node, under load where that matters: it keeps its promises, reports the fault in its
+ * metrics and its log, and the sale continues.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
@@ -25,9 +25,9 @@ const SALE = 'tickets';
 const PLENTY = 1_000_000;
 /** Longer than the deadlines of `IMPATIENT`. */
 const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
-/** Whatever else the machine does: without a deadline there would be no answer at all. */
+/** Long enough for a machine with other work. Without a deadline there would be no answer at all. */
 const ANSWER_LIMIT_MS = 10_000;
-/** Buyers do not wait long for Postgres before they are told "accepted"; Redis may stumble for a while all the same. */
+/** Purchases wait a short time for Postgres and are then accepted. Redis may still be slow for a while. */
 const IMPATIENT = { REQUEST_DEADLINE_MS: '2500', TAKE_TIMEOUT_MS: '2000' };
 /** Each buyer asks with its key until the answer is final. */
 const PERSISTENT = { keyed: true, retryUntilAnsweredMs: 20_000 };
@@ -76,7 +76,7 @@ class Market implements AsyncDisposable {
     return this.#nodes[0]!;
   }
 
-  /** Buyers who come for as long as the test wants. */
+  /** Buyers arrive until the test ends the load. */
   load(clients: number, more: Pick<CrowdOptions, 'keyed' | 'retryUntilAnsweredMs' | 'headers'> = {}) {
     return startCrowd({
       ...{ url: this.node.publicUrl, saleId: SALE, clients, buyers: everNewBuyers() },
@@ -89,7 +89,7 @@ class Market implements AsyncDisposable {
     return until(async () => (await this.node.log()).includes(words), { what: `the log says: ${words}` });
   }
 
-  /** When the logs are drained: every promise is kept, nobody has two units, nothing was refused. */
+  /** Checks, when the logs are drained: every promise is kept, no buyer has two units, nothing was refused. */
   async expectTrue(answers: readonly CrowdAnswer[]): Promise<number> {
     const report = await until(
       async () => {

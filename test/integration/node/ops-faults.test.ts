@@ -1,4 +1,4 @@
-/** What operators are told while a store is away: by the ops port and by commands that work on the stores themselves. */
+/** The answers to operators while a store is away: from the ops port, and from commands that work on the stores directly. */
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
@@ -43,7 +43,7 @@ async function createSale({ databaseUrl, keyPrefix }: OwnStores, redis: string):
   expect(exitCode).toBe(0);
 }
 
-/** Without a sync, only a worker's connection for takes has called a script and then told of it. */
+/** Without a sync, only a worker's connection for takes has called a script and then published a message. */
 async function killConnectionsThatTook(url: string): Promise<number> {
   const client = new Redis(url);
   try {
@@ -128,7 +128,7 @@ test('Postgres is gone: every operation fails at once, with the reason', async (
   expectAway(await askAll(node, [...CALLS, ...ORDER_CALLS]), 'Postgres does not answer');
   const pay = { method: 'POST', headers: { 'x-buyer-id': 'anna' }, body: '{"payType":"card"}' } as const;
   expect(await node.request('/v1/orders/1/pay', pay)).toMatchObject({ status: 503, code: 'unknown' });
-  // A node goes on selling; a sync has nothing to do.
+  // A node can still sell; a sync has nothing to do.
   expect((await node.opsRequest('/readyz')).status).toBe(200);
   const readiness = await fetch(`${opsUrl}/readyz`);
   expect(readiness.status).toBe(503);

@@ -111,7 +111,7 @@ test('a node ends when its Redis becomes that of another database while it runs'
   await until(() => !stray.isUp, { what: 'the node ends', timeoutMs: 30_000 });
   expect(stray.lastEnd).toBe('exit code 1');
   expect(await stray.log()).toMatch(/belongs to the database another \(shop 0b5e55ed\)/);
-  // Nothing of the sale was built anew there.
+  // Nothing of the sale was built there.
   expect(await keys.redis.hget(keys.sale('tickets'), 'generation')).toBe('1');
 });
 

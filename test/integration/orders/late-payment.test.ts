@@ -1,5 +1,5 @@
 /**
- * A payment that comes after its order has expired: either the units are taken anew or a refund is due, however often
+ * A payment that comes after its order has expired: either the units are taken again or a refund is due, however often
  * the payment is repeated, and whichever process dies.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -215,7 +215,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect(await orders.refundsDue(saleId)).toEqual([]);
       await shop.service.change(saleId, { action: 'resume' }, AUTHOR);
       const answers: OrderOutcome[] = [];
-      // The engine hears of the end of the pause by a message, or by its next look.
+      // The engine learns of the end of the pause by a message, or by its next poll.
       await until(
         async () =>
           answers.push(await orders.changeOrder(orderId, PAY, BY)) > 0 &&

@@ -1,6 +1,6 @@
 /**
- * Units that are returned: once in the segment, whichever process dies, and on sale at every node, whether or not it
- * hears of it.
+ * Units that are returned: they arrive in the segment once, whichever process dies, and every node sells them, with or without
+ * the message.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Compensation, TakeBatch } from '../../../src/engine/contract.ts';
@@ -229,7 +229,7 @@ test('an order returned while its outcome was unknown to a node is taken again b
       value: async (batch: TakeBatch) => {
         const reply = await shop.backend.takes.take(batch);
         if (lost++ > 0) return reply;
-        // The buyer asks another node, is told which order it was, and cancels it.
+        // The buyer asks another node, gets the id of the order, and cancels it.
         const again = await till.buy(id, 'anna', { key: 'k' });
         const { orderId } = again as { orderId: string };
         expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });

@@ -1,4 +1,4 @@
-/** A statement that nobody waits for any more does not run on in Postgres. */
+/** Postgres ends a statement whose caller has given up. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { BoundedWork } from '../../../src/node/operations/bounded-work.ts';
 import { OperationTimedOut } from '../../../src/operations/operation-faults.ts';

@@ -27,7 +27,7 @@ const SALES = 2_000;
 const ORDERS_PER_SALE = 100;
 /** Tables that grow with the history. */
 const LARGE = new Set(['orders', 'stock_returns', 'stock_movements']);
-/** Indexes that hold only what waits for somebody: they may be read from end to end. */
+/** Indexes of pending work only: they are short, and may be read from end to end. */
 const WAITING =
   /^(orders_refund_due|orders_unpaid_until|orders_rejected|stock_returns_pending|stock_movements_pending)$/;
 

@@ -114,7 +114,7 @@ describe('numbers', () => {
 });
 
 describe('a lease', () => {
-  /** Takes a lease, does something to its rows, and lets the time of its renewal come. @returns what it is told */
+  /** Takes a lease, changes its rows, and waits until it is renewed. @returns the reason if the lease is lost */
   async function renewal(tamper: (numbers: readonly number[]) => PromiseLike<unknown>) {
     await db.raw('SELECT 1');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });

@@ -1,6 +1,6 @@
 /**
  * Redis has lost writes: a log, a segment, all of it, or it comes back from an older copy. That is noticed, reported, and
- * repaired from Postgres: nothing is oversold, nobody gets a second unit, and what is left is sold.
+ * repaired from Postgres: nothing is oversold, no buyer gets a second unit, and the remaining units are sold.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Outcome } from '../../../src/engine/contract.ts';
@@ -67,8 +67,8 @@ async function halfCommitted() {
 }
 
 /**
- * Whatever was lost: the sale goes on selling until exactly its stock is sold, buyers with a unit get no second one, and promises
- * of committed orders are kept.
+ * Checks after any loss: the sale sells until exactly its stock is sold, buyers with a unit get no second one, and committed
+ * orders still exist.
  */
 async function expectSoldOutOnce(id: string, till: Till, committed: readonly Promised[]): Promise<void> {
   const again = [...buyers(12, 'early'), ...buyers(12, 'late')];
@@ -630,7 +630,7 @@ describe('all of Redis is lost', () => {
     const outcomes = await till.buyAll(id, buyers(12, 'other'));
     expect(outcomes.filter(({ code }) => code === 'committed')).toHaveLength(9);
     expect(outcomes.filter(({ code }) => code === 'sold_out')).toHaveLength(3);
-    // No remaining process was told of an entry: the loss is known, but not how many orders it has.
+    // No remaining process knows of an entry: the loss is known, but not how many orders it has.
     expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
     expect(sync.seen.losses).toEqual([]);
     expect(await own.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10 });

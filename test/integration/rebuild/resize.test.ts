@@ -167,7 +167,7 @@ describe.each<{ backend: NonNullable<ShopOptions['backend']> }>([
     let late: Promise<Outcome> | undefined;
     const changed = before('sales.freeze', async () => {
       await giveBack(id, 'holder-3');
-      // Nothing is committed before the sale is built: she is told when it is.
+      // Nothing is committed before the sale is built. Then she gets her answer.
       late = till.buy(id, 'late');
       await until(async () => (await shop.service.show(id)).remaining === 99, { what: 'a unit is taken' });
     });

@@ -1,4 +1,4 @@
-/** Time that only the test moves. Timers, Date and performance stand still; setImmediate, promises and I/O go on. */
+/** Time that only the test moves. Timers, Date and performance are frozen; setImmediate, promises and I/O work. */
 import { vi } from 'vitest';
 
 /** After so many turns of the event loop, everything has happened that needs neither time nor I/O. */

@@ -99,7 +99,7 @@ export class LockStage implements AsyncDisposable {
   }
 }
 
-/** Waits for a condition while time stands still: I/O goes on, timers don't. */
+/** Waits for a condition while time is frozen: I/O works, timers don't. */
 export async function untilTurned(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const began = process.hrtime.bigint();
   while (!(await condition())) {
@@ -109,7 +109,7 @@ export async function untilTurned(condition: () => boolean | Promise<boolean>, w
   }
 }
 
-/** Waits for a condition while time goes on in small steps, with time for I/O in between. */
+/** Waits for a condition, and moves time in small steps, with I/O in between. */
 export function untilLater(
   redis: Redis,
   condition: () => boolean | Promise<boolean>,

@@ -1,4 +1,4 @@
-/** What somebody is told who gets a command wrong: in this process, as nothing is tried before the arguments are right. */
+/** The messages about wrong arguments. Runs in this process: a command with wrong arguments does nothing else. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { authorOf } from '../../../src/cli/command/author.ts';
 import { orderSheet } from '../../../src/cli/order/show-order.ts';

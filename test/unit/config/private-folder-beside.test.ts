@@ -1,4 +1,4 @@
-/** The data folder while others work in it: a second node that starts, another user who hurries. */
+/** The data folder while others change it: a second node that starts, or another user. */
 import { chmodSync, lchownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -113,7 +113,7 @@ it.each([
 it('a list of servers is parsed into the same servers, whatever the password is', () => {
   const label = fc.stringMatching(/^[a-z][a-z0-9-]{0,9}[a-z0-9]$/);
   const server = fc.record({ host: label, port: fc.integer({ min: 1, max: 65_535 }) });
-  // A comma stands as it is, all else that means something in a URL has to be escaped by who writes it.
+  // A comma needs no escape. The author of the URL must escape all other characters that have a meaning in URLs.
   const password = fc
     .string({ maxLength: 20 })
     .map((text) => encodeURIComponent(text).replaceAll('%2C', ','));

@@ -4,7 +4,7 @@ import { MAX_WORKER_NUMBERS, ORDER_ID_EPOCH_MS, OrderIds, takenAtMs } from '../.
 const key = new Uint8Array(32).map((_, i) => i * 7 + 1);
 const start = Date.UTC(2026, 10, 27, 20, 0, 0);
 
-/** A clock that stands still until it is told. */
+/** A clock that only the test moves. */
 function aClock(ms = start) {
   const clock = { ms, now: () => clock.ms };
   return clock;

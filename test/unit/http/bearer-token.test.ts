@@ -122,7 +122,7 @@ describe('memory', () => {
   });
 });
 
-/** After what nobody holds any more was collected. */
+/** Resolves after the garbage is collected. */
 function heapBytes(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

@@ -18,7 +18,7 @@ const OPS = { token: '', operations: {}, orders: {}, events: {} } as OpsHost;
 const PLACE = { host: 'localhost', port: 1, isShared: false };
 const LISTENER = { port: 1, underWay: () => 0, stopListening() {}, drain: async () => {} };
 
-/** What a port registers; nobody asks it anything. */
+/** The routes that a port registers. No requests are sent to it. */
 async function routesOf(serve: (open: OpenHttpServer) => Promise<unknown>): Promise<string[]> {
   const routes: string[] = [];
   await serve(() => ({

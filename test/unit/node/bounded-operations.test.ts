@@ -9,7 +9,7 @@ import { BY } from '../../support/author.ts';
 const BOUNDS = { operationMs: 40, verifyMs: 120, lookEveryMs: 10 };
 const never = new Promise<never>(() => {});
 
-/** Operations that end as told, on stores of which some are away. */
+/** Operations with a given outcome, on stores of which some are away. */
 function operations(work: () => Promise<never>, away: string[] = []) {
   const looks = { times: 0 };
   const watch = {

@@ -60,7 +60,7 @@ test('one of several licences is enough', () => {
 });
 
 describe('npm run audit', () => {
-  /** Without npm in reach: nobody tells vulnerabilities then. */
+  /** Without access to npm, so that vulnerabilities are not looked up. */
   function audit(...args: string[]) {
     const script = fileURLToPath(new URL('../../../scripts/audit.mjs', import.meta.url));
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {

@@ -3,7 +3,7 @@ import { type Hearing, Hints } from '../../../src/sync/hints.ts';
 
 const FOR_EVER_MS = 2 ** 30;
 
-/** Whether the hint ends a sleep that hears only some hints. A second hint or `wake` then ends it for sure. */
+/** Whether the hint ends a sleep that only some hints end. A second hint or `wake` then ends it for sure. */
 async function endsSleep(hearing: Hearing, awaited: boolean): Promise<boolean> {
   const hints = new Hints();
   let hasEnded = false;
