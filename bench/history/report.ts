@@ -7,7 +7,7 @@ import type { BenchResult } from '../support/run.ts';
 import { type HistoryParameters, OPTIONS } from './options.ts';
 import type { Measured } from './run-all.ts';
 
-/** Of each operation, history over empty. */
+/** Most that an operation may cost with the history, relative to an empty database. */
 const BAR = 1.3;
 const COMMIT_BAR = 1.1;
 const OPERATOR_BAR_MS = 1_000;

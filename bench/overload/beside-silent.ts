@@ -135,13 +135,16 @@ function allowed({ idle, slow, pipelining, connections }: OverloadParameters): {
   slow: number;
 } {
   // Node has raised its own soft limit to the hard one, which child processes inherit.
-  const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
+  const limit = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
   const room =
-    (said === 'unlimited' ? Number.POSITIVE_INFINITY : Number(said)) - SPARE_FILES - connections - pipelining;
+    (limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)) -
+    SPARE_FILES -
+    connections -
+    pipelining;
   if (idle + slow <= room) return { idle, slow };
   const less = Math.max(0, room - slow);
   note(
-    `This machine allows ${said} open files in a process: ${count(less)} idle connections instead of ${count(idle)}.`,
+    `This machine allows ${limit} open files in a process: ${count(less)} idle connections instead of ${count(idle)}.`,
   );
   return { idle: less, slow: Math.min(slow, room) };
 }

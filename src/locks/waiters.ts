@@ -64,8 +64,8 @@ export class Waiters {
     for (let waiter = this.#queue.shift(); waiter; waiter = this.#queue.shift()) waiter.refuse(error);
   }
 
-  /** For a waiter that is settled. Settled waiters must not pile up behind one that waits long. */
-  left(): void {
+  /** Called by each waiter when it is settled. Settled waiters must not pile up behind one that waits long. */
+  waiterSettled(): void {
     this.#waiting--;
     if (this.#queue.length > 2 * this.#waiting + SETTLED_WAITERS_MAX)
       this.#queue.keep(({ settled }) => !settled);
@@ -83,12 +83,12 @@ export class Waiter {
   #reject!: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
-  readonly #queue: Pick<Waiters, 'fault' | 'left'>;
+  readonly #queue: Pick<Waiters, 'fault' | 'waiterSettled'>;
 
   constructor(
     lock: string,
     { waitMs, signal, tryOnce }: WaitOptions,
-    queue: Pick<Waiters, 'fault' | 'left'>,
+    queue: Pick<Waiters, 'fault' | 'waiterSettled'>,
   ) {
     this.tryOnce = tryOnce;
     this.#queue = queue;
@@ -125,7 +125,7 @@ export class Waiter {
     this.settled = true;
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener('abort', this.#abort);
-    this.#queue.left();
+    this.#queue.waiterSettled();
     return true;
   }
 }

@@ -28,23 +28,23 @@ export class LogOrders {
   async find(held: readonly HeldOrder[]): Promise<Map<HeldOrder, TakeOrder>> {
     const found = new Map<HeldOrder, TakeOrder>();
     const bySeq = groupBy(held, ({ seq }) => seq);
-    const look = (seq: number, orders: readonly TakeOrder[]) => {
-      for (const word of bySeq.get(seq) ?? []) {
-        const order = orders.find(({ orderId }) => orderId === word.orderId);
-        if (order) found.set(word, order);
+    const match = (seq: number, orders: readonly TakeOrder[]) => {
+      for (const recorded of bySeq.get(seq) ?? []) {
+        const order = orders.find(({ orderId }) => orderId === recorded.orderId);
+        if (order) found.set(recorded, order);
       }
     };
     const seqs = [...bySeq.keys()].filter((seq) => seq > 0).sort((a, b) => a - b);
     let next = 1;
     for (const seq of seqs) {
       const known = this.#read.get(seq);
-      if (known) look(seq, known);
+      if (known) match(seq, known);
       if (known || seq < next) continue;
       const position: LogPosition = { ...this.#ref, seq: seq - 1, tail: '' };
       const [read] = await this.#backend.log.readLog([position], LOG_READ_ENTRIES);
       for (const entry of read!.entries) {
         this.#read.set(entry.seq, entry.orders);
-        look(entry.seq, entry.orders);
+        match(entry.seq, entry.orders);
       }
       next = (read!.entries.at(-1)?.seq ?? seq) + 1;
     }

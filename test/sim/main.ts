@@ -11,7 +11,7 @@
  * interpreter runs the product's scripts (redis/). The simulated Postgres is PGlite behind simulated sessions; it executes
  * transactions one after another (postgres/).
  *
- *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts, operators.ts), weather (storm.ts)
+ *   seed -> scenario (scenario.ts) -> nodes (sim-node.ts), buyers and operators (crowd.ts, operators.ts), faults (storm.ts)
  *        -> after each event the auditor checks both stores (auditor.ts) -> calm -> the finale (finale.ts)
  *
  * A seed always gives the same events in the same order, so nothing here may depend on the real clock or on chance.
@@ -26,13 +26,13 @@ import { SeedRunner } from './seeds.ts';
 
 const HELP = `Usage: npm run sim -- [options]
 
-A whole installation in one process, on a virtual clock, in bad weather: after
-every event all promises must hold. A seed is one such life, always the same.
+Runs a whole installation in one process, on a virtual clock, with faults. After
+every event all promises must hold. A seed always gives the same run.
 
 Options:
   --seeds <n>      how many seeds to run (default: 100; with --mutations 1000)
   --first <n>      the first of them (default: 1)
-  --processes <n>  side by side (default: 2)
+  --processes <n>  how many processes run seeds (default: 2)
   --seed <n>       this seed alone
   --trace          with --seed: print each step, packet by packet
   --mutations      plant bugs in copies of the source, and look for each among

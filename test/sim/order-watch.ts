@@ -13,7 +13,7 @@ const LATER: Readonly<Record<string, readonly string[]>> = {
   paid: ['redeemed', 'refunded'],
 };
 
-/** Marks stand for the times noted in Postgres; `due` for a payment that is to be refunded. */
+/** A mark is a word for a time in the row, such as `paid_at`. `due`: the payment must be refunded. */
 const MARKS: Readonly<Record<string, readonly string[]>> = {
   unpaid: [''],
   rejected: [''],
@@ -62,7 +62,9 @@ export class OrderWatch {
     for (const order of orders) {
       if (order.retakenBy === null) continue;
       if (taking.has(order.retakenBy))
-        this.#fail(`P7: order ${order.retakenBy} stands for ${taking.get(order.retakenBy)} and ${order.id}`);
+        this.#fail(
+          `P7: order ${order.retakenBy} is the retake of both ${taking.get(order.retakenBy)} and ${order.id}`,
+        );
       taking.set(order.retakenBy, order.id);
       this.#checkRetaken(order, byId.get(order.retakenBy));
     }
@@ -85,6 +87,6 @@ export class OrderWatch {
   #checkRetaken(late: Order, taken: Order | undefined): void {
     const isPaid = taken?.marks.split(' ').includes('paid');
     if (!taken || !isPaid || taken.buyer !== late.buyer || taken.units !== late.units)
-      this.#fail(`P4: order ${late.id} was paid late, and ${JSON.stringify(taken)} stands for it`);
+      this.#fail(`P4: order ${late.id} was paid late, and its retake is ${JSON.stringify(taken)}`);
   }
 }

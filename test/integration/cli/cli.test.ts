@@ -99,7 +99,7 @@ describe('the program', () => {
     ['serve --json --port abc'],
     ['sale show tickets --json --ops-url http://127.0.0.1:1 --ops-token t'],
     ['doctor --port 0 --ops-port 0'],
-  ])('in a process of its own says and ends the same: %s', async (args) => {
+  ])('has the same output and exit code in a process of its own: %s', async (args) => {
     expect(await runAlone(args)).toEqual(await run(args));
   });
 });
@@ -164,7 +164,7 @@ describe('doctor', () => {
     return { exitCode, diagnosis: JSON.parse(stdout) as Diagnosis };
   }
 
-  test('without servers: the embedded default will do, and looking leaves nothing behind', async () => {
+  test('without servers: the embedded default is possible, and the check leaves no file', async () => {
     const { exitCode, diagnosis } = await diagnose({ DATA_DIR: 'some/data' });
     expect(exitCode).toBe(0);
     expect(find(diagnosis, 'redis', 'Redis')?.found).toContain('in-process backend');
@@ -173,7 +173,7 @@ describe('doctor', () => {
   });
 
   test('against real servers', async () => {
-    // That of all tests runs without fsync, which is a fault.
+    // The tests' common Postgres runs without fsync, which is a fault.
     await using postgres = await PostgresServer.start();
     const { exitCode, diagnosis } = await diagnose({
       REDIS_URL: redisUrl(),
@@ -219,7 +219,7 @@ describe('doctor', () => {
     expect(find(diagnosis, 'redis', 'reachable')?.status).toBe('fail');
   });
 
-  test('unreachable servers, a port that is taken: each says what to do', async () => {
+  test('unreachable servers, a port in use: each line says what to do', async () => {
     const [nobody, taken] = [await freePort(), new URL(redisUrl()).port];
     const env = {
       REDIS_URL: `redis://:hunter2@127.0.0.1:${nobody}`,

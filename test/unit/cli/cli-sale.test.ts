@@ -72,7 +72,7 @@ test('a sale in words', () => {
   );
 });
 
-test('the sheet says that a purchase token is required, and nothing where none is', () => {
+test('the sheet has a line for the purchase token only if one is required', () => {
   expect(saleSheet({ ...sale, requireToken: true })).toMatch(/^purchase token +required$/m);
   expect(saleSheet(sale)).not.toContain('purchase token');
 });
@@ -142,21 +142,21 @@ test.each<[OrderChange, OrderStatus, RegExp]>([
   expect(() => expectDone({ code: 'wrong_status', orderStatus }, '7', change)).toThrow(text);
 });
 
-test('an order that may still come is not called unknown', () => {
+test('an order that may still reach Postgres is not called unknown', () => {
   expect(() => expectDone({ code: 'not_arrived' }, '17')).toThrow(
     /^order 17 is not in Postgres yet, .* may still be in an order log/,
   );
   expect(() => expectDone({ code: 'unknown_order' }, '17')).toThrow('there is no order 17');
 });
 
-test('one of a thing is not called many', () => {
+test('a single thing is named in the singular', () => {
   const one = { ...sale, stock: 1_000, segments: 1, committedOrders: 1, committedUnits: 1, priceMinor: 1 };
   expect(saleSheet(one)).toMatch(/^stock +1,000 in 1 segment$/m);
   expect(saleSheet(one)).toMatch(/^committed +1 unit in 1 order$/m);
   expect(saleSheet(one)).toMatch(/^price +1 minor unit$/m);
 });
 
-test('the state of a sale says what else keeps buyers from it', () => {
+test('the state of a sale includes other reasons why buyers can’t buy', () => {
   const far = { startsAt: '2100-01-01T00:00:00Z', soldOut: false };
   expect(saleSheet({ ...sale, ...far, state: 'paused' })).toMatch(/^state +paused, not started$/m);
   expect(saleSheet({ ...sale, endsAt: '2021-01-01T00:00:00Z' })).toMatch(/^state +open, ended$/m);

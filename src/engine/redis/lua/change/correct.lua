@@ -1,7 +1,7 @@
 --[[
   Sets one counter of a segment, units left or units supplied, to the value that the two others give. No other script
-  changes the difference supplied - left - taken. This script compares it first, so that takes may go on and nothing
-  is corrected twice.
+  changes the difference supplied - left - taken. This script compares it first, so that it works
+  beside takes and corrects nothing twice.
 
   Input
     KEYS[1] segment (hash)
