@@ -28,21 +28,21 @@ interface Statement {
 /** An applier, and the statements that it has sent; each is answered by hand. */
 function begun() {
   const statements: Statement[] = [];
-  const forgotten: string[] = [];
-  const told: number[] = [];
+  const released: string[] = [];
+  const announced: number[] = [];
   const log = { reading() {}, applied() {} };
   const db = {
     raw: () => new Promise<void>((resolve, reject) => void statements.push({ resolve, reject })),
   };
   const sales = {
     held: () => log,
-    async forget(ids: Iterable<string>) {
-      forgotten.push(...ids);
+    async release(ids: Iterable<string>) {
+      released.push(...ids);
     },
   };
   const teller = {
     async tell(marks: readonly Watermark[]) {
-      told.push(...marks.map(({ seq }) => seq));
+      announced.push(...marks.map(({ seq }) => seq));
     },
   };
   const applier = new Applier(
@@ -51,21 +51,21 @@ function begun() {
     sales as unknown as HeldSales,
     () => {},
   );
-  return { applier, statements, forgotten, told };
+  return { applier, statements, released, announced };
 }
 
 test('another sync has applied a batch: the sale is released, and the loop does not fail', async () => {
-  const { applier, statements, forgotten, told } = begun();
+  const { applier, statements, released, announced } = begun();
   await applier.begin(batchAt(1));
   statements[0]!.reject(CURSOR_MOVED);
   await applier.settled();
-  expect(forgotten).toEqual([SALE]);
-  expect(told).toEqual([]);
+  expect(released).toEqual([SALE]);
+  expect(announced).toEqual([]);
   expect(() => applier.throwFailure()).not.toThrow();
 });
 
 test('a batch that came before the commit of its predecessor is tried again, and the sale is not released', async () => {
-  const { applier, statements, forgotten, told } = begun();
+  const { applier, statements, released, announced } = begun();
   await applier.begin(batchAt(1));
   const second = applier.begin(batchAt(2));
   statements[1]!.reject(CURSOR_MOVED);
@@ -74,16 +74,16 @@ test('a batch that came before the commit of its predecessor is tried again, and
   await expect.poll(() => statements.length).toBe(3);
   statements[2]!.resolve();
   await applier.settled();
-  expect(told).toEqual([1, 2]);
-  expect(forgotten).toEqual([]);
+  expect(announced).toEqual([1, 2]);
+  expect(released).toEqual([]);
 });
 
 test('a failure of the database is the failure of the loop', async () => {
-  const { applier, statements, forgotten } = begun();
+  const { applier, statements, released } = begun();
   await applier.begin(batchAt(1));
   const failure = new Error('the server has gone');
   statements[0]!.reject(failure);
   await applier.settled();
   expect(() => applier.throwFailure()).toThrow(failure);
-  expect(forgotten).toEqual([]);
+  expect(released).toEqual([]);
 });
