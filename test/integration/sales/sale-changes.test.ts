@@ -460,7 +460,7 @@ describe('a change whose process dies', () => {
         expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'limit_reached', limit: 1 });
       } else await rebuildSale(shop.db, intercept(shop.backend, raiseAndDie), sale.id);
       expect(met).toBe(true);
-      await mend(sale.id);
+      await repair(sale.id);
       expect((await recordOf(sale.id)).perBuyerLimit).toBe(2);
       await shop.startSync();
       const next = await shop.startEngine();
