@@ -20,7 +20,7 @@ function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Keeps line breaks, which come from this program: foreign text must have passed `visible` before it became part of it. */
+/** Keeps line breaks. They come from this program, because the caller has escaped those of foreign text with `visible`. */
 function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n');
 }

@@ -26,8 +26,8 @@ export function decodeSaleRecord(saleId: string, definition: Field, version: Sal
 }
 
 /**
- * The definition with the rules that its segments apply. A version that does not know rules omits them, and leaves
- * those of the segments unchanged.
+ * The definition with the rules that its segments apply. Older versions of Stockade write no rules here, and none to the
+ * segments.
  */
 export function encodeDefinition(sale: Sale): string {
   return JSON.stringify({ ...sale, rules: rulesOf(sale) });

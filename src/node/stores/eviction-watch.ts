@@ -1,6 +1,6 @@
 /**
  * Redis must not evict keys. If its policy allows eviction, a process refuses to start. If the policy is changed later, a
- * process that runs goes on, since nothing is lost yet, and reports it in its log and its metrics until it is corrected.
+ * running process continues, because nothing is lost yet. It reports the policy in its log and its metrics until it is corrected.
  */
 import { Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../config/config.ts';
@@ -10,7 +10,7 @@ import type { Teardown } from '../../lib/teardown.ts';
 import { type EvictingServer, type EvictionLook, lookForEviction } from '../../redis/eviction.ts';
 import type { Log } from '../process/log.ts';
 
-const LOOK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 
 export interface EvictionWatchParts {
   readonly config: Config;
@@ -40,7 +40,7 @@ export async function refuseEviction(
   });
   const alarm = new EvictionAlarm();
   let timer: NodeJS.Timeout | undefined;
-  const look = async () => {
+  const check = async () => {
     // While no Redis answers, the last result stays.
     const found = await lookForEviction(urls).catch(() => undefined);
     if (found) {
@@ -50,9 +50,9 @@ export async function refuseEviction(
       if (alarm.text !== '' && alarm.text !== before) log.error({ evicting: alarm.servers }, alarm.text);
       if (alarm.text === '' && before !== '') log.info('Redis keeps all keys again');
     }
-    if (timer) timer = setTimeout(look, LOOK_EVERY_MS).unref();
+    if (timer) timer = setTimeout(check, CHECK_EVERY_MS).unref();
   };
-  timer = setTimeout(look, LOOK_EVERY_MS).unref();
+  timer = setTimeout(check, CHECK_EVERY_MS).unref();
   teardown.add(() => {
     clearTimeout(timer);
     timer = undefined;

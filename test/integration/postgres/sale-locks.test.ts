@@ -1,4 +1,4 @@
-/** The locks of sales on one Postgres: what becomes of them when a connection fails. */
+/** The locks of sales on one Postgres, and what happens to them when a connection fails. */
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PostgresLocks } from '../../../src/postgres/sale-locks.ts';
@@ -6,9 +6,9 @@ import { freshDatabase, until } from '../../support/fixtures.ts';
 
 let locks: PostgresLocks;
 let elsewhere: PostgresLocks;
-/** The connections of all locks, in the order of their making. */
+/** The connections of all locks, the oldest first. */
 let clients: pg.Client[];
-/** What the driver has to complain of. It says each thing once in a process. */
+/** Warnings of the driver. It gives each of them once in a process. */
 const warnings: Error[] = [];
 const onWarning = (warning: Error) => warnings.push(warning);
 
@@ -37,7 +37,7 @@ afterEach(async () => {
 
 const asked = () => new Error('no answer within 30 s');
 
-/** Its next queries fail, each when the test says so. */
+/** Makes the next queries of a connection fail, each when the test calls its function. */
 function failing(client: pg.Client) {
   const failures: (() => void)[] = [];
   vi.spyOn(client, 'query').mockImplementation(

@@ -1,4 +1,4 @@
-/** One batch of the order logs into Postgres: what is applied, and that a batch which is refused changes nothing. */
+/** Applies one batch of the order logs to Postgres: its effects, and that a refused batch changes nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LogEntry, TakeOrder } from '../../../src/engine/contract.ts';
 import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
@@ -38,7 +38,7 @@ interface LogSpec {
   readonly tail?: string;
 }
 
-/** What a read of one log would have brought: one entry per list of orders. */
+/** A read of one log: one entry per list of orders. */
 function log({ id: saleId }: Pick<SaleStatus, 'id'>, lists: TakeOrder[][], spec: LogSpec = {}) {
   const { segment = 0, generation = 1, since = 0, tail = '' } = spec;
   const entries: LogEntry[] = [];
@@ -54,7 +54,7 @@ function log({ id: saleId }: Pick<SaleStatus, 'id'>, lists: TakeOrder[][], spec:
 
 const batch = (...logs: ReturnType<typeof log>[]): Batch => batchOf(logs, 1_000_000);
 
-/** All that a batch could change. */
+/** Everything that a batch may change. */
 async function state(): Promise<unknown> {
   const [sales, cursors, orders, returns] = await Promise.all([
     rows(shop.db, 'SELECT id, stock, generation FROM sales ORDER BY id'),
@@ -65,7 +65,7 @@ async function state(): Promise<unknown> {
   return { sales, cursors, orders, returns };
 }
 
-/** The batch is refused with that error, and nothing is another than before. */
+/** Checks that the batch is refused with that error and changes nothing. */
 async function expectRefused(refused: Batch, error: object): Promise<void> {
   const before = await state();
   await expect(applyBatch(shop.db, refused)).rejects.toMatchObject(error);
@@ -308,7 +308,8 @@ describe('order by order', () => {
       { order_id: cleo!.orderId, status: 'unpaid', rejected_because: null },
       { order_id: dora!.orderId, status: 'rejected', rejected_because: 'stock' },
     ]);
-    // A unit goes back to the segment where the truth still has it: for the limit, not for want of stock.
+    // An order beyond the limit leaves its unit in the stock of Postgres, so the segment gets the unit back. An order beyond the
+    // stock does not.
     expect(await rows(shop.db, 'SELECT order_id, units FROM stock_returns ORDER BY order_id')).toEqual([
       { order_id: again!.orderId, units: 1 },
       { order_id: dora!.orderId, units: 0 },
@@ -358,10 +359,10 @@ describe('order by order', () => {
   });
 });
 
-describe('a refused batch, tried piece by piece', () => {
+describe('a refused batch, applied in parts', () => {
   const ROUNDS = 25;
 
-  test('ends as if each order had been tried singly, in log order', async () => {
+  test('has the same result as each order by itself, in log order', async () => {
     const rng = random(seed());
     let refusals = 0;
     for (let round = 1; round <= ROUNDS; round++) {
@@ -369,7 +370,7 @@ describe('a refused batch, tried piece by piece', () => {
         await shop.sell({ stock: 100, segments: 2 }),
         await shop.sell({ stock: 100, segments: 2, perBuyerLimit: 3 }),
       ];
-      // What was sold and rejected before; some of it is taken again.
+      // Orders that were sold or rejected before; some of them are taken again.
       const before = sales.map((sale) => log(sale, someEntries(rng, sale.perBuyerLimit, [], 2)));
       await applyEach(shop.db, batch(...before));
       for (const sale of sales) {
@@ -415,7 +416,7 @@ describe('a refused batch, tried piece by piece', () => {
     );
   }
 
-  /** What these batches would leave behind, one after the other; they are rolled back. */
+  /** Applies these batches one after the other, and rolls them back. @returns what they have changed */
   async function outcomeOf(batches: readonly (readonly Slice[])[]) {
     const trx = await shop.db.transaction();
     try {

@@ -91,11 +91,11 @@ export class Ask {
   }
 }
 
-/** A store whose every answer the test gives, so that the test decides what happens in which order. */
+/** A store that answers when and as the test says, so that the test decides what happens in which order. */
 export class ScriptedTakes implements TakeStore {
   ready = true;
   /** Delays the store: nothing is sent before the test calls the batch's `sending`. */
-  holdsBack = false;
+  isDelayed = false;
   /** All calls so far. */
   readonly asks: Ask[] = [];
   readonly hints: LogHint[] = [];
@@ -136,7 +136,7 @@ export class ScriptedTakes implements TakeStore {
   }
 
   #ask(ask: Ask): Promise<Answer> {
-    if (!this.holdsBack) ask.batch.sending?.();
+    if (!this.isDelayed) ask.batch.sending?.();
     this.asks.push(ask);
     return ask.answered;
   }

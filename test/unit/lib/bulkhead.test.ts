@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => vi.useRealTimers());
 
-/** Work that ends when the test says so. */
+/** Work that ends when the test ends it. */
 function ask(name: string): void {
   const work = () => {
     begun.push(name);
@@ -87,7 +87,7 @@ describe('a bulkhead', () => {
     expect(outcomes).toEqual({ a: 'done', f: 'busy' });
   });
 
-  it('rejects new work while the head has waited too long, and starts none that has', async () => {
+  it('rejects new work while the head has waited too long, and never starts work that has', async () => {
     for (const name of ['a', 'b', 'c']) ask(name);
     await elapse(MAX_WAIT_MS / 2);
     ask('d');

@@ -21,7 +21,7 @@ test('does not begin when the signal is aborted already', async () => {
   await rest(FOR_EVER_MS, AbortSignal.abort());
 });
 
-test('no time is no rest', async () => {
+test('ends at once for 0 ms and less', async () => {
   await rest(0, new AbortController().signal);
   await rest(-1, new AbortController().signal);
 });

@@ -22,14 +22,14 @@ const BATCH: TakeBatch = {
 };
 
 /**
- * Servers that answer as in `answers`, by url, and a map that names `OLD` until it was refreshed, if `heardOf` by
- * then.
+ * Servers that answer as in `answers`, by url, and a map that names `OLD`.
+ * @param learnsNew whether the map names `NEW` once it was refreshed
  */
-function cluster(answers: Record<string, () => TakeReply>, heardOf: boolean) {
+function cluster(answers: Record<string, () => TakeReply>, learnsNew: boolean) {
   const asked: string[] = [];
   let refreshed = false;
   const primaries: ClusterTakesParts['primaries'] = {
-    of: () => (refreshed && heardOf ? NEW : OLD),
+    of: () => (refreshed && learnsNew ? NEW : OLD),
     all: () => [OLD, NEW],
     refresh: async () => {
       refreshed = true;

@@ -1061,7 +1061,7 @@ describe('a deadline', () => {
   });
 
   it('answers busy while the store delays the purchase: nothing was sent', async () => {
-    takes.holdsBack = true;
+    takes.isDelayed = true;
     const anna = buy('anna');
     const ask = await takes.next();
     await elapse(LIVES_MS + 50);
@@ -1074,7 +1074,7 @@ describe('a deadline', () => {
   it('answers busy while the purchase waits for a refill', async () => {
     const anna = buy('anna');
     const ask = await takes.next();
-    takes.holdsBack = true;
+    takes.isDelayed = true;
     await ask.serve([SHORT]);
     await takes.next();
     await elapse(LIVES_MS + 50);
@@ -1084,7 +1084,7 @@ describe('a deadline', () => {
   it('answers unknown while the purchase is delayed and an earlier attempt is unconfirmed', async () => {
     const anna = buy('anna');
     const first = await takes.next();
-    takes.holdsBack = true;
+    takes.isDelayed = true;
     await first.loseReply();
     await elapse(SENT_AGAIN_MS);
     await takes.next();

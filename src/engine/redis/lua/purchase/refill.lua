@@ -1,7 +1,7 @@
 --[[
-  Moves units to one segment of a sale from its richest segments: half of the richest segment's units, or the wanted
-  number if that is more; then the next richest, while that is not enough. Moves nothing if the whole sale has fewer
-  units than `least`.
+  Moves units to one segment of a sale from its richest segments, until it has the wanted number or the others are empty.
+  Each gives half of its units, or as many as are missing if that is more. Moves nothing if the whole sale has fewer units
+  than `least`.
 
   Input
     KEYS[1..N] segments (hashes)   KEYS[N+1] sale (hash)
