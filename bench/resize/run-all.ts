@@ -154,7 +154,7 @@ async function startEngine(backend: Backend, teardown: Teardown): Promise<Engine
 }
 
 async function withTeardown<T>(work: (teardown: Teardown) => Promise<T>): Promise<T> {
-  const teardown = new Teardown((error) => note(`an orderly end failed: ${error}`));
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     return await work(teardown);
   } finally {

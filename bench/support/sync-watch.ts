@@ -23,7 +23,7 @@ export class SyncWatch {
       if (info.again) this.#refuse('rebuilt the sale')(info);
     },
     saleFailed: this.#refuse('failed on the sale'),
-    foreign: this.#refuse('heard what nobody sends'),
+    foreign: this.#refuse('got a message that this version does not send'),
     crashed: this.#refuse('crashed'),
   };
   #sweeps = 0;
@@ -33,7 +33,7 @@ export class SyncWatch {
   #changed: () => void = () => {};
 
   /**
-   * Resolves with the number of transactions when so many orders are applied, counted from the beginning.
+   * Resolves when this number of orders is applied, counted from the beginning. @returns the number of transactions
    * @throws BenchFailure if that takes too long, or if sync has reported a fault
    */
   async applied(orders: number): Promise<number> {

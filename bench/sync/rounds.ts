@@ -72,7 +72,7 @@ async function runRound(stores: StoreServers, number: number, parameters: SyncPa
   const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
   try {
     const stage = await setStage(stores, number, parameters, teardown);
-    // Whichever comes first changes, so that its effects (caches, a busy disk) hit both equally often.
+    // The two take turns to be first, so that effects of the order (caches, a busy disk) hit both equally often.
     const bareFirst = number % 2 === 1;
     const first = bareFirst ? await measureBare(stage) : await measureSync(stage);
     const second = bareFirst ? await measureSync(stage) : await measureBare(stage);

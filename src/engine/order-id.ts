@@ -42,7 +42,7 @@ export class OrderIds {
   readonly #now: () => number;
   #second = -1;
   #counter = 0;
-  /** The second's part of the id, `second * 2^32`, in billions and rest: both are exact where the whole is not. */
+  /** The second's part of the id, `second * 2^32`, is too large for a number. So it is kept as billions and the rest. */
   #billions = 0;
   #rest = 0;
 

@@ -23,7 +23,7 @@ export class Teardown {
   readonly #limitMs: number;
   #releasing: Promise<void> | undefined;
 
-  /** @param onError called for each step that fails or is late; the steps after it run all the same */
+  /** @param onError called for each step that fails or is late; the steps after it still run */
   constructor(onError: (error: unknown) => void, limitMs = TEARDOWN_LIMIT_MS) {
     this.#onError = onError;
     this.#limitMs = limitMs;

@@ -19,13 +19,13 @@ import { readLosses } from './lost-orders.ts';
 import { type RebuildReport, rebuildSale } from './rebuild.ts';
 import { ifFreeToRebuild } from './rebuild-lock.ts';
 
-const LOOK_MS = 100;
+const RETRY_MS = 100;
 /**
  * Nodes learn of a new generation within BOARD_REPAIR_MS, and then ask Postgres once. Names that come later are
- * stored all the same.
+ * stored too.
  */
 const NAMES_MS = 1_000;
-/** Another process that has lost its lock may be faster, but not again and again. */
+/** Another process that has lost its lock may begin a newer generation. More often than this, something else is wrong. */
 const MAX_ATTEMPTS = 5;
 /** Results that are kept for queries. */
 const MAX_KEPT = 1_000;
@@ -60,11 +60,11 @@ export class Recoveries {
   async complete(saleId: string): Promise<Recovery> {
     this.begin(saleId);
     await this.#runs.get(saleId);
-    return this.look(saleId);
+    return this.stateOf(saleId);
   }
 
   /** The state, with the lost orders that are known by now. */
-  async look(saleId: string): Promise<Recovery> {
+  async stateOf(saleId: string): Promise<Recovery> {
     const known = this.#known.get(saleId) ?? { saleId, state: 'none' };
     if (known.state !== 'done') return known;
     return { ...known, losses: await readLosses(this.#db, saleId, known.generation) };
@@ -110,7 +110,7 @@ export class Recoveries {
         const mine = await ifFreeToRebuild(this.#locks, saleId, () => this.#attempt(saleId));
         if (mine) return mine.value;
         this.#keep({ saleId, state: 'running', step: 'wait', done: 0, total: 0 });
-        await delay(LOOK_MS);
+        await delay(RETRY_MS);
       } catch (error) {
         if (!(error instanceof StaleGeneration) || ++attempt > MAX_ATTEMPTS) throw error;
       }

@@ -110,7 +110,7 @@ export class SaleService implements SaleOperations {
 
   async recovery(saleId: string): Promise<Recovery> {
     await this.#row(saleId);
-    return this.#recoveries.look(saleId);
+    return this.#recoveries.stateOf(saleId);
   }
 
   /**

@@ -6,7 +6,7 @@ import { createDatabase } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';
 
-const seedLimit = 2 ** 31;
+const MAX_SEED = 2 ** 31;
 
 /**
  * Creates a database with all tables on the run's Postgres. Its url has the role with the least rights that serving needs; for
@@ -42,7 +42,7 @@ export function seed(): number {
   const given = process.env.SEED;
   if (given !== undefined && !/^\d+$/.test(given))
     throw new Error(`SEED must be a whole number, not ${given}`);
-  const value = given === undefined ? randomInt(seedLimit) : Number(given) % seedLimit;
+  const value = given === undefined ? randomInt(MAX_SEED) : Number(given) % MAX_SEED;
   console.log(`seed ${value} (run again with SEED=${value})`);
   return value;
 }

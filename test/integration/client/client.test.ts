@@ -52,7 +52,7 @@ test('a sale from its creation to its verification', async () => {
   expect(await operator.recovery('web')).toMatchObject({ code: 'found', recovery: { state: 'none' } });
 });
 
-test('what a node says of itself', async () => {
+test('the state of a node', async () => {
   expect(await operator.healthz()).toEqual({ code: 'found', status: 'ok' });
   expect(await operator.readyz()).toMatchObject({ code: 'found', status: 'ready' });
   expect(await operator.metrics()).toMatchObject({ text: expect.stringContaining('stockade_') });
@@ -72,7 +72,7 @@ test('buyers have one order each although their connections were cut', async () 
   const outcomes = await Promise.all(names.map((name) => buyer(name, through).purchase({ saleId: 'cut' })));
   clearInterval(cutting);
   await proxy.stop();
-  // What is still unknown is asked for with its key, by a whole network.
+  // Unknown purchases are repeated with their keys, without faults.
   for (const [i, { key }] of outcomes.entries()) {
     const settled = await buyer(names[i]!).purchase({ saleId: 'cut', key });
     expect(settled).toMatchObject({ code: 'committed', key });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** Each of these would break a lock that went by it. */
+/** Each of these options would break a lock that used it. */
 function stubbornClient(): Redis {
   return new Redis(server.url, {
     keyPrefix: 'shop:',
@@ -74,7 +74,7 @@ test.each([
     { redis: new Cluster([], { lazyConnect: true }) },
     'redis is a client of a cluster: locks need a single Redis',
   ],
-])('%# are refused with a sentence', async (options, message) => {
+])('%# are refused with a message', async (options, message) => {
   const error = await Locks.open(options).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: 'InvalidInput', message: expect.stringContaining(message) });
   expect(String(error)).not.toContain('secret');
