@@ -16,7 +16,8 @@ export class VerifyAlarms {
     this.#everyS = everyS;
   }
 
-  isAlarm({ saleId, ok, differences }: VerifyReport): boolean {
+  /** Call it once for each report: it counts how long a sale has been rebuilt. @returns whether the report is an alarm */
+  judge({ saleId, ok, differences }: VerifyReport): boolean {
     const faults = differences.filter(({ isFault }) => isFault);
     if (ok || faults.some(({ cause }) => cause !== 'rebuild_pending')) {
       this.#buildingS.delete(saleId);

@@ -98,7 +98,8 @@ async function watch(
       const at = new Date().toISOString();
       try {
         const reports = await verifySales(operations, wanted);
-        const isAlarm = reports.filter((report) => alarms.isAlarm(report)).length > 0;
+        // Every report is judged, also after the first alarm.
+        const isAlarm = reports.map((report) => alarms.judge(report)).includes(true);
         if (isAlarm) code = EXIT_FAILED;
         if (json) printJson({ at, ok: !isAlarm, sales: reports });
         else

@@ -46,13 +46,13 @@ export class Arrivals {
       .catch(() => {})
       .then(() => {
         this.#next = undefined;
-        this.#running = this.#look();
+        this.#running = this.#check();
         return this.#running;
       });
     return this.#next;
   }
 
-  async #look(): Promise<boolean> {
+  async #check(): Promise<boolean> {
     const deadline = monotonicMs() + ARRIVAL_WAIT_MS;
     const sales = await readRecentSales(this.#db);
     const arrived = await pLimit(PARALLEL_SALES).map(sales, (sale) => this.#hasArrived(sale, deadline));
@@ -71,13 +71,13 @@ export class Arrivals {
         );
         if (behind.length === 0) return true;
         this.#hint({ saleId: id, segments: behind, awaited: true });
-      } else if (await this.#isBuiltAnew(id, generation)) return true;
+      } else if (await this.#isRebuilt(id, generation)) return true;
       if (monotonicMs() >= deadline) return false;
       await delay(POLL_MS);
     }
   }
 
-  async #isBuiltAnew(saleId: string, generation: number): Promise<boolean> {
+  async #isRebuilt(saleId: string, generation: number): Promise<boolean> {
     const row = await readSale(this.#db, saleId);
     return row !== undefined && row.generation > generation;
   }

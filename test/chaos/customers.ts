@@ -1,5 +1,5 @@
 /**
- * Customers that buy over HTTP, each with a connection to every door, until they are stopped. Some accept `202`, some want two
+ * Customers that buy over HTTP until they are stopped. Each has a connection to every node, through its proxy (the door). Some accept `202`, some want two
  * units, some ask for more than the limit. All of them send a key. If the outcome of a purchase is unknown, the customer
  * repeats it with the same key at another door: some at once, others after the last fault.
  */

@@ -14,7 +14,7 @@ import { LONG_TIMEOUTS } from './long-timeouts.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
 /** Much more than a node logs in a test, even at level trace. */
-const wholeLogBytes = 64 * 1024 * 1024;
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
 export interface TestNodeOptions {
   redisUrl?: string;
@@ -125,7 +125,7 @@ export class TestNode implements AsyncDisposable {
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
     const args = [...STRICT, mainProgram, 'serve', '--json'];
-    await this.#process.launch(process.execPath, args, (pid) => this.#hasSaidReady(pid), this.#env);
+    await this.#process.launch(process.execPath, args, (pid) => this.#isReady(pid), this.#env);
   }
 
   /** Stops the node with SIGTERM. @throws with the log, if it does not end with exit code 0 */
@@ -150,7 +150,7 @@ export class TestNode implements AsyncDisposable {
 
   /** Everything that the node has written since its last start: one JSON line when it is ready, and its log. */
   log(): Promise<string> {
-    return this.#process.log(wholeLogBytes);
+    return this.#process.log(MAX_LOG_BYTES);
   }
 
   buy(saleId: string, buyerId: string, { quantity, key, prefer, headers }: BuySpec = {}): Promise<Answer> {
@@ -187,11 +187,11 @@ export class TestNode implements AsyncDisposable {
     return this.#place;
   }
 
-  async #hasSaidReady(pid: number): Promise<boolean> {
+  async #isReady(pid: number): Promise<boolean> {
     const lines = (await this.log()).split('\n').slice(0, -1);
-    const said = lines.find((line) => line.startsWith('{"ready":true'));
-    if (said === undefined) return false;
-    this.#place = JSON.parse(said) as Place;
+    const readyLine = lines.find((line) => line.startsWith('{"ready":true'));
+    if (readyLine === undefined) return false;
+    this.#place = JSON.parse(readyLine) as Place;
     if (this.#place.pid !== pid) throw new Error(`process ${pid} says that it is ${this.#place.pid}`);
     return true;
   }

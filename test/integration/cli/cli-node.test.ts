@@ -42,7 +42,7 @@ function buy(publicUrl: string, saleId: string, buyerId: string): Promise<Respon
   });
 }
 
-/** What other users of the machine can read of a folder. The way to it is open to them. */
+/** The files in a folder that other users of the machine can read. They may enter the folders above it. */
 async function readableByOthers(folder: string): Promise<string[]> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
   expect(files.filter((file) => (statSync(file).mode & 0o004) !== 0).length).toBeGreaterThan(100);
@@ -78,7 +78,7 @@ function portsOf(pid: number): number[] {
 const portsIn = (...urls: string[]) => urls.map((url) => Number(new URL(url).port)).sort((a, b) => a - b);
 
 describe('serve', () => {
-  test('with nothing else: a sale is created, bought from, verified; SIGTERM ends it with 0', async () => {
+  test('without options: it sells from a new sale, which verify confirms; SIGTERM ends it with exit code 0', async () => {
     await using node = start('serve --port 0 --ops-port 0');
     const [line] = await node.said(/^.*Create a sale: .*$/m);
     const { publicUrl, opsUrl, backend, database } = JSON.parse(line);
@@ -112,7 +112,7 @@ describe('serve', () => {
     const words = 'serve --port 0 --ops-port 0 --workers 1 --log-level debug --json';
     await using node = start(words, await ownStores());
     await node.said(/"ready":true/);
-    // Both signals are there when it wakes up, so that the second can't come too late.
+    // The process is stopped until both signals are sent, so that the second can't come too late.
     node.signal('SIGSTOP', 'SIGINT', 'SIGTERM', 'SIGCONT');
     const { exitCode, signal, stdout, stderr } = await node.ended;
     expect({ exitCode, signal }).toEqual({ exitCode: null, signal: 'SIGKILL' });
@@ -161,7 +161,7 @@ describe('serve', () => {
 });
 
 describe('sync', () => {
-  test('carries the orders of a node without, and serves its metrics until SIGTERM ends it with 0', async () => {
+  test('copies the orders of a node without sync to Postgres, and serves metrics; SIGTERM ends it with exit code 0', async () => {
     const env = { ...(await ownStores()), OPS_TOKEN: 'a-token-for-both' };
     await using node = start('serve --port 0 --ops-port 0 --workers 1 --sync off --json', env);
     const { publicUrl } = JSON.parse((await node.said(/^.*"ready":true.*$/m))[0]);
@@ -242,7 +242,7 @@ describe('demo', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('Ctrl-C in the middle: 130, and nothing left behind', async () => {
+  test('Ctrl-C in the middle: exit code 130, and no process or file is left', async () => {
     await using demo = start('demo --requests 5000000');
     await demo.said(/5,000,000 requests from/);
     demo.signal('SIGINT');

@@ -1,6 +1,6 @@
 /**
- * No id leads out of its sale. Names of sales, buyers, keys and orders go into the names of Redis keys, into paths and into
- * SQL: whatever they are, what belongs to others stays as it was, to the byte, and no key appears that no sale explains.
+ * No id reaches anything outside its sale. Ids of sales, buyers, keys and orders become parts of Redis keys, of paths and of SQL.
+ * With any of them, the data of other sales stays the same, byte by byte, and no key appears that belongs to no sale.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import { expectSold, makeSale } from '../../support/stores.ts';
 
 const SEGMENTS = 2;
 
-/** What would be another key, path, pattern or member, if it were taken at its word anywhere. */
+/** Ids that would be another key, path, pattern or member, if a program did not escape or check them. */
 const LEADING_OUT = [
   '..',
   '.',
@@ -49,7 +49,7 @@ const LEADING_OUT = [
 let node: TestNode;
 let admin: Redis;
 let stores: { redisUrl: string; databaseUrl: string; keyPrefix: string };
-/** Of another installation in the same Redis, whose prefix begins with this one's. */
+/** Keys of another installation in the same Redis, whose prefix begins with this one's. */
 let another: Keys;
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ afterAll(async () => {
   admin?.disconnect();
 });
 
-/** Its event is in the stream, and its log is trimmed: nothing writes any more by itself. */
+/** Whether the event is in the stream and the log is trimmed: then no process writes any more. */
 async function isAtRest(): Promise<boolean> {
   const keys = new Keys(stores.keyPrefix);
   const logs = Array.from(
@@ -88,7 +88,7 @@ function ofSale(keys: Keys, saleId: string): string[] {
   return [keys.sale(saleId), ...segments.flatMap((each) => Object.values(each))];
 }
 
-/** Every key of the installation, and those beside it that begin the same, with its value to the byte. */
+/** Every key of the installation, and every key of others that begins like them, with its exact value. */
 async function everything(): Promise<Map<string, string>> {
   const values = new Map<string, string>();
   for (const key of (await admin.keys(`${stores.keyPrefix}*`)).sort()) {
@@ -97,7 +97,7 @@ async function everything(): Promise<Map<string, string>> {
   return values;
 }
 
-describe('an id that would lead out of its sale', () => {
+describe('an id that looks like a path, key or pattern', () => {
   test.each(LEADING_OUT)('as the id of a sale: %j', async (id) => {
     const before = await everything();
     const created = await node.opsRequest('/v1/sales', {
@@ -106,7 +106,7 @@ describe('an id that would lead out of its sale', () => {
     });
     expect(created).toMatchObject({ status: 400, code: 'invalid_request' });
     for (const path of [id, encodeURIComponent(id), encodeURIComponent(encodeURIComponent(id))]) {
-      // What can't stand in a request line ends there.
+      // An id that is not possible in a request line fails here.
       if (/[\s\0]|[^\x20-\xff]/.test(path) || path.length > 4_000) continue;
       const token = { Authorization: `Bearer ${node.opsToken}`, 'X-Buyer-Id': 'mallory' };
       const requests: [string, string][] = [
@@ -169,7 +169,7 @@ describe('an id that would lead out of its sale', () => {
   });
 });
 
-describe('valid ids that mean something to a program', () => {
+describe('valid ids with a meaning in a program', () => {
   test.each([
     'constructor',
     'hasOwnProperty',

@@ -135,7 +135,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(relay.requests()).toEqual([]);
   });
 
-  /** A second request in the name of another buyer, which one of the two might see. */
+  /** A second request in the name of another buyer, hidden so that only gateway or node might see it. */
   const smuggled = () =>
     rawRequest(
       'POST',
@@ -212,7 +212,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     using connection = await RawConnection.open(`http://127.0.0.1:${gateway.port}`);
     await connection.send(`${head}${lines}\r\n${content}`);
     const first = await connection.answer();
-    // Whatever the gateway makes of the rest, and of a later request on the same connection to the node.
+    // The gateway may answer the rest in any way, and so may a later request on its connection to the node.
     for (let i = 0; i < 3; i++)
       expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
 

@@ -10,16 +10,16 @@ function report(...causes: Cause[]): VerifyReport {
 
 test('a fault is an alarm, work under way is none', () => {
   const alarms = new VerifyAlarms(5);
-  expect(alarms.isAlarm(report())).toBe(false);
-  expect(alarms.isAlarm(report('in_flight'))).toBe(false);
-  expect(alarms.isAlarm(report('unexplained'))).toBe(true);
-  expect(alarms.isAlarm(report('rebuild_pending', 'foreign_postgres'))).toBe(true);
+  expect(alarms.judge(report())).toBe(false);
+  expect(alarms.judge(report('in_flight'))).toBe(false);
+  expect(alarms.judge(report('unexplained'))).toBe(true);
+  expect(alarms.judge(report('rebuild_pending', 'foreign_postgres'))).toBe(true);
 });
 
 test('a rebuild is one when it lasts for more than two minutes', () => {
   const alarms = new VerifyAlarms(60);
   const building = report('rebuild_pending');
-  expect([building, building, building].map((each) => alarms.isAlarm(each))).toEqual([false, false, true]);
-  expect(alarms.isAlarm(report())).toBe(false);
-  expect(alarms.isAlarm(building)).toBe(false);
+  expect([building, building, building].map((each) => alarms.judge(each))).toEqual([false, false, true]);
+  expect(alarms.judge(report())).toBe(false);
+  expect(alarms.judge(building)).toBe(false);
 });

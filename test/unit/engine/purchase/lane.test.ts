@@ -165,7 +165,7 @@ describe('a batch', () => {
     expect(refill).toBeUndefined();
   });
 
-  it('says which entry of the log the lane was told of last', async () => {
+  it('names the newest entry of the log that the lane knows', async () => {
     buy('anna');
     await (await takes.next()).serve([TAKEN], { seq: 5, orders: 9 });
     buy('ben');
@@ -177,7 +177,7 @@ describe('a batch', () => {
     expect((await takes.next()).batch.newest).toEqual({ seq: 5, tail: '1001', orders: 9 });
   });
 
-  it('says which of its tickets the segment has answered, also where nothing was taken', async () => {
+  it('names the last ticket that the segment has answered, also if nothing was taken', async () => {
     buy('anna');
     const first = await takes.next();
     await first.serve([{ kind: 'limit', orderIds: [] }], { seq: 6 });
@@ -407,7 +407,7 @@ describe('a batch that was not served', () => {
     expect((await takes.next()).buyers).toEqual(['ben']);
   });
 
-  it('for every order is unknown where a result is missing, and the fault is reported', async () => {
+  it('because results are missing is unknown for those orders, and the fault is reported', async () => {
     const pendings = [buy('anna', { awaitCommit: false }), buy('ben')];
     await (await takes.next()).serve([TAKEN, undefined!]);
     expect(codesOf(pendings)).toEqual(['accepted', 'unknown']);

@@ -5,7 +5,7 @@
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
     ARGV[1] generation in which the sale does not have it
   Output
-    1 if there was something of it, 0 if not; 'later', and nothing was done, if it is of that generation or a later one
+    1 if one of its keys existed, 0 if none did; 'later', and nothing was done, if it is of that generation or a later one
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
 local generation = ARGV[1]
