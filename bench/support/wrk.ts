@@ -39,11 +39,11 @@ export async function runWrk({ url, connections, seconds, script, scriptArgs }: 
 /** @throws BenchFailure if the limit of open files is too low for so many connections */
 export function assertEnoughFiles(connections: number): void {
   // Node has raised its own soft limit to the hard one, which child processes inherit.
-  const said = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
+  const limit = spawnSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout.trim();
   const needed = connections + SPARE_FILES;
-  if (said === 'unlimited' || Number(said) >= needed) return;
+  if (limit === 'unlimited' || Number(limit) >= needed) return;
   throw new BenchFailure(
-    `${connections} connections need ${needed} open files in one process, and the limit is ${said}: ` +
+    `${connections} connections need ${needed} open files in one process, and the limit is ${limit}: ` +
       `run \`ulimit -n ${needed}\` first, or use fewer --connections`,
   );
 }

@@ -6,8 +6,8 @@
  *   absent ──create──> building ──read the table twice──> valid
  *     ^                   └──Postgres or the session ends──> invalid ──drop──> absent
  *
- * A process that finds an index being built waits for it. If the process that has begun it dies, Postgres finishes
- * the index all the same.
+ * A process that finds an index being built waits for it. If the process that has begun it dies, Postgres still
+ * finishes the index.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Database, rows, sqlState } from './database.ts';
@@ -22,7 +22,7 @@ const LARGE_INDEXES: Readonly<Record<string, string>> = {
 
 const POLL_MS = 500;
 /** Another process builds the same index: it was there already, its name was just taken, or the two waited for each other. */
-const MET_ANOTHER = ['42P07', '23505', '40P01'];
+const BUILT_ELSEWHERE = ['42P07', '23505', '40P01'];
 
 export interface IndexProgress {
   readonly index: string;
@@ -69,16 +69,16 @@ async function build(db: Database, index: string): Promise<void> {
     const state = await stateOf(db, index);
     if (state === 'valid') return;
     if (state === 'building') await delay(POLL_MS);
-    else await goOn(db, index, state);
+    else await buildStep(db, index, state);
   }
 }
 
-async function goOn(db: Database, index: string, state: 'absent' | 'invalid'): Promise<void> {
+async function buildStep(db: Database, index: string, state: 'absent' | 'invalid'): Promise<void> {
   try {
     if (state === 'invalid') await db.raw('DROP INDEX CONCURRENTLY IF EXISTS ??', [index]);
     else await db.raw(LARGE_INDEXES[index]!);
   } catch (error) {
-    if (!MET_ANOTHER.includes(sqlState(error) ?? '')) throw error;
+    if (!BUILT_ELSEWHERE.includes(sqlState(error) ?? '')) throw error;
   }
 }
 

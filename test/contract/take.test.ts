@@ -68,7 +68,7 @@ onEachBackend((stage) => {
       expect((await stage.backend.sales.read(sale.sale.id))!.sale).toEqual(changed);
     });
 
-    it('goes by a raised limit as soon as every segment has it, and counts what its buyer had before', async () => {
+    it('uses a raised limit once every segment has it, and counts the buyer’s earlier orders', async () => {
       const sale = await stage.load({ segments: 2, stock: 20 }, {});
       const anna = sale.order('anna');
       expect(kinds(await sale.take([anna]))).toEqual(['taken']);
@@ -85,7 +85,7 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take(inOther, 1))).toEqual(['taken', 'limit']);
     });
 
-    it('keeps segments apart', async () => {
+    it('changes no other segment', async () => {
       const sale = await stage.load({}, { split: [1, 1] });
       expect(kinds(await sale.take([sale.order('anna'), sale.order('ben')], 0))).toEqual(['taken', 'short']);
       expect(kinds(await sale.take([sale.order('ben')], 1))).toEqual(['taken']);

@@ -40,7 +40,7 @@ function always(value: 'true' | 'false', condition: string): string {
   return `(${value === 'true' ? 'true OR' : 'false AND'} (${condition}))`;
 }
 
-class Sentence {
+class SqlText {
   readonly changes: Change[] = [];
   readonly #text: string;
   readonly #tokens: readonly Token[];
@@ -50,7 +50,7 @@ class Sentence {
     this.#tokens = sqlTokens(text);
   }
 
-  look(): void {
+  findChanges(): void {
     for (const [i, token] of this.#tokens.entries()) {
       this.#comparison(token, i);
       this.#word(token, i);
@@ -289,7 +289,7 @@ class Sentence {
 
 /** @param text a statement, a part of one, or the body of a function between `$$` */
 export function sqlChanges(text: string): Change[] {
-  const sentence = new Sentence(text);
-  sentence.look();
-  return sentence.changes.sort((a, b) => a.start - b.start || a.end - b.end);
+  const sql = new SqlText(text);
+  sql.findChanges();
+  return sql.changes.sort((a, b) => a.start - b.start || a.end - b.end);
 }

@@ -16,13 +16,13 @@ import { inTier } from '../../support/tier.ts';
 import { expectKept, expectWithinLimit, ordersOf } from '../../support/truth.ts';
 
 const SALE = 'tickets';
-/** More than any of the loads can buy. */
+/** More units than any of the loads can buy. */
 const STOCK = 100_000;
 const SEGMENTS = 4;
 const LINES = 24;
 const FLUSH_EVERY_MS = 20;
 const OUTAGE_MS = inTier({ test: 4_000, release: 10_000 });
-/** What a refused buyer of the load waits before the next one comes. */
+/** Pause after a refused buyer, before the next one comes. */
 const BREATH_MS = 10;
 const IMPATIENT = { REQUEST_DEADLINE_MS: '2000', TAKE_TIMEOUT_MS: '1500' };
 
@@ -77,7 +77,7 @@ class Rush implements AsyncDisposable {
     return new Set(this.endings.slice(from).map(({ code }) => code));
   }
 
-  /** Those whose request ended so. */
+  /** The buyers whose requests had this end. */
   buyersWith(...codes: string[]): string[] {
     return this.endings.filter(({ code }) => codes.includes(code)).map(({ buyerId }) => buyerId);
   }
@@ -88,7 +88,7 @@ class Rush implements AsyncDisposable {
     );
   }
 
-  /** So many more purchases end so than have until now. */
+  /** Waits until this many more purchases had this end. */
   async more(count: number, ...codes: string[]): Promise<void> {
     const from = this.endings.length;
     const found = () => this.endings.slice(from).filter(({ code }) => codes.includes(code)).length >= count;
@@ -170,7 +170,7 @@ async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: read
   return orders;
 }
 
-test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed as if nothing was', async () => {
+test('Redis forgets its scripts every 20 ms: 2,000 all purchases succeed', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
@@ -280,7 +280,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
   await using rush = new Rush([node]);
   await rush.more(500, 'committed');
-  // Frozen first: purchases are on their way for certain when it dies.
+  // It is frozen first, so that purchases are certainly under way when it dies.
   await redis.pause();
   await rush.more(1, 'unknown', 'accepted');
   await redis.kill();
@@ -294,7 +294,7 @@ test('Redis is killed under load and restarts from its file: committed orders st
   }
   await rush.more(500, 'committed');
   await rush.stop();
-  // Busy: queued behind a batch in doubt until the deadline; nothing was taken.
+  // Busy: it was queued behind an unconfirmed batch until its deadline, and nothing was taken.
   const possible = ['committed', 'accepted', 'busy', 'unavailable', 'unknown'];
   expect([...rush.codes()].filter((code) => !possible.includes(code))).toEqual([]);
   const open = rush.buyersWith('unknown', 'accepted');

@@ -1,4 +1,4 @@
-/** Whatever stands in the environment and on the command line: a configuration, or all that is wrong with it. */
+/** Any environment and command line is either a configuration or a complete list of its faults. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
@@ -11,7 +11,7 @@ import { seed } from '../../support/fixtures.ts';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 500);
 
-/** Values that some setting takes: bent ones are nearly right. */
+/** Values that some setting accepts. Slightly changed ones are nearly right. */
 const GOOD = [
   ...[
     '0',
@@ -40,7 +40,7 @@ const GOOD = [
     '/a/file.mjs',
   ],
 ];
-/** What means something to one parser or another. */
+/** Characters and words with a meaning in a parser. */
 const SPECIAL = [
   ...'@,:/?#%[]&=. \0\n\ud800',
   '://',
@@ -84,7 +84,7 @@ it('settings are either all read, or their faults are listed by name, without an
     const end = load(env, flags);
     if (!(end instanceof ConfigError)) {
       expect(Object.keys(end).sort()).toEqual([...settingNames].sort());
-      // It is what the log's first line shows.
+      // The first line of the log shows this.
       expect(typeof JSON.stringify(describeConfig(end))).toBe('string');
       return;
     }
