@@ -170,7 +170,7 @@ async function expectTrue(node: TestNode, stores: Stores, rush: Rush, kept: read
   return orders;
 }
 
-test('Redis forgets its scripts every 20 ms: 2,000 all purchases succeed', async () => {
+test('Redis forgets its scripts every 20 ms: 2,000 purchases succeed', async () => {
   const stores = await freshStores();
   await using node = await startNode(stores);
   await node.ops.create({ id: SALE, stock: STOCK, segments: SEGMENTS }, BY.actor);
