@@ -6,7 +6,7 @@ export interface Selling {
   readonly ordersPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Of all requests, 0 to 100. */
+  /** Percent of all requests. */
   readonly failedPercent: number;
   readonly redisCommandsPerOrder: number;
   readonly postgresStatementsPerOrder: number;
@@ -29,7 +29,7 @@ export interface Crowd {
 export interface RowFigures {
   readonly id: string;
   readonly title: string;
-  /** What the catalogue's tests show about the stock, and about the limit of one order per buyer. */
+  /** The result of the catalogue's tests for the stock, and for the limit of one order per buyer. */
   readonly stock: Safety;
   readonly limit: Safety | 'not-checked';
   /** Whether units may stay unsold although buyers ask for them. */

@@ -8,7 +8,7 @@ import { rounded } from '../support/figures.ts';
 import type { HistoryParameters } from './options.ts';
 
 const CHUNK_ORDERS = 500_000;
-/** Of so many orders one was cancelled. */
+/** One of this many orders was cancelled. */
 const CANCELLED = 20;
 /** Orders that were taken in one second. */
 const ORDERS_PER_SECOND = 200;

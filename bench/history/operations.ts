@@ -1,4 +1,4 @@
-/** What is done in both shops, and compared. Each is done to a sale that sells. */
+/** The operations that are done and compared in both shops, each on a sale that sells. */
 import { expireOrders } from '../../src/orders/order-changes.ts';
 import { rebuildSale } from '../../src/rebuild/rebuild.ts';
 import { BenchFailure } from '../support/failure.ts';

@@ -1,4 +1,4 @@
-/** What a run has shown, as tables and as one object. */
+/** The results of a run, as tables and as one object. */
 import { columns } from '../../src/cli/terminal/output.ts';
 import { count } from '../support/figures.ts';
 import { type Machine, machineText } from '../support/machine.ts';

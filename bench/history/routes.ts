@@ -1,4 +1,4 @@
-/** What an operator asks of a shop with a history: every route, and commands, each timed from outside. */
+/** Requests of an operator in a shop with a history: every route, and commands, each timed from outside. */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

@@ -47,7 +47,7 @@ export async function openShop(
   });
   teardown.add(() => db.destroy());
   await migrate(db);
-  // It would start in some rounds and not in others.
+  // Autovacuum would start in some rounds and not in others.
   await db.raw('ALTER TABLE orders SET (autovacuum_enabled = false)');
   const keyPrefix = `bench-${name}:`;
   const backend = await RedisBackend.open({

@@ -68,7 +68,7 @@ export class Stage {
 
   echo(connections: number): Promise<Measurement> {
     const url = `http://127.0.0.1:${this.#echoPort}/v1/sales/echo/orders`;
-    // What the stores do meanwhile is not the echo's.
+    // The stores' own work meanwhile does not count for the echo.
     const cpu = { node: () => this.#echo.cpuSeconds(), redis: () => 0, postgres: () => 0 };
     return measureEcho({ ...this.#loadOf(connections), url, prefer: '', cpu });
   }

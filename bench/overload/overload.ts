@@ -44,7 +44,7 @@ export interface SpanFigures {
   readonly accepted: Percentiles;
   readonly busy: Percentiles;
   readonly soldOut: Percentiles;
-  /** Of the requests to the sold-out sale, the share that was answered so. */
+  /** The share of the requests to the sold-out sale that were answered `sold_out`. */
   readonly soldOutShare: number;
   readonly notStarted: Percentiles;
   readonly peakResidentMb: number;

@@ -1,6 +1,6 @@
 import { rounded } from './figures.ts';
 
-/** Of an even number of values, the mean of the middle two. @throws RangeError if there are none */
+/** For an even number of values, the mean of the middle two. @throws RangeError if there are none */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('there is no median of nothing');
   const sorted = [...values].sort((a, b) => a - b);

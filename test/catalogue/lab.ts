@@ -66,7 +66,7 @@ export class Lab implements AsyncDisposable {
     return new Lab(row, { id: 'sale', stock: 1, segments: 1, nodes: 1, ...spec }, stores);
   }
 
-  /** One more node that sells. What is not said of its setting or stores is the lab's. */
+  /** Adds a node that sells. Settings and stores that are not given are the lab's. */
   async node(setting: Partial<Setting> = {}, stores: Partial<Stores> = {}): Promise<LabNode> {
     const name = `node-${this.#nodes.length + 1}`;
     const clock = this.time.clock(callFallsAsleep);

@@ -46,7 +46,7 @@ export interface Order {
   readonly key: string;
 }
 
-/** What Postgres holds of a sale. */
+/** A sale's data in Postgres. */
 export interface Truth {
   readonly orders: readonly Order[];
   /** Ids of the orders that are reported as lost by name. */

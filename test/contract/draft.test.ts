@@ -11,7 +11,7 @@ onEachBackend((stage) => {
   const next = (sale: LoadedSale, draft = 'mine'): DraftRef => ({ ...sale.ref(0), generation: 2, draft });
   const holds = (buyerId: string, ...orderIds: string[]) => ({ buyerId, orders: orderIds.map(order) });
 
-  /** What these buyers hold in the next generation, built with a draft. */
+  /** The orders of these buyers in the next generation, which is built with a draft. */
   async function heldAfter(sale: LoadedSale, draft: string, ...buyerIds: string[]) {
     const rebuilt = await stage.reload(sale, { draft });
     return (await stage.backend.sales.recall(rebuilt.ref(), buyerIds)).holdings;

@@ -9,7 +9,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What one process has reached. */
+/** The mutants that one process has reached. */
 export interface Sighting {
   /** Names of the switches. */
   readonly switches: readonly string[];

@@ -129,7 +129,7 @@ class Crowd {
     }
   }
 
-  /** As long as units are left, every buyer gets some: with single units, as many are sold as are there and wanted. */
+  /** While units are left, every buyer gets some: with single units, the number sold is the smaller of stock and demand. */
   #expectSold(sold: number): void {
     const { stock, perBuyerLimit } = this.#trial.sale;
     const cut = this.#bought.some(({ outcome }) => ['unavailable', 'unknown'].includes(outcome!.code));

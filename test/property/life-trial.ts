@@ -457,7 +457,7 @@ export class LifeTrial {
   async end(): Promise<void> {
     await this.#sync?.stop();
     const closed = Promise.all(this.tills.map((till) => till.close()));
-    // In a run that has failed, what they wait for may never come.
+    // In a run that has failed, they may wait for ever.
     if (this.#waiting.length === 0) await closed;
     await this.shop.service.change(this.saleId, { action: 'close' }, BY).catch(() => {});
   }

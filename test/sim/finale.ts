@@ -1,4 +1,4 @@
-/** What must hold after the weather is over: everything settles, all remaining units are sold, and the books agree. */
+/** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
 import type { Purchase } from '../../src/engine/contract.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, SALE_ID } from './books.ts';

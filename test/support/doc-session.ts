@@ -29,7 +29,7 @@ export function sessionOf(page: string): SessionStep[] {
 
 const STEP_ENDS = '--- the step ends here ---';
 
-/** What each step prints, stderr included. The shell goes on after a command that fails, as a reader's does. */
+/** The output of each step, stderr included. The shell continues after a command that fails, as a reader's does. */
 export async function runSession(
   steps: readonly SessionStep[],
   options: { cwd: string; env: NodeJS.ProcessEnv; timeout: number },

@@ -1,4 +1,4 @@
-/** What tests share: databases and key prefixes of their own, and seeds. */
+/** Fixtures for tests: fresh databases and key prefixes, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { inject } from 'vitest';
 import { APP_ROLE, asRedisAdmin, asUser } from './postgres/least-rights.ts';

@@ -75,7 +75,7 @@ test('with a dataDir a shop keeps its orders, for one program at a time', async 
   expect(next).toBe('committed\n');
 });
 
-/** What an entry loads: files of dist/, and packages by name. */
+/** The modules that an entry loads: files of dist/, and packages by name. */
 async function loadedBy(entry: string): Promise<string[]> {
   const hook = `import { appendFileSync } from 'node:fs';
     export function load(url, context, next) {

@@ -22,7 +22,7 @@ async function opened(options: OpenOptions): Promise<Shop> {
   return shop;
 }
 
-/** What a shop has logged. */
+/** The log lines of a shop. */
 function aLogger() {
   const lines: { readonly details: object; readonly message: string }[] = [];
   const line = (details: object, message: string) => void lines.push({ details, message });

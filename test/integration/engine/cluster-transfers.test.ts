@@ -155,7 +155,7 @@ test('a donor that has lost its last transfer does not reuse its number', async 
   const donor = keys.segment(sale.ref(0)).segment;
   const before = await client.hgetall(donor);
   await backend.transfers.transfer(sale.ref(), { from: 0, to: 1, units: 1 });
-  // As a replica that had not heard of it: the unit is there twice, and the guard in Postgres has to refuse one.
+  // Like a replica that lacks the debit: the unit exists twice, and the guard in Postgres must refuse one order.
   await client.hdel(donor, 'outSeq');
   await client.hset(donor, before);
   expect(await backend.transfers.transfer(sale.ref(), { from: 0, to: 1, units: 2 })).toBe(2);

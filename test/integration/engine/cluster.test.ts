@@ -68,7 +68,7 @@ describe('behind proxies, without replicas', () => {
         expect(kinds(await sale.take(sale.crowd(1), segment))).toEqual(['taken']);
         const order = sale.order('buyer-1');
         const proxy = servers.proxies[server]!;
-        // One that is sent again loses its reply too, and counts.
+        // If a take is sent again, it loses its reply too, and is counted.
         const loss = proxy.loseReplies(isTake(order.orderId), { times: 9 });
         await expect(sale.take([order], segment)).rejects.toThrow(OutcomeUnknown);
         await until(() => sale.backend.takes.ready, { what: 'a connection' });
@@ -182,7 +182,7 @@ describe('servers that fail', () => {
         what: 'the replica to take over',
         timeoutMs: 60_000,
       });
-      // One whose reply was lost may have been executed.
+      // A take whose reply was lost may have been executed.
       expect(['taken', 'replay']).toContain(kinds(reply)[0]);
       expect(kinds(await sale.take([anna], here))).toEqual(['replay']);
       await until(() => sale.expectConserved().then(() => true), {

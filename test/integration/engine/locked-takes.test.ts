@@ -136,7 +136,7 @@ describe('a take under the lock', () => {
     const sale = await load(backend);
     await sale.take([sale.order('anna')]);
     const newest = Number(await redis.get(`${lockOf(sale)}:fence`));
-    // As a holder that was frozen at the very moment of its take.
+    // Like a holder that was frozen at the moment of its take.
     const { takes } = await openUnlocked();
     const late: TakeBatch = { ...sale.batch([sale.order('ben')]), fencingToken: newest - 1 };
     await expect(takes.take(late)).rejects.toThrow(/FENCED/);

@@ -25,7 +25,7 @@ import { query } from '../../support/truth.ts';
 const SECRET = 'a-secret-between-two-programs';
 /** Never reached: the receiver is in this process, which may stumble. */
 const PATIENT_MS = 60_000;
-/** Where the receiver is silent and the test has to let it pass. */
+/** Short, for tests in which the receiver does not answer and the timeout must pass. */
 const SHORT_MS = 1_000;
 
 /** A desk, a receiver, and what lies between them. */

@@ -216,7 +216,7 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     for (let i = 0; i < 3; i++)
       expect((await ask(await request('GET', `/v1/sales/${sale}`)))?.status).toBe(200);
 
-    // What arrives is strictly valid HTTP, and names the buyer that the gateway has authenticated.
+    // All arriving bytes are valid HTTP, and name the buyer that the gateway has authenticated.
     const arrived = relay.requests().filter(({ method }) => method !== 'GET');
     expect(arrived.length).toBeLessThanOrEqual(1);
     for (const { values } of arrived) {

@@ -627,7 +627,7 @@ describe('without Redis', () => {
     for (const { status, headers } of refused) expect([status, headers['retry-after']]).toEqual([503, '1']);
     // Answers come before the deadline, which is 20 s.
     expect(Date.now() - began).toBeLessThan(10_000);
-    // What Postgres holds can still be read, and so can the sale as the node knows it.
+    // Orders in Postgres can still be read, and so can the node's view of the sale.
     expect((await readOrder(node, first.body.orderId, 'ann')).body.status).toBe('unpaid');
     await until(async () => !('remaining' in (await readSale(node, id)).body), {
       what: 'the counter, which may be wrong, is gone',

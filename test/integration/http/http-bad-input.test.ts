@@ -726,7 +726,7 @@ onEachStore((stage) => {
       );
       // The server takes no request while another of the connection is under way: it closes.
       expect(await connection.answer()).toBeUndefined();
-      // What the first has bought stands, and each key reveals its outcome.
+      // The first one's orders still exist, and each key tells its outcome.
       const orders = await Promise.all(buyers.map((buyer) => stage.node.buy(sale, buyer, { key: 'k' })));
       expect(new Set(orders.map(({ body }) => body.orderId)).size).toBe(buyers.length);
       await expectSold(stage.node, sale, buyers.length);

@@ -118,7 +118,7 @@ describe('a request whose end is ambiguous is refused, and nothing after it is h
   test.each(shapes)('%s', async (_, headers, body) => {
     await using port = await openPort();
     for (const path of ['/body', '/now', '/nowhere']) {
-      // What follows comes in the same packet, and later.
+      // The following bytes arrive in the same packet, or later.
       const together = await port.open();
       await together.send(rawRequest('POST', path, headers) + body + SECOND);
       await together.closed;

@@ -408,6 +408,6 @@ test('a process without locks, waiters and work has no timers', async () => {
   const locks = await stage.process();
   freezeTime();
   await locks.withLock(stage.name(), async () => {});
-  // All that is left is the heartbeat of the subscription, which began before time was frozen.
+  // Only the heartbeat of the subscription is left, which began before time was frozen.
   expect(vi.getTimerCount()).toBe(0);
 });

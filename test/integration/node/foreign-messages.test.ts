@@ -1,4 +1,4 @@
-/** What others write into Stockade's channels and logs: it is named, and costs at most the one sale that it is about. */
+/** Other programs write into Stockade's channels and logs: that is reported, and affects at most the sale concerned. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';

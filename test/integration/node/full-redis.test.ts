@@ -42,7 +42,7 @@ const hasPrlimit = (() => {
 const limitFiles = (bytes: string) =>
   execFileSync('prlimit', ['--pid', String(redis.pid), `--fsize=${bytes}:`]);
 
-/** All that a sale's segments hold. */
+/** The content of all segments of a sale. */
 async function segmentsOf(saleId: string) {
   const places = Array.from({ length: SEGMENTS }, (_, segment) => keys.of(saleId, segment));
   return Promise.all(

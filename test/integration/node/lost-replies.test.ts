@@ -37,7 +37,7 @@ afterAll(async () => {
   await redis?.[Symbol.asyncDispose]();
 });
 
-/** One in every segment. The scripts are in Redis from here on: a take whose reply is lost has been executed. */
+/** One buyer in every segment. They buy first, so that the scripts are in Redis: then a take whose reply is lost was executed. */
 const earlyBuyers = Array.from({ length: SEGMENTS }, (_, segment) => {
   for (let n = 0; ; n++) if (homeSegment(`early-${n}`, SEGMENTS) === segment) return `early-${n}`;
 });
@@ -54,7 +54,7 @@ afterEach(async () => {
   await until(async () => (await node.opsRequest('/readyz')).status === 200, { what: 'the node is ready' });
 });
 
-/** Of this sale's takes alone: nothing else touches a segment's buyers and its log. */
+/** Matches only takes of this sale: no other command uses both a segment's buyers and its log. */
 const takeOf =
   (buyerId: string): Predicate =>
   (request) =>

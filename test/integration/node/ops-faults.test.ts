@@ -26,7 +26,7 @@ const CALLS: readonly (readonly [string, RequestSpec?])[] = [
   [`/v1/sales/${SALE}/verify`, { method: 'POST' }],
 ];
 
-/** What needs no Redis, or not at once. */
+/** Operations that need no Redis, or not at once. */
 const ORDER_CALLS: typeof CALLS = [
   ['/v1/orders/1'],
   ['/v1/orders/1/pay', { method: 'POST', body: '{"payType":"card"}' }],

@@ -46,7 +46,7 @@ async function emptyFolder(): Promise<string> {
   return folder;
 }
 
-/** What a node does with these stores if it starts all the same. */
+/** What a node would do with these stores if it started. */
 async function attack(place: Partial<Place>): Promise<string> {
   await using attacker = await startTestNode(place);
   await attacker.ops.create({ id: 'web', stock: 7, perBuyerLimit: 2 }, 'tests').catch(() => {});

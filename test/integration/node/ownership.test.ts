@@ -73,9 +73,9 @@ async function aHouse(prefix = keyPrefix): Promise<House> {
   return { db, backend, ownership, service: new SaleService(db, backend, new LocalLocks(), ownership) };
 }
 
-/** As a version without marks leaves it. */
+/** Removes the mark, as if a version without marks had written the stores. */
 const removeMark = () => keys.redis.del(new Keys(keyPrefix).owner);
-/** Emptied: nothing is left under the prefix. */
+/** Removes all keys under the prefix. */
 const empty = async () => void (await keys.redis.del(...(await keys.redis.keys(`${keyPrefix}*`))));
 const web = (stock: number) => ({ id: 'web', stock, segments: 2, startsAt: '2026-01-01T00:00:00Z' });
 

@@ -112,7 +112,7 @@ describe('embedded, without Redis and Postgres', () => {
   lastUnits(() => ({ node }));
 });
 
-/** What is easily left unsold: few units in many segments. */
+/** Few units in many segments, some of which are easily left unsold. */
 function lastUnits(place: () => { node: TestNode; databaseUrl?: string }): void {
   /** Without a database that the test could read, the node's own word must do. */
   async function expectSold(result: CrowdResult, saleId: string, stock: number, limit = 1): Promise<void> {

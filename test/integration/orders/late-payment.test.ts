@@ -300,7 +300,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       const settling = shop.orders(async () => ({ code: 'committed', orderId: taken, quantity: 1 }));
       expect(await settling.changeOrder(orderId, PAY, BY)).toEqual({ code: 'expired', refundDue: true });
       expect(await shown(taken)).toMatchObject({ status: 'unpaid' });
-      // As a call does that was on its way when the other one settled.
+      // Like a call that was under way when the other one settled.
       expect(await settleLatePayment(shop.db, payment, taken)).toMatchObject({ verdict: 'refund_due' });
       expect(await shown(taken)).toMatchObject({ status: 'cancelled' });
       await balanced(saleId, 0);

@@ -151,7 +151,7 @@ test('a return whose row is written again while it is marked as applied is appli
       value: async (compensation: Compensation) => {
         await shop.backend.log.compensate(compensation);
         applied.push(compensation.orderId);
-        // It was taken once more, and Postgres refused it (apply-each.ts).
+        // It was taken again, and Postgres refused it (apply-each.ts).
         if (applied.length === 1) await shop.db.raw(again, [orderId!]);
       },
     },

@@ -59,7 +59,7 @@ test('a rebuild waits for a sync that applies the same orders, and both complete
   for (const { id } of [first, rebuilt]) await till.buyAll(id, buyers(5), { awaitCommit: false });
   const { slices, orders } = batchOf([await logOf(first.id), await logOf(rebuilt.id)], 1_000);
   const row = await shop.lockRow(first.id);
-  // Its orders are inserted, and it has come no further than to the row of the first sale.
+  // Its orders are inserted, and it waits for the row of the first sale.
   const applied = applyBatch(shop.db, { slices, orders });
   await blocked(1);
   const report = rebuildSale(shop.db, shop.backend, rebuilt.id);

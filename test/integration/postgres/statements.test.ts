@@ -72,7 +72,7 @@ async function fill(): Promise<void> {
   await admin.query('VACUUM ANALYZE');
 }
 
-/** As sync does it, with no cursor to move. */
+/** Applies orders as sync does, but moves no cursor. */
 async function commit(saleId: string, buyers: readonly string[]): Promise<void> {
   const ids = buyers.map(() => ++lastOrder);
   await shop.db.raw(

@@ -47,7 +47,7 @@ async function take(count: number): Promise<WorkerLeases> {
 const leaveNumbers = (count: number) =>
   query(asAdmin(url), 'DELETE FROM worker_leases WHERE worker >= $1', [count]);
 
-/** As if that much time had passed for all leases. */
+/** Makes all leases this much older. */
 const age = (seconds: number) =>
   db.raw("UPDATE worker_leases SET expires_at = expires_at - ? * interval '1 second'", [seconds]);
 
@@ -182,7 +182,7 @@ describe('a lease', () => {
     stepClock(24 * HOUR_MS);
     const before = await ask();
     const time = namingTimeMs(leases.end);
-    // It may be ahead by what the question for the lease took.
+    // It may be ahead by the duration of the query for the lease.
     expect(time).toBeGreaterThanOrEqual(before - 1_000);
     expect(time).toBeLessThan(before + 60_000);
   });
@@ -233,7 +233,7 @@ describe('when Postgres’ clock is set', () => {
     const before = namingTimeMs(first.end);
     await renewed(first);
     expect(namingTimeMs(first.end)).toBeGreaterThanOrEqual(before);
-    // It may name until its lease ends, and nothing is heard of it any more.
+    // It may name orders until its lease ends, and does not answer any more.
     await clock.set(-HOUR_S + 120);
     await expect(take(1)).rejects.toMatchObject(NONE_FREE);
     await clock.set(HOUR_S + 120);

@@ -332,7 +332,7 @@ describe('a segment that comes back from an older copy', () => {
     if (!running) expect(sync.seen.breaks[0]!.problem).toMatch(/is missing, although a lane was told of it/);
     expect(sync.seen.rebuilds).toMatchObject([{ again: true }]);
     expect(sync.seen.rejections).toEqual([]);
-    // All that Redis has forgotten was in Postgres.
+    // Everything that Redis has lost was in Postgres.
     expect(sync.seen.losses).toEqual([]);
     await expectSoldOutOnce(id, till, promisesOf([...early, ...later], buyers(12, 'early')));
     expect(await shop.service.verify(id)).toMatchObject({ rejectedOrders: 0 });

@@ -150,7 +150,7 @@ async function tailLost(till: Till, id: string) {
   const { size } = await stat(file);
   const lost = await accept(till, id, buyers(5, 'lost'));
   await redis.kill();
-  // In the middle of a command, as a power cut leaves it.
+  // Cuts the file in the middle of a command, as a power failure does.
   await truncate(file, size + 40);
   await redis.restart();
   return { kept, lost };

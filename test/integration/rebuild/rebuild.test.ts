@@ -29,7 +29,7 @@ beforeEach(async () => {
 
 afterEach(() => shop[Symbol.asyncDispose]());
 
-/** What a node without Redis finds after its restart: nothing in memory, everything in Postgres. */
+/** The state in which a node without Redis restarts: nothing in memory, everything in Postgres. */
 async function restart() {
   const backend = new MemoryBackend({ maxLogOrders: 1_000_000 });
   const sync = await shop.startSync({ backend });
@@ -128,7 +128,7 @@ describe('a fresh backend gets from Postgres', () => {
 });
 
 describe('an order that is returned during a rebuild', () => {
-  /** What the life of orders does in one transaction. */
+  /** Cancels orders as the product does, in one transaction. */
   async function giveBack(saleId: string, buyerId: string): Promise<void> {
     await shop.db.transaction(async (trx) => {
       const [order] = await rows<{ order_id: string }>(

@@ -169,7 +169,7 @@ describe('a rebuild whose process died while it loaded', () => {
     await death;
   }
 
-  /** What is loaded from now on. */
+  /** Counts the buyers that are loaded from now on. */
   function counting(backend: Backend): { backend: Backend; buyers: () => number } {
     let loaded = 0;
     const counted = intercept(backend, (call, [, holdings]) => {
@@ -208,7 +208,7 @@ describe('a rebuild whose process died while it loaded', () => {
     const { id } = await shop.sell({ stock: held + 10, segments: 4 });
     await sellInPostgres(id, held);
     const env = { REDIS_URL: shop.redisUrl, DATABASE_URL: shop.databaseUrl, KEY_PREFIX: shop.keyPrefix };
-    // It gets no further than some pages, however fast it is.
+    // It loads only some pages, however fast it is.
     await using proxy = await TcpProxy.start(Number(new URL(shop.redisUrl).port));
     let pages = 0;
     const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 16);

@@ -84,7 +84,7 @@ class BusyCrowd {
   }
 }
 
-/** What the life of orders does in one transaction. */
+/** Cancels orders as the product does, in one transaction. */
 async function giveBack(id: string, buyerId: string): Promise<void> {
   await shop.db.raw(
     `WITH gone AS (

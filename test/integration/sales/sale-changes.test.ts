@@ -1,4 +1,4 @@
-/** What operators change of a sale while it sells: in both stores or in none, once, and with its row in the ledger. */
+/** Changes of a sale by operators while it sells: in both stores or in none, once, and with a row in the ledger. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Outcome, Purchase } from '../../../src/engine/contract.ts';
 import { InvalidInput, StaleGeneration } from '../../../src/engine/errors.ts';
@@ -112,7 +112,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
     await shop.startSync();
     const checkToken = ({ token }: Purchase) => (token === 'good' ? undefined : 'alien');
     const reading = { old: await shop.backend.sales.read(sale.id), isOld: false };
-    // What the record says while the change has got as far as the segments.
+    // The record still says this while the change has reached the segments.
     const halfway = intercept(hidingChanges(shop.backend), () => {});
     const sales = new Proxy(halfway.sales, {
       get: (target, name) =>

@@ -370,7 +370,7 @@ describe('a sync whose loop fails', () => {
   test('can be stopped at once during its pause', async () => {
     await shop.sell({ stock: 10 });
     await query(asAdmin(shop.databaseUrl), 'ALTER TABLE sales RENAME TO sales_away');
-    /** One that waits for the end of its pause never does; one that does not may be held up by a busy machine. */
+    /** Whether a sync stops before its pause ends. A busy machine may delay it. A sync that waits for the end never does. */
     const stopsWithinItsPause = async () => {
       const sync = await shop.startSync();
       const longPause = () => sync.seen.crashes.find(({ retryMs }) => retryMs >= 800);

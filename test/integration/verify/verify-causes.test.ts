@@ -386,7 +386,7 @@ describe('Redis loses a withdrawal', () => {
   const what = /^5 units that were withdrawn are in the segments again, or were sold/;
   const rebuilt = repaired('lost_entries', /^built generation 2 from Postgres/);
 
-  /** Of the 14 units that are left 5 are withdrawn, and in the segments all the same. */
+  /** 5 of the 14 units left are withdrawn, and are in the segments again. */
   async function withdrawnInVain(): Promise<string> {
     const id = await soldSix(shop);
     const segments = [0, 1].map((n) => keys.of(id, n).segment);

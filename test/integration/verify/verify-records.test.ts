@@ -39,7 +39,7 @@ const places = [
 ];
 
 describe.each(places)('on $place', ({ place, urls, admin }) => {
-  // What is different in a cluster is how keys are reached, and not what is found in them.
+  // A cluster differs in how keys are reached, and not in their content.
   const isCluster = place === 'a cluster';
   let shop: Shop;
   let redis: Redis | Cluster;
@@ -140,7 +140,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       await forge(buyer, (parts) => `${parts.join(':')} ${word}`);
       const { findings } = await found();
       expect(findings.join('\n')).toContain(`order ${word!.split(':')[0]} of buyer ${buyer} `);
-      // Of an order that only the log of another segment holds it can't be said whose it is.
+      // If only the log of another segment holds the order, its buyer can't be told.
       if (other === 'buyer-1') expect(findings.join('\n')).toContain('is that of buyer buyer-1');
       await isMended();
     });
@@ -150,7 +150,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       await redis.hdel(recordsOf(buyer), buyer);
       const { findings } = await found();
       expect(findings.join('\n')).toContain(`order ${order} of buyer ${buyer}`);
-      // Of an order that is in Postgres the record is put back, without a rebuild.
+      // If the order is in Postgres, its record is restored without a rebuild.
       if (name === 'waiting') await isMended();
       else expect(await shop.service.verify(id, { repair: true })).toMatchObject({ ok: true, findings: [] });
     });

@@ -18,7 +18,7 @@ interface Segment {
   committed: number;
   left: number;
   orders: number;
-  /** Of the whole sale, behind a refill. */
+  /** Units of the whole sale, after a refill. */
   total: number;
   epoch: number;
 }
@@ -29,7 +29,7 @@ export const SHORT: TakeResult = { kind: 'short' };
 /** One call that waits for the test to answer it. */
 export class Ask {
   readonly batch: Omit<TakeBatch, 'orders'>;
-  /** As they were at the time of the call. */
+  /** A copy from the time of the call. */
   readonly orders: readonly TakeOrder[];
   /** The segments to refill from; `undefined`: a take without a refill. */
   readonly refill: number | undefined;

@@ -32,7 +32,7 @@ export async function insertEvent(
   ]);
 }
 
-/** All that the stream holds, the oldest first. */
+/** All events in the stream, the oldest first. */
 export async function readStream(url: string, keyPrefix: string): Promise<OrderEvent[]> {
   const redis = new Redis(url);
   try {

@@ -12,7 +12,7 @@ export interface LoadOptions {
 
 /** Buyers that come one after the other in each line, once each, until the load is stopped or disposed of. */
 export class Load implements AsyncDisposable {
-  /** What buyers were promised: orders answered committed or accepted. */
+  /** The promises to buyers: orders answered committed or accepted. */
   readonly promised: Promised[] = [];
   readonly codes = new Map<string, number>();
   readonly #ended: Promise<unknown>;

@@ -92,7 +92,7 @@ export class RawConnection implements Disposable {
     }
   }
 
-  /** What has arrived and was not read as an answer. */
+  /** Bytes that have arrived and were not read as an answer. */
   get rest(): string {
     return this.#received.toString('latin1');
   }

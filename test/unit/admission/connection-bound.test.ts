@@ -38,7 +38,7 @@ describe('connections of one address', () => {
     expect(shed(bound, 3)).toBe(0);
     expect(stay(bound, 9)).toBe(2);
     expect(bound.isAnyAbove).toBe(true);
-    // As many are refused as there are too many, whichever connections send requests. Then all are served again.
+    // As many are refused as are above the bound, whichever connections send requests. Then all are served again.
     expect(shed(bound, 9)).toBe(2);
     expect(stay(bound, 9)).toBe(2);
   });

@@ -1,4 +1,4 @@
-/** What the client makes of answers, and of none: with a server that answers by a script, or cuts the connection. */
+/** The client's reaction to answers, and to none. The server answers by a script, or cuts the connection. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';

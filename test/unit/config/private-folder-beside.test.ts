@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { makeFolderPrivate } from '../../../src/config/private-folder.ts';
 
-/** What happens beside the product's calls; each happens once. */
+/** Events beside the product's calls; each happens once. */
 const beside = vi.hoisted(() => ({ afterListing: () => {}, beforeClosing: () => {} }));
 
 vi.mock('node:fs', async (original) => {

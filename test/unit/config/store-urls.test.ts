@@ -1,4 +1,4 @@
-/** What URLs of the stores may say of TLS, and what becomes of it. */
+/** TLS parameters in the URLs of the stores, and their effects. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -15,7 +15,7 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SOME_FOLDERS = ['src/locks', 'src/engine/redis/lua', 'src/postgres/migrations', 'src/orders'];
 const LONG_MS = 60_000;
 
-/** What becomes of the text: one per mutant, with the name of the mutator. */
+/** The changed texts: one for each mutant, with the name of the mutator. */
 const all = (text: string, changes: readonly Change[]) =>
   changes.map((change) => `${change.mutator}: ${mutated(text, change)}`);
 

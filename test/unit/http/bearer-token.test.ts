@@ -1,4 +1,4 @@
-/** One valid token has one text, and what is remembered of tokens has a size that no client chooses. */
+/** A valid token has only one text, and no client can choose how much memory is used for tokens. */
 
 import { createHmac } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';

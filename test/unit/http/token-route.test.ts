@@ -64,7 +64,7 @@ describe('one deadline', () => {
     ],
   ])('is that of a buyer %s', async (_, steps) => {
     const { ended } = ask(steps);
-    // In steps: what is waited for next begins when the last has come.
+    // In steps: each wait begins when the one before has ended.
     for (let ms = 0; ms < DEADLINE_MS - 100; ms += 100) await elapse(100);
     expect(ended).toEqual([]);
     await elapse(100);

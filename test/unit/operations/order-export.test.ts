@@ -1,4 +1,4 @@
-/** What an export makes of orders: quotes, formulas, and the lines that begin and end it. */
+/** The text of an export: quotes, formulas, and its first and last lines. */
 import { expect, test } from 'vitest';
 import type { Order } from '../../../src/operations/order.ts';
 import { csvCell, exportOrders } from '../../../src/operations/order-export.ts';

@@ -229,7 +229,7 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
 };
 
-/** What a reader takes in at a look. */
+/** As many as a reader can take in at a glance. */
 const MAX_FLAT_FILES = 16;
 
 interface Import {

@@ -19,7 +19,7 @@ const all = (texts: readonly string[], pattern: RegExp) =>
 
 describe('in Postgres', () => {
   const migrations = filesBelow('src/postgres/migrations', '.sql');
-  /** What runs as the app: statements of the program, and bodies of functions. The rest of a migration is its owner's. */
+  /** SQL that runs as the app: statements of the program, and bodies of functions. The owner runs the rest of a migration. */
   const statements = [
     ...filesBelow('src', '.ts').filter((text) => !text.includes('TABLE_RIGHTS:')),
     ...all(migrations, /\$\$(.*?)\$\$/gs),
@@ -59,7 +59,7 @@ describe('in Postgres', () => {
 describe('in Redis', () => {
   const [, user] = /^user stockade (.*)$/m.exec(readFileSync(join(root, 'deploy/redis-users.acl'), 'utf8'))!;
   const granted = all([user!], /\+([\w|]+)/g);
-  /** Of connections, subscriptions and the cluster's map, which the client sends by itself. */
+  /** Commands for connections, subscriptions and the cluster's map, which the client sends by itself. */
   const ofTheClient = [
     ...['asking', 'cluster|info', 'cluster|slots', 'eval', 'evalsha', 'info', 'ping', 'select'],
     ...['subscribe', 'time', 'unsubscribe'],

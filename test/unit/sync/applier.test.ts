@@ -1,4 +1,4 @@
-/** What the applier does when Postgres says that a cursor has moved. Two statements at once, held apart by hand. */
+/** The applier's reaction when Postgres reports that a cursor has moved. The test ends each of two concurrent statements. */
 import { expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
 import { Applier } from '../../../src/sync/applier.ts';

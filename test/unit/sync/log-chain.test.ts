@@ -9,7 +9,7 @@ function entry(seq: number, spec: Partial<LogEntry> = {}): LogEntry {
   return { seq, previous: `${999 + seq}`, tail: `${1000 + seq}`, ordersSoFar: seq, orders: [], ...spec };
 }
 
-/** Of a log whose applied entry is 4, and which holds what follows. */
+/** A read of a log whose entries up to 4 are applied, and that holds these entries. */
 function read(entries: readonly LogEntry[], head: Partial<LogHead> = {}): LogRead {
   const newest = entries.at(-1) ?? { seq: AT.seq, tail: AT.tail };
   const { seq, tail } = newest;

@@ -1,4 +1,4 @@
-/** What one look at a sale means: what is a fault, and that a report with a fault is never ok. */
+/** The findings of one look at a sale: which are faults, and that a report with a fault is never ok. */
 import { describe, expect, it } from 'vitest';
 import type { SegmentCounts } from '../../../src/engine/contract.ts';
 import type { VerifyReport } from '../../../src/operations/verify-report.ts';

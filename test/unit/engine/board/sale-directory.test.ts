@@ -40,7 +40,7 @@ test('a reconnection reopens all sales on the board, because a backend that lost
   expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, true]);
   events.reconnected!();
   expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([false, false]);
-  // What is seen from now on counts.
+  // Observations from now on count.
   board.close(slots[0]!, EPOCH, monotonicMs());
   expect(slots.map((slot) => board.isSoldOut(slot))).toEqual([true, false]);
 });

@@ -1,4 +1,4 @@
-/** Of a cluster, a log's head and its entries may be read at different times, in either order. */
+/** On a cluster, a log's head and its entries may be read at different times, in either order. */
 import type { Cluster } from 'ioredis';
 import { expect, test } from 'vitest';
 import { ClusterLog } from '../../../../src/engine/cluster/cluster-log.ts';
@@ -17,7 +17,7 @@ const FIRST = {
 /** The entry is gone, and the head tells of it. */
 const LOST = { ...FIRST, entries: [] };
 
-/** What the segment holds when its head is read, and when its entries are: of each reading in turn. */
+/** The segment's content when its head is read and when its entries are read, for each reading in turn. */
 function logOf(...readings: { head: typeof EMPTY; entries: typeof EMPTY }[]) {
   let asked = 0;
   const sendAll = async (commands: readonly Command[]): Promise<readonly Reply[]> => {

@@ -117,7 +117,7 @@ it('the codec accepts exactly the valid ids', () => {
   fc.assert(fc.property(visible, (id) => ID_PATTERN.test(id) && !/[\s\n]/.test(id)));
 });
 
-/** What is read is what would be written: nothing else is let through, and nothing is refused in another way. */
+/** Decoding accepts exactly what encoding writes, and refuses everything else with one error. */
 function expectStrict<T>(text: string, decode: (text: string) => T, encode: (value: T) => string): void {
   let value: T;
   try {

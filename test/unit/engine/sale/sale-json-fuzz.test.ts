@@ -1,4 +1,4 @@
-/** Whatever an operator sends as a sale: a sale that comes back as it was, or what is wrong with it. */
+/** Any input from an operator is either a sale, which survives a round trip, or a list of its faults. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Sale } from '../../../../src/engine/contract.ts';
@@ -15,7 +15,7 @@ const zone = fc.oneof(
   fc.tuple(fc.constantFrom('+', '-'), digits(25), digits(61)).map(([sign, h, m]) => `${sign}${h}:${m}`),
 );
 const year = fc.oneof(fc.constantFrom('0000', '0001', '1970', '2026', '9999', '10000', '-000001', '+275760'));
-/** Of which some are times. */
+/** Strings, some of which are times. */
 const instant = fc
   .tuple(
     year,

@@ -6,7 +6,7 @@ import { isUneven, planMoves, planRefill } from '../../../../src/engine/sale/tra
 
 const segments = fc.array(fc.integer({ min: 0, max: 2 ** 31 }), { minLength: 1, maxLength: 64 });
 
-/** What is left after the moves; each must be covered by what its donor has at that moment. */
+/** Units left after the moves. At each move, the donor must have that many units. */
 function after(lefts: readonly number[], moves: readonly Move[]): number[] {
   const now = [...lefts];
   for (const { from, to, units } of moves) {
