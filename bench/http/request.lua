@@ -4,8 +4,8 @@
   Input   args[1] beginning of every buyer's id: no two runs against one sale may share it
           args[2] value of the Prefer header, '' for none
 
-  The request is put together once; per request only the buyer's number goes between its two halves, because wrk is on
-  the same machine and what it spends is missing elsewhere.
+  The text is built once, and each request only inserts the buyer's number. wrk runs on the same machine, so its processor
+  time is lost for the node.
 ]]
 local HERE = '@buyer@'
 local head, tail

@@ -13,8 +13,8 @@ export class Line {
   readonly #port: number;
   #socket: Socket | undefined;
   #text = '';
-  /** The request on a connection that may have been idle for too long. */
-  #again: string | undefined;
+  /** The request under way, if it was sent on a connection that may have been idle for too long. */
+  #repeatable: string | undefined;
   #done: ((answer: Answered) => void) | undefined;
 
   constructor(host: string, port: number) {
@@ -28,7 +28,7 @@ export class Line {
    */
   ask(request: string, done: (answer: Answered) => void): void {
     this.#done = done;
-    this.#again = this.#socket ? request : undefined;
+    this.#repeatable = this.#socket ? request : undefined;
     this.#socket ??= this.#open();
     this.#socket.write(request, 'latin1');
   }
@@ -54,7 +54,7 @@ export class Line {
     socket.on('close', () => {
       if (this.#socket !== socket) return;
       this.#socket = undefined;
-      if (this.#done && this.#again !== undefined) this.ask(this.#again, this.#done);
+      if (this.#done && this.#repeatable !== undefined) this.ask(this.#repeatable, this.#done);
       else this.#end({ code: 'broken', retryAfter: false });
     });
     socket.on('data', (bytes) => this.#read(bytes.toString('latin1')));

@@ -166,8 +166,8 @@ export class StockadeNode implements AsyncDisposable {
   async settled(): Promise<NodeFigures> {
     let before = await this.figures();
     return this.#until('nothing is under way', (now) => {
-      const told = !this.#hasStream || now.streamedEvents >= now.syncedOrders;
-      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0 && told;
+      const isStreamed = !this.#hasStream || now.streamedEvents >= now.syncedOrders;
+      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0 && isStreamed;
       const silent = answered(now) === answered(before);
       before = now;
       return idle && silent;

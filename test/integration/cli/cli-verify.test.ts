@@ -1,4 +1,4 @@
-/** `stockade verify` as a command: once, with repairs, and again and again while the sale is sold. */
+/** The command `stockade verify`: once, with repairs, and repeatedly while the sale sells. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type CliOptions, callCli, RunningCli } from '../../support/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await shop[Symbol.asyncDispose]();
 });
 
-test('says the cause, and with --repair what it did about it', async () => {
+test('prints the cause, and with --repair what it has done', async () => {
   const { id } = await shop.sell({ stock: 20, segments: 2 });
   await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
   const found = await callCli(['verify', id], stores);
@@ -34,7 +34,7 @@ test('says the cause, and with --repair what it did about it', async () => {
   expect(JSON.parse(whole.stdout)).toMatchObject({ saleId: id, ok: true, repairs: [] });
 });
 
-test('--watch looks while the sale is sold: silent until something is wrong, and its exit code remembers', async () => {
+test('--watch verifies a selling sale: it reports no fault until there is one, and then exits with code 1', async () => {
   const { id } = await shop.sell({ stock: 100_000, segments: 4 });
   await shop.startSync();
   await using _load = new Load(await shop.startEngine(), id, { lines: 10 });
@@ -54,7 +54,7 @@ test('--watch looks while the sale is sold: silent until something is wrong, and
   expect(looks.every(({ sales }) => sales[0].saleId === id)).toBe(true);
 });
 
-test('--watch of a whole sale ends well', async () => {
+test('--watch of a sale without faults exits with code 0', async () => {
   await shop.sell({ stock: 10 });
   await using watching = new RunningCli(['verify', '--watch'], stores);
   await watching.said(/: ok, 0 orders/);
@@ -62,7 +62,7 @@ test('--watch of a whole sale ends well', async () => {
   expect(await watching.ended).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-test.each(['0', '-1', '1.5', 'soon', '86401'])('--every %s is no time', async (every) => {
+test.each(['0', '-1', '1.5', 'soon', '86401'])('--every %s is refused', async (every) => {
   const { exitCode, stderr } = await callCli(['verify', '--watch', `--every=${every}`], stores);
   expect(exitCode).toBe(2);
   expect(stderr).toMatch('--every must be a whole number of seconds, 1 to 86400');

@@ -58,7 +58,7 @@ const keySet = (keys: number, spaces = 0) =>
   JSON.stringify({ keys: [jwk, ...Array.from({ length: keys - 1 }, () => ({ kty: 'OKP' }))] }) +
   ' '.repeat(spaces);
 
-test('a hundred keys, and a quarter of a MiB of them, are accepted', async () => {
+test('a set of a hundred keys, and one of 256 KiB, are accepted', async () => {
   const text = keySet(100);
   const url = await publish((response) => response.end(text + ' '.repeat(256 * 1_024 - text.length)));
   expect(await ask(url)).toEqual({ identity: { buyerId: 'ann' }, fault: '' });
@@ -121,7 +121,7 @@ test('a redirect is not followed', async () => {
   expect(asked).toEqual(['/keys']);
 });
 
-test('a key set that trickles in has the same deadline as one that does not come', async () => {
+test('a key set that arrives slowly has the same deadline as one that does not arrive', async () => {
   let isClosed = false;
   const url = await publish((response) => {
     const drip = setInterval(() => response.write(' '), 20);

@@ -66,7 +66,7 @@ test('one server of a cluster is found by any address of it, also while another 
   }
 });
 
-test('a Redis that can not be reached is no answer', async () => {
+test('a Redis that can’t be reached does not count as one that keeps its keys', async () => {
   expect(await lookForEviction([redisUrl()])).toEqual({ evicting: [], silent: [] });
   await expect(lookForEviction(['redis://127.0.0.1:1'])).rejects.toMatchObject({ code: 'not_executed' });
 });

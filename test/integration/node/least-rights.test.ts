@@ -1,6 +1,6 @@
 /**
- * What the users in deploy/ can't do, so that an attacker with a node's rights can't either; and what a node reports if its rights
- * are too few. All other tests show that the rights suffice, because their nodes run as these users.
+ * The users in deploy/ can't do more than a node needs, so an attacker with a node's rights can't either. A node whose rights are
+ * too few reports that. All other tests show that the rights suffice, because their nodes run as these users.
  */
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -69,7 +69,7 @@ describe('the user of Redis', () => {
     await expect(connected(redisUrl()).call(name!, ...args)).rejects.toThrow(/^NOPERM/);
   });
 
-  test('may not do it by way of a script', async () => {
+  test('may not do it in a script either', async () => {
     const redis = connected(redisUrl());
     for (const script of [
       "return redis.call('GET', 'elsewhere')",
@@ -81,14 +81,14 @@ describe('the user of Redis', () => {
     }
   });
 
-  test('is not found without its password, nor by a wrong one', async () => {
+  test('is refused without its password, or with a wrong one', async () => {
     for (const url of [asUser(redisUrl(), 'stockade'), asUser(redisUrl(), 'stockade', 'wrong')]) {
       const { exitCode, stderr } = await callCli(['doctor', '--json'], { env: { REDIS_URL: url } });
       expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' });
     }
   });
 
-  test('for events reads and acknowledges them, and that is all', async () => {
+  test('for events may read and acknowledge them, and nothing else', async () => {
     const prefix = freshPrefix();
     const admin = connected(redisAdminUrl());
     await admin.xadd('stockade:events', '*', 'a', 'b');
@@ -155,7 +155,7 @@ describe('the role of Postgres', () => {
   let shared: Promise<string> | undefined;
   const database = () => (shared ??= freshDatabase());
 
-  test('starts no node on a database that it would have to create tables in', async () => {
+  test('starts no node if tables would have to be created', async () => {
     const env = { DATABASE_URL: asUser(await emptyDatabase(), APP_ROLE), PORT: '0', OPS_PORT: '0' };
     const { exitCode, stderr } = await runCli(['serve', '--json'], { env });
     expect(exitCode).toBe(1);

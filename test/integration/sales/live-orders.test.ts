@@ -48,7 +48,7 @@ async function waiting(): Promise<number> {
   return (await rows(shop.db, sql)).length;
 }
 
-test('a sale that was counted stays so; one that was not stays uncounted', async () => {
+test('commits and returns keep the number of a counted sale, and count no other sale', async () => {
   const [first] = await commit(3);
   await cancel(first!);
   expect(await numbers()).toEqual({ row: '2', orders: '2' });
@@ -60,7 +60,7 @@ test('a sale that was counted stays so; one that was not stays uncounted', async
   expect(await numbers()).toEqual({ row: '3', orders: '3' });
 });
 
-test('a status counts a sale that was not counted, and the next one does not', async () => {
+test('a status counts a sale that was not counted; the next status does not count again', async () => {
   await commit(4);
   await forget();
   expect(await shop.service.show(saleId)).toMatchObject({ committedOrders: 4, committedUnits: 4 });
