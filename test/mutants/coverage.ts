@@ -40,12 +40,12 @@ interface Kept extends Reach {
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
-/** @param told called with each file that is run, because the cache does not have it */
+/** @param onRun called with each file that is run, because the cache does not have it */
 export async function reachOfTests(
   root: string,
   tree: Tree,
   stores: Stores,
-  told: (file: string, number: number, count: number, outcome: Outcome) => void,
+  onRun: (file: string, number: number, count: number, outcome: Outcome) => void,
 ): Promise<Reach[]> {
   mkdirSync(CACHE, { recursive: true });
   const files = testFiles(root);
@@ -53,7 +53,7 @@ export async function reachOfTests(
   const unknown = files.filter((file) => !reaches.get(file));
   for (const [i, file] of unknown.entries()) {
     const { outcome, seen } = await dryRun(tree, file, stores);
-    told(file, i + 1, unknown.length, outcome);
+    onRun(file, i + 1, unknown.length, outcome);
     const reach = { file, passed: outcome.passed, ms: Math.round(outcome.ms), seen };
     if (reach.passed) keep(root, reach);
     reaches.set(file, reach);

@@ -64,10 +64,9 @@ async function run(): Promise<void> {
     () => new Client(url, { pipelining: 1, ...timeouts }),
   );
   // Connections are made before the clock starts.
-  const greetings = await Promise.all(clients.map((client) => ask(client, 'GET', `/v1/sales/${saleId}`)));
-  const unwelcome = greetings.find(({ status }) => status !== 200);
-  if (unwelcome)
-    throw new Error(`the node answers ${unwelcome.status || 'nothing'} to GET /v1/sales/${saleId}`);
+  const firstAnswers = await Promise.all(clients.map((client) => ask(client, 'GET', `/v1/sales/${saleId}`)));
+  const refusal = firstAnswers.find(({ status }) => status !== 200);
+  if (refusal) throw new Error(`the node answers ${refusal.status || 'nothing'} to GET /v1/sales/${saleId}`);
 
   const ticker = setInterval(() => say({ kind: 'progress', requests: tally.requests }), PROGRESS_INTERVAL_MS);
   const start = performance.now();

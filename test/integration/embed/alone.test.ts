@@ -32,7 +32,7 @@ async function run(program: string, cwd: string): Promise<string> {
   return stdout;
 }
 
-test('a shop without options sells, says nothing, listens to no signal, and leaves nothing behind', async () => {
+test('a shop without options sells, prints nothing, handles no signals, and leaves no file', async () => {
   const folder = aFolder();
   const said = await run(
     `import { readdirSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Transfers between servers of a cluster, which is killed between any two steps. What a reader sees then: every unit, in a
- * segment or on its way; a buyer gets the one that is on its way; the dead one's next step, when it comes after all, does
+ * Transfers between servers of a cluster. The process that makes one is killed between any two steps. A reader then sees every
+ * unit, in a segment or in transit, and a buyer gets a unit in transit. If the dead process's next step arrives late, it does
  * nothing.
  */
 import type { Cluster } from 'ioredis';
@@ -90,7 +90,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
     await sale.expectConserved();
   });
 
-  test('keeps no buyer from the last unit, which it was moving', async () => {
+  test('does not prevent a purchase of the last unit, which was in transit', async () => {
     const sale = await loadSale(backend, aSale({ stock: 1, segments: 3 }), { split: [1, 0, 0] });
     const { transfers: dying, death, revive } = dyingBefore(step);
     const its = dying.transfer(sale.ref(), { from: 0, to: 1, units: 1 });
@@ -125,7 +125,7 @@ describe.each(STEPS)('a process that dies before its step %s', (step) => {
     await sale.freeze();
     const rebuilt = await loadSale(backend, sale.sale, { generation: 2 });
     revive();
-    // Only the credit is refused: the other two find nothing of theirs.
+    // Only the credit is refused: the other two steps find nothing to do.
     await (step === 'credit' ? expect(its).rejects.toThrow('generation 1') : its);
     expect(await rebuilt.left()).toEqual([4, 4, 4]);
     expect(await backend.transfers.finish(rebuilt.ref(), 3)).toEqual([]);
@@ -162,7 +162,7 @@ test('a donor that has lost its last transfer does not reuse its number', async 
   expect(await sale.left()).toEqual([2, 7]);
 });
 
-test('many at once, in all directions, while buyers purchase: each unit is sold once', async () => {
+test('many transfers at once, in all directions, while buyers buy: each unit is sold once', async () => {
   const sale = await loadSale(backend, aSale({ stock: 60, segments: 6 }));
   const segments = Array.from({ length: 6 }, (_, segment) => segment);
   const moves = segments.flatMap((from) =>

@@ -1,4 +1,4 @@
-/** Sync carries every accepted order to Postgres once, whatever becomes of hints, replies, locks and syncs. */
+/** Sync carries every accepted order to Postgres once, although hints and replies get lost, locks are lost, and syncs die. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
@@ -93,7 +93,7 @@ describe('orders without a hint', () => {
   });
 });
 
-describe('a pass of the reconciler', () => {
+describe('a scan of the reconciler', () => {
   test('delays no order, and its findings count when it ends', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     let [hold, letGo] = [Promise.resolve(), () => {}];

@@ -14,7 +14,7 @@ const SLOTS = 16_384;
 /** The most time that a message takes from one server of a cluster to the others. */
 const GOSSIP_MS = 3;
 const LATE_MESSAGE_MS = 100;
-/** How often, and for how long at most, other sessions get in between two commands of one packet. */
+/** The chance and the longest time that commands of other sessions run between two commands of one packet. */
 const PAUSE = 0.25;
 const PAUSE_MS = 0.5;
 
@@ -191,7 +191,7 @@ class RedisSession implements Session {
     if (isIdle) this.#work();
   }
 
-  /** Executes commands, with pauses in which other sessions get in, or the server dies. */
+  /** Executes commands, with pauses in which other sessions run commands, or the server dies. */
   #work(): void {
     let replies = '';
     while (this.#queue.length > 0) {
