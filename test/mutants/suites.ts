@@ -6,7 +6,7 @@ import type { SeedReport } from '../sim/run.ts';
 import type { StoreUrls } from './stores.ts';
 
 export const SIMULATION = 'test/sim/main.ts';
-/** In most cases a planted bug of test/sim/mutations.ts is found by the thirtieth seed. A seed takes half a second. */
+/** Drawn seeds find most planted bugs of test/sim/mutations.ts by the thirtieth. A seed takes half a second. */
 const SEEDS = 30;
 const RESULT = '.result.json';
 const OUTPUT_CHARACTERS = 4_000;

@@ -52,8 +52,12 @@ export interface SegmentBooks {
   readonly left: number;
   readonly taken: number;
   readonly supplied: number;
+  /** Units that were withdrawn from the segment. */
+  readonly withdrawn: number;
   /** Units that have left the segment and have not arrived at another. */
   readonly inTransit: number;
+  /** Whether the segment still has the record of its last transfer to another. */
+  readonly isTransferOpen: boolean;
 }
 
 export interface SaleBooks {
@@ -94,6 +98,8 @@ export function readBooks({ redis }: World, segments: number): SaleBooks {
           left: number(of, 'left'),
           taken: number(of, 'taken'),
           supplied: number(of, 'supplied'),
+          withdrawn: number(of, 'withdrawn'),
+          isTransferOpen: of.has('out'),
           inTransit: inTransit(of.get('out'), donor, fields),
         },
     ),

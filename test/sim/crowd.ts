@@ -56,6 +56,8 @@ export class Crowd {
     }
     for (let i = 0; i < weather.changes; i++)
       time.after(random.unit() * lastsMs, () => this.#operate(), WORLD);
+    for (let i = 0; i < weather.rebuilds; i++)
+      time.after(random.unit() * lastsMs, () => this.#rebuild(), WORLD);
     for (let i = 0; i < weather.topUps; i++) time.after(random.unit() * lastsMs, () => this.#topUp(), WORLD);
   }
 
@@ -176,12 +178,27 @@ export class Crowd {
       );
     } else if (pick <= 2) changeSale(node, { action: 'top-up', units: random.whole(1, 6) }, this.#auditor);
     else if (pick <= 4) changeSale(node, { action: 'withdraw', units: random.whole(1, 4) }, this.#auditor);
-    else if (pick <= 6) changeSale(node, { action: 'resize', segments: random.whole(1, 5) }, this.#auditor);
+    else if (pick <= 6) this.#resize(node);
     else if (pick === 7)
       atNode(node, 'rebalance', this.#auditor, ({ service }) =>
         service.rebalance(SALE_ID, { dryRun: false }),
       );
-    else atNode(node, 'recover', this.#auditor, ({ service }) => service.recover(SALE_ID));
+    else this.#recover(node);
+  }
+
+  #rebuild(): void {
+    const node = this.#anyNode();
+    if (!node) return;
+    if (time.random.chance(0.5)) this.#resize(node);
+    else this.#recover(node);
+  }
+
+  #resize(node: SimNode): void {
+    changeSale(node, { action: 'resize', segments: time.random.whole(1, 5) }, this.#auditor);
+  }
+
+  #recover(node: SimNode): void {
+    atNode(node, 'recover', this.#auditor, ({ service }) => service.recover(SALE_ID));
   }
 
   #topUp(): void {

@@ -12,12 +12,16 @@ export interface Dealings {
   readonly payments: boolean;
   /** How often two operators change the sale at the same moment, at different nodes. */
   readonly pairs: number;
+  /** How often an operator adds units soon after the last one was sold. */
+  readonly refills: number;
   /** When the sale is closed; 0: never. */
   readonly closesAtMs: number;
   /**
    * How often a withdrawal begins on a node that then can't reach Postgres until other processes undo the withdrawal.
    */
   readonly slowWithdrawals: number;
+  /** The same, and the others are slow: the withdrawal ends while they undo it. */
+  readonly undoneWithdrawals: number;
   /**
    * How often a resize begins while a Redis server is unreachable for longer than a transaction can stay invisible
    * (draft.ts).
@@ -28,8 +32,10 @@ export interface Dealings {
 export const NO_DEALINGS: Dealings = {
   payments: false,
   pairs: 0,
+  refills: 0,
   closesAtMs: 0,
   slowWithdrawals: 0,
+  undoneWithdrawals: 0,
   slowResizes: 0,
 };
 
@@ -144,9 +150,14 @@ const slowDrafts: Dealing = ({ weather, node, ...scenario }, { whole, pick }) =>
   dealings: { ...NO_DEALINGS, slowResizes: whole(1, 2) },
 });
 
-const DEALINGS: readonly Dealing[] = [payDay, manyHands, slowHands, payDay, closedInTheRush, slowDrafts];
+export const DEALINGS = { payDay, manyHands, slowHands, closedInTheRush, slowDrafts } satisfies Record<
+  string,
+  Dealing
+>;
+
+const IN_TURN: readonly Dealing[] = [payDay, manyHands, slowHands, payDay, closedInTheRush, slowDrafts];
 
 /** @param nth chooses the dealing; they take turns */
 export function dealingOf(nth: number, scenario: Scenario, random: Random): Scenario {
-  return DEALINGS[nth % DEALINGS.length]!(scenario, random);
+  return IN_TURN[nth % IN_TURN.length]!(scenario, random);
 }

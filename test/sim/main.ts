@@ -3,6 +3,7 @@
  *
  *   npm run sim -- --seeds 1000              many seeds, in two processes; exit code 1 if a promise is broken
  *   npm run sim -- --seed 42 --trace         one seed, step by step
+ *   npm run sim -- --conditions payDay       each seed under these conditions (conditions.ts)
  *   npm run sim -- --mutations               plants bugs in copies of the source, and looks for each
  *
  * Real: the product's engine, lanes, board, directory, sync, expiry, services, SQL and Lua, and the clients of both stores
@@ -18,10 +19,11 @@
  * docs/internals/simulation.md says what the simulation can't find.
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { MUTATIONS } from './mutations.ts';
-import { plantAll } from './planting.ts';
+import { ALL_CONDITIONS, type Conditions, isConditions } from './conditions.ts';
+import { MUTATIONS, type Mutation } from './mutations.ts';
+import { type Found, plantAll } from './planting.ts';
 import type { SeedReport } from './run.ts';
-import { ROOT, type Task, withRunners } from './seed-processes.ts';
+import { ROOT, type Runner, type Task, withRunners } from './seed-processes.ts';
 import { SeedRunner } from './seeds.ts';
 
 const HELP = `Usage: npm run sim -- [options]
@@ -30,13 +32,16 @@ Runs a whole installation in one process, on a virtual clock, with faults. After
 every event all promises must hold. A seed always gives the same run.
 
 Options:
-  --seeds <n>      how many seeds to run (default: 100; with --mutations 1000)
+  --seeds <n>      how many seeds to run (default: 100)
   --first <n>      the first of them (default: 1)
   --processes <n>  how many processes run seeds (default: 2)
   --seed <n>       this seed alone
   --trace          with --seed: print each step, packet by packet
+  --conditions <c> run each seed under these conditions, instead of those that
+                   it draws (test/sim/conditions.ts)
   --mutations      plant bugs in copies of the source, and look for each among
-                   the seeds
+                   the seeds, under the conditions that it names
+  --frequency      with --mutations: run all seeds, and tell how many find it
   --only <text>    only mutations whose names hold this text
   --json           print one JSON object on stdout: seeds, violations,
                    mutationsPlanted, mutationsFound, failures, hashes
@@ -54,6 +59,8 @@ const { values } = parsed({
     trace: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
+    conditions: { type: 'string' },
+    frequency: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     child: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -78,6 +85,13 @@ function whole(name: 'seeds' | 'first' | 'processes' | 'seed', text: string | un
   refuse(`--${name} must be a whole number, not ${JSON.stringify(text)}`);
 }
 
+const conditions = conditionsOf(values.conditions);
+
+function conditionsOf(name: string | undefined): Conditions | undefined {
+  if (name === undefined || isConditions(name)) return name;
+  refuse(`--conditions must be one of ${ALL_CONDITIONS.join(', ')}, not ${JSON.stringify(name)}`);
+}
+
 /** An iterator that several loops share. A loop that ends does not end it for the others. */
 function range(first: number, count: number): Iterable<number> {
   let seed = first;
@@ -89,15 +103,18 @@ function range(first: number, count: number): Iterable<number> {
 async function serveSeeds(): Promise<void> {
   const seedRunner = SeedRunner.open();
   process.on('disconnect', () => process.exit());
-  process.on('message', async ({ root, seed }: Task) => {
+  process.on('message', async ({ root, ...plan }: Task) => {
     const seeds = await (await seedRunner).seedsOf(root);
-    process.send!(await seeds.run(seed));
+    process.send!(await seeds.run(plan));
   });
 }
 
 async function runOne(seed: number): Promise<boolean> {
   const seeds = await (await SeedRunner.open()).seedsOf(ROOT);
-  const report = await seeds.run(seed, values.trace ? (line) => console.log(line) : undefined);
+  const report = await seeds.run(
+    { seed, conditions },
+    values.trace ? (line) => console.log(line) : undefined,
+  );
   if (values.json) console.log(JSON.stringify({ seeds: 1, violations: report.violation ? 1 : 0, ...report }));
   else if (report.violation) console.log(told(report));
   else console.log(`seed ${seed}: all promises held, ${report.events} events, trace ${report.hash}`);
@@ -105,7 +122,11 @@ async function runOne(seed: number): Promise<boolean> {
 }
 
 function told({ seed, violation }: SeedReport): string {
-  return `seed ${seed}: ${violation}\n  npm run sim -- --seed ${seed} --trace`;
+  return `seed ${seed}: ${violation}\n  ${replay(seed)}`;
+}
+
+function replay(seed: number): string {
+  return `npm run sim -- --seed ${seed}${conditions ? ` --conditions ${conditions}` : ''} --trace`;
 }
 
 async function runMany(first: number, count: number, processes: number): Promise<boolean> {
@@ -118,16 +139,17 @@ async function runMany(first: number, count: number, processes: number): Promise
     done++;
     hashes[seed] = hash;
     if (violation !== undefined) {
-      failures.push({ seed, violation, replay: `npm run sim -- --seed ${seed} --trace` });
+      failures.push({ seed, violation, replay: replay(seed) });
       if (!values.json) console.log(told(report));
     }
     if (process.stderr.isTTY)
       process.stderr.write(`\r${done} of ${count} seeds, ${failures.length} violations `);
   };
   const queue = range(first, count);
-  await withRunners(processes, async (runner) => {
-    for (const seed of queue) note(await runner.run({ root: ROOT, seed }));
-  });
+  const work = async (runner: Runner) => {
+    for (const seed of queue) note(await runner.run({ root: ROOT, seed, conditions }));
+  };
+  await withRunners(processes, (runners) => Promise.all(runners.map(work)));
   const seconds = (performance.now() - began) / 1e3;
   if (process.stderr.isTTY) process.stderr.write('\n');
   const summary = { seeds: done, violations: failures.length, mutationsPlanted: 0, mutationsFound: 0 };
@@ -138,11 +160,15 @@ async function runMany(first: number, count: number, processes: number): Promise
 
 async function runMutations(first: number, count: number, processes: number): Promise<boolean> {
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
-  const found = await plantAll({ mutations: chosen, first, count, processes }, (mutation, end) => {
+  const plan = { mutations: chosen, first, count, conditions, everySeed: values.frequency };
+  const told = (mutation: Mutation, end: Found | undefined) => {
     if (values.json) return;
-    const where = end ? `seed ${end.seed}, number ${end.tried}: ${end.violation.slice(0, 120)}` : 'NOT FOUND';
+    const where = end
+      ? `${end.seeds} of ${end.tried} seeds, ${end.seed}: ${end.violation.slice(0, 120)}`
+      : 'NOT FOUND';
     console.log(`${mutation.name}: ${where}`);
-  });
+  };
+  const found = await withRunners(processes, (runners) => plantAll(runners, plan, told));
   const notFound = chosen.filter(({ name }) => !found.has(name)).map(({ name }) => name);
   const summary = {
     seeds: count,
@@ -162,10 +188,12 @@ async function main(): Promise<boolean> {
   }
   if (values.trace && values.seed === undefined) refuse('--trace prints one seed: name it with --seed');
   if (values.only !== '' && !values.mutations) refuse('--only chooses among mutations: add --mutations');
+  if (values.frequency && !values.mutations)
+    refuse('--frequency counts what finds mutations: add --mutations');
   if (values.seed !== undefined) return runOne(whole('seed', values.seed));
   const first = whole('first', values.first);
   const processes = Math.max(1, whole('processes', values.processes));
-  if (values.mutations) return runMutations(first, whole('seeds', values.seeds ?? '1000'), processes);
+  if (values.mutations) return runMutations(first, whole('seeds', values.seeds ?? '100'), processes);
   return runMany(first, whole('seeds', values.seeds ?? '100'), processes);
 }
 

@@ -1,7 +1,9 @@
 /**
- * Plausible bugs, each as a replacement in the source. The simulation must find every one of them within 1,000 seeds. If it does
- * not, it has become weaker.
+ * Plausible bugs, each as a replacement in the source. The simulation must find every one of them, under the conditions that it
+ * names, within 100 seeds from any seed on. If it does not, it has become weaker.
  */
+import type { Conditions } from './conditions.ts';
+
 export interface Edit {
   readonly file: string;
   /** Must occur once in the file. */
@@ -12,15 +14,12 @@ export interface Edit {
 export interface Mutation {
   readonly name: string;
   readonly edits: readonly Edit[];
-  /**
-   * Seeds that have found the bug; they are tried first. After a change of the simulation they may be wrong, which
-   * only costs time. Empty: one seed in hundreds finds it, and only a release searches for it.
-   */
-  readonly seenIn: readonly number[];
+  /** In which about one seed in three finds it, or more (`--frequency` counts them). */
+  readonly conditions: Conditions;
 }
 
-function mutation(name: string, seenIn: readonly number[], ...edits: readonly Edit[]): Mutation {
-  return { name, seenIn, edits };
+function mutation(name: string, conditions: Conditions, ...edits: readonly Edit[]): Mutation {
+  return { name, conditions, edits };
 }
 
 const edit = (file: string, find: string, replace: string): Edit => ({ file: `src/${file}`, find, replace });
@@ -30,22 +29,22 @@ const LUA = 'engine/redis/lua';
 export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'take: the guard of the stock is left out',
-    [1],
+    'mixedWeather',
     edit(`${LUA}/purchase/take.lua`, 'if settled or quantity > left then', 'if settled then'),
   ),
   mutation(
     'take: the limit per buyer is not checked',
-    [1],
+    'lostReplies',
     edit(`${LUA}/parts/buyers-record.lua`, 'record.units + quantity > limit', 'false'),
   ),
   mutation(
     'take: a repeated order id is taken again',
-    [85],
+    'lostReplies',
     edit(`${LUA}/parts/buyers-record.lua`, 'record.byId[orderId] or record.byKey[key]', 'record.byKey[key]'),
   ),
   mutation(
     'take: a repeated key is taken again',
-    [5],
+    'lostReplies',
     edit(
       `${LUA}/parts/buyers-record.lua`,
       'record.byId[orderId] or record.byKey[key]',
@@ -54,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'take: the connection repeats it, and neither tickets nor ids are checked',
-    [5],
+    'lostReplies',
     edit(
       'redis/clients.ts',
       'maxRetriesPerRequest: 0, enableOfflineQueue: false,',
@@ -65,12 +64,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'lane: a lost reply counts as a refusal',
-    [37],
+    'lostReplies',
     edit('engine/purchase/settle.ts', 'if (error instanceof OutcomeUnknown) purchase.lose();', ''),
   ),
   mutation(
     'lane: an unconfirmed purchase is repeated under a new id',
-    [85],
+    'lostReplies',
     edit(
       'engine/purchase/lane.ts',
       "if (purchase.orderId === '') purchase.name(this.#parts.nextOrderId());",
@@ -89,7 +88,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'board: closed at the newest epoch, not at the one that was observed',
-    [],
+    'lateEmpty',
     edit(
       'engine/purchase/lane.ts',
       'this.#parts.board.close(slot, epoch, began)',
@@ -98,12 +97,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'board: an entry is used however old it is',
-    [282],
+    'deafBoards',
     edit('engine/board/board.ts', 'return Math.abs(age) <= BOARD_REPAIR_MS;', 'return Math.abs(age) >= 0;'),
   ),
   mutation(
     'take: lost writes are not noticed',
-    [],
+    'unreadLost',
     edit(
       `${LUA}/purchase/take.lua`,
       'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
@@ -112,7 +111,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'watermark: settles orders by the entry number alone',
-    [],
+    'lateReturns',
     edit(
       'engine/purchase/commit-waiters.ts',
       'const certain = !this.#named || this.#entries.get(seq) === entry || rejected !== undefined;',
@@ -121,7 +120,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'top-up: credited again at each repetition',
-    [24],
+    'cutReturns',
     edit(
       `${LUA}/change/credit.lua`,
       'if tonumber(now[3] or 0) >= tonumber(movement) then return 0 end\n',
@@ -130,7 +129,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'parking: parked purchases are never released',
-    [7],
+    'rebuiltAgain',
     edit(
       'engine/purchase/parking.ts',
       'setTimeout(this.#timeUp, PARKED_MAX_MS)',
@@ -140,17 +139,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'returns: the epoch is not raised',
-    [3],
+    'lateRefusals',
     edit('engine/redis/redis-log.ts', 'if (c.units > 0) await this.#reopen(c.saleId);', ''),
   ),
   mutation(
     'returns: applied again at each repetition',
-    [1],
+    'cutReturns',
     edit(`${LUA}/change/compensate.lua`, 'if found == 1 then\n', 'do\n'),
   ),
   mutation(
     'returns: marked before they are applied',
-    [2],
+    'cutReturns',
     edit(
       'orders/returns.ts',
       '  const ends = await Promise.allSettled(',
@@ -159,7 +158,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: the watermark is published before the commit',
-    [1],
+    'mixedWeather',
     edit(
       'sync/applier.ts',
       '    let rejected: Map<string, Rejection>;\n',
@@ -168,7 +167,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: a log that was trimmed too far is not noticed',
-    [1],
+    'mixedWeather',
     edit(
       'sync/apply/watermark-teller.ts',
       'await this.#log.advance(untold);',
@@ -177,12 +176,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: buyers are not loaded',
-    [7],
+    'rebuiltAgain',
     edit(`${LUA}/build/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
     'transfer: credit before debit',
-    [1],
+    'diesTransferring',
     edit(`${LUA}/change/transfer-debit.lua`, 'supply(donor, -moved)\n', ''),
     edit(
       `${LUA}/change/transfer-settle.lua`,
@@ -192,7 +191,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: credited again at each repetition',
-    [23],
+    'diesTransferring',
     edit(
       `${LUA}/change/transfer-credit.lua`,
       'if tonumber(now[4] or 0) >= tonumber(seq) then return 0 end\n',
@@ -201,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'transfer: an open one is never completed',
-    [],
+    'diesTransferring',
     edit(
       'engine/cluster/refill.ts',
       'if (await this.#finishOthers(sale, sights))',
@@ -215,12 +214,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'withdrawal: taken from Postgres before it is out of the segments',
-    [17],
+    'crossingHands',
     edit(`${LUA}/change/withdraw.lua`, '  supply(segment, -more)\n', ''),
   ),
   mutation(
     'deadlines: purchases are not answered at their deadline',
-    [3],
+    'setBack',
     edit(
       'engine/purchase/under-way.ts',
       'purchase.expire(this.#durable);',
@@ -229,12 +228,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sync: the cursor is not checked',
-    [],
+    'lostLocks',
     edit('postgres/migrations/016-raised-limits.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
-    [],
+    'rebuiltAgain',
     edit(
       'rebuild/rebuild.ts',
       '    await backend.sales.freeze(saleId, logs.segments, logs.generation);\n',
@@ -243,7 +242,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'rebuild: without salvage',
-    [49],
+    'rebuiltAgain',
     edit(
       'rebuild/salvage.ts',
       'const applied = await applyUnknown(db, row, read);',
@@ -253,7 +252,7 @@ export const MUTATIONS: readonly Mutation[] = [
   // A bug that the simulation has found in the program itself.
   mutation(
     'cluster: a wait for the first connection ignores the second',
-    [],
+    'startsAlone',
     edit(
       'redis/clients.ts',
       '(client instanceof Cluster ? connectCluster(client) : client.connect())',
@@ -262,7 +261,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'expiry: paid orders expire',
-    [58],
+    'paidTooLate',
     edit(
       'postgres/migrations/005-order-changes.sql',
       "WHERE o.status = 'unpaid' AND",
@@ -271,7 +270,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'payment: an expired order is marked as paid',
-    [31],
+    'paidTooLate',
     edit(
       'postgres/migrations/005-order-changes.sql',
       "stands.expires_at <= now()) THEN 'late'",
@@ -280,7 +279,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'late payment: accepted although the units are gone',
-    [],
+    'paidTooLate',
     edit(
       'postgres/migrations/005-order-changes.sql',
       'UPDATE orders SET refund_due_at = now(), pay_type = payment WHERE order_id = late;',
@@ -289,7 +288,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'refund: a late payment returns the units a second time',
-    [],
+    'paidTooLate',
     edit(
       'postgres/migrations/005-order-changes.sql',
       "ELSIF stands.status = 'paid' THEN",
@@ -298,7 +297,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'changes: decided on a state read before another change',
-    [],
+    'crossingHands',
     edit(
       'sales/sale-changes.ts',
       '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
@@ -307,7 +306,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'changes: a pause leaves no row in the ledger',
-    [67],
+    'crossingHands',
     edit(
       'sales/sale-changes.ts',
       'return { action, detail: { from: row.state } };',
@@ -316,17 +315,17 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     'sweep: a closed sale is released although its log holds orders',
-    [],
+    'diesClosing',
     edit('sync/reconciler.ts', "state === 'closed' && log.backlog === 0 &&", "state === 'closed' &&"),
   ),
   mutation(
     'withdrawal: ends although it is being undone',
-    [],
+    'undoneHands',
     edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
     'draft: its start time is read after its pages',
-    [],
+    'busyDrafts',
     edit('rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
     edit(
       'rebuild/draft.ts',

@@ -37,9 +37,20 @@ export interface NetworkFaults {
    * often.
    */
   lostMessages: number;
+  /** The chance that a new connection to Redis passes nothing at first, and for how long at most. */
+  lateLinks: number;
+  lateLinkMs: number;
 }
 
-const NO_FAULTS: NetworkFaults = { slow: 0, slowMs: 0, cut: 0, cutPostgres: 0, lostMessages: 0 };
+const NO_FAULTS: NetworkFaults = {
+  slow: 0,
+  slowMs: 0,
+  cut: 0,
+  cutPostgres: 0,
+  lostMessages: 0,
+  lateLinks: 0,
+  lateLinkMs: 0,
+};
 
 const FAST_MS = 0.6;
 const LEAST_MS = 0.1;
@@ -62,7 +73,10 @@ export class Link {
     this.client = client;
     this.server = listener.machine;
     this.number = network.nextNumber++;
-    this.#toClientAt = this.#toServerAt = time.now + this.#latency();
+    const { lateLinks, lateLinkMs } = network.faults;
+    const isLate = lateLinks > 0 && this.server.name !== 'postgres' && time.random.chance(lateLinks);
+    const late = isLate ? time.random.unit() * lateLinkMs : 0;
+    this.#toClientAt = this.#toServerAt = time.now + late + this.#latency();
     time.at(
       this.#toServerAt,
       () => {

@@ -4,7 +4,8 @@
  */
 import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { Auditor } from './auditor.ts';
-import { SALE_ID } from './books.ts';
+import { readBooks, SALE_ID } from './books.ts';
+import { isMoment, type Moment, when } from './moments.ts';
 import { network } from './network.ts';
 import type { Scenario } from './scenario.ts';
 import { isOfTheStores, type SimNode } from './sim-node.ts';
@@ -13,15 +14,13 @@ import type { World } from './world.ts';
 
 /** The longest time between two operators that act at the same moment. */
 const MOMENT_MS = 3;
-/** How the simulation waits for a moment. */
-const LOOK_EVERY_MS = 0.5;
-const MAX_LOOKS = 6_000;
 /**
  * Other processes undo a change that did not end within 5 s, at most a second later. Its node comes back at about
  * that time.
  */
 const AWAY_LEAST_MS = 4_800;
 const AWAY_MS = 2_000;
+const MAX_UNDO_LOOKS = 20_000;
 /**
  * A draft's first page is on its way within this time. Then it is delayed for longer than a transaction can stay
  * invisible (draft.ts).
@@ -29,6 +28,7 @@ const AWAY_MS = 2_000;
 const DRAFTING_MS = 6;
 const UNREACHABLE_LEAST_MS = 1_100;
 const UNREACHABLE_MS = 1_500;
+const REFILL_MS = 200;
 const NOBODY_THERE_MS = 60;
 
 const isDraft = (key: string) => key.endsWith(':draft');
@@ -54,9 +54,24 @@ export class Operators {
     };
     sometime(dealings.pairs, lastsMs, () => this.#pair());
     sometime(dealings.slowWithdrawals, lastsMs / 8, () => this.#withdrawSlowly());
+    sometime(dealings.undoneWithdrawals, lastsMs / 8, () => this.#withdrawUndone());
     sometime(dealings.slowResizes, lastsMs / 2, () => this.#resizeSlowly());
+    if (dealings.refills > 0) this.#refill(dealings.refills);
     if (dealings.closesAtMs > 0)
       time.after(dealings.closesAtMs, () => this.#change({ action: 'close' }), WORLD);
+  }
+
+  /** Adds units as soon as there are none; again when these are sold. */
+  #refill(times: number): void {
+    const add = () => {
+      this.#change({ action: 'top-up', units: time.random.whole(1, 2) });
+      if (times > 1) this.#whenIs('forSale', () => this.#refill(times - 1));
+    };
+    this.#whenIs('soldOut', () => time.after(time.random.unit() * REFILL_MS, add, WORLD));
+  }
+
+  #whenIs(moment: Moment, act: () => void): void {
+    when(() => isMoment(moment, this.#auditor.truth, this.#world), act);
   }
 
   #pair(): void {
@@ -94,10 +109,44 @@ export class Operators {
     this.#change({ action: 'withdraw', units: time.random.whole(2, 8) }, node);
     const { machine } = this.#world.postgres;
     const ms = AWAY_LEAST_MS + time.random.unit() * AWAY_MS;
-    this.#when(
+    when(
       () => (this.#auditor.truth?.openMovements ?? 0) > 0,
       () => this.#cutOff(node.machine, machine, ms),
     );
+  }
+
+  /**
+   * Other processes undo a withdrawal whose node could not reach Postgres. It ends as soon as it can, while the others wait for
+   * Redis.
+   */
+  #withdrawUndone(): void {
+    const node = time.random.pick(this.#nodes);
+    const { postgres, redis } = this.#world;
+    this.#change({ action: 'withdraw', units: time.random.whole(2, 8) }, node);
+    when(
+      () => this.#areOut(),
+      () => this.#cutOff(node.machine, postgres.machine, AWAY_LEAST_MS + time.random.unit() * AWAY_MS),
+    );
+    when(
+      () => this.#auditor.truth?.ledger.some(({ detail }) => detail.undoing === true) ?? false,
+      () => {
+        for (const other of this.#nodes)
+          for (const { machine } of redis) this.#cutOff(other.machine, machine, time.random.unit() * AWAY_MS);
+      },
+      MAX_UNDO_LOOKS,
+    );
+  }
+
+  /** Whether all units of the open withdrawal are out of the segments. */
+  #areOut(): boolean {
+    const { truth } = this.#auditor;
+    const open = truth?.ledger.find(({ action, units }) => action === 'withdraw' && units === 0);
+    if (!truth || !open) return false;
+    const out = readBooks(this.#world, truth.segments).segments.reduce(
+      (sum, s) => sum + (s?.withdrawn ?? 0),
+      0,
+    );
+    return out >= Number(open.detail.wanted);
   }
 
   #resizeSlowly(): void {
@@ -105,18 +154,12 @@ export class Operators {
     const { machine } = time.random.pick(this.#world.redis);
     const ms = UNREACHABLE_LEAST_MS + time.random.unit() * UNREACHABLE_MS;
     const isDrafting = () => this.#world.redis.some(({ redis }) => [...redis.data.keys()].some(isDraft));
-    this.#when(isDrafting, () => {
+    when(isDrafting, () => {
       const cutOff = () => {
         for (const node of this.#nodes) this.#cutOff(node.machine, machine, ms);
       };
       time.after(time.random.unit() * DRAFTING_MS, cutOff, WORLD);
     });
-  }
-
-  /** Acts once `isSo` is true, if that happens. */
-  #when(isSo: () => boolean, act: () => void, looks = MAX_LOOKS): void {
-    if (isSo()) act();
-    else if (looks > 0) time.after(LOOK_EVERY_MS, () => this.#when(isSo, act, looks - 1), WORLD);
   }
 
   #cutOff(client: Machine, server: Machine, ms: number): void {

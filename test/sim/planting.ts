@@ -5,69 +5,72 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Conditions } from './conditions.ts';
 import type { Mutation } from './mutations.ts';
-import { ROOT, type Runner, withRunners } from './seed-processes.ts';
+import { ROOT, type Runner } from './seed-processes.ts';
 
 const COPIED = ['src', 'test/sim', 'test/support/random.ts', 'test/support/author.ts'];
 const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];
 
 export interface Found {
+  /** The first seed that found it. */
   readonly seed: number;
-  /** How many seeds were run until one found it. */
+  /** How many seeds found it. */
+  readonly seeds: number;
+  /** How many seeds were run. */
   readonly tried: number;
   readonly violation: string;
 }
 
 export interface PlantOptions {
   readonly mutations: readonly Mutation[];
-  /** Seeds to try after those that are known to find it. */
   readonly first: number;
   readonly count: number;
-  /** How many mutations are tried side by side. */
-  readonly processes: number;
+  /** Instead of those that the mutation names. */
+  readonly conditions?: Conditions | undefined;
+  /** Run all seeds, to count those that find it; otherwise only until one finds it. */
+  readonly everySeed?: boolean;
 }
 
 /** @returns the mutations that were found, by name */
 export async function plantAll(
-  { mutations, first, count, processes }: PlantOptions,
-  told: (mutation: Mutation, found: Found | undefined) => void,
+  runners: readonly Runner[],
+  { mutations, ...options }: PlantOptions,
+  told: (mutation: Mutation, found: Found | undefined) => void = () => {},
 ): Promise<ReadonlyMap<string, Found>> {
   const found = new Map<string, Found>();
   const queue = [...mutations];
-  await withRunners(processes, async (runner) => {
+  const work = async (runner: Runner) => {
     for (let mutation = queue.shift(); mutation; mutation = queue.shift()) {
-      const end = await plant(runner, mutation, first, count);
+      const end = await plant(runner, mutation, options);
       if (end) found.set(mutation.name, end);
       told(mutation, end);
     }
-  });
+  };
+  await Promise.all(runners.map(work));
   return found;
 }
 
 async function plant(
   runner: Runner,
   mutation: Mutation,
-  first: number,
-  count: number,
+  { first, count, conditions = mutation.conditions, everySeed = false }: Omit<PlantOptions, 'mutations'>,
 ): Promise<Found | undefined> {
   const root = `${mkdtempSync(join(tmpdir(), 'stockade-mutation-'))}/`;
   try {
     copyInto(root, mutation);
-    let tried = 0;
-    for (const seed of seedsOf(mutation, first, count)) {
-      const { violation } = await runner.run({ root, seed });
-      tried++;
-      if (violation !== undefined) return { seed, tried, violation };
+    let found: Found | undefined;
+    for (let seed = first; seed < first + count && (everySeed || !found); seed++) {
+      const { violation } = await runner.run({ root, seed, conditions });
+      const tried = seed - first + 1;
+      if (violation !== undefined)
+        found = { seed, violation, ...found, seeds: (found?.seeds ?? 0) + 1, tried };
+      else if (found) found = { ...found, tried };
     }
-    return undefined;
+    return found;
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
-}
-
-function* seedsOf({ seenIn }: Mutation, first: number, count: number): Generator<number> {
-  yield* seenIn;
-  for (let seed = first; seed < first + count - seenIn.length; seed++) yield seed;
 }
 
 function copyInto(copy: string, { name, edits }: Mutation): void {

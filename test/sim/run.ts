@@ -3,6 +3,7 @@ import { BackendCorrupt } from '../../src/engine/errors.ts';
 import { BY } from '../support/author.ts';
 import { Auditor, Violation } from './auditor.ts';
 import { SALE_ID } from './books.ts';
+import { type Conditions, scenarioIn } from './conditions.ts';
 import { Crowd } from './crowd.ts';
 import { finale } from './finale.ts';
 import { network } from './network.ts';
@@ -13,6 +14,12 @@ import { SimNode } from './sim-node.ts';
 import { Storm } from './storm.ts';
 import { time, WORLD } from './virtual-time.ts';
 import { runToEnd, type World } from './world.ts';
+
+export interface SeedPlan {
+  readonly seed: number;
+  /** Absent: what the seed draws. */
+  readonly conditions?: Conditions | undefined;
+}
 
 export interface SeedReport {
   readonly seed: number;
@@ -27,11 +34,11 @@ const START_MS = 20_000;
 
 export async function runSeed(
   world: World,
-  seed: number,
+  { seed, conditions }: SeedPlan,
   trace?: (line: string) => void,
 ): Promise<SeedReport> {
   time.begin(seed);
-  const scenario = scenarioOf(seed, time.random);
+  const scenario = conditions ? scenarioIn(conditions, time.random) : scenarioOf(seed, time.random);
   world.begin(scenario.redisServers);
   const auditor = new Auditor(world);
   let events = 0;

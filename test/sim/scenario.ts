@@ -1,6 +1,7 @@
 /** Derives a run from its seed: the sale, the nodes, the number of buyers, and the weather. */
 import type { Random } from '../support/random.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
+import type { Moment } from './moments.ts';
 import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
@@ -47,13 +48,24 @@ export interface Weather {
   readonly lostMessages: number;
   /** The chance for each connection to Redis that its answers are always late, and the longest delay. */
   readonly drags: number;
+  /** Instead, the answers to all takes are late, and no others. */
+  readonly dragsTakes: boolean;
   readonly dragMs: number;
   /** How often connections of a node to Redis hang. Each is chosen at random. */
   readonly deafness: number;
   /** How often an operator adds units. */
   readonly topUps: number;
+  /** The chance that a new connection to Redis passes nothing at first, and for how long at most. */
+  readonly lateLinks: number;
+  readonly lateLinkMs: number;
   /** How often Postgres dies, and then Redis loses writes that were not in Postgres, and is back at once. */
   readonly setbacks: number;
+  /** Whether such a loss comes just after the next take, and is only what was taken since Postgres died. */
+  readonly losesUnread: boolean;
+  /** How often an operator has the sale rebuilt: a resize or a repair. */
+  readonly rebuilds: number;
+  /** At which moments all nodes die, once at each. */
+  readonly allDieAt: readonly Moment[];
 }
 
 const CLUSTER = 3;
@@ -72,7 +84,7 @@ export function scenarioOf(seed: number, random: Random): Scenario {
   return Number.isInteger(nth) ? dealingOf(nth, scenario, random) : scenario;
 }
 
-function mixedWeather(random: Random): Scenario {
+export function mixedWeather(random: Random): Scenario {
   const { whole, chance, pick } = random;
   const isLossy = chance(0.35);
   const rarely = (most: number) => (chance(0.5) ? whole(1, most) : 0);
@@ -115,8 +127,14 @@ function mixedWeather(random: Random): Scenario {
       setbacks: 0,
       drags: 0,
       dragMs: 0,
+      dragsTakes: false,
       deafness: 0,
       topUps: 0,
+      losesUnread: false,
+      lateLinks: 0,
+      lateLinkMs: 0,
+      rebuilds: 0,
+      allDieAt: [],
     },
     dealings: NO_DEALINGS,
   };

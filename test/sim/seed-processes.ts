@@ -1,14 +1,13 @@
 /** Runs seeds in child processes, side by side. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { SeedReport } from './run.ts';
+import type { SeedPlan, SeedReport } from './run.ts';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-export interface Task {
+export interface Task extends SeedPlan {
   /** See `SeedRunner.seedsOf`. */
   readonly root: string;
-  readonly seed: number;
 }
 
 /** A child that runs one seed at a time. */
@@ -48,11 +47,14 @@ export class Runner {
   }
 }
 
-/** Starts that many children. Each works until there is nothing left to do. */
-export async function withRunners(count: number, work: (runner: Runner) => Promise<void>): Promise<void> {
+/** Starts that many children, for as long as the work lasts. */
+export async function withRunners<T>(
+  count: number,
+  work: (runners: readonly Runner[]) => Promise<T>,
+): Promise<T> {
   const runners = Array.from({ length: count }, () => new Runner());
   try {
-    await Promise.all(runners.map(work));
+    return await work(runners);
   } finally {
     for (const runner of runners) runner.end();
   }

@@ -4,12 +4,12 @@
  */
 import type { PGlite } from '@electric-sql/pglite';
 import { installNetwork } from './network.ts';
-import type { SeedReport } from './run.ts';
+import type { SeedPlan, SeedReport } from './run.ts';
 import { install, time } from './virtual-time.ts';
 import { runToEnd, World } from './world.ts';
 
 export interface Seeds {
-  run(seed: number, trace?: (line: string) => void): Promise<SeedReport>;
+  run(plan: SeedPlan, trace?: (line: string) => void): Promise<SeedReport>;
 }
 
 /** From here on the process has virtual time only. */
@@ -32,5 +32,5 @@ export async function openSeeds(db: PGlite): Promise<Seeds> {
     await database.destroy();
   });
   world.prepare();
-  return { run: (seed, trace) => runSeed(world, seed, trace) };
+  return { run: (plan, trace) => runSeed(world, plan, trace) };
 }

@@ -15,7 +15,7 @@ import { readSale } from '../../src/sales/sale-rows.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
-import { network } from './network.ts';
+import { type Link, network } from './network.ts';
 import { Machine, time, WORLD } from './virtual-time.ts';
 import { POSTGRES_PORT, type World } from './world.ts';
 
@@ -71,6 +71,7 @@ export class SimNode {
   readonly #options: NodeOptions;
   readonly #watch: NodeWatch;
   #running: Running | undefined;
+  #firstOfEngines = Number.POSITIVE_INFINITY;
 
   constructor(name: string, world: World, options: NodeOptions, watch: NodeWatch) {
     this.name = name;
@@ -88,6 +89,11 @@ export class SimNode {
   /** `undefined` while the node starts, or is dead. */
   get running(): Running | undefined {
     return this.isAlive ? this.#running : undefined;
+  }
+
+  /** Whether an engine of this node has opened the connection. */
+  isOfEngines(link: Link): boolean {
+    return link.client === this.machine && link.number >= this.#firstOfEngines;
   }
 
   /** Whether the node's board was used since then. */
@@ -144,6 +150,7 @@ export class SimNode {
     const directory = new SaleDirectory(backend, board, async (id) => (await readSale(db, id)) !== undefined);
     await directory.start();
     const engines: Engine[] = [];
+    this.#firstOfEngines = network.nextNumber;
     for (let i = 0; i < workers; i++) {
       const worker = this.#watch.nextWorker();
       const ids = new OrderIds({ key: KEY, worker });

@@ -7,7 +7,7 @@ import type { Scenario } from './scenario.ts';
 
 type Squall = (scenario: Scenario, random: Random) => Scenario;
 
-const NO_STORM = {
+export const NO_STORM = {
   cut: 0,
   slow: 0,
   nodeDeaths: 0,
@@ -176,16 +176,18 @@ const lastOnTheWay: Squall = ({ node, weather, ...scenario }, { whole, pick }) =
   },
 });
 
-const SQUALLS: readonly Squall[] = [
+export const SQUALLS = {
   brokenBatches,
   lateRefusals,
   rebuiltInTheRush,
   setBack,
   lateNews,
   lastOnTheWay,
-];
+} satisfies Record<string, Squall>;
+
+const IN_TURN = Object.values(SQUALLS);
 
 /** @param nth chooses the squall; they take turns */
 export function squallOf(nth: number, scenario: Scenario, random: Random): Scenario {
-  return SQUALLS[nth % SQUALLS.length]!(scenario, random);
+  return IN_TURN[nth % IN_TURN.length]!(scenario, random);
 }

@@ -3,6 +3,8 @@
  * calm after it.
  */
 import type { Auditor } from './auditor.ts';
+import { readBooks } from './books.ts';
+import { isMoment, when } from './moments.ts';
 import { type Link, network } from './network.ts';
 import type { Scenario } from './scenario.ts';
 import type { SimNode } from './sim-node.ts';
@@ -34,8 +36,9 @@ export class Storm {
 
   begin(): void {
     const { weather } = this.#scenario;
-    const { cut, slow, slowMs, cutPostgres, lostMessages } = weather;
-    Object.assign(network.faults, { cut, slow, slowMs, cutPostgres, lostMessages });
+    const { cut, slow, slowMs, cutPostgres, lostMessages, lateLinks, lateLinkMs } = weather;
+    const faults = { cut, slow, slowMs, cutPostgres, lostMessages, lateLinks, lateLinkMs };
+    Object.assign(network.faults, faults);
     this.#sync();
     this.#sometime(weather.nodeDeaths, () => this.#killNode());
     this.#sometime(weather.redisDeaths, () => this.#killRedis());
@@ -46,7 +49,15 @@ export class Storm {
     this.#sometime(weather.lockBreaks, () => this.#breakLocks());
     this.#sometime(weather.setbacks, () => this.#setBack());
     this.#sometime(weather.deafness, () => this.#deafen());
-    if (weather.drags > 0) this.#drag();
+    if (weather.drags > 0 || weather.dragsTakes) this.#drag();
+    for (const moment of weather.allDieAt) {
+      when(
+        () => isMoment(moment, this.#auditor.truth, this.#world),
+        () => {
+          for (const node of this.#nodes) this.#killNode(node);
+        },
+      );
+    }
   }
 
   /** Ends all faults; dead processes come back. */
@@ -83,8 +94,7 @@ export class Storm {
     this.#auditor.trace(`* ${what}`);
   }
 
-  #killNode(): void {
-    const node = time.random.pick(this.#nodes);
+  #killNode(node = time.random.pick(this.#nodes)): void {
     if (!node.isAlive) return;
     this.#note(`${node.name} dies`);
     this.#auditor.nodesDied++;
@@ -126,18 +136,27 @@ export class Storm {
     const { postgres, redis } = this.#world;
     if (!postgres.machine.isAlive) return;
     this.#killPostgres();
-    time.after(
-      SETBACK_LEAST_MS + time.random.unit() * SETBACK_MS,
-      () => {
-        const server = time.random.pick(redis);
-        if (this.#isOver || !server.machine.isAlive) return;
-        const hasLost = server.die({ losing: true });
-        this.#note(`${server.machine.name} is set back${hasLost ? ', and has lost writes' : ''}`);
-        if (hasLost) this.#auditor.lost();
-        server.start();
-      },
-      WORLD,
+    const lose = () => {
+      const server = time.random.pick(redis);
+      if (this.#isOver || !server.machine.isAlive) return;
+      const hasLost = server.die({ losing: true });
+      this.#note(`${server.machine.name} is set back${hasLost ? ', and has lost writes' : ''}`);
+      if (hasLost) this.#auditor.lost();
+      server.start();
+    };
+    if (!this.#scenario.weather.losesUnread)
+      return void time.after(SETBACK_LEAST_MS + time.random.unit() * SETBACK_MS, lose, WORLD);
+    for (const server of redis) server.sync();
+    const before = this.#unitsTaken();
+    when(
+      () => this.#unitsTaken() > before,
+      () => time.after(time.random.unit() * SETBACK_LEAST_MS, lose, WORLD),
     );
+  }
+
+  #unitsTaken(): number {
+    const { segments } = readBooks(this.#world, this.#scenario.segments);
+    return segments.reduce((sum, segment) => sum + (segment?.taken ?? 0), 0);
   }
 
   #hang(): void {
@@ -169,8 +188,10 @@ export class Storm {
 
   /** Answers over some connections to Redis are always late, so that others overtake them. */
   #drag(): void {
-    const { drags, dragMs } = this.#scenario.weather;
-    for (const link of this.#toRedis(() => time.random.chance(drags))) link.drag(dragMs);
+    const { drags, dragMs, dragsTakes } = this.#scenario.weather;
+    const isDragged = (link: Link) =>
+      dragsTakes ? this.#nodes.some((node) => node.isOfEngines(link)) : time.random.chance(drags);
+    for (const link of this.#toRedis(isDragged)) link.drag(dragMs);
   }
 
   #toRedis(which: (link: Link) => boolean): Link[] {
