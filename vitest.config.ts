@@ -7,11 +7,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * docs/contributing/testing.md says which tests are where, and why.
  */
 
-/** In both tiers, with more runs, seeds or buyers before a release (test/support/tier.ts). */
+/** In both tiers, with more runs, seeds, buyers or stores before a release (test/support/tier.ts). */
 const GROWING = [
   'test/property/**/*.test.ts',
   ...[
     'http/fuzz',
+    'http/http-bad-input',
     'node/faults',
     'node/node-faults',
     'node/scenarios',

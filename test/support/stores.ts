@@ -48,7 +48,27 @@ export async function redisAndPostgres(): Promise<
 }
 
 export function onEachStore(tests: (stage: Stage) => void, env: Record<string, string> = {}): void {
-  describe.each(stores)('$name', (store) => {
+  onStores(stores, tests, env);
+}
+
+export function onOneStore(
+  name: Store['name'],
+  tests: (stage: Stage) => void,
+  env: Record<string, string> = {},
+): void {
+  onStores(
+    stores.filter((store) => store.name === name),
+    tests,
+    env,
+  );
+}
+
+function onStores(
+  chosen: readonly Store[],
+  tests: (stage: Stage) => void,
+  env: Record<string, string>,
+): void {
+  describe.each(chosen)('$name', (store) => {
     const stage = new Stage(store.name === 'embedded');
     beforeAll(async () =>
       stage.begin(await startTestNode({ ...(await store.options()), env: { ...GRACE, ...env } })),

@@ -1,6 +1,6 @@
 /**
- * The two tiers of tests (docs/contributing/testing.md). Most tests are in `npm test` alone. Tests whose number of runs, seeds or
- * buyers can vary are in both: with few here, with many in `npm run test:release`.
+ * The two tiers of tests (docs/contributing/testing.md). Most tests are in `npm test` alone. Tests whose number of runs, seeds,
+ * buyers or stores can vary are in both: with few here, with many in `npm run test:release`.
  */
 const isRelease = process.env.TEST_TIER === 'release';
 
