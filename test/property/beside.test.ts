@@ -194,7 +194,7 @@ describe.each(['memory', 'redis'] as const)('on %s', (backend) => {
   });
   afterAll(() => shop[Symbol.asyncDispose]());
 
-  it('the books balance, wherever two operations interleave', {
+  it('the books balance for every interleaving of two operations', {
     timeout: 60_000 + RUNS * 10_000,
   }, async () => {
     const others = fc.uniqueArray(fc.constantFrom(...Object.keys(DEEDS)), { minLength: 1, maxLength: 4 });

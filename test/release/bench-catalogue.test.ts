@@ -68,7 +68,7 @@ describe('bench:catalogue', () => {
     }
   });
 
-  it('draws a page that needs nothing else, and a chart', async () => {
+  it('draws a page without other files, and a chart', async () => {
     const page = await readFile(join(folder, 'page.html'), 'utf8');
     expect(page.match(/<svg /g)).toHaveLength(5);
     expect(page).not.toMatch(/<script|<link|\bsrc=|@import/);

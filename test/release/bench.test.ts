@@ -60,7 +60,7 @@ describe('bench:http', () => {
     expect(result.machine).toMatchObject({ cores: positive, wrk: expect.any(String) });
   });
 
-  it('measures with each number of connections, and this build beside another', async () => {
+  it('measures with each number of connections, and compares this build with another', async () => {
     const result = JSON.parse(
       await runTiny('http', '--connections', '4,2', '--compare', 'dist,http-server=node'),
     );
@@ -102,7 +102,7 @@ describe('bench:locks', () => {
 });
 
 describe('bench:sync', () => {
-  it('prints one object with the figures of both ways', async () => {
+  it('prints one object with the figures of both methods', async () => {
     const result = JSON.parse(await runTiny('sync'));
     const figures = { rowsPerSecond: positive, rowsPerTransaction: positive, ...cpu };
     expect(result.bare).toMatchObject(figures);
@@ -124,7 +124,7 @@ describe('bench:history', () => {
 });
 
 describe('bench:recover', () => {
-  it('prints one object with the seconds of all ways', async () => {
+  it('prints one object with the seconds of all methods', async () => {
     const result = JSON.parse(await runTiny('recover'));
     expect(result.seconds).toEqual({ read: positive, rebuild: positive, continued: positive });
     expect(result.parameters).toMatchObject({ orders: 20_000, rounds: 1 });
@@ -182,7 +182,7 @@ describe('bench:growth', () => {
 });
 
 describe('bench:overload', () => {
-  it('prints one object with what buyers were answered before, during and after, and beside silent ones', async () => {
+  it('prints one object with the answers before, during and after the overload, and beside silent connections', async () => {
     const { overload, silent, parameters } = JSON.parse(await runTiny('overload'));
     expect(overload.capacityPerSecond).toEqual(positive);
     expect(overload.busyWithoutRetryAfter).toBe(0);
@@ -199,7 +199,7 @@ describe('bench:overload', () => {
 });
 
 describe('soak', () => {
-  it('leaves no handle, no connection and no row that waits', async () => {
+  it('leaves no handle, no connection and no pending row', async () => {
     const { before, after, orders, answers } = JSON.parse(await runTiny('soak'));
     const own = (sample: typeof before) => sample.handles - sample.redisClients - sample.postgresConnections;
     expect(own(after)).toBeLessThanOrEqual(own(before));
@@ -214,7 +214,7 @@ describe('soak', () => {
 });
 
 describe('bench:rebalance', () => {
-  it('prints one object with each way, on one Redis and on a cluster', async () => {
+  it('prints one object with each variant, on one Redis and on a cluster', async () => {
     const result = JSON.parse(await runTiny('rebalance'));
     const ways = (result.ways as Record<string, unknown>[]).map(({ place, timer }) => [place, timer]);
     expect(ways).toEqual([

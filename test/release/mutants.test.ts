@@ -79,7 +79,7 @@ function mutantIn(file: string, mutator: string, words: string) {
   return found;
 }
 
-it('kills what tests look at, and names what they do not', { timeout: TIMEOUT_MS }, async () => {
+it('kills mutants that tests notice, and names the others', { timeout: TIMEOUT_MS }, async () => {
   const release = 'src/locks/lua/release.lua';
   const killed = [
     mutantIn('src/locks/lock-keys.ts', 'ConditionalExpression', "name === ''"),

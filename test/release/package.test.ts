@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 900_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('with production dependencies alone it starts, and no test, bench or catalogue comes along', async () => {
+test('it starts with production dependencies only, and contains no test, bench or catalogue', async () => {
   const empty = mkdtempSync(join(tmpdir(), 'stockade-empty-'));
   onTestFinished(() => rmSync(empty, { recursive: true, force: true }));
   await run(empty, 'npm', ...INSTALL, '--omit=dev', tarball);
@@ -48,7 +48,7 @@ test('with production dependencies alone it starts, and no test, bench or catalo
   expect(stdout.trim()).toBe(version);
 }, 900_000);
 
-test('its types hold for programs that resolve as Node does, and as bundlers do', async () => {
+test('its types work for programs that resolve as Node does, and as bundlers do', async () => {
   await tool('tsc', '-p', '.', '--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit');
   await tool('publint', '--strict', tarball);
   await tool('attw', tarball, '--profile', 'esm-only');

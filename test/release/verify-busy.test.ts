@@ -97,7 +97,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
   });
 });
 
-test('during a sale a foreign write is found and repaired, and nothing else', async () => {
+test('during a sale, a foreign write is found and repaired, and nothing else is', async () => {
   await using shop = await Shop.open();
   await using keys = new RedisKeys(shop);
   const { id } = await shop.sell({ stock: 200_000, segments: SEGMENTS, perBuyerLimit: 3 });

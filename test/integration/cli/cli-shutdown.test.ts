@@ -18,7 +18,7 @@ async function secondsToEnd(node: TestNode): Promise<number> {
   return (performance.now() - began) / 1_000;
 }
 
-test('one grace is enough for both ports, with requests that do not end at either', async () => {
+test('both ports share one grace time, also with requests at both that do not end', async () => {
   await using node = await startTestNode({
     ...{ redisUrl: redisUrl(), databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() },
     env: { WORKERS: '1', SYNC: 'off', REQUEST_DEADLINE_MS: '30000', SHUTDOWN_GRACE_MS: String(GRACE_MS) },

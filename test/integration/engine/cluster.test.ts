@@ -84,7 +84,7 @@ describe('behind proxies, without replicas', () => {
     });
   });
 
-  test('a take that is lost on its way was not executed, and the second attempt is', async () => {
+  test('a take that is lost before the server was not executed, and the second attempt is', async () => {
     await selling(servers, async ({ sale, segmentOn }) => {
       const order = sale.order('buyer-1');
       const loss = servers.proxies[0]!.loseRequests(isTake(order.orderId));
@@ -97,7 +97,7 @@ describe('behind proxies, without replicas', () => {
     });
   });
 
-  test('a frozen server makes its takes unknown, stops no other segment, and nothing is reported as sold out', async () => {
+  test('a frozen server makes its takes unknown, does not affect other segments, and the sale is not called sold out', async () => {
     await selling(
       servers,
       async ({ sale, segmentOn }) => {
@@ -295,7 +295,7 @@ describe('a whole shop', () => {
     expect((await node.opsRequest('/metrics')).body).toContain('stockade_refills_total');
   });
 
-  test('has no locks, and the start reports that', async () => {
+  test('does not start with STRATEGY=lock, and says why', async () => {
     const env = { REDIS_URL: servers.url, DATABASE_URL: await freshDatabase(), STRATEGY: 'lock' };
     const { exitCode, stderr } = await callCli(['sale', 'list'], { env });
     expect(exitCode).not.toBe(0);

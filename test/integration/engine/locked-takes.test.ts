@@ -208,7 +208,7 @@ describe('a take under the lock', () => {
 });
 
 describe('inside', () => {
-  test('runs alone on the segment, in whichever worker', async () => {
+  test('runs alone on the segment, across workers', async () => {
     let [now, most] = [0, 0];
     const inside: Inside = async () => {
       most = Math.max(most, ++now);
@@ -299,7 +299,7 @@ describe('inside', () => {
     expect(await sale.left()).toEqual([10]);
   });
 
-  test('loses the lock meanwhile: its signal aborts, and nothing is taken', async () => {
+  test('if the lock is lost meanwhile, its signal is aborted, and nothing is taken', async () => {
     let told: unknown;
     const backend = await open({
       ttlMs: 100,
@@ -318,7 +318,7 @@ describe('inside', () => {
     expect(await sale.left()).toEqual([10]);
   });
 
-  test('loses the lock just before the take: the token is refused, and the next batch has a new lock', async () => {
+  test('if the lock is lost just before the take, the token is refused, and the next batch has a new lock', async () => {
     let steal = true;
     const backend = await open({
       inside: async () => {
@@ -435,7 +435,7 @@ describe('an engine under locks', () => {
     });
   });
 
-  test('sells exactly what there is to a crowd at two workers', async () => {
+  test('sells exactly the stock to a crowd at two workers', async () => {
     const backends = [await open(), await open({ beside: true })];
     const sale = await load(backends[0]!, 50, 4);
     const shops = [await engineOn(backends[0]!, sale), await engineOn(backends[1]!, sale)];

@@ -79,7 +79,7 @@ test('a rush of buyers: one event for each order, whatever the batches were', as
   expectStories(await desk.stream(), orderIds, ['committed']);
 });
 
-test('events of one order come in order, of many in rows that are longer than a part', async () => {
+test('events of one order come in order, also if their rows are longer than a part', async () => {
   await using desk = await Desk.open();
   const orderIds = await desk.orders(PART_EVENTS * 2 + 10);
   for (const kind of ['committed', 'paid', 'refunded']) await desk.event(kind, orderIds);
@@ -182,7 +182,7 @@ test('another relay takes over when the first one’s connection ends', async ()
   await second.close();
 });
 
-test('two relays at once, without locks: events repeat, but are never wrong', async () => {
+test('two relays at once, without locks: events may repeat, but are correct', async () => {
   await using desk = await Desk.open();
   const relays = [desk.startRelay({ locks: new LocalLocks() }), desk.startRelay({ locks: new LocalLocks() })];
   const kinds = ['committed', 'paid', 'redeemed'];
@@ -209,7 +209,7 @@ test('two relays at once, without locks: events repeat, but are never wrong', as
   expectStories(await desk.stream(), orderIds, kinds);
 });
 
-test('the stream is a ring', async () => {
+test('the stream keeps only the newest events', async () => {
   await using desk = await Desk.open();
   const orderIds = await desk.orders(2_000);
   await desk.event('committed', orderIds);
@@ -254,7 +254,7 @@ test('events removed before a group received them are counted, and the reader se
   expect(displaced).toBe(2_600 - (await desk.stream()).length);
 });
 
-test('a group that keeps up has missed nothing', async () => {
+test('a group that reads in time has missed nothing', async () => {
   await using desk = await Desk.open();
   using reader = new Reader(desk);
   const { seen } = desk.startRelay({ stream: { events: desk.shop.backend.events!, maxEvents: 500 } });

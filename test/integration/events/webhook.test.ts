@@ -101,7 +101,7 @@ async function checkOfTheDocs(): Promise<Check> {
   return module.isFromStockade as Check;
 }
 
-test('a long row goes out in pages, short ones go together', async () => {
+test('a long row is sent in several pages, and short rows share one', async () => {
   await using line = await Line.open();
   const many = await line.desk.orders(WEBHOOK_PAGE_EVENTS * 2 + 1);
   await line.desk.event('committed', many);
@@ -119,7 +119,7 @@ test('a long row goes out in pages, short ones go together', async () => {
   );
 });
 
-test('a receiver that fails in every way gets everything in the end, and nothing overtakes a refused event', async () => {
+test('a receiver that fails in every way gets all events in the end, and in order after a refusal', async () => {
   await using line = await Line.open(SHORT_MS);
   const kinds = ['committed', 'paid', 'redeemed'];
   const orderIds = await line.desk.orders(250);
@@ -262,7 +262,7 @@ test.each(STEPS)('a process that dies $dies: the next one delivers all', async (
   expectStories(line.receiver.taken, orderIds, ['committed']);
 });
 
-test('a process that dies while it moves rows to the webhook has moved them or not', async () => {
+test('a process that dies while it moves rows to the webhook has moved all of them or none', async () => {
   await using line = await Line.open();
   const orderIds = await line.desk.orders(3);
   await line.desk.event('committed', orderIds);
@@ -276,7 +276,7 @@ test('a process that dies while it moves rows to the webhook has moved them or n
   expectStories(line.receiver.taken, orderIds, ['committed']);
 });
 
-test('two processes at once: events repeat, are never wrong, and nothing is queued twice', async () => {
+test('two processes at once: events may repeat, but are correct, and no page is queued twice', async () => {
   await using line = await Line.open();
   const relays = [line.startRelay({ locks: new LocalLocks() }), line.startRelay({ locks: new LocalLocks() })];
   const kinds = ['committed', 'paid', 'refunded'];
@@ -351,7 +351,7 @@ test('waiting rows, pages and dead letters are counted, with their ages', async 
   await until(() => seen.lastWaiting!.oldestPageMs >= oldestPageMs + 500, { what: 'it gets older' });
 });
 
-test('pauses double up to a minute, and differ', () => {
+test('pauses double up to a minute, with random variation', () => {
   const pauses = (attempts: number) => Array.from({ length: 200 }, () => pauseAfter(attempts));
   for (const [attempts, most] of [
     [1, 500],

@@ -15,7 +15,7 @@ beforeEach(async () => {
   };
 });
 
-test('a Redis that holds anything is refused, and keeps it', async () => {
+test('a Redis with any key is refused, and the key stays', async () => {
   await redis.set('of-somebody', 'else');
   await expect(GivenRedis.claim(server.url)).rejects.toThrow(
     'TEST_REDIS_URL is refused: it holds 1 keys: tests only use an empty one',
@@ -23,12 +23,12 @@ test('a Redis that holds anything is refused, and keeps it', async () => {
   expect(await redis.get('of-somebody')).toBe('else');
 });
 
-test('a Redis that is not there is refused', async () => {
+test('a Redis that can’t be reached is refused', async () => {
   await server.stop();
   await expect(GivenRedis.claim(server.url)).rejects.toThrow('TEST_REDIS_URL is refused');
 });
 
-test('what tests leave is removed in the end, and nothing else', async () => {
+test('keys that tests leave are removed in the end, and no others', async () => {
   {
     await using given = await GivenRedis.claim(server.url);
     expect(given.productUrl).toBe(server.url);

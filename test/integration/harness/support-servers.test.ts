@@ -65,7 +65,7 @@ describe('proxy in front of Redis', () => {
     expect(await again.incr(`${prefix}n`)).toBe(2);
   });
 
-  test('of pipelined commands, those up to the lost one are executed and those behind it are not', async () => {
+  test('of pipelined commands, those up to the lost reply are executed, and those after it are not', async () => {
     await using setting = await proxied();
     const { proxy, direct, client, prefix } = setting;
     const loss = proxy.loseReplies(isCommand('incr', `${prefix}b`));
@@ -89,7 +89,7 @@ describe('proxy in front of Redis', () => {
     expect(await direct.strlen(`${prefix}s`)).toBe(3_000_000);
   });
 
-  test('as many replies are lost as asked for, on any connection', async () => {
+  test('the given number of replies is lost, on any connection', async () => {
     await using setting = await proxied();
     const { proxy, direct, client, prefix } = setting;
     await using other = bluntRedis(proxy.through(redisAdminUrl()));
@@ -116,7 +116,7 @@ describe('proxy in front of Redis', () => {
     expect(await direct.get(`${prefix}n`)).toBeNull();
   });
 
-  test('a server that goes without an answer is no lost reply', async () => {
+  test('a server that ends without an answer does not count as a lost reply', async () => {
     await using own = await RedisServer.start();
     await using proxy = await TcpProxy.start(own.port);
     await using client = bluntRedis(proxy.through(own.url));
@@ -243,7 +243,7 @@ describe('Redis server', () => {
     await expect(start).rejects.toThrow(/ended before it was ready[\s\S]*nonsense/);
   });
 
-  test('dies with the process that started it, however that ends', async () => {
+  test('ends with the process that started it, however that ends', async () => {
     const module = new URL('../../support/servers/redis-server.ts', import.meta.url).href;
     const script = `
       const { RedisServer } = await import('${module}');
@@ -301,7 +301,7 @@ describe('Postgres server', () => {
     expect((await answer).rows).toEqual([{ max_connections: '20' }]);
   });
 
-  test('is not one that the environment names', () => {
+  test('is never the one that the environment names', () => {
     expect(process.env.DATABASE_URL).toBeUndefined();
     expect(process.env.REDIS_URL).toBeUndefined();
     expect(inject('postgresUrl')).toContain('@127.0.0.1:');

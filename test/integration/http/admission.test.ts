@@ -66,7 +66,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 1);
     });
 
-    test('issues none before its window opens, nor for an unknown sale', async () => {
+    test('issues no tokens before its window opens, nor for an unknown sale', async () => {
       const { node } = stage;
       const startsAt = new Date(Date.now() + HOUR_MS).toISOString();
       const id = await stage.sale({ requireToken: true, startsAt });
@@ -83,7 +83,7 @@ onEachStore((stage) => {
       expect(await askToken(node, id, 'ann', [1])).toMatchObject({ code: 'invalid_request' });
     });
 
-    test('says without a token that it is sold out, and repeats an order with one', async () => {
+    test('answers `sold_out` without a token, and finds the order of a key with one', async () => {
       const { node } = stage;
       const id = await stage.sale({ requireToken: true, stock: 1 });
       const token = await tokenOf(node, id, 'ann');
@@ -99,7 +99,7 @@ onEachStore((stage) => {
       await expectSold(node, id, 1);
     });
 
-    test('may start and stop requiring it while it sells, and the ledger has both changes', async () => {
+    test('may begin and stop to require tokens while it sells, and the ledger has both changes', async () => {
       const { node } = stage;
       const id = await stage.sale();
       expect(await node.buy(id, 'ann')).toMatchObject({ status: 201 });

@@ -110,7 +110,7 @@ describe('a token', () => {
     expect(await buy(token)).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
-  test('with an address for its key makes no node fetch it', async () => {
+  test('that names an address for its key does not make a node fetch that', async () => {
     expect(visits).toBe(0);
     await expectSold(node, sale, 0);
   });
@@ -246,7 +246,7 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
   });
 });
 
-test('a request with two tokens is answered so, without naming the buyers', async () => {
+test('a request with two tokens is refused with that reason, without naming the buyers', async () => {
   const [anns, bobs] = [await sign({ sub: 'ann' }), await sign({ sub: 'bob' })];
   using connection = await RawConnection.open(node.publicUrl);
   const headers = { Authorization: `Bearer ${anns}`, authorization: `Bearer ${bobs}` };

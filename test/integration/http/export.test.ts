@@ -86,7 +86,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     return { text, broken };
   }
 
-  test('200,000 orders go to a slow client: pages are read as fast as it reads, and none is missing', async () => {
+  test('200,000 orders are exported to a slow client, page by page as it reads, and none is missing', async () => {
     const port = await serve();
     const response = await new Promise<import('node:http').IncomingMessage>((resolve) =>
       open(port).once('response', resolve),

@@ -258,7 +258,7 @@ onStores((stage) => {
       });
     });
 
-    test('a control character never gets as far as a sale', async () => {
+    test('a control character never reaches a sale', async () => {
       const connections = await Promise.all(
         ['\0', '\x01', '\t', '\x1b', '\r', '\n'].flatMap((control) =>
           ['X-Buyer-Id', 'Idempotency-Key'].map(async (name) => {
@@ -287,7 +287,7 @@ onStores((stage) => {
     });
   });
 
-  describe('ids that are legal, however odd', () => {
+  describe('unusual but valid ids', () => {
     const odd = [
       '"quoted"',
       'back\\slash\\',
@@ -310,7 +310,7 @@ onStores((stage) => {
       'x'.repeat(128),
     ];
 
-    test('work from the header to Postgres and back', async () => {
+    test('are the same in headers, Redis, Postgres and answers', async () => {
       const id = await stage.sale({ stock: odd.length, segments: 4 });
       for (const text of odd) {
         const bought = await stage.node.buy(id, text, { key: text });
@@ -420,7 +420,7 @@ onStores((stage) => {
       }
     });
 
-    test('there is nothing at other addresses of the ops port', async () => {
+    test('other addresses of the ops port are unknown', async () => {
       for (const path of ['/', '/v1', '/v1/orders', '/v1/orders/1/expire', '/admin']) {
         expectProblem(await stage.node.opsRequest(path), 404, 'not_found');
       }
@@ -487,7 +487,7 @@ onStores((stage) => {
       }
     });
 
-    test('does not ask Postgres for what it can’t hold', async () => {
+    test('does not ask Postgres about ids that it can’t contain', async () => {
       for (const id of ['%00', 'a%00b', '%C3%28', 'x'.repeat(1_000)]) {
         const answer = await stage.node.opsRequest(`/v1/refunds-due?saleId=${id}`);
         expectProblem(answer, 404, 'unknown_sale');
@@ -586,7 +586,7 @@ onStores((stage) => {
       expectProblem(await create(JSON.stringify({ ...good, id, ...fields })), 400, 'invalid_request');
     });
 
-    test('is refused when it would end before it begins', async () => {
+    test('is refused if the sale would end before it starts', async () => {
       const [startsAt, endsAt] = ['2030-01-02T00:00:00Z', '2030-01-01T23:59:59+00:00'];
       for (const window of [
         { startsAt, endsAt },
@@ -641,8 +641,8 @@ onStores((stage) => {
     });
   });
 
-  describe('requests that break off', () => {
-    test('cost the node nothing', async () => {
+  describe('requests that are not completed', () => {
+    test('leave nothing in the node', async () => {
       const sale = await stage.sale({ stock: 1_000 });
       const halves = [
         'POST /v1/sales',
@@ -666,7 +666,7 @@ onStores((stage) => {
       // Stopping the node (stores.ts) shows that none of them still counts as under way.
     });
 
-    test('on the ops port cost the node nothing', async () => {
+    test('leave nothing in the node at the ops port', async () => {
       const authorization = `Bearer ${stage.node.opsToken}`;
       for (const end of ['close', 'reset'] as const) {
         using connection = await RawConnection.open(stage.node.opsUrl);
@@ -678,7 +678,7 @@ onStores((stage) => {
       expect((await stage.node.ops.list()).sales.map(({ id }) => id)).not.toContain('half');
     });
 
-    test('after the request was complete still buy', async () => {
+    test('still buy if the connection breaks after the whole request was sent', async () => {
       const sale = await stage.sale({ stock: 100 });
       const buyers = Array.from({ length: 40 }, (_, i) => `gone-${i}`);
       const connections = await Promise.all(buyers.map(() => RawConnection.open(stage.node.publicUrl)));
@@ -713,7 +713,7 @@ onStores((stage) => {
       await expectSold(stage.node, sale, 2);
     });
 
-    test('sent without waiting end the connection, also where no answer takes time', async () => {
+    test('sent without waiting for answers end the connection, also if answers are immediate', async () => {
       const sale = await stage.sale();
       using connection = await RawConnection.open(stage.node.publicUrl);
       await connection.send(
@@ -726,7 +726,7 @@ onStores((stage) => {
       await expectSold(stage.node, sale, 0);
     });
 
-    test('sent without waiting for a purchase end the connection, and never get another’s answer', async () => {
+    test('sent before a purchase is answered end the connection, and never get another’s answer', async () => {
       const sale = await stage.sale();
       using connection = await RawConnection.open(stage.node.publicUrl);
       const buyers = ['ann', 'bob', 'cy'];
@@ -819,7 +819,7 @@ describe('tokens signed with a secret', () => {
       expectProblem(read, 401, 'unauthenticated');
     });
 
-    test('tell one that is missing, expired or not valid apart, and say nothing that helps to forge one', async () => {
+    test('are refused with different reasons if missing, expired or invalid, and without a hint for forgers', async () => {
       const reasonOf = async (authorization: string | undefined) => {
         const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
         const { body, headers: answered } = await stage.node.request('/v1/orders/1', { headers });

@@ -121,7 +121,7 @@ describe('without the token', () => {
     ],
   ];
 
-  test.each(wrong)('and with %s every route is refused, and nothing is changed', async (_, headersOf) => {
+  test.each(wrong)('but with %s, every route is refused, and nothing is changed', async (_, headersOf) => {
     const headers = await headersOf();
     const before = await books();
     for (const route of guarded) {
@@ -134,7 +134,7 @@ describe('without the token', () => {
     expect(await books()).toEqual(before);
   });
 
-  test('the token in the address, or in the body, opens nothing', async () => {
+  test('the token in the address, or in the body, is not accepted', async () => {
     const before = await books();
     for (const route of guarded) {
       const path = `${pathOf(route)}?token=${node.opsToken}&access_token=${node.opsToken}`;
@@ -146,14 +146,14 @@ describe('without the token', () => {
     expect(await books()).toEqual(before);
   });
 
-  test('a right header after a wrong one opens nothing', async () => {
+  test('a right header after a wrong one is not accepted', async () => {
     using connection = await RawConnection.open(node.opsUrl);
     const twice = { Authorization: `Bearer wrong\r\nAuthorization: Bearer ${node.opsToken}` };
     await connection.send(rawRequest('GET', '/v1/sales', twice));
     expect(await connection.answer()).toMatchObject({ status: 401 });
   });
 
-  test('other methods, and other spellings of the path, reach nothing', async () => {
+  test('other methods, and other spellings of the path, reach no route', async () => {
     const before = await books();
     const headers = { authorization: '' };
     for (const route of guarded) {

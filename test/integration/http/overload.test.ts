@@ -35,7 +35,7 @@ describe('connections beyond MAX_CONNECTIONS', () => {
   const env = { WORKERS: '1', MAX_CONNECTIONS: '16' };
   const refused = 'stockade_connections_refused_total';
 
-  test('are answered busy and closed, or far above it closed at once; afterwards everything is as before', async () => {
+  test('are answered `busy` and closed, or far above the limit closed at once; afterwards the node serves as before', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const id = await makeSale(node, { stock: 100 });
     const opened: RawConnection[] = [];
@@ -116,7 +116,7 @@ describe('a worker whose lanes are full', () => {
 describe('what one connection can make a node hold', () => {
   const env = { WORKERS: '1' };
 
-  test('is at most one body of the largest size, however small its pieces', async () => {
+  test('is at most one body of the largest size, even if it comes in tiny pieces', async () => {
     await using node = await startTestNode({ ...(await redisAndPostgres()), env });
     const id = await makeSale(node, { stock: 1 });
     const connections = await openMany(node, 100);

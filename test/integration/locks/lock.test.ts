@@ -40,7 +40,7 @@ describe('a lock', () => {
     expect(await stage.redis.pttl(`${name}:fence`)).toBeGreaterThan(23 * 3_600_000);
   });
 
-  test('keeps two of forty workers in four processes from ever being inside together', async () => {
+  test('never lets two of forty workers in four processes work at the same time', async () => {
     const processes = await Promise.all(Array.from({ length: 4 }, () => stage.process()));
     const name = stage.name();
     const counter = `${name}:counter`;
@@ -142,7 +142,7 @@ test.each(['shop:{concert:4}:lock', 'no hash tag'])(
 );
 
 describe('a waiter', () => {
-  test('is woken by the message, without any time passing', async () => {
+  test('is woken by the message, without a pause', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     freezeTime();
@@ -154,7 +154,7 @@ describe('a waiter', () => {
     expect((await waiting).token).toBeGreaterThan(held.token);
   });
 
-  test('sends Redis nothing while it waits, and neither do the forty after it', async () => {
+  test('sends nothing to Redis while it waits, even if forty waiters follow it', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     freezeTime();
@@ -241,7 +241,7 @@ describe('a waiter', () => {
     expect(await stage.owner(name)).toBeNull();
   });
 
-  test('can give up by a signal, and later ones move up', async () => {
+  test('can give up by a signal, and later ones still get the lock', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const held = await locks.lock(name);
@@ -255,7 +255,7 @@ describe('a waiter', () => {
     await expect(locks.lock(name, { signal: stop.signal })).rejects.toThrow('changed my mind');
   });
 
-  test('leaves nothing behind when it gives up, however long the holder and earlier waiters stay', async () => {
+  test('leaves no state when it gives up, even if the holder and earlier waiters stay long', async () => {
     const locks = await stage.process();
     const name = stage.name();
     const held = await locks.lock(name);
@@ -302,7 +302,7 @@ describe('tryLock', () => {
     expect(await locks.tryLock(name)).toBeUndefined();
   });
 
-  test('leaves nothing behind when it is refused', async () => {
+  test('leaves no state when it is refused', async () => {
     const [one, other] = [await stage.process(), await stage.process()];
     const name = stage.name();
     const held = await one.lock(name);

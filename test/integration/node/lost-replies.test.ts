@@ -141,7 +141,7 @@ describe.each([
     expect(proxy.counts[counter] - before).toBe(1);
   });
 
-  test('again and again until the deadline has passed: unknown, and the key settles it', async () => {
+  test('always, until the deadline has passed: the answer is unknown, and the key settles it', async () => {
     const loss = proxy[lose](takeOf('alice'), { times: 1_000 });
     const answers = await buyAll(['alice']);
     loss.cancel();
@@ -155,7 +155,7 @@ describe.each([
     await expectOneEach(answers);
   });
 
-  test('five times among fifty concurrent buyers: each of them has one order', async () => {
+  test('five times, with fifty concurrent buyers: each of them has one order', async () => {
     const before = proxy.counts[counter];
     const loss = proxy[lose](takeOf('buyer-'), { times: 5 });
     const answers = await buyAll(crowd(50));
@@ -166,7 +166,7 @@ describe.each([
   });
 });
 
-describe('a take is held up beyond the deadline of its purchase', () => {
+describe('a take is delayed beyond the deadline of its purchase', () => {
   /** A purchase that was answered `unknown`, while all attempts at its take still wait in the proxy. */
   async function heldUp() {
     const before = proxy.counts.held;
@@ -186,7 +186,7 @@ describe('a take is held up beyond the deadline of its purchase', () => {
     };
   }
 
-  test('it arrives after the buyer has asked again: it is shut out', async () => {
+  test('it arrives after the second attempt: the segment refuses it', async () => {
     const { answers, letPass } = await heldUp();
     letPass();
     const orderId = await settle('alice');
@@ -195,7 +195,7 @@ describe('a take is held up beyond the deadline of its purchase', () => {
     expect(await settle('alice')).toBe(orderId);
   });
 
-  test('it arrives before the buyer asks again: the buyer has that unit', async () => {
+  test('it arrives before the second attempt: the buyer has that unit', async () => {
     const { answers } = await heldUp();
     await proxy.release();
     await until(async () => (await node.ops.show(saleId)).committedOrders === SEGMENTS + 1, {
@@ -204,7 +204,7 @@ describe('a take is held up beyond the deadline of its purchase', () => {
     await expectOneEach(answers);
   });
 
-  test('it arrives while fifty others buy: all of them have one order each', async () => {
+  test('it arrives while fifty others buy: each buyer has one order', async () => {
     const { answers } = await heldUp();
     const [others] = await Promise.all([buyAll(crowd(50)), proxy.release()]);
     const all = new Map([...others, ...answers]);

@@ -150,7 +150,7 @@ describe('Postgres', () => {
     expect(await market.expectTrue(answers)).toBe(answers.length);
   });
 
-  test('is stopped until the logs are at their bound: busy, and every accepted order is there afterwards', async () => {
+  test('is stopped until the logs are full: purchases are busy, and afterwards every accepted order is in Postgres', async () => {
     await using market = await Market.open({
       ...{ database: await postgres.createDatabase(), segments: 2 },
       env: { LOG_BACKLOG_MAX: '500' },
@@ -199,7 +199,7 @@ describe('Postgres', () => {
 });
 
 describe('Redis', () => {
-  test('is emptied in the middle of the sale: it is built again, exactly its stock is sold, commits stand', async () => {
+  test('is emptied in the middle of the sale: the sale is rebuilt, exactly its stock is sold, committed orders stay', async () => {
     await using redis = await RedisServer.start();
     await using market = await Market.open({ redis: redis.productUrl, stock: 4_000 });
     await using keys = new RedisKeys(market);
@@ -270,7 +270,7 @@ describe('Redis', () => {
     expect(await node.ops.verify(SALE, { repair: true })).toMatchObject({ ok: true, rejectedOrders: 1 });
   });
 
-  test('is cut off under load repeatedly: a buyer without an answer asks with its key, and has one order', async () => {
+  test('is cut off repeatedly under load: a buyer without an answer repeats the purchase, and has one order', async () => {
     await using proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
     await using market = await Market.open({ redis: proxy.through(redisUrl()) });
     await using running = market.load(100, PERSISTENT);

@@ -80,7 +80,7 @@ const empty = async () => void (await keys.redis.del(...(await keys.redis.keys(`
 const web = (stock: number) => ({ id: 'web', stock, segments: 2, startsAt: '2026-01-01T00:00:00Z' });
 
 describe('a Redis without a mark', () => {
-  test('belongs to the first of two databases that find it at once; the other is refused', async () => {
+  test('belongs to the first of two databases that find it at the same time; the other is refused', async () => {
     const other = await aHouse();
     // Both have found it free before either sets its mark.
     let waiting = 0;
@@ -111,7 +111,7 @@ describe('a Redis without a mark', () => {
     await start(loser.db, await aBackend(elsewhere), elsewhere).claim();
   });
 
-  test('is marked again when it was emptied, by a process that runs and by one that starts', async () => {
+  test('is marked again after it was emptied, by a running process and by one that starts', async () => {
     await shop.ownership.claim();
     await shop.service.create(web(5), 'tests');
     await empty();
@@ -152,18 +152,18 @@ describe('a Redis without a mark', () => {
     await start(shop.db, shop.backend).claim();
   });
 
-  test('is another one than that in which a process of this shop has just found its mark', async () => {
+  test('is refused if a process of this shop has just found its mark in another one', async () => {
     await shop.ownership.claim();
     const second = start(shop.db, await aBackend(keyPrefix, [`${redisUrl()}/1`]));
     const running = new ProcessList(shop.db, { process: 'first', ...RUNNING });
     await running.report();
     const refused = expect(second.claim()).rejects.toThrow(/the process first sells the stock/);
-    // The first look that it tells of may have begun before the second process has looked at its own.
+    // The first check that it reports may have begun before the second process's own.
     const telling = setInterval(() => void running.report(), 100);
     await refused.finally(() => clearInterval(telling));
   });
 
-  test('is marked at a start if the processes that are listed do not look any more', async () => {
+  test('is marked at a start if the listed processes do not report checks any more', async () => {
     await shop.ownership.claim();
     await new ProcessList(shop.db, { process: 'dead', ...RUNNING }).report();
     await empty();
@@ -171,7 +171,7 @@ describe('a Redis without a mark', () => {
     expect(await shop.backend.owner!.read()).toBeDefined();
   });
 
-  test('looks and changes nothing where a command only compares', async () => {
+  test('is not changed by a command that only compares', async () => {
     await shop.ownership.check();
     expect(await keys.redis.keys(`${keyPrefix}*`)).toEqual([]);
     const { rows } = await shop.db.raw('SELECT key_prefix FROM shop');
@@ -180,7 +180,7 @@ describe('a Redis without a mark', () => {
 });
 
 describe('refused is', () => {
-  test('another KEY_PREFIX than the one that was noted, and a stock in the process', async () => {
+  test('another KEY_PREFIX than the stored one, and a stock in the process', async () => {
     await shop.ownership.claim();
     const other = freshPrefix();
     await expect(start(shop.db, await aBackend(other), other).claim()).rejects.toThrow(
@@ -231,7 +231,7 @@ describe('adopt', () => {
     expect(back).toMatchObject({ discarded: [] });
   });
 
-  test('a sale that another database has left under a name does not become part of a new one', async () => {
+  test('a sale that another database has left does not become part of a new sale with its id', async () => {
     await shop.ownership.claim();
     await shop.service.create(web(5), 'tests');
     const other = await aHouse();
@@ -254,7 +254,7 @@ describe('adopt', () => {
   });
 });
 
-test('a cluster loses the mark and the count of changes together: they lie in one slot', async () => {
+test('a cluster loses the mark and the change counter together, because they are in one slot', async () => {
   for (const prefix of ['stockade:', 'a', 'x|y~']) {
     const { owner, changes } = new Keys(prefix);
     expect(slotOf(owner)).toBe(slotOf(changes));

@@ -11,7 +11,7 @@ onEachStore((stage) => {
       body: JSON.stringify({ action: 'resize', ...body }),
     });
 
-  test('keeps buyers waiting, and a buyer with an order can’t buy again', async () => {
+  test('makes buyers wait, and a buyer with an order can’t buy again', async () => {
     const { node } = stage;
     const saleId = await stage.sale({ stock: 100_000, segments: 4 });
     const codes: string[] = [];

@@ -38,7 +38,7 @@ test('changes are learned even if their messages are lost; sales without changes
   }
 });
 
-test('a crowd at a sale that the node has not seen waits for one lookup; made-up ids are busy when too many wait', async () => {
+test('purchases in a sale that the node does not know wait for one lookup; made-up ids are busy if too many wait', async () => {
   await using shop = await Shop.open();
   const { id } = await shop.sell({ stock: 10 });
   let reads = 0;

@@ -151,7 +151,7 @@ function lastUnits(place: () => { node: TestNode; databaseUrl?: string }): void 
     await expectSold(result, saleId, 10);
   });
 
-  test('3 of 5 units that are left over two segments are sold at once, and the last 2 are not lost', async () => {
+  test('3 of the 5 units that are left in two segments are sold in one order, and the last 2 are not lost', async () => {
     const { node } = place();
     const saleId = await sell(node, { stock: 5, segments: 2, perBuyerLimit: 3 });
     const [anna, ben, cleo] = Array.from({ length: 100 }, (_, i) => `buyer-${i}`).filter(
@@ -169,7 +169,7 @@ function lastUnits(place: () => { node: TestNode; databaseUrl?: string }): void 
     await expectSold(first, saleId, 5, 3);
   });
 
-  test('quantities that do not fit each other are sold as far as they fit', async () => {
+  test('orders of different quantities are sold as far as they fit', async () => {
     const { node } = place();
     const rng = random(seed());
     const saleId = await sell(node, { stock: 100, segments: 8, perBuyerLimit: 7 });

@@ -11,7 +11,7 @@ const SECRET = 'the purchase token secret of all nodes';
 
 const readyzOf = async (node: TestNode) => (await node.opsRequest('/readyz')).body;
 
-test('nodes with other settings tell which ones in /readyz, the log and a metric, until they are the same', async () => {
+test('nodes with different settings name them in /readyz, the log and a metric, until they are the same', async () => {
   const stores = await redisAndPostgres();
   await using first = await startTestNode({ ...stores, env: { PURCHASE_TOKEN_SECRET: SECRET } });
   expect(await readyzOf(first)).toEqual({ status: 'ready' });

@@ -87,7 +87,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       expect((await ordersOf(shop.databaseUrl, saleId)).get(retaken)?.key).toBe(`retake:${orderId}`);
     });
 
-    test('by an operator is recorded on both orders, once; by the buyer on none', async () => {
+    test('by an operator is recorded with both orders, once; by the buyer with none', async () => {
       const { orderId } = await overdue();
       const retaken = expectRetaken(await orders.changeOrder(orderId, PAY, BY), orderId);
       await orders.changeOrder(orderId, PAY, AUTHOR);

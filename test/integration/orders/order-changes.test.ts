@@ -185,7 +185,7 @@ describe.each(['redis', 'memory'] as const)('on %s', (backend) => {
       await expectSold(sale.id, 0);
     });
 
-    test('is made and recorded, or neither', async () => {
+    test('is both made and recorded, or neither', async () => {
       const sale = await shop.sell({ stock: 1 });
       const orderId = await placed(till, sale.id, 'anna');
       await orders.changeOrder(orderId, PAY, BY);

@@ -180,7 +180,7 @@ describe('a buyer’s own orders', () => {
     }
   }
 
-  test('of all sales, the newest sale first, also if many lie in between', async () => {
+  test('of all sales, the newest sale first, also if many other sales lie between them', async () => {
     const old = await shop.sell({ stock: 10, perBuyerLimit: 10 });
     const young = await shop.sell({ stock: 10 });
     await shop.db.raw(

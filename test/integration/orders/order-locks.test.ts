@@ -90,7 +90,7 @@ describe('while one change of an order is not committed, another one waits', () 
     expect(await standing()).toEqual({ status: 'redeemed', stamps: 2, stock: 9 });
   });
 
-  test('expiry leaves the order to it', async () => {
+  test('expiry does not change the order', async () => {
     await shop.db.raw("UPDATE orders SET expires_at = now() + interval '1 second' WHERE order_id = ?", [
       ORDER,
     ]);

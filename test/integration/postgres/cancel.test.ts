@@ -35,7 +35,7 @@ const running = async () =>
   ).length;
 const ended = () => until(async () => (await running()) === 0, { what: 'the statement has ended' });
 
-test('a query that takes too long', async () => {
+test('a query beyond its time limit', async () => {
   const db = connect(500);
   await expect(rows(db, SLOW)).rejects.toThrow('Query read timeout');
   await ended();
@@ -58,7 +58,7 @@ test('an operation that only reads, at its deadline', async () => {
   await db.raw('SELECT 1');
 });
 
-test('in a transaction, which is rolled back; what it would do next is refused', async () => {
+test('in a transaction, which is rolled back; its later statements are refused', async () => {
   const db = connect();
   let next: unknown;
   await operation(() =>

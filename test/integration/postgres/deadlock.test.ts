@@ -91,7 +91,7 @@ describe('the victim of a deadlock is repeated', () => {
     expect(await rows(shop.db, 'SELECT status FROM orders')).toEqual([{ status }]);
   });
 
-  test('a batch that is applied piece by piece', async () => {
+  test('a batch that is applied in parts', async () => {
     const sale = await shop.sell({ stock: 10, segments: 1 });
     const [bens] = await commit(sale.id, ['ben']);
     const order = (orderId: string, buyerId: string) => ({ orderId, buyerId, quantity: 1, key: '' });

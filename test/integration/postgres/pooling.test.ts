@@ -45,7 +45,7 @@ describe('a proxy that pools by transaction', () => {
     expect(await findSharedSessions(env.DATABASE_URL!)).toBeDefined();
   });
 
-  test('is found when it gives out its idle sessions in turn', async () => {
+  test('is found when it uses its idle sessions in turn', async () => {
     await using inTurn = await PgBouncer.start('transaction', inject('postgresUrl'), {
       server_round_robin: '1',
     });
@@ -54,7 +54,7 @@ describe('a proxy that pools by transaction', () => {
     expect(await findSharedSessions(url)).toMatch(/^a connection had the session \d+, then \d+$/);
   });
 
-  test('leaves no lock behind', async () => {
+  test('keeps no lock afterwards', async () => {
     await findSharedSessions(env.DATABASE_URL!);
     expect(await advisoryLocks(database)).toBe(0);
   });

@@ -74,7 +74,7 @@ describe('numbers', () => {
     expect(end.monotonicMs).toBeLessThanOrEqual(monotonicMs() + HOUR_MS);
   });
 
-  test('that were returned are free for others after the margin, not at once', async () => {
+  test('that were returned are free for others after the margin, not before', async () => {
     await leaveNumbers(2);
     const first = await take(2);
     await first.release();
@@ -240,7 +240,7 @@ describe('when Postgres’ clock is set', () => {
     expect(namingTimeMs((await take(1)).end)).toBeGreaterThan(first.end.postgresMs);
   });
 
-  test('ahead, a holder follows it, and does not come back when it is set right', async () => {
+  test('ahead, a holder follows it, and does not go back when it is corrected', async () => {
     const clock = await settablePostgresClock(url);
     const leases = await take(1);
     await clock.set(24 * HOUR_S);

@@ -217,7 +217,7 @@ describe('a log', () => {
 });
 
 describe('a watermark for an entry that the log does not hold', () => {
-  test('neither moves the segment on nor trims its log', async () => {
+  test('neither moves the segment’s cursor nor trims its log', async () => {
     const { id } = await halfCommitted();
     const [log] = await keys.entries(id, SEGMENTS);
     const { segment, ids } = log!;
@@ -357,7 +357,7 @@ describe('a segment that comes back from an older copy', () => {
     await expectSoldOutOnce(id, till, promisesOf([...early, ...later], buyers(12, 'early')));
   });
 
-  test('is noticed by the tails of its entries, even if their numbers fit again', async () => {
+  test('is noticed by the tails of its entries, even if their numbers match again', async () => {
     const { id } = await shop.sell({ stock: STOCK, segments: 1 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();

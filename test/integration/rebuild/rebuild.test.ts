@@ -302,7 +302,7 @@ describe('two rebuilds at once', () => {
     ['sales.loadSegment', 'the other begins anew', 3],
     ['sales.loadHoldings', 'the other goes on in its place', 2],
     ['sales.publish', 'the other goes on in its place', 2],
-  ])('one that stalled before %s does no harm when it continues: %s', async (step, _, generation) => {
+  ])('one that stalled before %s changes nothing when it continues: %s', async (step, _, generation) => {
     const sale = await shop.sell({ stock: 10, segments: 4 });
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -463,7 +463,7 @@ describe('a rebuild that takes long', () => {
     expect(sync.seen.crashes).toEqual([]);
   });
 
-  test('leaves room for one more; others wait, and if sync stops before their turn the next one rebuilds them', async () => {
+  test('leaves room for one more; others wait, and if sync stops first, the next sync rebuilds them', async () => {
     const lost = [];
     for (let i = 0; i < 3; i++) lost.push((await shop.sell({ stock: 10 })).id);
     const other = await shop.sell({ stock: 10 });
@@ -507,7 +507,7 @@ describe('a rebuild that takes long', () => {
     expect(await shop.service.verify(sale.id)).toMatchObject({ ok: true });
   });
 
-  test('and fails is tried again; the others are sold meanwhile', async () => {
+  test('and fails is tried again; other sales sell meanwhile', async () => {
     const [lost, other] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     await loseRecord(lost.id);
     const { before, repair } = breaker('sales.publish');

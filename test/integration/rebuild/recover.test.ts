@@ -250,7 +250,7 @@ describe('a rebuild with another number of segments', () => {
     [3, 8],
     [1, 100],
     [100, 1],
-  ])('from %i to %i keeps all orders and units, and leaves nothing behind', async (from, to) => {
+  ])('from %i to %i keeps all orders and units, and leaves no old keys', async (from, to) => {
     const { id } = await shop.sell({ stock: 40, segments: from });
     const till = await shop.startEngine();
     const accepted = await till.buyAll(id, buyers(20), { awaitCommit: false });

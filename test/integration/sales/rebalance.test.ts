@@ -24,7 +24,7 @@ const leftsIn = async (shop: Shop, saleId: string) =>
   (await shop.backend.sales.snapshot(saleId, SEGMENTS, 1)).map(({ counters }) => counters?.left);
 
 describe.each(['redis', 'memory'] as const)('%s', (kind) => {
-  test('an operator evens out what buyers at one segment have left uneven', async () => {
+  test('an operator evens out segments after purchases from one of them', async () => {
     await using shop = await Shop.open({ backend: kind });
     const unevenSale = await sold(shop, 20);
     const { id } = unevenSale;

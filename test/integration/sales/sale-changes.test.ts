@@ -499,7 +499,7 @@ describe('a change whose process dies', () => {
   test.each([
     ['before the first segment', 1],
     ['after some', 3],
-  ])('a withdrawal, %s: its units come back, and it is void', async (_, fatalCall) => {
+  ])('a withdrawal, %s: its units come back, and it has no effect', async (_, fatalCall) => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     let calls = 0;
     const { death, before } = deathAt((call) => call === 'sales.withdraw' && ++calls === fatalCall);
@@ -513,11 +513,11 @@ describe('a change whose process dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('a withdrawal that was only slow comes too late to complete', async () => {
+  test('a slow withdrawal that sync has undone can’t complete', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     let snapshots = 0;
     const backend = intercept(shop.backend, async (call) => {
-      // All is out by then: the maker is about to end it in Postgres.
+      // By then all units are out, and the process is about to complete it in Postgres.
       if (call === 'sales.snapshot' && ++snapshots === 2) await repair(sale.id);
     });
     await expect(withdraw(shop.db, backend, sale.id, 10, BY)).rejects.toMatchObject({
@@ -527,7 +527,7 @@ describe('a change whose process dies', () => {
     await expectVerified(sale.id);
   });
 
-  test('a withdrawal that ends while it is being undone comes too late: nothing is withdrawn', async () => {
+  test('a withdrawal that ends while it is being undone withdraws nothing', async () => {
     const sale = await shop.sell({ stock: 20, segments: 4 });
     let isOut = false;
     let goOn = () => {};

@@ -34,7 +34,7 @@ test('each sale is on one page, the newest first, whatever the size of a page', 
   }
 });
 
-test('only sales in a state, and none where there are none', async () => {
+test('only sales in the given state, or none', async () => {
   await shop.service.change('b', { action: 'close' }, BY);
   await shop.service.change('d', { action: 'pause' }, BY);
   expect(await pages({ state: 'closed' })).toEqual([['b']]);

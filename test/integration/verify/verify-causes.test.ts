@@ -138,7 +138,7 @@ describe('work under way is no fault', () => {
     expect(await shop.backend.sales.read(id)).toMatchObject({ state: 'paused' });
   });
 
-  test('a rebuild that died is reported without a fault of units, and finished', async () => {
+  test('a rebuild that died is reported without missing units, and finished', async () => {
     const id = await soldSix(shop);
     await acceptFour(shop, id);
     await shop.backend.sales.freeze(id, 2, 1);
@@ -209,7 +209,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 14);
   });
 
-  test('supplied, of which left and taken are witnesses', async () => {
+  test('supplied, proven by left and taken', async () => {
     const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'supplied', 4);
     expect(await repair(id)).toMatchObject({
@@ -219,7 +219,7 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 14);
   });
 
-  test('left and taken together: which is wrong is not proven, and neither is touched', async () => {
+  test('left and taken together: nothing proves which is wrong, and neither is changed', async () => {
     const id = await soldSix(shop);
     const { segment } = keys.of(id, 0);
     await keys.redis.hincrby(segment, 'left', 4);
@@ -407,7 +407,7 @@ describe('Redis loses a withdrawal', () => {
     await sellsOut(id, 9);
   });
 
-  test('when all is sold, refusals by Postgres are no further fault', async () => {
+  test('when all is sold, refusals by Postgres are not a second fault', async () => {
     const id = await withdrawnInVain();
     const sync = await shop.startSync();
     const till = await shop.startEngine();
@@ -459,7 +459,7 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
     await untouched(id, new RegExp(`order ${order!.id} of buyer ${order!.buyer} .* deleted or changed`));
   });
 
-  test('an order cancelled past the engine', async () => {
+  test('an order that another program has cancelled', async () => {
     const id = await soldSix(shop);
     const [order] = await orders(id);
     await shop.db.raw("UPDATE orders SET status = 'cancelled' WHERE order_id = ?", [order!.id]);

@@ -84,7 +84,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     return report;
   }
 
-  async function isMended(): Promise<void> {
+  async function isRepaired(): Promise<void> {
     const report = await shop.service.verify(id, { repair: true });
     expect(report).toMatchObject({ ok: true, findings: [], committedOrders: COMMITTED + ACCEPTED });
     expect(report.repairs).toEqual([
@@ -132,7 +132,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       const { findings } = await found();
       expect(findings.join('\n')).toMatch(what);
       expect(findings.join('\n')).toContain(`buyer ${buyer} `);
-      await isMended();
+      await isRepaired();
     });
 
     test.skipIf(isCluster).each(['buyer-1', 'waiting-1'])('the order of %s', async (other) => {
@@ -142,16 +142,16 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       expect(findings.join('\n')).toContain(`order ${word!.split(':')[0]} of buyer ${buyer} `);
       // If only the log of another segment holds the order, its buyer can't be told.
       if (other === 'buyer-1') expect(findings.join('\n')).toContain('is that of buyer buyer-1');
-      await isMended();
+      await isRepaired();
     });
 
-    test('nothing any more', async () => {
+    test('a deleted record', async () => {
       const [order] = (await recordOf(buyer)).split(':');
       await redis.hdel(recordsOf(buyer), buyer);
       const { findings } = await found();
       expect(findings.join('\n')).toContain(`order ${order} of buyer ${buyer}`);
       // If the order is in Postgres, its record is restored without a rebuild.
-      if (name === 'waiting') await isMended();
+      if (name === 'waiting') await isRepaired();
       else expect(await shop.service.verify(id, { repair: true })).toMatchObject({ ok: true, findings: [] });
     });
 
@@ -159,7 +159,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       await forge(buyer, ([order, , ...rest]) => [order!, units, ...rest]);
       const { findings } = await found();
       expect(findings.join('\n')).toContain(`buyer ${buyer} `);
-      await isMended();
+      await isRepaired();
     });
   });
 
@@ -172,12 +172,12 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
       await redis.hincrby(segment, 'supplied', 4);
       const { differences } = await shop.service.verify(id);
       expect(differences.map(({ cause }) => cause)).toContain('unexplained');
-      await isMended();
+      await isRepaired();
       await sellsOut();
     },
   );
 
-  test.skipIf(isCluster)('too few units', async () => {
+  test.skipIf(isCluster)('a record with too few units', async () => {
     const till = await shop.startEngine();
     const sync = await shop.startSync();
     expect(await till.buy(id, 'two', { quantity: 2 })).toMatchObject({ code: 'committed' });
@@ -189,13 +189,13 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     expect(await recordOf('two')).toMatch(/^\d+:2:0:$/);
   });
 
-  test('a record of a buyer who has bought nothing prevents a purchase', async () => {
+  test('a forged record of a buyer without orders prevents a purchase', async () => {
     await write('refused', '78:2:0:');
     const till = await shop.startEngine();
     expect(await till.buy(id, 'refused')).toMatchObject({ code: 'limit_reached' });
     const { findings } = await found();
     expect(findings.join('\n')).toMatch(/order 78 of buyer refused /);
-    await isMended();
+    await isRepaired();
     await sellsOut();
   });
 
@@ -208,7 +208,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     await redis.hset(other, 'buyer-0', record);
     const { findings } = await found();
     expect(findings.join('\n')).toMatch(/buyer buyer-0 .*home/);
-    await isMended();
+    await isRepaired();
   });
 
   test.skipIf(isCluster)('an order of another sale', async () => {
@@ -229,7 +229,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
     const { findings } = await found();
     expect(findings.length).toBeLessThan(10);
     expect(findings.join('\n')).toMatch(/295 more/);
-    await isMended();
+    await isRepaired();
     await sellsOut();
   });
 
@@ -259,7 +259,7 @@ describe.each(places)('on $place', ({ place, urls, admin }) => {
   );
 });
 
-test('records forged during a sale with returns are found, and only those', async () => {
+test('during a sale with returns, exactly the forged records are found', async () => {
   await using shop = await Shop.open();
   const redis = new Redis(asUser(redisUrl(), ''));
   try {

@@ -61,7 +61,7 @@ describe('a whole sale', () => {
     expect(term(report, 'in logs beyond the cursors')).toBe(4);
   });
 
-  test('is looked at again if it is rebuilt while its records are read, but not for ever', async () => {
+  test('is read again if it is rebuilt while its records are read, a bounded number of times', async () => {
     const id = await soldSix(shop);
     let rebuilds = 1;
     const { backend, db } = shop;
@@ -107,7 +107,7 @@ describe('a whole sale', () => {
 });
 
 describe('a sale with foreign writes', () => {
-  test('an order that was added: more units are sold than stock is gone', async () => {
+  test('an order that was added: more units are sold than have left the stock', async () => {
     const id = await soldSix(shop);
     await shop.db.raw(
       "INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer) VALUES (1, ?, 'thief', 1, true)",
