@@ -13,7 +13,7 @@ import { byId, tally } from './lab.ts';
 const ROOT = new URL('../../', import.meta.url);
 const PAGE = readFileSync(new URL('docs/catalogue.md', ROOT), 'utf8');
 
-test('holds every row, once and in order', () => {
+test('has every row, once and in order', () => {
   const rows = (letter: string, count: number) =>
     Array.from({ length: count }, (_, i) => `${letter}${i + 1}`);
   expect(CATALOGUE.map(({ id }) => id)).toEqual([
@@ -38,7 +38,7 @@ test('has a page that lists them in the same order, each with its file', () => {
     expect(basename(file!).startsWith(`${id!.toLowerCase()}-`), `${id} in ${file}`).toBe(true);
 });
 
-test('has a page whose tests are there', () => {
+test('has a page that names existing tests', () => {
   const tests = [...PAGE.matchAll(/`(test\/catalogue\/[\w.-]+)`/g)].map(([, path]) => path!);
   expect(tests.filter((path) => !existsSync(new URL(path, ROOT)))).toEqual([]);
 });
@@ -62,7 +62,7 @@ describe('each row by itself, with the stores that it names, in real time', () =
     return { keyPrefix: freshPrefix(), ...Object.fromEntries(given) };
   }
 
-  test.each(byId(...SELLING_ROWS))('%s sells to one after the other, and then no more', async (_, row) => {
+  test.each(byId(...SELLING_ROWS))('%s sells one unit after the other, and then refuses', async (_, row) => {
     const node = await row.open(await storesOf(row), { id: 'sale', stock: 3, segments: 2, nodes: 1 });
     try {
       const outcomes = [];

@@ -162,7 +162,7 @@ describe('B11, three servers of ZooKeeper', () => {
   /** Sessions are the servers' matter, and so is their time. */
   const clock = MACHINE_CLOCK;
 
-  test('sells one after the other', async () => {
+  test('sells one unit after the other', async () => {
     await using lab = await Lab.open(b11, { stock: 3, zookeeper });
     const nodes = [await lab.node({ clock }), await lab.node({ clock })];
     const calls = ['ann', 'bob', 'cid', 'dan'].map((buyerId, i) => nodes[i % 2]!.begin(buyerId, 'read'));
@@ -195,7 +195,7 @@ describe('B11, three servers of ZooKeeper', () => {
     expect(tally(await lab.finish(ann, bob))).toEqual({ sold: 2 });
   });
 
-  test('keeps the lock when the server that leads is lost', async () => {
+  test('keeps the lock when the leading server is lost', async () => {
     const kill = async () => {
       await ensemble.killLeader();
       return {};
@@ -204,7 +204,7 @@ describe('B11, three servers of ZooKeeper', () => {
   });
 });
 
-test.each(byId(b9, b10, b11))('%s says what it needs, if it is not there', async (_, row) => {
+test.each(byId(b9, b10, b11))('%s names the server that it lacks', async (_, row) => {
   const stores = { keyPrefix: 'nowhere:' };
   await expect(row.open(stores, { id: 'sale', stock: 1, segments: 1, nodes: 1 })).rejects.toThrow(
     /needs redis/,

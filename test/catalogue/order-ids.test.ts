@@ -59,7 +59,7 @@ describe('on two nodes, over midnight', () => {
     expect(takenAtMs(String(seconds.at(-1)![0]))).toBe(MIDNIGHT + 2_000);
   });
 
-  test.each(ROWS)('%s: nor do they if one clock is a day behind', async (_, row) => {
+  test.each(ROWS)('%s: ids never repeat even if one clock is a day behind', async (_, row) => {
     const nodes = [await node(row, 1), await node(row, 2, -24 * 3_600_000)];
     const ids: bigint[] = [];
     for (time.ms = MIDNIGHT - 2_000; time.ms < MIDNIGHT + 2_000; time.ms += 1_000) {
@@ -87,13 +87,13 @@ describe('round trips', () => {
     return count;
   }
 
-  test.each(ROWS)('%s: as many per id as the row says', async (_, row) => {
+  test.each(ROWS)('%s: as many per id as the catalogue says', async (_, row) => {
     const names = await node(row);
     expect(await commandsDuring(() => take(names, 100))).toBe(100 * row.roundTrips);
   });
 });
 
-describe('what an id gives away', () => {
+describe('what an id reveals', () => {
   /** Two orders of one buyer, with this many orders of others in between: what that buyer can work out. */
   async function spied(row: NamingRow) {
     const names = await node(row);
@@ -112,7 +112,7 @@ describe('what an id gives away', () => {
   });
 });
 
-describe('the counter of E1, which is a new one each day', () => {
+describe('the counter of E1, which is new each day', () => {
   /** The id that is given when the counter has got as far as `count` at `ms`. */
   async function idAt(names: OrderNames, ms: number, count: number): Promise<bigint> {
     time.ms = ms;
@@ -122,7 +122,7 @@ describe('the counter of E1, which is a new one each day', () => {
   const evenSecond = even(MIDNIGHT) ? MIDNIGHT : MIDNIGHT + 1_000;
   const oddSecond = evenSecond + 1_000;
 
-  test('begins anew at midnight, under another key', async () => {
+  test('starts again at midnight, under another key', async () => {
     const names = await node(e1);
     time.ms = MIDNIGHT - 1;
     await take(names, 7);
@@ -132,7 +132,7 @@ describe('the counter of E1, which is a new one each day', () => {
     expect(await redis.get(counterKey(keyPrefix, MIDNIGHT - 1))).toBe('7');
   });
 
-  test('gives good ids up to 2^32 - 1', async () => {
+  test('gives correct ids up to 2^32 - 1', async () => {
     const id = await idAt(await node(e1), oddSecond, OVERFLOW - 1);
     expect(takenAtMs(String(id))).toBe(oddSecond);
   });
@@ -143,7 +143,7 @@ describe('the counter of E1, which is a new one each day', () => {
     expect(BigInt(await names.next())).toBe(last - BigInt(OVERFLOW - 1));
   });
 
-  test('names a second that has not come, in an even one', async () => {
+  test('names a future second, in an even one', async () => {
     const id = await idAt(await node(e1), evenSecond, OVERFLOW + 5);
     expect(takenAtMs(String(id))).toBe(evenSecond + 1_000);
   });
@@ -161,7 +161,7 @@ describe('the counter of E1, which is a new one each day', () => {
   });
 });
 
-test('E2 goes on in the next second when a worker has named 2^20 orders in one, and repeats none', async () => {
+test('E2 uses the next second when a worker has named 2^20 orders in one, and repeats none', async () => {
   const names = await node(e2);
   const ids = await take(names, 2 ** 20);
   expect(new Set(ids).size).toBe(2 ** 20);

@@ -57,14 +57,14 @@ describe('a holder dies', () => {
     return { atOnce: atOnce!.code, later: later!.code, ttl: await lab.redis.pttl(lockOf(lab)) };
   }
 
-  test('B3 sells nothing any more: not after a day, and the lock has no expiry', async () => {
+  test('B3 never sells again, because the lock has no expiry', async () => {
     const never = { atOnce: 'failed', later: 'failed', ttl: -1 };
     expect(await deadHolder(b3, 24 * 3_600_000)).toEqual(never);
   });
 
   const free = { atOnce: 'failed', later: 'sold', ttl: -2 };
 
-  test.each(byId(b4, b5, b6))('%s sells on when the lock has expired', async (_, row) => {
+  test.each(byId(b4, b5, b6))('%s sells again when the lock has expired', async (_, row) => {
     expect(await deadHolder(row, LOCK_TTL_MS)).toEqual(free);
   });
 
@@ -92,7 +92,7 @@ describe('a slow holder releases a lock that has expired and belongs to another 
     expect(await slowHolder(row, 'written')).toEqual({ ownerAfterwards: 'the second', third: 'asleep' });
   });
 
-  test('B5, slow before it compares, leaves it alone too: the gap is between the two commands', async () => {
+  test('B5, if it is slow before it compares, does not release it either: only the gap between its two commands is unsafe', async () => {
     expect(await slowHolder(b5, 'written')).toEqual({ ownerAfterwards: 'the second', third: 'asleep' });
   });
 });
@@ -122,7 +122,7 @@ describe('work that outlives the expiry', () => {
   });
 });
 
-describe('a holder that stands still past the expiry, with its watchdog, and wakes', () => {
+describe('a holder that is frozen beyond the expiry, with its watchdog, and wakes', () => {
   test('B7 lets it write beside the next holder: one unit is sold twice', async () => {
     expect(await frozenHolder(b7, BEYOND_TTL_MS)).toEqual({ woken: 'sold', next: 'sold', sold: 2, left: 0 });
   });
@@ -136,7 +136,7 @@ describe('a holder that stands still past the expiry, with its watchdog, and wak
     });
   });
 
-  test('B8 refuses its read as well, if it stood still before that', async () => {
+  test('B8 also refuses its read, if it was frozen before that', async () => {
     await using lab = await Lab.open(b8, { stock: 5 });
     const hers = await lab.node({ checkBuyer: lab.hangingCheck(BEYOND_TTL_MS + 1_000) });
     const his = await lab.node();

@@ -15,7 +15,7 @@ describe('the incident: 100 units, and a user check that hangs for longer than t
     expect(await hangingCheck(c1, 100, 100)).toEqual({ outcomes: { sold: 200 }, sold: 200, left: 0 });
   });
 
-  test('C1 is sold out then: it took two buyers for each unit', async () => {
+  test('C1 is then sold out: it has sold each unit to two buyers', async () => {
     expect(await hangingCheck(c1, 3, 4)).toMatchObject({ outcomes: { sold: 6, sold_out: 2 } });
   });
 
@@ -25,7 +25,7 @@ describe('the incident: 100 units, and a user check that hangs for longer than t
   });
 });
 
-describe('200 at once for 100 units', () => {
+describe('200 concurrent buyers for 100 units', () => {
   test.each(byId(c2, c3, c4))('%s sells exactly 100, and refuses the other 100', async (_, row) => {
     await using lab = await Lab.open(row, { stock: 100, nodes: 2 });
     const nodes = await lab.nodes(2);
@@ -43,7 +43,7 @@ describe('200 at once for 100 units', () => {
 });
 
 describe('C2', () => {
-  test('counts below zero while refusals are under way, and comes back', async () => {
+  test('counts below zero while refusals are under way, and then returns to zero', async () => {
     await using lab = await Lab.open(c2, { stock: 1 });
     const node = await lab.node();
     const calls = ['ann', 'bob', 'cid'].map((buyerId) => node.begin(buyerId, 'taken'));
@@ -102,7 +102,7 @@ describe('C4', () => {
     expect((await his!.sold()).length).toBe(60);
   });
 
-  test('undersells when the crowd is at one node only: the share of the other outlives it', async () => {
+  test('undersells when the crowd is at one node only: the other node’s share is left', async () => {
     await using lab = await Lab.open(c4, { stock: 100, nodes: 2 });
     const [idle, busy] = await lab.nodes(2);
     const outcomes = await Promise.all(buyers(100).map((buyerId) => busy!.sell(buyerId)));
@@ -110,7 +110,7 @@ describe('C4', () => {
     expect(await idle!.left()).toBe(50);
   });
 
-  test('gives a node that comes beyond the number agreed on nothing to sell', async () => {
+  test('gives no units to a node beyond the agreed number', async () => {
     await using lab = await Lab.open(c4, { stock: 3, nodes: 2 });
     const nodes = await lab.nodes(3);
     const shares = await Promise.all(nodes.map((node) => node.left()));

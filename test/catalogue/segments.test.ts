@@ -44,7 +44,7 @@ describe('1,000 units in 10 segments', () => {
   );
 });
 
-describe('D1, how many are inside at the same time', () => {
+describe('D1, how many purchases run at the same time', () => {
   async function inside(segments: number) {
     await using lab = await Lab.open(d1, { stock: 100, segments });
     const nodes = await lab.nodes(2);

@@ -93,7 +93,7 @@ onEachBackend((stage) => {
       expect(heard.changed).toEqual([id, id, id]);
     });
 
-    it('learns the raised epoch when it asks upon hearing of the change', async () => {
+    it('reads the raised epoch when it asks after the message', async () => {
       const sale = await stage.load();
       const before = await sale.epoch();
       const epochs: Promise<number>[] = [];

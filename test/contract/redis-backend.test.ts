@@ -108,7 +108,7 @@ describe('scripts that Redis has forgotten', () => {
     expect(await sale.left()).toEqual([8]);
   });
 
-  it('harm none of the takes in flight', async () => {
+  it('affect no take in flight', async () => {
     const sale = await load(await open(redisUrl()), { stock: 400, segments: 4 });
     const admin = outsider(redisUrl());
     const takes = sale.crowd(200).map(async (order, i) => {
@@ -193,7 +193,7 @@ describe('a batch that arrives late', () => {
   });
 });
 
-describe('a connection that is made and never answers', () => {
+describe('a connection that is accepted and never answers', () => {
   it('is replaced by another at the time limit', async () => {
     const proxy = await startProxy();
     const backend = await open(proxy.through(redisUrl()), { takeTimeoutMs: SHORT_MS });
@@ -243,7 +243,7 @@ describe('a Redis that hangs', () => {
   });
 });
 
-describe('a Redis that is not there', () => {
+describe('a Redis that can’t be reached', () => {
   it('is refused at once, and nothing was done', async () => {
     const server = await startServer();
     const backend = await open(server.url);
@@ -353,7 +353,7 @@ describe('keys that another program has overwritten', () => {
     },
   );
 
-  it('are not corrected to fewer than no units', async () => {
+  it('are not corrected to fewer than zero units', async () => {
     const keyPrefix = freshPrefix();
     const backend = await open(redisUrl(), { keyPrefix });
     const sale = await load(backend, { stock: 10, segments: 1 });
@@ -394,7 +394,7 @@ describe('keys that another program has overwritten', () => {
     await expect(sale.held('anna')).rejects.toThrow(/CORRUPT/);
   });
 
-  it('include a log that is newer than its segment: the take is refused and nothing is written', async () => {
+  it('also mean a log that is newer than its segment: the take is refused and nothing is written', async () => {
     const { sale, prefix, admin, key } = await setUp();
     await admin.xadd(key('log'), '1-7', 'p', '', 'n', '1', 'o', '5 ben 1 ');
     const before = await contentOf(admin, prefix);

@@ -14,7 +14,7 @@ onEachBackend((stage) => {
       expect((await sale.left()).every((left) => left === 0)).toBe(true);
     });
 
-    it('gathers three units from 3 + 2, and leaves the two that are too few for the next three', async () => {
+    it('gathers three units from 3 + 2, and leaves the remaining two, which are too few for the next three', async () => {
       const sale = await stage.load({ perBuyerLimit: 3 }, { split: [2, 3] });
       const first = refilled(await sale.refillAndTake([sale.order('anna', { quantity: 3 })]));
       expect(kinds(first.take)).toEqual(['taken']);
@@ -26,7 +26,7 @@ onEachBackend((stage) => {
       expect(await sale.left()).toEqual(before);
     });
 
-    it('gathers all there is from many segments', async () => {
+    it('gathers all units from many segments', async () => {
       const sale = await stage.load({ perBuyerLimit: 5 }, { split: [0, 1, 1, 0, 2, 1] });
       const reply = refilled(await sale.refillAndTake([sale.order('anna', { quantity: 5 })], 3));
       expect(kinds(reply.take)).toEqual(['taken']);
@@ -71,7 +71,7 @@ onEachBackend((stage) => {
       else expect(await sale.epoch()).toBe(epoch);
     });
 
-    it('finds nothing anywhere when all is sold', async () => {
+    it('finds no units when all are sold', async () => {
       const sale = await stage.load({}, { split: [0, 0] });
       const reply = refilled(await sale.refillAndTake([sale.order('anna')]));
       expect(kinds(reply.take)).toEqual(['short']);

@@ -129,7 +129,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'paused', epoch: 1 });
     });
 
-    it('shows in a version beside others, in the order asked for', async () => {
+    it('has a version, read together with others in the requested order', async () => {
       const one = await stage.load({}, { state: 'paused' });
       const two = await stage.load({}, { generation: 5 });
       const versions = await stage.backend.sales.versions([two.sale.id, 'nowhere', one.sale.id]);
@@ -224,7 +224,7 @@ onEachBackend((stage) => {
       expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ state: 'open' });
     });
 
-    it('can’t be undone: a late publication is refused, because the log was drained and is loaded again', async () => {
+    it('can’t be undone: a late publication is refused, because the log is already drained', async () => {
       const sale = await stage.load({ segments: 2 });
       await sale.freeze();
       await expect(publish(sale)).rejects.toThrow(StaleGeneration);
@@ -233,7 +233,7 @@ onEachBackend((stage) => {
       expect(kinds(await rebuilt.take([rebuilt.order('anna')]))).toEqual(['taken']);
     });
 
-    it('overtakes a rebuild that has loaded, and not yet published', async () => {
+    it('stops a rebuild that has loaded and not published yet', async () => {
       const sale = await stage.load();
       const next = { ...sale.ref(), generation: 2 };
       await stage.backend.sales.loadSegment({ ...next, left: 10, perBuyerLimit: 1 });
@@ -296,7 +296,7 @@ onEachBackend((stage) => {
     });
   });
 
-  describe('how far a load has come', () => {
+  describe('how far a sale is loaded', () => {
     const loading = async (segments: number) => {
       const sale = new LoadedSale(stage.backend, aSale({ segments }), 1);
       for (let segment = 0; segment < segments; segment++) {
@@ -419,7 +419,7 @@ onEachBackend((stage) => {
       ]);
     });
 
-    it('shows what is missing or in another generation as missing, never as zero', async () => {
+    it('shows segments that are missing or in another generation as missing, never as zero', async () => {
       const sale = await stage.load();
       const { id } = sale.sale;
       expect(await stage.backend.sales.snapshot(id, 1, 2)).toEqual([{ segment: 0, counters: undefined }]);

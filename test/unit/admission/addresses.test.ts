@@ -32,7 +32,7 @@ describe('an address', () => {
     expect(hex(parseAddress(text))).toBe(bytes);
   });
 
-  test('is counted by itself, and in IPv6 by its network of 64 bits', () => {
+  test('has its own count, in IPv6 with its network of 64 bits', () => {
     const key = (text: string) => addressKey(address(text));
     expect(key('192.0.2.1')).not.toBe(key('192.0.2.2'));
     expect(key('192.0.2.1')).toBe(key('::ffff:192.0.2.1'));
@@ -95,7 +95,7 @@ describe('the address of the client', () => {
     expect(asked('10.0.0.127', '192.0.2.1', '10.0.0.128/25')).toBe(is('10.0.0.127'));
   });
 
-  test('is the nearest that can be read, where a proxy says nothing or nonsense', () => {
+  test('is the nearest readable one, if a proxy gives none or an invalid one', () => {
     expect(asked('10.0.0.1', '', '1')).toBe(is('10.0.0.1'));
     expect(asked('10.0.0.1', '192.0.2.1, unknown', '2')).toBe(is('10.0.0.1'));
     expect(asked('10.0.0.1', '192.0.2.1, unknown, 10.0.0.2', '10.0.0.0/8')).toBe(is('10.0.0.2'));
@@ -111,7 +111,7 @@ describe('the address of the client', () => {
     expect(rfc('xfor=192.0.2.1')).toBe(is('10.0.0.1'));
   });
 
-  test('many hops end', () => {
+  test('a header with many hops is read only in part', () => {
     const hops = Array.from({ length: 2_000 }, () => '10.0.0.2').join(',');
     expect(asked('10.0.0.1', `192.0.2.1,${hops}`, '10.0.0.0/8')).toBe(is('10.0.0.2'));
   });

@@ -72,7 +72,7 @@ describe('connections of one address', () => {
     expect(shed(bound, 9)).toBe(0);
   });
 
-  test('are in IPv6 those of its network, and of 64 such networks where it has more', () => {
+  test('are counted by network in IPv6, and by 64 such networks where one site has more', () => {
     const { bound } = bounds('1/86400/8');
     const inSite = (network: number, host: number) =>
       normalised(parseAddress(`2001:db8:0:${network.toString(16)}::${host}`)!);

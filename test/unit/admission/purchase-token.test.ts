@@ -31,7 +31,7 @@ describe('a purchase token', () => {
   const tokens = tokensOf(KEY);
   const { token, expiresAtMs } = tokens.issue(ANN, 3);
 
-  test('is good for its buyer, its sale and its generation', () => {
+  test('is valid for its buyer, its sale and its generation', () => {
     expect(tokens.check(token, ANN, 3)).toBe('genuine');
     expect(expiresAtMs).toBe(NOW + TTL_S * 1_000);
     expect(tokens.check(token, { ...ANN, buyerId: 'bob' }, 3)).toBe('alien');
@@ -39,16 +39,16 @@ describe('a purchase token', () => {
     expect(tokens.check(token, ANN, 4)).toBe('generation');
   });
 
-  test('of a generation that this node has not heard of yet is good', () => {
+  test('of a generation that this node does not know yet is valid', () => {
     expect(tokens.check(token, ANN, 2)).toBe('genuine');
   });
 
-  test('ends when it says', () => {
+  test('ends at its expiry time', () => {
     expect(at(TTL_S * 1_000 - 1, () => tokens.check(token, ANN, 3))).toBe('genuine');
     expect(at(TTL_S * 1_000, () => tokens.check(token, ANN, 3))).toBe('expired');
   });
 
-  test('can’t be made longer, or younger, or up', () => {
+  test('can’t be prolonged or forged', () => {
     const [version, generation, expiry, mac] = token.split('.');
     const forged = [
       `${version}.${generation}.${Number(expiry) + 1}.${mac}`,
@@ -80,7 +80,7 @@ describe('a purchase token', () => {
     expect(before.check(young, ANN, 1)).toBe('alien');
   });
 
-  test('of a key that is going is accepted until then, and none is made with it', () => {
+  test('of a key that is being replaced is still accepted, and no new one uses that key', () => {
     const outgoing = { key: KEY, untilMs: NOW + 60_000 };
     const moved = new PurchaseTokens({ keys: [NEXT_KEY], outgoing, ttlSeconds: TTL_S }, clock);
     expect(moved.check(token, ANN, 3)).toBe('genuine');
@@ -115,7 +115,7 @@ describe('proof of work', () => {
     expect(at(Date.parse(expiresAt) - NOW, () => work.verify(answer, ANN))).toBe(false);
   });
 
-  test('must be done, on a seed of ours', () => {
+  test('must be solved for a seed that this shop has issued', () => {
     const wrong = Array.from({ length: 1_000 }, (_, i) => String(i)).find(
       (text) => createHash('sha256').update(`${seed}.${text}`).digest()[0] !== 0,
     );
@@ -158,7 +158,7 @@ describe('a challenge', () => {
     return { desk, faults };
   };
 
-  test('asks, and only true is right', async () => {
+  test('is called for the answer, and only `true` accepts it', async () => {
     const { desk, faults } = deskOf({ issue: () => ({ siteKey: 'k' }), verify: (answer) => answer });
     expect(await desk.issue(ANN, WAIT_MS)).toEqual({ kind: 'issued', challenge: { siteKey: 'k' } });
     expect(await desk.verify(true, ANN, WAIT_MS)).toEqual({ kind: 'passed' });
@@ -196,13 +196,13 @@ describe('a challenge', () => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test('is not asked anything when there is no time left for an answer', async () => {
+  test('is not called when there is no time left for an answer', async () => {
     const verify = vi.fn(() => true);
     expect(await deskOf({ verify }).desk.verify(1, ANN, LEAST_CALL_MS - 1)).toEqual({ kind: 'busy' });
     expect(verify).not.toHaveBeenCalled();
   });
 
-  test('is asked of so many at a time, and of more when some are through', async () => {
+  test('is called for a bounded number of requests at a time', async () => {
     const waiting: ((value: boolean) => void)[] = [];
     const { desk } = deskOf({ verify: () => new Promise((resolve) => waiting.push(resolve)) });
     const calls = Array.from({ length: MAX_CHALLENGE_CALLS }, () => desk.verify(1, ANN, WAIT_MS));

@@ -105,7 +105,7 @@ describe('a limit', () => {
     expect(admitted(one, 6) + admitted(other, 6)).toBe(10);
   });
 
-  test('a key that was last seen before the ticks have wrapped is no reason to refuse', () => {
+  test('a key that was last seen before the ticks have wrapped is not refused', () => {
     const { limiter: limited, clock } = limiter('1000/1');
     admitted(limited, 1_000);
     // 2^32 ticks of a 64th of a millisecond, and 2^31: what was written then looks as if it lay far ahead.
@@ -117,7 +117,7 @@ describe('a limit', () => {
 });
 
 describe('the table', () => {
-  test('does not grow, however many keys come, and forgets a key rather than refuse one', () => {
+  test('has a fixed size; if it is full, it forgets a key and refuses none', () => {
     const { limiter: limited, shared } = limiter('1/60', { keys: 65_536 });
     const bytes = shared.table.byteLength;
     expect(bytes).toBe(65_536 * 8);
@@ -171,7 +171,7 @@ describe('the table', () => {
   });
 });
 
-describe('two threads that meet', () => {
+describe('two threads at the same time', () => {
   afterEach(() => vi.restoreAllMocks());
 
   /** Lets another thread do its work just before the next compare-and-swap of this one. */
@@ -190,7 +190,7 @@ describe('two threads that meet', () => {
     return { one, other: new RateLimiter(policy, shared, clock.now), clock };
   }
 
-  test('at one key count both', () => {
+  test('count both requests of one key', () => {
     const { one, other } = pair('3/60');
     admitted(one, 1);
     before(() => expect(other.admit('ann')).toBe(0));
@@ -198,21 +198,21 @@ describe('two threads that meet', () => {
     expect([one, other].map((limited) => limited.admit('ann') > 0)).toEqual([true, true]);
   });
 
-  test('at the last request of a burst let one of them in', () => {
+  test('let in one of two last requests of a burst', () => {
     const { one, other } = pair('2/60');
     admitted(one, 1);
     before(() => expect(other.admit('ann')).toBe(0));
     expect(one.admit('ann')).toBeGreaterThan(0);
   });
 
-  test('at an empty cell both get in, and the next one is refused', () => {
+  test('let in two requests at an empty cell, and refuse the next one', () => {
     const { one, other } = pair('1/60');
     before(() => expect(other.admit('bob')).toBe(0));
     expect(one.admit('ann')).toBe(0);
     expect(one.admit('ann')).toBeGreaterThan(0);
   });
 
-  test('at a full set let both newcomers in, and know them afterwards', () => {
+  test('let in two new keys at a full set, and know them afterwards', () => {
     const { one, other, clock } = pair('1/60', 8);
     for (let i = 0; i < 8; i++) {
       one.admit(`buyer-${i}`);

@@ -20,7 +20,7 @@ function barsIn(svg: string): number {
 const bar = (value: number): Bar => ({ value, text: `${value}!`, fill: 'solid' });
 
 describe('drawChart', () => {
-  test('draws a bar for each figure, and its text behind it', () => {
+  test('draws a bar for each figure, with its text after it', () => {
     const svg = drawn({ bars: [bar(10), bar(1_000)] });
     expect(barsIn(svg)).toBe(2);
     expect(svg).toContain('>10!<');
@@ -46,7 +46,7 @@ describe('drawChart', () => {
     ]);
   });
 
-  test('takes nothing in a text for markup', () => {
+  test('escapes markup in texts', () => {
     expect(drawn({ title: 'a < b & "c"' })).toContain('>a &lt; b &amp; &quot;c&quot;<');
   });
 });

@@ -17,7 +17,7 @@ describe('logScale', () => {
     expect([0, -1, 1].map(scale.at)).toEqual([0, 0, 0]);
   });
 
-  test('has room where there is but one value, and where there is none', () => {
+  test('has room for one value, and for none', () => {
     expect(logScale([10]).ticks).toEqual([10, 100]);
     expect(logScale([0]).ticks).toEqual([1, 10]);
   });

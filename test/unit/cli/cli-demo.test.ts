@@ -69,7 +69,7 @@ describe('the verdict', () => {
     });
   });
 
-  test('fewer buyers than units: one for each is all there is to sell', () => {
+  test('fewer buyers than units: one for each buyer must be sold', () => {
     const answers = { committed: 40, limit_reached: 19_960 };
     const seen = crowd({ answers, buyersAsked: 40, orders: 40, buyersServed: 40 });
     const found = verdict(seen, verified({ committedOrders: 40, distinctBuyers: 40 }));

@@ -48,7 +48,7 @@ describe('Redis', () => {
     ['nearly full', { used_memory: '1000000000' }, ['warn memory']],
   ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
 
-  test('a cluster has no locks, and servers that form none are one too many', () => {
+  test('a cluster has no locks, and several servers that form no cluster are a fault', () => {
     expect(found(cluster, { strategy: 'lock' })).toEqual(['fail topology']);
     expect(found({}, { servers: 3 })).toEqual(['fail topology']);
   });
@@ -116,7 +116,7 @@ describe('clocks', () => {
     });
   });
 
-  test('each near this machine, and yet apart from one another', () => {
+  test('each near this machine, but far from one another', () => {
     expect(notOk(checkClocks([at('Redis', 300), at('Postgres', -300)]))).toEqual(['warn difference']);
   });
 

@@ -17,7 +17,7 @@ describe('errors in words', () => {
     }
   });
 
-  test('a typed error says its sentence, without a stack', () => {
+  test('a typed error prints its message, without a stack', () => {
     expect(explain(new StockadeError('wrong_status', 'order 7 is paid'))).toEqual({
       exitCode: 1,
       lines: ['error: order 7 is paid'],
@@ -25,7 +25,7 @@ describe('errors in words', () => {
     });
   });
 
-  test('a sale that is not there: where to look', () => {
+  test('an unknown sale: where to look', () => {
     const { exitCode, lines, json } = explain(new UnknownSale('x'));
     expect({ exitCode, first: lines[0] }).toEqual({ exitCode: 1, first: 'error: there is no sale x' });
     expect(lines[1]).toMatch(/ sale list` .*DATABASE_URL.*OPS_URL/);

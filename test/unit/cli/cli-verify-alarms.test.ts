@@ -16,7 +16,7 @@ test('a fault is an alarm, work under way is none', () => {
   expect(alarms.judge(report('rebuild_pending', 'foreign_postgres'))).toBe(true);
 });
 
-test('a rebuild is one when it lasts for more than two minutes', () => {
+test('a rebuild is an alarm if it lasts longer than two minutes', () => {
   const alarms = new VerifyAlarms(60);
   const building = report('rebuild_pending');
   expect([building, building, building].map((each) => alarms.judge(each))).toEqual([false, false, true]);

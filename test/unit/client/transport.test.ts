@@ -65,7 +65,7 @@ describe('a purchase', () => {
     expect(requests.map(({ method, url }) => `${method} ${url}`)).toContain('POST /v1/sales/web/orders');
   });
 
-  test('that is refused is asked once, and its outcome has what the problem says', async () => {
+  test('that is refused is sent once, and its outcome has the members of the problem', async () => {
     const refused = { code: 'limit_reached', title: 'x', status: 409, limit: 1, orderIds: ['7'] };
     const { buyer, requests } = await scripted({ status: 409, body: refused });
     expect(await buyer().purchase({ saleId: 'web', key: 'k' })).toEqual({ ...refused, key: 'k' });
@@ -83,7 +83,7 @@ describe('a purchase', () => {
     },
   );
 
-  test('is busy if every request was; after one without an answer it is unknown', async () => {
+  test('is busy if every answer was; after a request without an answer it is unknown', async () => {
     const always = await scripted(problem('busy'));
     expect(await always.buyer(300).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     for (const last of [problem('busy'), problem('unavailable'), problem('rate_limited', 429)]) {
@@ -106,7 +106,7 @@ describe('a purchase', () => {
     await expect(purchase).rejects.toThrow('the buyer went away');
   });
 
-  test('names sale and key as they are, and asks for what it was asked', async () => {
+  test('sends sale, key and quantity unchanged', async () => {
     const { buyer, requests } = await scripted(PLACED);
     await buyer().purchase({ saleId: 'a/b', key: 'k', awaitCommit: false, purchaseToken: 't' });
     expect(requests[0]).toMatchObject({
@@ -127,13 +127,13 @@ describe('an operator’s change', () => {
     ['a withdrawal', (client: OperatorClient) => client.changeSale('web', { action: 'withdraw', units: 5 })],
     ['a creation', (client: OperatorClient) => client.createSale({ id: 'web', stock: 1 })],
     ['a second delivery', (client: OperatorClient) => client.resend('1')],
-  ])('that adds up is asked once: %s', async (_, change) => {
+  ])('that is not repeatable is sent once: %s', async (_, change) => {
     const { operator, requests } = await scripted('cut', SALE);
     expect(await change(operator())).toMatchObject({ code: 'unknown' });
     expect(requests).toHaveLength(1);
   });
 
-  test('that was certainly not made is asked again', async () => {
+  test('that was certainly not made is sent again', async () => {
     const { operator, requests } = await scripted(problem('busy'), SALE);
     const done = await operator().changeSale('web', { action: 'withdraw', units: 5 });
     expect(done).toEqual({ code: 'done', sale: { id: 'web' } });
@@ -143,14 +143,14 @@ describe('an operator’s change', () => {
     });
   });
 
-  test('that may be repeated is', async () => {
+  test('that is repeatable is sent again', async () => {
     const { operator, requests } = await scripted('cut', problem('unavailable'), SALE);
     expect(await operator().changeSale('web', { action: 'pause' })).toMatchObject({ code: 'done' });
     expect(requests).toHaveLength(3);
   });
 });
 
-test('a question without an answer is unavailable', async () => {
+test('a query without an answer is unavailable', async () => {
   const { buyer } = await scripted('cut');
   expect(await buyer(300).sale('web')).toMatchObject({ code: 'unavailable', status: 0 });
 });

@@ -130,7 +130,7 @@ describe('faults', () => {
     ]);
   });
 
-  test('name the flag if that is where they are', () => {
+  test('name the flag that has the fault', () => {
     expect(faultsOf({}, { opsPort: '70000' })).toEqual([
       '--ops-port is "70000": must be a whole number from 0 to 65535',
     ]);
@@ -202,7 +202,7 @@ describe('URLs', () => {
     expect(shown(env)).not.toContain('hunter');
   });
 
-  test('that are no webhooks do not show their paths either', () => {
+  test('other than webhooks are not shown with their paths either', () => {
     const WEBHOOK_URL = 'htps://hooks.example/services/hunter2';
     expect(faultsOf({ WEBHOOK_URL })).toEqual([
       'WEBHOOK_URL is htps://hooks.example/(hidden): must be a URL that begins with https:// or http://',
@@ -310,7 +310,7 @@ describe('relations', () => {
     expect(faultsOf({ PORT: '0', OPS_PORT: '0' })).toEqual([]);
   });
 
-  test('are not looked at where a part could not be read', () => {
+  test('are not checked if one of the settings is invalid', () => {
     expect(faultsOf({ WORKERS: '2', REDIS_URL: 'cache' })).toHaveLength(1);
     expect(faultsOf({ BUYER_AUTH: 'jwt', JWT_SECRET: 'short' })).toHaveLength(1);
   });
@@ -328,7 +328,7 @@ describe('secrets', () => {
     {},
   );
 
-  test('do not show in any way of printing', () => {
+  test('are hidden in every way of printing', () => {
     const printed = [
       inspect(config, { depth: 9 }),
       JSON.stringify(config),

@@ -47,12 +47,15 @@ test('a draft that another node removes meanwhile is no error', () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.runIf(process.getuid?.() === 0)('what another user puts there just before it is closed is seen', () => {
-  chmodSync(folder, 0o777);
-  const token = join(folder, 'ops-token');
-  beside.beforeClosing = () => {
-    writeFileSync(token, 'a-token-that-i-know\n');
-    lchownSync(token, STRANGER, STRANGER);
-  };
-  expect(() => makeFolderPrivate(folder)).toThrow(/ops-token belongs to another user/);
-});
+test.runIf(process.getuid?.() === 0)(
+  'a file that another user adds just before it is closed is noticed',
+  () => {
+    chmodSync(folder, 0o777);
+    const token = join(folder, 'ops-token');
+    beside.beforeClosing = () => {
+      writeFileSync(token, 'a-token-that-i-know\n');
+      lchownSync(token, STRANGER, STRANGER);
+    };
+    expect(() => makeFolderPrivate(folder)).toThrow(/ops-token belongs to another user/);
+  },
+);

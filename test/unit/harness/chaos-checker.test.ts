@@ -88,7 +88,7 @@ describe('is found', () => {
     ],
   ])('%s', (_, purchases, orders, found) => expect(judged(purchases, orders)).toEqual(found));
 
-  test('a 202 that is gone and known by its name', () =>
+  test('a lost 202 whose order is named', () =>
     expect(judged([purchase(ACCEPTED)], [], { named: new Set(['1']) })).toEqual({ lostAccepted: 1 }));
 
   test('units sold beyond the stock, and units left over', () => {

@@ -35,7 +35,7 @@ describe('Lua', () => {
     ]);
   });
 
-  test('what is called, returned and negated', () => {
+  test('calls, returns and negations', () => {
     const text = "redis.call('DEL', KEYS[1]) return not (a + 1 == b)";
     expect(all(text, luaChanges(text)).sort()).toEqual([
       'ArithmeticSwapped: ' + "redis.call('DEL', KEYS[1]) return not (a - 1 == b)",
@@ -72,7 +72,7 @@ describe('SQL', () => {
     ]);
   });
 
-  test('assignments are no comparisons', () => {
+  test('assignments are not changed as comparisons', () => {
     expect(changed('UPDATE t SET a = 1, b = b + ? WHERE id = ?')).toEqual([
       'ArithmeticSwapped: UPDATE t SET a = 1, b = b - ? WHERE id = ?',
       'AssignmentDropped: UPDATE t SET  b = b + ? WHERE id = ?',
@@ -108,7 +108,7 @@ describe('SQL', () => {
   });
 });
 
-test('a file of TypeScript holds all its mutants, but for messages', async () => {
+test('an instrumented file has all its mutants, except for messages', async () => {
   const text =
     "export function f(a: number) { if (a > 1) throw new Error('it is too much'); return 'code'; }\n";
   const { text: instrumented, changes, sql } = await instrument('src/f.ts', text, './s.ts');
@@ -184,7 +184,7 @@ describe('a sample', () => {
     expect(new Set(ids(new Sample(mutants, 1_000, 1))).size).toBe(150);
   });
 
-  test('draws another one for one that is no valid program', () => {
+  test('draws another mutant instead of an invalid one', () => {
     const draw = new Sample(mutants, 20, 7)[Symbol.iterator]();
     let count = 0;
     for (let next = draw.next(); !next.done; count++) next = draw.next(count < 5 ? 'again' : undefined);
@@ -192,7 +192,7 @@ describe('a sample', () => {
   });
 });
 
-test('an equivalent mutant must be there once', () => {
+test('an equivalent mutant must exist exactly once', () => {
   const [mutant] = mutantsOf('lua', 'src/a.lua', 'x', [
     { mutator: 'Any', start: 0, end: 1, replacement: '' },
   ]);

@@ -90,7 +90,7 @@ describe('a valid token', () => {
 describe('memory', () => {
   const MIB = 1_024 * 1_024;
 
-  test('stays as it is, however many texts of one token come', async () => {
+  test('does not grow with many texts of one token', async () => {
     await ask(`Bearer ${TOKEN}`);
     const before = heapBytes();
     for (let i = 1; i <= 4_000; i++) {

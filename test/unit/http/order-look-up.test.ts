@@ -7,7 +7,7 @@ const idOfAge = (ms: number) =>
   new OrderIds({ key: new Uint8Array(32), worker: 1, now: () => Date.now() - ms }).next();
 
 /** An order whose log is carried over, and which another request then cancels, while this one is on its way to the record. */
-test('an order that is committed, changed and given back between two looks is found in Postgres', async () => {
+test('an order that is committed, changed and returned between two reads is found in Postgres', async () => {
   const store = { record: true, postgres: '' };
   const asked: string[] = [];
   const ask = async () => {
@@ -24,7 +24,7 @@ test('an order that is committed, changed and given back between two looks is fo
   expect(asked).toEqual(['postgres', 'record', 'postgres']);
 });
 
-test('an order in the record is accepted; one in neither is unknown, and one too old to be in a log is asked for once', async () => {
+test('an order in the record is accepted; one in neither is unknown; one too old for a log is read once', async () => {
   const none = async () => undefined;
   const accepted = { saleId: 'tickets', quantity: 1 };
   const young = { buyerId: 'ann', orderId: idOfAge(0) };

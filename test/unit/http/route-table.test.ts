@@ -39,7 +39,7 @@ test.each([
   expect(find(path)).toEqual({ pattern, values });
 });
 
-test('a method without a handler of its own is left to the one for all', () => {
+test('a method without its own handler uses the general one', () => {
   const table = new RouteTable();
   const others: Serve = () => {};
   table.add('get', '/v1/sales/:saleId', serve);

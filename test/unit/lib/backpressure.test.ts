@@ -29,7 +29,7 @@ describe('sync yields to buyers', () => {
     expect(backpressure.mayYield(300)).toBe(false);
   });
 
-  it('not for a while after a buyer has waited', () => {
+  it('not soon after a buyer has waited', () => {
     expect(backpressure.mayYield(100)).toBe(true);
     backpressure.awaited(200);
     expect(backpressure.mayYield(200)).toBe(false);

@@ -46,7 +46,7 @@ describe('calls over a port', () => {
     expect(isBusy(await here.call('refuse').catch((thrown: unknown) => thrown))).toBe(false);
   });
 
-  test('fail when the other end is gone, those under way and later ones', async () => {
+  test('fail when the other end has ended, also calls under way', async () => {
     const underWay = here.call('never');
     here.abandon();
     await expect(underWay).rejects.toThrow('the other thread has ended');

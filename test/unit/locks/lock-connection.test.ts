@@ -5,7 +5,7 @@ import { LockConnection } from '../../../src/locks/lock-connection.ts';
 import { lockKeys } from '../../../src/locks/lock-keys.ts';
 import { lockTimes } from '../../../src/locks/lock-limits.ts';
 
-test('a command on a connection that has ended was surely not executed', async () => {
+test('a command on an ended connection was certainly not executed', async () => {
   const redis = new Redis({ lazyConnect: true, enableOfflineQueue: false });
   redis.disconnect();
   const connection = new LockConnection(redis, lockTimes(1_000));

@@ -35,28 +35,28 @@ function withSales(found: typeof FOUND | undefined, sick: readonly string[] = []
 }
 
 describe('an accepted order', () => {
-  it('is found though another sale can’t be looked at', async () => {
+  it('is found although another sale can’t be read', async () => {
     const { accepted } = withSales(FOUND, ['sick']);
     expect(await accepted.find('ann', recent)).toEqual(FOUND);
   });
 
-  it('is found though another sale does not answer', async () => {
+  it('is found although another sale does not answer', async () => {
     const { accepted } = withSales(FOUND, ['silent'], 10);
     expect(await accepted.find('ann', recent)).toEqual(FOUND);
   });
 
-  it('is not called unknown while a sale that may have it can’t be looked at', async () => {
+  it('is not called unknown while a sale that may have it can’t be read', async () => {
     const { accepted, looks } = withSales(undefined, ['sick']);
     for (let i = 0; i < 2; i++) await expect(accepted.find('ann', recent)).rejects.toThrow('sick is away');
     expect(looks).toHaveLength(2);
   });
 
-  it('is not called unknown while a sale of Postgres is not known here', async () => {
+  it('is not called unknown while this node does not know a sale of Postgres', async () => {
     const { accepted } = withSales(undefined, ['unseen']);
     await expect(accepted.find('ann', recent)).rejects.toThrow('sale unseen is not known here yet');
   });
 
-  it('that is in no record is not looked for again at once; the same id of another buyer is', async () => {
+  it('that is in no record is not searched for again at once, except for another buyer', async () => {
     const { accepted, looks } = withSales(undefined);
     for (const buyer of ['ann', 'ann', 'ben']) expect(await accepted.find(buyer, recent)).toBeUndefined();
     expect(looks).toEqual([`ann ${recent}`, `ben ${recent}`]);

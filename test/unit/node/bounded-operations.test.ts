@@ -24,7 +24,7 @@ function operations(work: () => Promise<never>, away: string[] = []) {
 }
 
 describe('work that does not end', () => {
-  test('is given up at the first look at a store that does not answer, which the error names', async () => {
+  test('is given up at the first check that finds a store away; the error names the store', async () => {
     const { bounded, looks } = operations(() => never, ['Redis']);
     await expect(bounded.verify('tickets')).rejects.toThrow(new StoresAway(['Redis']));
     expect(looks.times).toBe(1);
@@ -61,7 +61,7 @@ describe('work that fails', () => {
     });
   });
 
-  test('fails as it did while the stores answer', async () => {
+  test('fails with its own error while the stores answer', async () => {
     const { bounded } = operations(() => Promise.reject(refused));
     await expect(bounded.list()).rejects.toBe(refused);
   });

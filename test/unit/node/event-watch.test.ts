@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { watchEvents } from '../../../src/node/observability/event-watch.ts';
 import type { Log } from '../../../src/node/process/log.ts';
 
-test('events that readers have missed are counted, and warned of once in a while', async () => {
+test('events that readers have missed are counted, with a warning from time to time', async () => {
   const warnings: unknown[][] = [];
   const registry = new Registry();
   const watch = watchEvents(

@@ -21,7 +21,7 @@ const digestsOf = (env: Record<string, string>, key = KEY) => {
 };
 
 describe('digests', () => {
-  test('are there for every shared setting, and tell none of its value', () => {
+  test('exist for every shared setting, and reveal no value', () => {
     const told = digestsOf({ PURCHASE_TOKEN_SECRET: SECRET, RATE_LIMIT_BUYER: '10/60' });
     const shared = settingNames.filter((name) => settings[name].shared !== undefined);
     expect(Object.keys(told).sort()).toEqual(shared.map((name) => settings[name].env).sort());

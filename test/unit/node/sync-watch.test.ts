@@ -40,7 +40,7 @@ describe('the lag in seconds', () => {
     expect(await lagSeconds()).toBe(5);
   });
 
-  test('is nothing after a sweep that finds nothing left', async () => {
+  test('is zero after a sweep that finds an empty backlog', async () => {
     apply(700);
     events.backlog({ orders: 0 });
     expect(await lagSeconds()).toBe(0);

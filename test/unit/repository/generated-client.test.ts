@@ -6,7 +6,7 @@ test.each(GENERATED)('$to is what `npm run generate` makes of $from', ({ from, t
   expect(readFileSync(new URL(`../../../${to}`, import.meta.url), 'utf8')).toBe(generate(from));
 });
 
-test('the client uses what browsers have: it imports its own files alone, and no global of Node', () => {
+test('the client runs in browsers: it imports only its own files, and uses no global of Node', () => {
   const folder = new URL('../../../src/client/', import.meta.url);
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.ts'),

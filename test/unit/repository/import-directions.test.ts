@@ -315,7 +315,7 @@ describe('imports', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('are needed where the table allows them', () => {
+  test('are used wherever the table allows them', () => {
     const used = new Set(local.map((found) => `${roomOf(found.file)} -> ${roomOf(targetOf(found))}`));
     const allowed = Object.entries(ROOMS).flatMap(([room, others]) =>
       others.map((other) => `${room} -> ${other}`),
@@ -323,7 +323,7 @@ describe('imports', () => {
     expect(allowed.filter((arrow) => !used.has(arrow))).toEqual([]);
   });
 
-  test('go in no circle among files', () => {
+  test('have no circle among files', () => {
     const imported = new Map(files.map((file) => [file, new Set<string>()]));
     for (const found of local)
       if (targetOf(found).endsWith('.ts')) imported.get(found.file)!.add(targetOf(found));

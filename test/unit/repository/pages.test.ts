@@ -69,11 +69,11 @@ describe('a dead link is found', () => {
 });
 
 describe.each(files.filter((path) => path.endsWith('.md')))('%s', (page) => {
-  test('links to what there is', () => {
+  test('links to existing files and headings', () => {
     expect(deadLinks(page, read(page), find)).toEqual([]);
   });
 
-  test('names files that there are', () => {
+  test('names existing files', () => {
     const named = [...read(page).matchAll(/`((?:src|test|bench|catalogue|scripts|docs|\.ci)\/[\w./-]*)`/g)];
     expect(named.map((match) => match[1]!).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
@@ -85,7 +85,7 @@ describe.each(files.filter((path) => path.endsWith('.md')))('%s', (page) => {
   });
 });
 
-test('source files name pages that there are', () => {
+test('source files name existing pages', () => {
   const wrong = files
     .filter((path) => SOURCES.includes(path.split('/')[0]!) && /\.(ts|mjs|lua|sql)$/.test(path))
     // The pages of the tests above are made up.

@@ -48,7 +48,7 @@ test('the README is short', () => {
   expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200);
 });
 
-test('the pages tell of as many planted bugs as there are', () => {
+test('the pages state the right number of planted bugs', () => {
   for (const page of ['README.md', 'docs/fault-tests/simulation.md'])
     expect(read(page), page).toContain(`Each of ${MUTATIONS.length} planted bugs was found`);
 });

@@ -33,7 +33,7 @@ const definitions: Definition[] = readdirSync(join(ROOT, MIGRATIONS))
 const home = new Map(definitions.map(({ name, file }) => [name, file]));
 const isOld = ({ name, file }: Definition) => home.get(name) !== file;
 
-test('functions are looked for where they are now', () => {
+test('a function is found in its newest migration', () => {
   expect(home.size).toBeGreaterThan(0);
   const wrong = NAMED_IN.flatMap(filesBelow).flatMap((path) =>
     [...read(path).matchAll(/migrations\/(\d{3}-[\w-]+\.sql)/g)].flatMap(([, file]) => {

@@ -54,6 +54,6 @@ test('closing ends the sleep, and the next one does not begin', async () => {
   await hints.sleep(FOR_EVER_MS);
 });
 
-test('a sleep of no time returns at once', async () => {
+test('a sleep of 0 ms returns at once', async () => {
   await new Hints().sleep(0);
 });

@@ -54,7 +54,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(true);
   });
 
-  it('is not reopened by hearing an older epoch late', () => {
+  it('is not reopened by an older epoch that arrives late', () => {
     board.close(SLOT, 5, now);
     board.learn(SLOT, 4, now);
     expect(board.isSoldOut(SLOT)).toBe(true);
@@ -113,7 +113,7 @@ describe.each([
     expect(board.isSoldOut(SLOT)).toBe(true);
   });
 
-  it('is one board for all that share its memory', () => {
+  it('is one board for all threads that share its memory', () => {
     const other = new Board(board.buffer);
     expect(other.capacity).toBe(3);
     board.close(SLOT, 4, now);

@@ -15,7 +15,7 @@ test('returns what two reads in a row have found', async () => {
   expect(looks.count).toBe(4);
 });
 
-test('returns the newer of the two, where they may differ', async () => {
+test('returns the newer of two reads that may differ', async () => {
   expect(await readUntilStable(finding({ units: 1, at: 1 }, { units: 1, at: 2 }).look, units)).toEqual({
     units: 1,
     at: 2,
