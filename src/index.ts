@@ -33,6 +33,7 @@ export type { Recovery, SegmentLosses } from './operations/recover-operations.ts
 export {
   InsufficientStock,
   type LedgerEntry,
+  SaleArchived,
   SaleExists,
   type SaleStatus,
   UnknownSale,

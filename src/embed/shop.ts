@@ -68,6 +68,8 @@ export interface NewSale {
 /** A change of a sale. Times are ISO 8601 with zone. */
 export type NewSaleChange =
   | { readonly action: 'pause' | 'resume' | 'close' }
+  /** A closed sale leaves Redis, for good: its orders stay. */
+  | { readonly action: 'archive' }
   | { readonly action: 'top-up' | 'withdraw'; readonly units: number }
   | { readonly action: 'resize'; readonly segments: number }
   | { readonly action: 'require-token'; readonly requireToken: boolean }
@@ -104,7 +106,7 @@ export interface ShopSales {
   /** A page, the newest first. @throws InvalidInput */
   list(query?: SaleQuery): Promise<SalePage>;
   show(saleId: string): Promise<SaleStatus>;
-  /** A change to the present value does nothing. @throws InvalidInput, WrongState, InsufficientStock */
+  /** A change to the present value does nothing. @throws InvalidInput, WrongState, SaleArchived, InsufficientStock */
   change(saleId: string, change: NewSaleChange, by?: ChangeAuthor): Promise<SaleStatus>;
   /** The creation, then all changes, the newest last. */
   ledger(saleId: string): Promise<LedgerEntry[]>;

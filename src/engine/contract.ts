@@ -41,6 +41,7 @@
  *   or missing.
  * - rebuild: building the next generation: freeze the segments, salvage what their logs still hold into Postgres,
  *   load, publish. recovery: a rebuild that an operator asks for. resize: one with another number of segments.
+ * - archived: said of a closed sale that is in Postgres alone. tombstone: what stays of its record for a day.
  * - draft: the buyers' records of a segment's next generation, written beside the segment while it sells.
  * - parked: said of a purchase that waits while its sale is rebuilt.
  * - lost: said of an order that the backend accepted and no longer has, and of a segment that misses such orders.

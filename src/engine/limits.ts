@@ -19,6 +19,11 @@ export const MAX_BATCH_ORDERS = 256;
 
 /** A draft that is not loaded expires after this time. Longer than it takes to write the largest one. */
 export const DRAFT_KEPT_MS = 3_600_000;
+/**
+ * How long the tombstone of an archived sale refuses late publications. A rebuild that stalls as long as this would
+ * come too late for it.
+ */
+export const TOMBSTONE_KEPT_MS = 86_400_000;
 /** Sorts after every buyer id. */
 export const AFTER_ALL_IDS = '\x7f';
 

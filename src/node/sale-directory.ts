@@ -51,7 +51,10 @@ export class SaleDirectory implements Directory {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
-  /** @param exists whether Postgres has the sale; if it does and the backend does not, the sale is being built */
+  /**
+   * @param exists whether Postgres has the sale and it is not archived; if so and the backend does not have it, the
+   * sale is being built
+   */
   constructor(
     backend: Backend,
     board: Board,

@@ -111,8 +111,11 @@ export async function openDirectory(
   maxSales = BOARD_SALES,
 ): Promise<KnownSales> {
   const board = new Board(maxSales);
-  const isSale = async (saleId: string) => (await readSale(db, saleId)) !== undefined;
-  const directory = new SaleDirectory(backend, board, isSale);
+  const isInBackend = async (saleId: string) => {
+    const row = await readSale(db, saleId);
+    return row !== undefined && row.archivedAt === undefined;
+  };
+  const directory = new SaleDirectory(backend, board, isInBackend);
   await directory.start();
   teardown.add(() => directory.stop());
   return { board, directory };

@@ -12,9 +12,15 @@ export const MAX_PAGE_SALES = 1_000;
 
 export const SALE_STATES = ['open', 'paused', 'closed'] as const satisfies readonly SaleState[];
 
+/** Whether a list leaves archived sales out, has them too, or has nothing else. */
+export const ARCHIVED_FILTERS = ['exclude', 'include', 'only'] as const;
+export type ArchivedFilter = (typeof ARCHIVED_FILTERS)[number];
+
 export interface SaleQuery {
   /** Missing: every state. */
   readonly state?: SaleState | undefined;
+  /** Default `exclude`. */
+  readonly archived?: ArchivedFilter | undefined;
   /** The page begins after this cursor: `next` of the page before. */
   readonly after?: string | undefined;
   /** 1 to MAX_PAGE_SALES. Default: DEFAULT_PAGE_SALES. */
@@ -31,6 +37,7 @@ const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_SALES}`;
 
 const query = z.strictObject({
   state: z.enum(SALE_STATES, { error: `must be ${SALE_STATES.join(', ')}` }).optional(),
+  archived: z.enum(ARCHIVED_FILTERS, { error: `must be ${ARCHIVED_FILTERS.join(', ')}` }).optional(),
   after: z
     .string()
     .refine((text) => parseSaleCursor(text) !== undefined, { error: 'must be `next` of the page before' })
@@ -55,8 +62,8 @@ export function parseSaleCursor(text: string): { created: string; saleId: string
 }
 
 /** The query in the form of a URL: with its question mark, or `''` if it is empty. */
-export function saleQueryText({ state, after, limit }: SaleQuery): string {
-  return urlQuery({ state, after, limit });
+export function saleQueryText({ state, archived, after, limit }: SaleQuery): string {
+  return urlQuery({ state, archived, after, limit });
 }
 
 /** All pages, beginning with the one that is asked for. */

@@ -48,7 +48,10 @@ export interface SaleOperations extends RebalanceOperations, RecoverOperations {
   list(query?: SaleQuery): Promise<SalePage>;
   /** @throws UnknownSale */
   show(saleId: string): Promise<SaleStatus>;
-  /** A change to the present value does nothing. @throws UnknownSale, WrongState, InvalidInput, InsufficientStock */
+  /**
+   * A change to the present value does nothing. @throws UnknownSale, WrongState, SaleArchived, InvalidInput,
+   * InsufficientStock
+   */
   change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus>;
   /** All entries, from the creation to the newest change. @throws UnknownSale */
   ledger(saleId: string): Promise<LedgerEntry[]>;
@@ -78,6 +81,16 @@ export class InsufficientStock extends StockadeError {
       `sale ${saleId} has ${remaining} unsold units, so ${wanted} can't be withdrawn`,
     );
     this.remaining = remaining;
+  }
+}
+
+/** The sale is in Postgres alone, for good. Nothing was changed. */
+export class SaleArchived extends StockadeError {
+  constructor(saleId: string) {
+    super(
+      'archived',
+      `sale ${saleId} is archived: its orders can be listed and changed, but nothing can be done with its stock; create a new sale`,
+    );
   }
 }
 

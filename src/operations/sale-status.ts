@@ -4,7 +4,9 @@ import type { SaleJson } from '../engine/sale/sale-json.ts';
 
 export interface SaleStatus extends SaleJson {
   readonly state: SaleState;
-  /** Units left in all segments; `undefined` if the backend lacks the sale now. */
+  /** When the sale was archived, ISO 8601; `undefined`: it is not. */
+  readonly archivedAt?: string | undefined;
+  /** Units left, of an archived sale in Postgres, of others in all segments; `undefined` if the backend lacks the sale now. */
   readonly remaining: number | undefined;
   readonly soldOut: boolean;
   readonly generation: number;

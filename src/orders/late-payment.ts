@@ -7,6 +7,9 @@
  *                                                  ├──refused: paused──> still late: the client repeats the payment when the sale resumes
  *                                                  └──unknown, or no answer──> still late: the client repeats the payment
  *
+ * An archived sale has no units to take. There the late order is settled at once, with the order that an earlier
+ * attempt has taken, if there is one.
+ *
  * The take is a purchase like any other, through the same code, so that neither stock nor limit can be exceeded. Its
  * key is reserved and names the late order: a repetition, at any node, finds the same new order. One transaction
  * marks the new order as paid and settles the late one, and the first to settle it decides.
@@ -17,6 +20,8 @@ import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
 import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
+import { readSale } from '../sales/sale-rows.ts';
 import { type Asker, type LatePayment, settleLatePayment } from './order-changes.ts';
 import { applyReturnsOf } from './returns.ts';
 
@@ -41,6 +46,9 @@ export async function payLate(
   if (await isReturning(db, orderId)) return { code: 'unavailable' };
   const payment = { late: orderId, payType, by };
   const key = `${RETAKE_PREFIX}${orderId}`;
+  if ((await readSale(db, saleId))?.archivedAt) {
+    return settle({ db, backend }, payment, await takenBefore(db, late, key));
+  }
   const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, retake: true });
   switch (outcome.code) {
     case 'committed':
@@ -90,6 +98,21 @@ async function settle(
     case 'over':
       return { code: 'unavailable' };
   }
+}
+
+/** The live order that an earlier attempt has taken. */
+async function takenBefore(
+  db: Database,
+  { saleId, buyerId }: Order,
+  key: string,
+): Promise<string | undefined> {
+  const [found] = await rows<{ id: string }>(
+    db,
+    `SELECT order_id::text AS id FROM orders
+     WHERE sale_id = ? AND buyer_id = ? AND idempotency_key = ? AND status IN ${LIVE}`,
+    [saleId, buyerId, key],
+  );
+  return found?.id;
 }
 
 async function isReturning(db: Database, orderId: string): Promise<boolean> {

@@ -100,7 +100,7 @@ export function readRecentSales(db: Database): Promise<RecentSale[]> {
     `(SELECT id, segments, generation FROM sales WHERE generation > 0 AND state <> 'closed'
        ORDER BY created_at DESC, id LIMIT ?)
      UNION ALL
-     (SELECT id, segments, generation FROM sales WHERE generation > 0 AND state = 'closed'
+     (SELECT id, segments, generation FROM sales WHERE generation > 0 AND state = 'closed' AND archived_at IS NULL
        ORDER BY created_at DESC, id LIMIT ?)
      LIMIT ?`,
     [RECENT_SALES, RECENT_SALES, RECENT_SALES],

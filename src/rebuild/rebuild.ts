@@ -7,19 +7,25 @@
  * What each step does, what is left if the process dies, and why two rebuilds at once do no harm:
  * docs/internals/rebuild.md.
  *
+ * A sale that is archived leaves the backend by the same steps: its next generation has no cursors, and instead of
+ * being loaded it is removed (docs/internals/leaving.md). An archived sale that the backend has again, because it was
+ * restored from a copy or the process that archived it has died, leaves once more.
+ *
  * The next generation may have another number of segments. The old number, by which the old segments are frozen and
  * salvaged, is in the backend's record until the publication. Segments beyond the new number are removed before the
  * publication: if the process dies between the two, the record still has the old number.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
 import type { Backend, KnownEntry, Rejection } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { AFTER_ALL_IDS } from '../engine/limits.ts';
+import type { Author } from '../engine/sale/author.ts';
 import type { RebuildProgress } from '../operations/recover-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import { followState } from '../sales/follow-state.ts';
-import { coverMovements, readWantedSegments } from '../sales/ledger.ts';
+import { closeArchive, coverMovements, openArchive, readWantedSegments } from '../sales/ledger.ts';
 import { readSale, type SaleRow } from '../sales/sale-rows.ts';
 import { type Draft, finishDraft } from './draft.ts';
 import { loadBuyers, loadSegments } from './load.ts';
@@ -53,19 +59,27 @@ const NO_WITNESS: Witness = { newest: [], rejected() {}, ordersLost() {} };
 export interface RebuildOptions {
   /** The buyers' records of the next generation. Missing: they are loaded while buyers wait. */
   readonly draft?: Draft | undefined;
+  /** The sale, which is closed, is archived. Missing: it is built again, unless it is archived already. */
+  readonly archive?: Author | undefined;
   readonly progress?: (progress: RebuildProgress) => void;
 }
 
-/** @throws StaleGeneration if another rebuild was faster; the database's or backend's error */
+/** The author of the ledger's row when an archived sale leaves the backend once more. */
+const AGAIN: Author = { actor: 'stockade', reason: 'the backend held the archived sale again' };
+
+/**
+ * @returns `undefined` if there is nothing to do: there is no such sale, or it is archived and not in the backend
+ * @throws StaleGeneration if another rebuild was faster; the database's or backend's error
+ */
 export async function rebuildSale(
   db: Database,
   backend: Backend,
   saleId: string,
   witness: Witness = NO_WITNESS,
-  { draft, progress = () => {} }: RebuildOptions = {},
+  { draft, archive, progress = () => {} }: RebuildOptions = {},
 ): Promise<RebuildReport | undefined> {
   const before = await readSale(db, saleId);
-  if (!before) return undefined;
+  if (!before || (before.archivedAt && !(await backend.sales.read(saleId)))) return undefined;
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
@@ -86,8 +100,14 @@ export async function rebuildSale(
     heads = salvaged.heads;
   }
   const losses = await lossesOf(db, saleId, heads, witness.newest);
-  const row = await despiteDeadlocks(() => nextGeneration(db, before, losses));
+  const archiving = archive ?? (before.archivedAt && AGAIN);
+  const row = await despiteDeadlocks(() => nextGeneration(db, before, losses, archiving));
   for (const loss of losses) witness.ordersLost(loss);
+  if (archiving) {
+    await backend.sales.archive({ saleId, generation: row.generation });
+    await closeArchive(db, saleId);
+    return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
+  }
   const drafted = draft?.segments === row.sale.segments ? draft : undefined;
   if (drafted) await finishDraft(db, backend, row, drafted);
   await loadSegments(backend, row, drafted?.id);
@@ -122,6 +142,7 @@ async function nextGeneration(
   db: Database,
   { sale, generation }: SaleRow,
   losses: readonly Loss[],
+  archiving: Author | undefined,
 ): Promise<SaleRow> {
   return db.transaction(async (trx) => {
     const raised = await rows(
@@ -134,17 +155,30 @@ async function nextGeneration(
     const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
     await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
     await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);
-    await trx.raw(
-      'INSERT INTO segment_cursors (sale_id, segment, generation) SELECT ?, n, ? FROM generate_series(0, ? - 1) AS n',
-      [sale.id, generation + 1, segments],
-    );
+    if (!archiving) await insertCursors(trx, sale.id, generation + 1, segments);
     await writeLosses(trx, sale.id, generation + 1, losses);
     await coverMovements(trx, sale.id);
     await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [
       sale.id,
     ]);
+    if (archiving) {
+      await trx.raw('UPDATE sales SET archived_at = coalesce(archived_at, now()) WHERE id = ?', [sale.id]);
+      await openArchive(trx, { saleId: sale.id, generation: generation + 1 }, archiving);
+    }
     return (await readSale(trx, sale.id))!;
   });
+}
+
+async function insertCursors(
+  trx: Knex.Transaction,
+  saleId: string,
+  generation: number,
+  segments: number,
+): Promise<void> {
+  await trx.raw(
+    'INSERT INTO segment_cursors (sale_id, segment, generation) SELECT ?, n, ? FROM generate_series(0, ? - 1) AS n',
+    [saleId, generation, segments],
+  );
 }
 
 /** @param from see `loadBuyers`. @returns the number of loaded buyers */
@@ -172,7 +206,11 @@ async function loadAndPublish(
  */
 async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
   const row = await readSale(db, sale.id);
-  if (row?.generation !== generation) throw new StaleGeneration(sale.id, generation);
+  if (row?.generation !== generation) {
+    // What was loaded too late must not remain.
+    if (row?.archivedAt) await backend.sales.archive({ saleId: sale.id, generation: row.generation });
+    throw new StaleGeneration(sale.id, generation);
+  }
   await backend.sales.publish(row);
   const now = await readSale(db, sale.id);
   const isSame = now?.state === row.state && isDeepStrictEqual(now.sale, row.sale);

@@ -124,8 +124,9 @@ export class Recoveries {
     const report = await rebuildSale(this.#db, this.#backend, saleId, witness, {
       progress: (progress) => this.#keep({ saleId, state: 'running', ...progress }),
     });
-    // Sales are never deleted, and this one existed when the request came.
-    if (!report) throw new Error(`sale ${saleId} has disappeared from Postgres`);
+    // The sale existed, and was not archived, when the request came.
+    if (!report)
+      throw new Error(`sale ${saleId} is archived, or not in Postgres: there is nothing to rebuild`);
     return { ...report, rejectedOrders };
   }
 

@@ -44,7 +44,7 @@ export async function writeMovement(
 }
 
 /** The open movements of a sale, the oldest first. */
-export async function readOpenMovements(db: Database, saleId: string): Promise<Movement[]> {
+export async function readOpenMovements(db: Knex, saleId: string): Promise<Movement[]> {
   const found = await rows<{
     id: string;
     sale_id: string;
@@ -87,13 +87,36 @@ export async function closeMovement(db: Knex, id: string): Promise<void> {
 
 /**
  * Closes all open movements of a sale, because a state built from Postgres now includes them. A withdrawal that is
- * not done is void: its units are still in Postgres.
+ * not done is void: its units are still in Postgres. That the sale was archived stays open until the backend has
+ * followed.
  */
 export async function coverMovements(trx: Knex.Transaction, saleId: string): Promise<void> {
   await trx.raw(
     `UPDATE stock_movements SET applied_at = now(),
        detail = CASE WHEN action = 'withdraw' THEN detail - 'undoing' || '{"void":true}' ELSE detail END
-     WHERE sale_id = ? AND applied_at IS NULL`,
+     WHERE sale_id = ? AND action <> 'archive' AND applied_at IS NULL`,
+    [saleId],
+  );
+}
+
+/**
+ * Writes that a sale was archived, in a row that is open until the backend holds nothing of the sale. If such a row is
+ * open already, an earlier attempt has died, and this one finishes it.
+ */
+export async function openArchive(
+  trx: Knex.Transaction,
+  { saleId, generation }: Pick<NewMovement, 'saleId' | 'generation'>,
+  author: Author,
+): Promise<void> {
+  const open = await readOpenMovements(trx, saleId);
+  if (open.some(({ action }) => action === 'archive')) return;
+  await writeMovement(trx, { saleId, action: 'archive', generation }, author);
+}
+
+export async function closeArchive(db: Knex, saleId: string): Promise<void> {
+  await db.raw(
+    `UPDATE stock_movements SET applied_at = now()
+     WHERE sale_id = ? AND action = 'archive' AND applied_at IS NULL`,
     [saleId],
   );
 }

@@ -15,12 +15,13 @@
  */
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
 import type { SaleAction } from '../engine/sale/sale-change.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { followState } from './follow-state.ts';
 import { closeMovement, type Movement, readOpenMovements } from './ledger.ts';
-import { readSale } from './sale-rows.ts';
+import { readSale, type SaleRow } from './sale-rows.ts';
 import { undoWithdrawal } from './withdrawal.ts';
 
 const PARALLEL_CREDITS = 16;
@@ -65,8 +66,9 @@ async function follow(
   backend: Backend,
   { id, saleId, action, units, generation }: Movement,
 ): Promise<void> {
-  if (action !== 'top-up') return followState(db, backend, saleId);
+  if (action !== 'top-up' && action !== 'archive') return followState(db, backend, saleId);
   const row = await readSale(db, saleId);
+  if (action === 'archive') return row && removeRest(backend, row);
   // A generation that was begun since includes the units, and has closed the movement (ledger.ts, coverMovements).
   if (row?.generation !== generation) return;
   const { sale } = row;
@@ -74,4 +76,13 @@ async function follow(
     backend.sales.credit({ saleId, segment, generation, movement: id, units: share }),
   );
   await backend.sales.reopen(saleId);
+}
+
+/**
+ * Removes what is left of an archived sale whose record is gone. With its record the backend may have sold since, because
+ * it was restored from a copy: then a rebuild saves its orders first (rebuild.ts).
+ */
+async function removeRest(backend: Backend, { sale, generation }: SaleRow): Promise<void> {
+  if (await backend.sales.read(sale.id)) throw new StaleGeneration(sale.id, generation);
+  await backend.sales.archive({ saleId: sale.id, generation });
 }

@@ -8,16 +8,16 @@ import { StaleGeneration } from '../engine/errors.ts';
 import { planMoves } from '../engine/sale/transfer-plan.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Database } from '../postgres/database.ts';
-import { readKnownSale } from './sale-rows.ts';
+import { readPresentSale } from './sale-rows.ts';
 
-/** @throws UnknownSale; StaleGeneration while the sale is being rebuilt */
+/** @throws UnknownSale; SaleArchived; StaleGeneration while the sale is being rebuilt */
 export async function rebalanceSale(
   db: Database,
   backend: Backend,
   saleId: string,
   { dryRun }: RebalanceOptions,
 ): Promise<RebalanceReport> {
-  const row = await readKnownSale(db, saleId);
+  const row = await readPresentSale(db, saleId);
   const sale = { saleId, generation: row.generation };
   const { segments } = row.sale;
   const finished = dryRun ? [] : await backend.transfers.finish(sale, segments);

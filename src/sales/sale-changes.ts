@@ -12,10 +12,13 @@ import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-chang
 import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
-import { readKnownSale, type SaleRow } from './sale-rows.ts';
+import { readPresentSale, type SaleRow } from './sale-rows.ts';
 
-/** All changes but a withdrawal, which begins in the backend (withdrawal.ts). */
-export type PlainChange = Exclude<SaleChange, { action: 'withdraw' }>;
+/**
+ * All changes but a withdrawal, which begins in the backend (withdrawal.ts), and archiving, which is the end of a
+ * rebuild (rebuild/archive.ts).
+ */
+export type PlainChange = Exclude<SaleChange, { action: 'withdraw' | 'archive' }>;
 
 type StateAction = 'pause' | 'resume' | 'close';
 
@@ -29,7 +32,7 @@ const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; c
 /**
  * Makes the change in Postgres; a change to the present value does nothing. The caller applies it to the backend
  * (movements.ts).
- * @throws UnknownSale, WrongState, InvalidInput
+ * @throws UnknownSale, SaleArchived, WrongState, InvalidInput
  */
 export async function makeChange(
   db: Database,
@@ -44,10 +47,10 @@ export async function makeChange(
   });
 }
 
-/** Locks the sale's row until the transaction ends. @throws UnknownSale */
+/** Locks the row of a sale that is to be changed until the transaction ends. @throws UnknownSale, SaleArchived */
 export async function lockSale(trx: Knex.Transaction, saleId: string): Promise<SaleRow> {
   await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
-  return readKnownSale(trx, saleId);
+  return readPresentSale(trx, saleId);
 }
 
 type Applied = Pick<NewMovement, 'action' | 'units' | 'detail'> | undefined;

@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
-import { parseSaleCursor } from '../operations/sale-list.ts';
+import { type ArchivedFilter, parseSaleCursor } from '../operations/sale-list.ts';
 import { UnknownSale } from '../operations/sale-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { decodeSale, type RawSale, type SaleRow } from './sale-rows.ts';
@@ -14,6 +14,8 @@ export interface SummedSale extends SaleRow {
 
 export interface SalePageQuery {
   readonly state?: SaleState | undefined;
+  /** Whether archived sales are in the list, or are the only ones. Default: neither. */
+  readonly archived?: ArchivedFilter | undefined;
   /** The cursor of the last sale of the page before. */
   readonly after?: string | undefined;
   readonly limit: number;
@@ -42,7 +44,7 @@ export async function readSummedSale(db: Database, saleId: string): Promise<Summ
  */
 export async function readSalePage(
   db: Database,
-  { state, after, limit }: SalePageQuery,
+  { state, archived = 'exclude', after, limit }: SalePageQuery,
 ): Promise<{ sales: SummedSale[]; next: string | undefined }> {
   const conditions: string[] = [];
   const bindings: Knex.RawBinding[] = [];
@@ -50,6 +52,8 @@ export async function readSalePage(
     conditions.push('s.state = ?');
     bindings.push(state);
   }
+  if (archived !== 'include')
+    conditions.push(`s.archived_at IS ${archived === 'only' ? 'NOT NULL' : 'NULL'}`);
   if (after !== undefined) {
     const { created, saleId } = parseSaleCursor(after)!;
     const at = "'epoch'::timestamptz + ? * interval '1 microsecond'";

@@ -4,7 +4,7 @@ import { SALE_ID_PATTERN } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { rulesOf } from '../engine/sale/rules.ts';
 import { saleToJson } from '../engine/sale/sale-json.ts';
-import { UnknownSale } from '../operations/sale-operations.ts';
+import { SaleArchived, UnknownSale } from '../operations/sale-operations.ts';
 import { rows } from '../postgres/database.ts';
 
 /** A sale as stored in Postgres. */
@@ -18,6 +18,8 @@ export interface SaleRow {
   /** `undefined`: not counted yet (live-orders.ts). */
   readonly liveOrders: number | undefined;
   readonly createdAt: Date;
+  /** Since when the sale is in Postgres alone. `undefined`: it is not archived. */
+  readonly archivedAt: Date | undefined;
 }
 
 const ALL = 2 ** 31 - 1;
@@ -43,6 +45,7 @@ export interface RawSale {
   shop_id: string | null;
   metadata: Record<string, unknown>;
   created_at: Date;
+  archived_at: Date | null;
 }
 
 /**
@@ -99,6 +102,13 @@ export async function readKnownSale(db: Knex, saleId: string): Promise<SaleRow> 
   return row;
 }
 
+/** For work that needs the backend. @throws UnknownSale, SaleArchived */
+export async function readPresentSale(db: Knex, saleId: string): Promise<SaleRow> {
+  const row = await readKnownSale(db, saleId);
+  if (row.archivedAt) throw new SaleArchived(saleId);
+  return row;
+}
+
 /** An id that no sale can have is not queried: it may hold what Postgres refuses, such as a NUL. */
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
@@ -106,12 +116,12 @@ export async function readSale(db: Knex, saleId: string): Promise<SaleRow | unde
   return row && decodeSale(row);
 }
 
-/** All sales, the newest first. @param built only those that were built in a backend */
+/** All sales, the newest first. @param built only those that a backend has to hold */
 export async function readSales(
   db: Knex,
   { built = false, limit = ALL }: { built?: boolean; limit?: number } = {},
 ): Promise<SaleRow[]> {
-  const which = built ? 'WHERE generation > 0' : '';
+  const which = built ? 'WHERE generation > 0 AND archived_at IS NULL' : '';
   const sql = `SELECT * FROM sales ${which} ORDER BY created_at DESC, id LIMIT ?`;
   return (await rows<RawSale>(db, sql, [limit])).map(decodeSale);
 }
@@ -123,19 +133,29 @@ export interface SaleHead {
   readonly state: SaleState;
   /** See engine/sale/rules.ts. */
   readonly rules: string;
+  /** The backend must not hold it. */
+  readonly isArchived: boolean;
 }
 
-const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit';
+const HEAD = 'id, generation, state, starts_at, ends_at, require_token, per_buyer_limit, archived_at';
 
 type RawHead = Pick<
   RawSale,
-  'id' | 'generation' | 'state' | 'starts_at' | 'ends_at' | 'require_token' | 'per_buyer_limit'
+  | 'id'
+  | 'generation'
+  | 'state'
+  | 'starts_at'
+  | 'ends_at'
+  | 'require_token'
+  | 'per_buyer_limit'
+  | 'archived_at'
 >;
 
 function decodeHead({ id, generation, state, ...raw }: RawHead): SaleHead {
   const [startsAt, endsAt] = [raw.starts_at.getTime(), raw.ends_at?.getTime()];
   const { require_token: requireToken, per_buyer_limit: perBuyerLimit } = raw;
-  return { id, generation, state, rules: rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit }) };
+  const rules = rulesOf({ startsAt, endsAt, requireToken, perBuyerLimit });
+  return { id, generation, state, rules, isArchived: raw.archived_at !== null };
 }
 
 /** Sales that are not closed, the newest first, and then those of `held` that are closed. */
@@ -149,7 +169,7 @@ export async function readSalesAtWork(db: Knex, held: readonly string[]): Promis
   return found.map(decodeHead);
 }
 
-/** At most `limit` closed sales with ids after `after`, in the order of ids. */
+/** At most `limit` closed sales, archived ones too, with ids after `after`, in the order of ids. */
 export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
   const found = await rows<RawHead>(
     db,
@@ -183,5 +203,6 @@ export function decodeSale(row: RawSale): SaleRow {
     stock: Number(row.stock),
     liveOrders: optional(row.live_orders),
     createdAt: row.created_at,
+    archivedAt: row.archived_at ?? undefined,
   };
 }

@@ -34,7 +34,7 @@ interface Withdrawal {
 }
 
 /**
- * @throws UnknownSale; InsufficientStock, and nothing was changed; StaleGeneration or StockadeError `unavailable` if the
+ * @throws UnknownSale; SaleArchived; InsufficientStock, and nothing was changed; StaleGeneration or StockadeError `unavailable` if the
  * sale was rebuilt meanwhile, which has undone it
  */
 export async function withdraw(

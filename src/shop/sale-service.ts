@@ -18,6 +18,7 @@ import {
 import type { VerifyOptions, VerifyReport } from '../operations/verify-report.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { archiveSale } from '../rebuild/archive.ts';
 import { writeDraft } from '../rebuild/draft.ts';
 import { rebuildSale } from '../rebuild/rebuild.ts';
 import { Recoveries } from '../rebuild/recovery.ts';
@@ -27,7 +28,7 @@ import { followMovements } from '../sales/movements.ts';
 import { rebalanceSale } from '../sales/rebalance.ts';
 import { makeChange } from '../sales/sale-changes.ts';
 import { readSalePage, readSummedSale, type SummedSale } from '../sales/sale-pages.ts';
-import { insertSale, readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
+import { insertSale, readKnownSale, readPresentSale, type SaleRow } from '../sales/sale-rows.ts';
 import { withdraw } from '../sales/withdrawal.ts';
 import { repairSale } from '../verify/repair.ts';
 import { verifySale } from '../verify/verify.ts';
@@ -82,6 +83,7 @@ export class SaleService implements SaleOperations {
 
   async change(saleId: string, change: SaleChange, author: Author): Promise<SaleStatus> {
     if (change.action === 'withdraw') await withdraw(this.#db, this.#backend, saleId, change.units, author);
+    else if (change.action === 'archive') await this.#archive(saleId, author);
     else {
       await makeChange(this.#db, saleId, change, author);
       await followMovements(this.#db, this.#backend, saleId);
@@ -104,13 +106,19 @@ export class SaleService implements SaleOperations {
   }
 
   async recover(saleId: string): Promise<Recovery> {
-    await this.#row(saleId);
+    await readPresentSale(this.#db, saleId);
     return this.#recoveries.begin(saleId);
   }
 
   async recovery(saleId: string): Promise<Recovery> {
     await this.#row(saleId);
     return this.#recoveries.stateOf(saleId);
+  }
+
+  async #archive(saleId: string, author: Author): Promise<void> {
+    await this.#ownership?.claim();
+    const stores = { db: this.#db, backend: this.#backend, locks: this.#locks };
+    await archiveSale(stores, saleId, author);
   }
 
   /**
@@ -161,11 +169,14 @@ export class SaleService implements SaleOperations {
 
   /** By the first equation of verify, the units in live orders are those that the sale has had, less its stock. */
   async #status({ movedUnits, liveOrders, ...row }: SummedSale): Promise<SaleStatus> {
-    const { sale, state, generation, stock } = row;
-    const remaining = unitsLeft(await this.#backend.sales.snapshot(sale.id, sale.segments, generation));
+    const { sale, state, generation, stock, archivedAt } = row;
+    const remaining = archivedAt
+      ? stock
+      : unitsLeft(await this.#backend.sales.snapshot(sale.id, sale.segments, generation));
     return {
       ...saleToJson(sale),
       state,
+      archivedAt: archivedAt?.toISOString(),
       remaining,
       soldOut: remaining === 0,
       generation,

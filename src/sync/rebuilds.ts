@@ -92,9 +92,12 @@ export class Rebuilds {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
     await this.#stores.claim?.();
-    if ((await readSale(db, saleId))?.generation !== generation) return;
+    const row = await readSale(db, saleId);
+    // An archived sale has no cursors, so nothing of its log is known.
+    const isUnseen = row?.archivedAt !== undefined && generation === 0;
+    if (!isUnseen && row?.generation !== generation) return;
     const witness = {
-      generation,
+      ...(isUnseen ? {} : { generation }),
       newest,
       rejected: (rejection: Rejection) => events.rejected({ saleId, ...rejection }),
       ordersLost: (loss: Loss) => events.ordersLost({ saleId, ...loss }),

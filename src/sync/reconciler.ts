@@ -10,6 +10,7 @@
  * Orders don't wait for the scan (log-scanner.ts), only for repairs: the loop makes them, after it has read the data
  * again.
  */
+import type { SaleVersion } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { applyReturns, salesWithReturns } from '../orders/returns.ts';
@@ -181,6 +182,7 @@ export class Reconciler {
     const held = this.#sales.held(id);
     if (held && held.generation !== generation) await this.#sales.release([id]);
     const log = await this.#sales.logOf(id);
+    if (sale.isArchived) return this.#repairArchived(id, version);
     // The sale was rebuilt since the scan, so the scanned record says nothing about these segments. The next scan
     // covers it.
     if (log?.generation !== generation) return;
@@ -206,6 +208,13 @@ export class Reconciler {
     }
   }
 
+  /** A rebuild of an archived sale removes it from the backend (rebuild.ts). */
+  async #repairArchived(saleId: string, version: SaleVersion | undefined): Promise<void> {
+    if (version === undefined) return this.#sales.finish(saleId);
+    if (await this.#isBehind(saleId))
+      this.#sales.rebuild(saleId, 'the backend holds a sale that is archived');
+  }
+
   /**
    * An operator asked for a resize before the sale was closed. If the sale were released, no sync would carry it out.
    */
@@ -219,6 +228,7 @@ export class Reconciler {
       readSale(this.#stores.db, saleId),
       this.#stores.backend.sales.versions([saleId]),
     ]);
+    if (row?.archivedAt) return version !== undefined;
     return row !== undefined && version?.generation !== row.generation;
   }
 }

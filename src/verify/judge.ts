@@ -6,6 +6,7 @@
  */
 
 import type { Identity, VerifyReport } from '../operations/verify-report.ts';
+import { gapFindings } from './counters.ts';
 import {
   counted,
   countsOf,
@@ -35,8 +36,9 @@ export interface Judgement {
 
 export function judge(look: Look): Judgement {
   const soldGap = soldIdentity(look.truth).difference;
-  const isBuilding = isBeingBuilt(look);
-  const stock = isBuilding ? undefined : judgeStock(look, soldGap);
+  const isArchived = look.truth.row.archivedAt !== undefined;
+  const isBuilding = !isArchived && isBeingBuilt(look);
+  const stock = isBuilding || isArchived ? undefined : judgeStock(look, soldGap);
   return {
     soldGap,
     isBuilding,
@@ -46,9 +48,7 @@ export function judge(look: Look): Judgement {
         fault('foreign_postgres', 0, `${what}: the engine takes no order beyond the limit`),
       ),
       ...judgeLiveOrders(look, soldGap),
-      ...(isBuilding
-        ? [building(look)]
-        : [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)]),
+      ...(isArchived ? judgeArchived(look, soldGap) : isBuilding ? [building(look)] : judgeBackend(look)),
       ...(stock?.findings ?? []),
     ],
   };
@@ -117,6 +117,26 @@ function building({ truth }: Look): Finding {
     `generation ${generation} is not published: a rebuild is under way, or was not finished`,
     { kind: 'rebuild' },
   );
+}
+
+function judgeBackend(look: Look): Finding[] {
+  return [...lostSegments(look), ...judgeLogs(look), ...judgeState(look), ...judgeResize(look)];
+}
+
+/** The second equation needs no segments here: the unsold units of an archived sale are in Postgres alone. */
+function judgeArchived({ truth, record, recordFault }: Look, soldGap: number): Finding[] {
+  const { count } = truth.pendingChanges;
+  const isThere = record !== undefined || recordFault !== undefined;
+  const remove: RepairStep = { kind: isThere ? 'rebuild' : 'changes' };
+  const left = 'the sale is archived, and the backend holds its record: the backend may be an older copy';
+  return [
+    ...gapFindings(soldGap, ': orders, stock or ledger were changed'),
+    ...(count > 0
+      ? [underWay('change_pending', 0, 'the sale is to be removed from the backend', remove)]
+      : isThere
+        ? [fault('rebuild_pending', 0, left, remove)]
+        : []),
+  ];
 }
 
 function lostSegments({ truth, record, recordFault, segments }: Look): Finding[] {

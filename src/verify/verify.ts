@@ -87,11 +87,11 @@ async function lookAt(
   before: Look | undefined,
 ): Promise<Look> {
   const truth = await readTruth(db, saleId);
-  const { sale, generation } = truth.row;
+  const { sale, generation, archivedAt } = truth.row;
   const record = await readRecord(backend, saleId);
   // Reading the orders takes time, and logs are trimmed meanwhile: the logs are counted from the present cursors.
   const cursors = await readCursors(db, saleId);
-  const segments = await backend.audits.audit(saleId, sale.segments, generation);
+  const segments = archivedAt ? [] : await backend.audits.audit(saleId, sale.segments, generation);
   const known = before?.truth.row.generation === generation ? before.confirmed : new Set<number>();
   const uncounted = cursors.filter(({ segment }) => !known.has(segment) && countsOf(segments[segment]));
   const counts = await countLogs(backend, uncounted, (segment) => countsOf(segments[segment])!.seq);
@@ -126,7 +126,7 @@ async function judgeOrders(
 ): Promise<Finding[]> {
   const isReadable = segments.every((found) => found.found !== 'nothing' && countsOf(found));
   const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
-  if (isBuilding || !isReadable || isLost) return [];
+  if (isBuilding || !isReadable || isLost || truth.row.archivedAt) return [];
   const { strays, unreadable, faults } = await findStrays(db, backend, truth);
   const { missing, faults: others } = await missingRecords(db, backend, truth, unreadable);
   const unrecorded = faults.length === 0 ? await unrecordedOrders(db, backend, truth, unreadable) : [];

@@ -104,9 +104,14 @@ export class Stage {
     return loaded;
   }
 
+  /** The units of this sale are not counted after the test. */
+  uncount(loaded: LoadedSale): void {
+    this.#loaded = this.#loaded.filter((other) => other !== loaded);
+  }
+
   /** Replaces the sale by a new generation. The units of the old one are not counted after the test. */
   async reload(old: LoadedSale, options: LoadOptions): Promise<LoadedSale> {
-    this.#loaded = this.#loaded.filter((loaded) => loaded !== old);
+    this.uncount(old);
     const loaded = await loadSale(this.backend, old.sale, { generation: old.generation + 1, ...options });
     this.#loaded.push(loaded);
     return loaded;

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StaleGeneration } from '../../src/engine/errors.ts';
-import { DRAFT_KEPT_MS } from '../../src/engine/limits.ts';
+import { DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
@@ -451,6 +451,27 @@ describe('the keys', () => {
     expect(keptMs).toBeLessThanOrEqual(DRAFT_KEPT_MS);
     await backend.sales.loadSegment({ ...ref, left: 5, perBuyerLimit: 1 });
     expect(await redis.pttl(buyers)).toBe(FOR_EVER);
+  });
+
+  it('of an archived sale is one, which is no record for any reader, and expires', async () => {
+    const keyPrefix = freshPrefix();
+    const backend = await open(redisUrl(), { keyPrefix });
+    const { sale } = await loadSale(backend, aSale({ segments: 70 }));
+    const redis = outsider(redisUrl());
+    await backend.sales.archive({ saleId: sale.id, generation: 2 });
+    const key = new Keys(keyPrefix).sale(sale.id);
+    expect((await redis.keys(`${keyPrefix}*`)).sort()).toEqual([`${keyPrefix}changes`, key].sort());
+    expect(await redis.hgetall(key)).toEqual({ generation: '2' });
+    const keptMs = await redis.pttl(key);
+    expect(keptMs).toBeGreaterThan(TOMBSTONE_KEPT_MS / 2);
+    expect(keptMs).toBeLessThanOrEqual(TOMBSTONE_KEPT_MS);
+    // A process has given a unit back, and raises the epoch only now.
+    await backend.sales.reopen(sale.id);
+    expect(await backend.sales.read(sale.id)).toBeUndefined();
+    expect(await backend.sales.versions([sale.id])).toEqual([undefined]);
+    await loadSale(backend, sale, { generation: 3 });
+    expect(await redis.pttl(key)).toBe(FOR_EVER);
+    expect(await backend.sales.read(sale.id)).toMatchObject({ generation: 3, epoch: 1 });
   });
 
   it('of two installations on one Redis are separate, and so are their messages', async () => {

@@ -3,6 +3,7 @@ import { NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
 import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
+import { until } from '../support/until.ts';
 import { onEachBackend } from './backends.ts';
 
 onEachBackend((stage) => {
@@ -293,6 +294,87 @@ onEachBackend((stage) => {
       const sale = await stage.load({ perBuyerLimit: 2 });
       const orders = ['anna', 'anna', 'anna'].map((buyer) => sale.order(buyer));
       expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'limit']);
+    });
+  });
+
+  describe('archiving', () => {
+    const archive = (sale: LoadedSale, generation = sale.generation + 1) =>
+      stage.backend.sales.archive({ saleId: sale.sale.id, generation });
+    const load = (sale: LoadedSale, generation: number) =>
+      stage.backend.sales.loadSegment({ ...sale.ref(), generation, left: 10, perBuyerLimit: 1 });
+
+    async function expectGone({ sale, generation }: LoadedSale): Promise<void> {
+      const { sales, log } = stage.backend;
+      expect(await sales.read(sale.id)).toBeUndefined();
+      expect(await sales.versions([sale.id])).toEqual([undefined]);
+      const found = await sales.snapshot(sale.id, sale.segments, generation);
+      expect(found.map(({ counters }) => counters)).toEqual(found.map(() => undefined));
+      const position = { saleId: sale.id, segment: 0, generation, seq: 0, tail: '' };
+      const [read] = await log.readLog([position], 10);
+      expect(read).toMatchObject({ head: undefined, entries: [] });
+    }
+
+    it('removes segments, buyers, logs and the record, whatever their state, and tells every node', async () => {
+      const sale = await stage.load({ segments: 3, stock: 9 }, { state: 'closed' });
+      await sale.freeze();
+      const told: string[] = [];
+      const end = await stage.backend.subscribe({ saleChanged: (id) => void told.push(id) });
+      const before = await stage.backend.sales.changeCounter();
+      stage.uncount(sale);
+      await archive(sale);
+      await expectGone(sale);
+      expect(await sale.take([sale.order('anna')])).toEqual({ status: 'stale' });
+      expect(await stage.backend.sales.changeCounter()).not.toBe(before);
+      await until(() => told.includes(sale.sale.id), { what: 'the message' });
+      await end();
+    });
+
+    it('may be repeated, and needs no sale', async () => {
+      const sale = await stage.load();
+      stage.uncount(sale);
+      await archive(sale);
+      await archive(sale);
+      await expectGone(sale);
+      await stage.backend.sales.archive({ saleId: 'nowhere', generation: 1 });
+      expect(await stage.backend.sales.read('nowhere')).toBeUndefined();
+    });
+
+    it('removes a sale that a publication has left half done', async () => {
+      const sale = await stage.load({ segments: 2 });
+      stage.uncount(sale);
+      await archive(sale);
+      await load(sale, 1);
+      await archive(sale);
+      await expectGone(sale);
+    });
+
+    it.each([1, 2])('leaves a sale of the same or a later generation alone: %i', async (generation) => {
+      const sale = await stage.load({}, { generation: 2 });
+      await archive(sale, generation);
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ generation: 2, state: 'open' });
+      expect(kinds(await sale.take([sale.order('anna')]))).toEqual(['taken']);
+    });
+
+    it('refuses a late publication of its generation or an older one', async () => {
+      const sale = await stage.load({}, { generation: 2 });
+      stage.uncount(sale);
+      await archive(sale);
+      for (const generation of [2, 3]) {
+        await load(sale, generation);
+        const late = { sale: sale.sale, state: 'open' as const, generation };
+        await expect(stage.backend.sales.publish(late)).rejects.toThrow(StaleGeneration);
+        expect(await stage.backend.sales.read(sale.sale.id)).toBeUndefined();
+      }
+    });
+
+    it('is over when a later generation is published: a record that does not expire', async () => {
+      const sale = await stage.load();
+      await archive(sale);
+      const again = await stage.reload(sale, { generation: 3 });
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ generation: 3, state: 'open' });
+      expect(kinds(await again.take([again.order('anna')]))).toEqual(['taken']);
+      await archive(sale);
+      expect(await stage.backend.sales.read(sale.sale.id)).toMatchObject({ generation: 3 });
     });
   });
 

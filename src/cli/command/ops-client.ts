@@ -25,6 +25,7 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   pause: 'paused',
   resume: 'resumed',
   close: 'closed',
+  archive: 'archived: close it first',
   'top-up': 'topped up',
   withdraw: 'withdrawn from',
   window: 'given another window',

@@ -7,7 +7,13 @@ import { httpUrl, reachableHost } from '../../config/values/hosts.ts';
 import type { SaleState } from '../../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import type { OrderStatus } from '../../operations/order-operations.ts';
-import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../operations/sale-operations.ts';
+import {
+  InsufficientStock,
+  SaleArchived,
+  SaleExists,
+  UnknownSale,
+  WrongState,
+} from '../../operations/sale-operations.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -146,6 +152,8 @@ export class OpsConnection {
         return new UnknownSale(saleId);
       case 'sale_exists':
         return new SaleExists(saleId);
+      case 'archived':
+        return new SaleArchived(saleId);
       case 'wrong_state':
         return problem.state
           ? new WrongState(saleId, problem.state, wanted)

@@ -77,6 +77,16 @@ const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as cons
   }),
 ) as [CommandSpec, CommandSpec, CommandSpec];
 
+const archiveSale = changeCommand({
+  name: 'archive <id>',
+  summary: 'move a closed sale out of Redis: it stays in Postgres',
+  details:
+    'Its orders can still be listed, exported, paid back and redeemed. It can never be opened again, and lists of sales ' +
+    'leave it out.',
+  examples: ['stockade sale archive tickets --reason "the concert is over"'],
+  change: () => ({ action: 'archive' }),
+});
+
 const topUpSale = changeCommand({
   name: 'top-up <id>',
   summary: 'add units to a sale, also while it sells or is sold out',
@@ -178,6 +188,7 @@ export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   pauseSale,
   resumeSale,
   closeSale,
+  archiveSale,
   topUpSale,
   withdrawFromSale,
   moveSaleWindow,

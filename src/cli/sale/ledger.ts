@@ -52,6 +52,7 @@ function detailText({ action, units, detail }: LedgerEntry): string {
     case 'edit':
       return editText(from as Values, to as Values);
     case 'top-up':
+    case 'archive':
       return '';
     default:
       return `was ${from}`;

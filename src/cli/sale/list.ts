@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import {
+  ARCHIVED_FILTERS,
   DEFAULT_PAGE_SALES,
   MAX_PAGE_SALES,
   parseSaleQuery,
@@ -19,6 +20,10 @@ export const listSales: CommandSpec = {
   summary: 'list sales, the newest first',
   options: [
     new Option('--state <state>', `only sales in this state: ${SALE_STATES.join(', ')}`),
+    new Option(
+      '--archived <which>',
+      `archived sales: ${ARCHIVED_FILTERS.join(', ')}; default ${ARCHIVED_FILTERS[0]}`,
+    ),
     new Option('--limit <n>', `sales in a page, up to ${MAX_PAGE_SALES}; default ${DEFAULT_PAGE_SALES}`),
     new Option('--after <place>', 'begin after this place: `next` of the page before'),
     new Option('--all', 'all pages, one after the other'),
@@ -27,8 +32,8 @@ export const listSales: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade sale list', 'stockade sale list --state open --json', 'stockade sale list --all'],
   async run({ config, log, json, options }) {
-    const { state, limit, after, all } = options;
-    const query = parseSaleQuery({ state, limit, after });
+    const { state, archived, limit, after, all } = options;
+    const query = parseSaleQuery({ state, archived, limit, after });
     const show = json ? new JsonPages(all === true) : new TextPages(all === true);
     await withOperations({ config, log }, async (operations) => {
       const pages = salePages((wanted) => operations.list(wanted), query);

@@ -41,6 +41,7 @@ export function saleSheet(sale: SaleStatus): string {
     ['face value', inMinor(sale.faceValueMinor, sale.currency)],
     ['shop', sale.shopId],
     ['metadata', Object.keys(sale.metadata).length === 0 ? undefined : JSON.stringify(sale.metadata)],
+    ['archived', sale.archivedAt],
     ['generation', sale.generation],
   ];
   return columns(rows.filter(([, value]) => value !== undefined && value !== ''));
@@ -53,9 +54,10 @@ function stockText({ stock, movedUnits }: SaleStatus): string {
 }
 
 function phaseOf(
-  { state, startsAt, endsAt }: SaleStatus,
+  { state, archivedAt, startsAt, endsAt }: SaleStatus,
   now: number,
-): 'running' | 'not started' | 'ended' | 'closed' {
+): 'running' | 'not started' | 'ended' | 'closed' | 'archived' {
+  if (archivedAt !== undefined) return 'archived';
   if (state === 'closed') return 'closed';
   if (endsAt !== undefined && Date.parse(endsAt) <= now) return 'ended';
   return Date.parse(startsAt) > now ? 'not started' : 'running';
@@ -64,7 +66,7 @@ function phaseOf(
 /** The state, and what else prevents purchases: `open, sold out`, `paused, not started`. */
 function stateOf(sale: SaleStatus): string {
   const phase = phaseOf(sale, Date.now());
-  if (phase === 'closed') return phase;
+  if (phase === 'closed' || phase === 'archived') return phase;
   if (phase !== 'running') return `${sale.state}, ${phase}`;
   return sale.soldOut ? `${sale.state}, sold out` : sale.state;
 }

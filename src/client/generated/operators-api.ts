@@ -34,7 +34,7 @@ export type NewSale = {
 };
 
 export type SaleChange = {
-  readonly action: 'pause' | 'resume' | 'close';
+  readonly action: 'pause' | 'resume' | 'close' | 'archive';
   readonly reason?: string | undefined;
 } | {
   readonly action: 'top-up' | 'withdraw';
@@ -85,6 +85,8 @@ export type Sale = {
   /** At most 16,384 bytes as JSON, nested at most 32 deep */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly state: 'open' | 'paused' | 'closed';
+  /** Since when the sale is archived: it is in Postgres alone. Missing: it is not */
+  readonly archivedAt?: string | undefined;
   readonly remaining?: number | undefined;
   readonly soldOut: boolean;
   readonly generation: number;
@@ -169,6 +171,7 @@ export interface Problems {
   unauthenticated: Problem<'unauthenticated'> & { readonly reason: 'missing' | 'invalid' };
   sale_exists: Problem<'sale_exists'>;
   wrong_state: Problem<'wrong_state'> & { readonly state: string };
+  archived: Problem<'archived'>;
   wrong_status: Problem<'wrong_status'> & { readonly orderStatus: string };
   expired: Problem<'expired'> & { readonly refundDue: boolean };
   payload_too_large: Problem<'payload_too_large'>;
@@ -228,7 +231,7 @@ export interface Operations {
   changeSale: {
     readonly body: SaleChange;
     readonly answer: Sale;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'insufficient_stock' | 'payload_too_large' | 'internal' | 'unavailable' | 'busy';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'archived' | 'insufficient_stock' | 'payload_too_large' | 'internal' | 'unavailable' | 'busy';
   };
   ledger: {
     readonly body: undefined;
@@ -242,12 +245,12 @@ export interface Operations {
       readonly dryRun?: boolean | undefined;
     };
     readonly answer: Readonly<Record<string, unknown>>;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'archived' | 'payload_too_large' | 'internal' | 'unavailable';
   };
   recover: {
     readonly body: undefined;
     readonly answer: Recovery;
-    readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
+    readonly code: 'unauthenticated' | 'unknown_sale' | 'archived' | 'internal' | 'unavailable';
   };
   recovery: {
     readonly body: undefined;

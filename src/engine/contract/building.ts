@@ -49,6 +49,12 @@ export interface SaleBuilding {
   /** Removes the segments of older generations from number `from` on. */
   removeSegments(sale: GenerationRef, from: number): Promise<void>;
   /**
+   * Removes a sale from the backend: its segments of older generations, then its record. A tombstone stays for
+   * TOMBSTONE_KEPT_MS, so that nothing can be published in this generation or an older one. Drafts and locks expire by
+   * themselves. Notifies every node. A sale of this generation or a later one is left alone. Idempotent.
+   */
+  archive(sale: GenerationRef): Promise<void>;
+  /**
    * Publishes all loaded segments in the record's state, writes the record with a raised epoch, and notifies every
    * node; once per generation. @throws StaleGeneration
    */

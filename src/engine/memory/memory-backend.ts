@@ -169,6 +169,17 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     }
   }
 
+  async archive({ saleId, generation }: GenerationRef): Promise<void> {
+    const sale = this.#stock.saleFor(saleId);
+    await this.removeSegments({ saleId, generation }, 0);
+    if (!sale.record || sale.record.generation < generation) {
+      sale.record = undefined;
+      sale.drafts.clear();
+      sale.archivedIn = Math.max(sale.archivedIn, generation);
+    }
+    this.#changed(saleId);
+  }
+
   async publish(record: Omit<SaleRecord, 'epoch'>): Promise<void> {
     this.#applyState(record, true);
   }
@@ -184,7 +195,7 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     const usable = segments.every(
       (s) => s?.generation === generation && (publish ? s.state === 'loaded' : s.isPublished),
     );
-    if (!stored || !usable) throw new StaleGeneration(sale.id, generation);
+    if (!stored || !usable || generation <= stored.archivedIn) throw new StaleGeneration(sale.id, generation);
     const rules = rulesOf(sale);
     const { perBuyerLimit } = sale;
     for (const segment of segments) Object.assign(segment!, { state, rules, perBuyerLimit });

@@ -4,6 +4,8 @@ import type { MemorySegment } from './memory-segment.ts';
 
 export interface MemorySale {
   record: SaleRecord | undefined;
+  /** Nothing is published in this generation or an older one: the sale was archived in it. */
+  archivedIn: number;
   readonly segments: Map<number, MemorySegment>;
   readonly drafts: Map<number, { readonly draft: string; readonly holdings: Map<string, Holding> }>;
 }
@@ -21,7 +23,7 @@ export class MemoryStock {
   saleFor(saleId: string): MemorySale {
     const known = this.#sales.get(saleId);
     if (known) return known;
-    const sale = { record: undefined, segments: new Map(), drafts: new Map() };
+    const sale = { record: undefined, archivedIn: -1, segments: new Map(), drafts: new Map() };
     this.#sales.set(saleId, sale);
     return sale;
   }

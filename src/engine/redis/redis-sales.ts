@@ -150,6 +150,15 @@ export class RedisSales implements SaleStore {
     }
   }
 
+  /**
+   * The record goes last: a Redis that comes back from a copy of a time in between still has it, and is archived again.
+   */
+  async archive(sale: GenerationRef): Promise<void> {
+    await this.removeSegments(sale, 0);
+    await this.#scripts.archiveSale(this.#keys.sale(sale.saleId), sale.generation);
+    await tellChange(this.#redis, this.#keys, sale.saleId);
+  }
+
   async publish(record: Omit<SaleRecord, 'epoch'>): Promise<void> {
     await this.#applyState(record, true);
   }

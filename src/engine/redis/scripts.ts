@@ -4,7 +4,7 @@ import { fenced, fenceKey } from '../../locks/fenced.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
-import { AFTER_ALL_IDS, DRAFT_KEPT_MS } from '../limits.ts';
+import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../limits.ts';
 import type { Want } from '../sale/transfer-plan.ts';
 import { encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
@@ -43,6 +43,7 @@ const SCRIPTS = {
   loadSegment: { lua: luaSource('build/load-segment'), numberOfKeys: 4 },
   loadHoldings: { lua: luaSource('build/load-holdings'), numberOfKeys: 2 },
   removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 3 },
+  archiveSale: { lua: luaSource('build/archive-sale'), numberOfKeys: 1 },
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
   /**
@@ -168,6 +169,10 @@ export class Scripts {
   removeSegment(keys: SegmentKeys, generation: number) {
     const { segment, buyers, log } = keys;
     return this.#commands.removeSegment(segment, buyers, log, generation) as Promise<number>;
+  }
+
+  archiveSale(sale: string, generation: number) {
+    return this.#commands.archiveSale(sale, generation, TOMBSTONE_KEPT_MS) as Promise<number | string>;
   }
 
   credit(segment: string, generation: number, movement: string, units: number) {

@@ -21,6 +21,8 @@ export const EDITS = Object.keys(EDITABLE) as readonly (keyof SaleEdit)[];
 
 export type SaleChange =
   | { readonly action: 'pause' | 'resume' | 'close' }
+  /** A closed sale leaves the backend: it is in Postgres alone from then on. */
+  | { readonly action: 'archive' }
   /** More units for sale, or fewer: never below what is sold. */
   | { readonly action: 'top-up'; readonly units: number }
   | { readonly action: 'withdraw'; readonly units: number }
@@ -39,7 +41,7 @@ const units = whole(1, MAX_STOCK);
 const schema = z.discriminatedUnion(
   'action',
   [
-    z.strictObject({ action: z.enum(['pause', 'resume', 'close']), reason }),
+    z.strictObject({ action: z.enum(['pause', 'resume', 'close', 'archive']), reason }),
     z.strictObject({ action: z.enum(['top-up', 'withdraw']), units, reason }),
     z.strictObject({ action: z.literal('resize'), segments: whole(1, MAX_SEGMENTS), reason }),
     z.strictObject({
@@ -74,7 +76,10 @@ const schema = z.discriminatedUnion(
         error: 'or endsAt must be given',
       }),
   ],
-  { error: 'must be one of pause, resume, close, top-up, withdraw, window, resize, require-token, edit' },
+  {
+    error:
+      'must be one of pause, resume, close, archive, top-up, withdraw, window, resize, require-token, edit',
+  },
 );
 
 /** @throws InvalidInput with all faults at once */

@@ -31,6 +31,7 @@ const KINDS = {
   },
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
+  archived: { status: 409, title: 'The sale is archived' },
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },
   expired: {
     status: 409,

@@ -8,7 +8,13 @@ import { InvalidInput, StaleGeneration } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../operations/operation-faults.ts';
-import { InsufficientStock, SaleExists, UnknownSale, WrongState } from '../../operations/sale-operations.ts';
+import {
+  InsufficientStock,
+  SaleArchived,
+  SaleExists,
+  UnknownSale,
+  WrongState,
+} from '../../operations/sale-operations.ts';
 import { endedBy } from '../../postgres/cancel.ts';
 import { QUERY_TIMEOUT_MS } from '../../postgres/database.ts';
 import type { StoreWatch } from '../stores/store-watch.ts';
@@ -26,7 +32,15 @@ if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
 }
 
 /** Errors that answer the operator's request. They say nothing about the stores. */
-const ANSWERS = [InsufficientStock, InvalidInput, SaleExists, UnknownDeadLetter, UnknownSale, WrongState];
+const ANSWERS = [
+  InsufficientStock,
+  InvalidInput,
+  SaleArchived,
+  SaleExists,
+  UnknownDeadLetter,
+  UnknownSale,
+  WrongState,
+];
 
 export type Watch = Pick<StoreWatch, 'away' | 'backendAway'>;
 

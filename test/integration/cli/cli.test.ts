@@ -40,6 +40,7 @@ describe('help', () => {
     'sale pause',
     'sale resume',
     'sale close',
+    'sale archive',
     'sale top-up',
     'sale withdraw',
     'sale window',
@@ -321,5 +322,16 @@ describe('sales without a node', () => {
     expect(await json('order refunds-due')).toEqual({ orders: [] });
     expect((await json('order refunds-due nothing', 1)).error.code).toBe('unknown_sale');
     expect(await json('recover tickets')).toMatchObject({ saleId: 'tickets', state: 'done' });
+    expect((await json('sale archive tickets', 1)).error).toMatchObject({
+      code: 'wrong_state',
+      message: "sale tickets is open; it can't be archived: close it first",
+    });
+    expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
+    const { archivedAt } = await json('sale archive tickets');
+    expect(Date.parse(archivedAt)).toBeLessThanOrEqual(Date.now());
+    expect((await json('sale top-up tickets --units 1', 1)).error.code).toBe('archived');
+    expect((await json('sale list')).sales).toEqual([]);
+    expect((await json('sale list --archived only')).sales).toMatchObject([{ id: 'tickets', archivedAt }]);
+    expect((await json('sale list --archived maybe', 2)).error.code).toBe('invalid_request');
   });
 });

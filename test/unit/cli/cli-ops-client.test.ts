@@ -6,7 +6,12 @@ import { OpsClient } from '../../../src/cli/command/ops-client.ts';
 import { NoNode, opsUrlOf, TokenRefused } from '../../../src/cli/command/ops-connection.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { InvalidInput } from '../../../src/engine/errors.ts';
-import { SaleExists, UnknownSale, WrongState } from '../../../src/operations/sale-operations.ts';
+import {
+  SaleArchived,
+  SaleExists,
+  UnknownSale,
+  WrongState,
+} from '../../../src/operations/sale-operations.ts';
 import { BY } from '../../support/author.ts';
 
 const OPS_TOKEN = 'a-token-of-some-length';
@@ -105,6 +110,7 @@ describe('errors come back as what they were', () => {
   test.each([
     ['unknown_sale', 404, { code: 'unknown_sale' }, UnknownSale],
     ['sale_exists', 409, { code: 'sale_exists' }, SaleExists],
+    ['archived', 409, { code: 'archived' }, SaleArchived],
     ['wrong_state', 409, { code: 'wrong_state', state: 'closed' }, WrongState],
     ['a refused token', 401, { code: 'unauthenticated' }, TokenRefused],
     ['something else that listens', 404, '<html>', NoNode],

@@ -112,6 +112,7 @@ test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
   ['require-token', 0, { from: false, to: true }, 'required now'],
   ['require-token', 0, { from: true, to: false }, 'no longer required'],
   ['top-up', 5, {}, ''],
+  ['archive', 0, {}, ''],
   ['withdraw', -3, { wanted: 3 }, ''],
   ['withdraw', 0, { wanted: 3 }, 'wanted 3'],
   ['withdraw', 0, { wanted: 3, void: true }, 'had no effect, wanted 3'],

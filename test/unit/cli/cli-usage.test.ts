@@ -69,7 +69,10 @@ test.each([
   ['rebalance', 'example: stockade rebalance tickets --dry-run'],
   ['recover', 'such as: stockade recover tickets'],
   ['verify a b', 'example: stockade verify'],
-  ['sale nonsense', 'stockade sale has: create, list, show, pause, resume, close, top-up, withdraw, window,'],
+  [
+    'sale nonsense',
+    'stockade sale has: create, list, show, pause, resume, close, archive, top-up, withdraw,',
+  ],
   [
     'order nonsense',
     'stockade order has: list, show, pay, cancel, redeem, refund, edit, refunds-due, export;',

@@ -1,6 +1,6 @@
 --[[
   Writes a sale's record and raises its epoch. With the new epoch, each node's board no longer shows the sale as sold out.
-  A record of a later generation is left alone.
+  A record of a later generation is left alone, and so is a tombstone (archive-sale.lua) of this generation or a later one.
 
   Input
     KEYS[1] sale (hash)
@@ -12,7 +12,11 @@
 local sale = KEYS[1]
 local generation, state, definition, rules = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local current = redis.call('HGET', sale, 'generation')
-if current and tonumber(current) > tonumber(generation) then return 'stale' end
+local now = redis.call('HMGET', sale, 'generation', 'state')
+local isTombstone = now[1] and not now[2]
+if now[1] and tonumber(now[1]) > tonumber(generation) then return 'stale' end
+if isTombstone and now[1] == generation then return 'stale' end
+-- Its expiry must not remain.
+if isTombstone then redis.call('UNLINK', sale) end
 redis.call('HSET', sale, 'generation', generation, 'state', state, 'definition', definition, 'rules', rules)
 return redis.call('HINCRBY', sale, 'epoch', 1)

@@ -1,0 +1,67 @@
+/**
+ * Archives a closed sale: from then on it is in Postgres alone. It is a rebuild that builds nothing (rebuild.ts). States
+ * and crash points: docs/internals/leaving.md.
+ *
+ *   closed, drained -> freeze -> salvage -> next generation, archived -> removed from the backend
+ */
+import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration, StockadeError } from '../engine/errors.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { WrongState } from '../operations/sale-operations.ts';
+import { readCursors } from '../postgres/cursors.ts';
+import type { Database } from '../postgres/database.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { followMovements } from '../sales/movements.ts';
+import { readKnownSale, type SaleRow } from '../sales/sale-rows.ts';
+import { rebuildSale } from './rebuild.ts';
+import { ifFreeToRebuild } from './rebuild-lock.ts';
+
+export interface ArchiveStores {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly locks: SaleLocks;
+}
+
+/**
+ * An archived sale stays as it is; what another process has left of it in the backend is removed.
+ * @throws UnknownSale; WrongState unless the sale is closed; StockadeError `unavailable` if its logs hold orders that
+ * sync has not applied; StaleGeneration while it is being rebuilt. Then nothing was changed.
+ */
+export async function archiveSale(
+  { db, backend, locks }: ArchiveStores,
+  saleId: string,
+  author: Author,
+): Promise<void> {
+  const row = await readKnownSale(db, saleId);
+  if (row.state !== 'closed') throw new WrongState(saleId, row.state, 'archived: close it first');
+  const archived = await ifFreeToRebuild(locks, saleId, async () => {
+    if (!row.archivedAt) await assertDrained({ db, backend }, row);
+    await rebuildSale(db, backend, saleId, undefined, { archive: author });
+  });
+  if (!archived) throw new StaleGeneration(saleId, row.generation);
+  await followMovements(db, backend, saleId);
+}
+
+/**
+ * A purchase whose order is only salvaged would be answered `unknown`: no log tells its node of the commit any more. A
+ * closed sale takes no new orders, so its logs stay drained.
+ */
+async function assertDrained(
+  { db, backend }: Pick<ArchiveStores, 'db' | 'backend'>,
+  { sale, generation }: SaleRow,
+): Promise<void> {
+  const cursors = await readCursors(db, sale.id);
+  const found = await backend.sales.snapshot(sale.id, sale.segments, generation);
+  let waiting = 0;
+  let isDrained = true;
+  for (const { segment, counters } of found) {
+    if (!counters) throw new StaleGeneration(sale.id, generation);
+    waiting += Math.max(0, counters.orders - (cursors[segment]?.orders ?? 0));
+    if (counters.committed < counters.seq) isDrained = false;
+  }
+  if (isDrained) return;
+  throw new StockadeError(
+    'unavailable',
+    `${waiting} orders of sale ${sale.id} are on their way to Postgres, and sync announces them: archive it again in a moment`,
+  );
+}
