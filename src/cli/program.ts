@@ -28,7 +28,7 @@ const GROUPS = [
   },
   {
     name: 'order',
-    summary: 'list, show, export, pay, cancel, redeem and refund orders',
+    summary: 'list, show, export, edit, pay, cancel, redeem and refund orders',
     specs: ORDER_COMMANDS,
   },
   {

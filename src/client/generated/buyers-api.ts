@@ -33,7 +33,7 @@ export type PublicSale = {
   readonly startsAt: string;
   readonly endsAt?: string | undefined;
   readonly perBuyerLimit: number;
-  /** Left out where a purchase needs no token */
+  /** Left out if a purchase needs no token */
   readonly requireToken?: true | undefined;
   readonly priceMinor?: number | undefined;
   readonly faceValueMinor?: number | undefined;
@@ -112,7 +112,7 @@ export interface Operations {
   };
   getPurchaseToken: {
     readonly body: {
-      /** The solution of the challenge. Without it, the answer is a challenge */
+      /** The solution of the challenge. Without a body, the answer is a challenge */
       readonly answer?: unknown | undefined;
     };
     readonly answer: PurchaseToken;

@@ -131,12 +131,12 @@ export type LedgerEntry = {
   readonly id: string;
   readonly at: string;
   readonly action: string;
-  /** What the change added to the stock that the sale began with */
+  /** How many units the change added to the sale */
   readonly units: number;
   /** Left out for a sale that version 0.1.0 created */
   readonly actor?: string | undefined;
   readonly reason: string;
-  /** Values before and after; of a creation, what the sale began with */
+  /** The values before and after the change; for the creation, the values of the new sale */
   readonly detail: Readonly<Record<string, unknown>>;
   readonly applied: boolean;
 };
@@ -193,7 +193,7 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly status: 'ready';
-      /** Settings that must be the same in all processes of the shop, and of which others have another value. Left out if there are none */
+      /** Shared settings that have another value in other processes of the shop. Left out if there are none */
       readonly settingsDiffer?: readonly ({
         readonly setting: string;
         /** How many other processes have another value */
@@ -213,7 +213,7 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly sales: readonly (Sale)[];
-      /** `after` of the next page; missing: there is none */
+      /** Send it as `after` to get the next page. Missing on the last page */
       readonly next?: string | undefined;
     };
     readonly code: 'invalid_request' | 'unauthenticated' | 'internal' | 'unavailable';

@@ -14,8 +14,8 @@ export interface Refused {
 }
 
 const TITLES: Readonly<Record<Refused['reason'], string>> = {
-  missing: 'The request does not say who it is from',
-  invalid: 'The request does not prove who it is from',
+  missing: 'The credentials are missing',
+  invalid: 'The credentials are not valid',
   expired: 'The token has expired',
 };
 

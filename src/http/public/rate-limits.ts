@@ -142,7 +142,7 @@ class Refusals {
     const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
     const detail =
       `This node allows ${this.#who} ${requests} requests in ${seconds} s, and ${burst} at once. ` +
-      'Nothing was done. Send the request again after Retry-After.';
+      'The request changed nothing. Send it again after the seconds in Retry-After.';
     return problem(
       'rate_limited',
       { detail, limitOf: this.#kind },

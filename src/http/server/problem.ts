@@ -18,14 +18,14 @@ const KINDS = {
   unknown_sale: { status: 404, title: 'There is no such sale' },
   unknown_order: { status: 404, title: 'There is no such order' },
   unknown_dead_letter: { status: 404, title: 'There is no such dead letter' },
-  not_found: { status: 404, title: 'There is nothing at this address' },
-  method_not_allowed: { status: 405, title: 'This method can’t be used at this address' },
+  not_found: { status: 404, title: 'There is no such route' },
+  method_not_allowed: { status: 405, title: 'This route does not have this method' },
   invalid_request: { status: 400, title: 'The request is not valid' },
-  unauthenticated: { status: 401, title: 'The request does not say who it is from' },
+  unauthenticated: { status: 401, title: 'The credentials are missing or not valid' },
   forbidden: { status: 403, title: 'This order belongs to another buyer' },
   operators_only: {
     status: 403,
-    title: 'Payments and redemptions are not taken at the public port',
+    title: 'Payments and redemptions are not accepted at the public port',
     detail:
       'Nothing was changed. The shop reports them at the ops port, or with `stockade order pay` and `redeem`.',
   },
@@ -35,17 +35,17 @@ const KINDS = {
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },
   expired: {
     status: 409,
-    title: 'The order had expired before it was paid, and its units can’t be had any more',
+    title: 'The order had expired before it was paid, and its units are no longer available',
   },
   refused: { status: 403, title: 'The shop has refused this purchase' },
   token_required: {
     status: 403,
-    title: 'This sale asks for a purchase token',
+    title: 'This sale requires a purchase token',
     detail: 'Get one with POST /v1/sales/{saleId}/tokens and send it in the header Purchase-Token.',
   },
   token_invalid: { status: 403, title: 'The purchase token is not valid' },
   challenge_required: { status: 403, title: 'Solve a challenge to get a purchase token' },
-  challenge_failed: { status: 403, title: 'The answer to the challenge is not right' },
+  challenge_failed: { status: 403, title: 'The solution of the challenge is wrong' },
   rate_limited: { status: 429, title: 'Too many requests' },
   idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
   payload_too_large: { status: 413, title: 'The body is too large' },
@@ -64,10 +64,10 @@ const KINDS = {
   unknown: {
     status: 503,
     title: 'It is not known yet how this purchase ended',
-    detail: 'Send the request again with the same Idempotency-Key to learn it.',
+    detail: 'Send the request again with the same Idempotency-Key: the answer tells how it ended.',
     retryAfterS: 1,
   },
-  internal: { status: 500, title: 'The server has made a mistake' },
+  internal: { status: 500, title: 'There was a fault in the server' },
 } as const satisfies Record<string, Kind>;
 
 export type ProblemCode = keyof typeof KINDS;
