@@ -61,6 +61,8 @@ export interface OpenOptions {
   readonly syncYieldMs?: number | undefined;
   /** How often uneven segments are evened out, in milliseconds, up to 3,600,000. 0: never. Default 1,000. */
   readonly rebalanceEveryMs?: number | undefined;
+  /** Days after which a sale that has ended or was closed is archived, up to 36,500. 0: never. Default 30. */
+  readonly archiveAfterDays?: number | undefined;
   /** Order events that the stream in Redis keeps, up to 1,000,000,000. 0: no stream. Default 100,000. */
   readonly eventsStreamMax?: number | undefined;
   /** How long order events may wait while buyers keep this process busy, in milliseconds, 0 to 600,000. Default 15,000. */
@@ -103,6 +105,7 @@ const OPTIONS = [
   'syncBatchRows',
   'syncYieldMs',
   'rebalanceEveryMs',
+  'archiveAfterDays',
   'eventsStreamMax',
   'eventsYieldMs',
   'webhookUrl',

@@ -15,9 +15,11 @@ import { Board } from '../engine/board/board.ts';
 import type { Receiver } from '../events/order-event.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { Expiry } from '../orders/expiry.ts';
+import { Archiver } from '../rebuild/archiver.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
 import { startEventRelay } from './event-relay.ts';
+import { watchArchiver } from './observability/archiver-watch.ts';
 import { watchExpiry } from './observability/expiry-watch.ts';
 import { watchSync } from './observability/sync-watch.ts';
 import type { Log } from './process/log.ts';
@@ -70,7 +72,7 @@ export interface BackgroundParts extends ShopParts {
 }
 
 /**
- * Starts sync, the expiry of unpaid orders, and the relay of order events. In a process that serves buyers, it resolves when
+ * Starts sync, the expiry of unpaid orders, the archiver, and the relay of order events. In a process that serves buyers, it resolves when
  * every sale is in the backend, and this work then leaves the processor to the buyers for bounded times.
  */
 export async function startBackgroundWork(parts: BackgroundParts, teardown: Teardown): Promise<void> {
@@ -92,6 +94,13 @@ export async function startBackgroundWork(parts: BackgroundParts, teardown: Tear
   const expiry = new Expiry({ db, backend, events: watchExpiry(log, registry) });
   expiry.start();
   teardown.add(() => expiry.stop());
+  const archiver = new Archiver({
+    ...{ db, backend, locks, events: watchArchiver(log) },
+    afterDays: config.archiveAfterDays,
+    claim: () => ownership.claim(),
+  });
+  archiver.start();
+  teardown.add(() => archiver.stop());
   const isLoadHigh = () => sync.isBehind || (load?.isElevated() ?? false);
   startEventRelay({ ...parts, isLoadHigh }, teardown);
 }

@@ -76,7 +76,10 @@ async function setState(trx: Knex.Transaction, row: SaleRow, action: StateAction
   const { to, from, called } = STATES[action];
   if (!from.includes(row.state)) throw new WrongState(row.sale.id, row.state, called);
   if (row.state === to) return undefined;
-  await trx.raw('UPDATE sales SET state = ? WHERE id = ?', [to, row.sale.id]);
+  await trx.raw(
+    "UPDATE sales SET state = ?, closed_at = CASE WHEN ? = 'closed' THEN now() END WHERE id = ?",
+    [to, to, row.sale.id],
+  );
   return { action, detail: { from: row.state } };
 }
 

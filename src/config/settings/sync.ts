@@ -7,6 +7,7 @@ export interface SyncSettings {
   readonly syncBatchRows: number;
   readonly syncYieldMs: number;
   readonly rebalanceEveryMs: number;
+  readonly archiveAfterDays: number;
 }
 
 export const syncSettings: SettingTable<SyncSettings> = {
@@ -41,5 +42,13 @@ export const syncSettings: SettingTable<SyncSettings> = {
     fallback: 1_000,
     description:
       'How often sync evens out segments that have become uneven, before a buyer has to wait for it. 0: never.',
+  },
+  archiveAfterDays: {
+    env: 'ARCHIVE_AFTER_DAYS',
+    flag: '--archive-after-days <n>',
+    schema: whole(0, 36_500),
+    fallback: 30,
+    description:
+      'How many days after a sale has ended or was closed sync closes and archives it. 0: no sale is archived.',
   },
 };

@@ -64,6 +64,7 @@ describe('defaults', () => {
       syncBatchRows: 4_000,
       syncYieldMs: 15_000,
       rebalanceEveryMs: 1_000,
+      archiveAfterDays: 30,
       eventsStreamMax: 100_000,
       eventsYieldMs: 15_000,
       webhookUrl: undefined,

@@ -114,6 +114,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'engine/board',
     'operations',
     'orders',
+    'rebuild',
     'http/server',
     'events',
     'sync',

@@ -1,0 +1,120 @@
+/**
+ * Archives sales that have been over for long, so that what a shop once sold costs Redis nothing. A sale that has ended
+ * and is still open is closed first.
+ *
+ *   over for ARCHIVE_AFTER_DAYS ──closed?──no──> closed by `stockade` ──next round──> archived (archive.ts)
+ *
+ * A few sales in each round, one after the other, beside the loop of sync; several processes may do this at once. Nothing is
+ * kept in memory but the sales that have failed: they are left out until a round finds no others. So if a process dies, the
+ * next round of any process goes on.
+ */
+import type { Backend } from '../engine/contract.ts';
+import { StaleGeneration, StockadeError } from '../engine/errors.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { rest } from '../lib/rest.ts';
+import { texts } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { followMovements } from '../sales/movements.ts';
+import { makeChange } from '../sales/sale-changes.ts';
+import { archiveSale } from './archive.ts';
+
+const ROUND_SALES = 10;
+const ROUND_EVERY_MS = 60_000;
+
+export interface ArchiverEvents {
+  archived(info: { saleId: string }): void;
+  /** A sale, or the whole round if no sale is named, has failed and is tried again. */
+  failed(info: { saleId?: string; error: unknown }): void;
+}
+
+export interface ArchiverOptions {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly locks: SaleLocks;
+  readonly events: ArchiverEvents;
+  /** How long a sale must have been over, in days; 0: none is archived. */
+  readonly afterDays: number;
+  /** Checks that the stores belong together. @throws ForeignStores */
+  readonly claim?: () => Promise<void>;
+  readonly everyMs?: number;
+}
+
+export class Archiver {
+  readonly #options: ArchiverOptions;
+  readonly #author: Author;
+  readonly #end = new AbortController();
+  readonly #failed = new Set<string>();
+  #running: Promise<void> | undefined;
+
+  constructor(options: ArchiverOptions) {
+    this.#options = options;
+    this.#author = { actor: 'stockade', reason: `over for ${options.afterDays} days` };
+  }
+
+  start(): void {
+    if (this.#options.afterDays > 0) this.#running = this.#keepRunning();
+  }
+
+  /** Ends after the sale under way. */
+  async stop(): Promise<void> {
+    this.#end.abort();
+    await this.#running;
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { everyMs = ROUND_EVERY_MS, events } = this.#options;
+    const { signal } = this.#end;
+    await rest(everyMs, signal);
+    while (!signal.aborted) {
+      await this.#round().catch((error) => events.failed({ error }));
+      await rest(everyMs, signal);
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { db, afterDays, claim } = this.#options;
+    const over = await readOver(db, afterDays, [...this.#failed]);
+    if (over.length === 0) this.#failed.clear();
+    else await claim?.();
+    for (const sale of over) {
+      if (this.#end.signal.aborted) return;
+      await this.#goOnWith(sale).catch((error) => this.#setAside(sale.id, error));
+    }
+  }
+
+  async #goOnWith({ id, state }: OverSale): Promise<void> {
+    const { db, backend, locks, events } = this.#options;
+    if (state !== 'closed') {
+      await makeChange(db, id, { action: 'close' }, this.#author);
+      return followMovements(db, backend, id);
+    }
+    await archiveSale({ db, backend, locks }, id, this.#author);
+    events.archived({ saleId: id });
+  }
+
+  /** A sale that is being rebuilt, or whose logs are not drained, has not failed: it is only not ready. */
+  #setAside(saleId: string, error: unknown): void {
+    this.#failed.add(saleId);
+    const isUnready =
+      error instanceof StaleGeneration || (error instanceof StockadeError && error.code === 'unavailable');
+    if (!isUnready) this.#options.events.failed({ saleId, error });
+  }
+}
+
+interface OverSale {
+  readonly id: string;
+  readonly state: string;
+}
+
+/** Sales that ended or were closed at least so many days ago, the longest over first. */
+function readOver(db: Database, days: number, except: readonly string[]): Promise<OverSale[]> {
+  return rows<OverSale>(
+    db,
+    `SELECT id, state FROM sales
+     WHERE archived_at IS NULL AND least(ends_at, closed_at) < now() - ? * interval '1 day'
+       AND id <> ALL (?::text[])
+     ORDER BY least(ends_at, closed_at) LIMIT ?`,
+    [days, texts(except), ROUND_SALES],
+  );
+}
