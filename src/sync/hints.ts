@@ -1,14 +1,14 @@
 /**
- * Which hints end the loop's sleep. `none`: during the pause after a failure, which hints would end at once under load.
+ * Which hints end the loop's sleep. `none`: in the pause after a failure, because under load the next hint comes at once.
  * `awaited`: while sync yields to buyers, only hints for which a buyer or a rebuild waits.
  */
-export type Hearing = 'all' | 'awaited' | 'none';
+export type WakingHints = 'all' | 'awaited' | 'none';
 
 /** The logs that hints have named, and the loop's sleep, which a hint ends. */
 export class Hints {
   #hinted = new Map<string, Set<number>>();
   #wake: (() => void) | undefined;
-  #hearing: Hearing = 'all';
+  #waking: WakingHints = 'all';
   #closed = false;
 
   get isEmpty(): boolean {
@@ -25,7 +25,7 @@ export class Hints {
       this.#hinted.set(saleId, hinted);
     }
     for (const segment of segments) hinted.add(segment);
-    if (this.#hearing === 'all' || (this.#hearing === 'awaited' && awaited)) this.#wake?.();
+    if (this.#waking === 'all' || (this.#waking === 'awaited' && awaited)) this.#wake?.();
   }
 
   /** Ends the sleep, whatever it listens to. */
@@ -39,9 +39,9 @@ export class Hints {
     return hinted;
   }
 
-  async sleep(ms: number, hearing: Hearing = 'all'): Promise<void> {
+  async sleep(ms: number, waking: WakingHints = 'all'): Promise<void> {
     if (ms <= 0 || this.#closed) return;
-    this.#hearing = hearing;
+    this.#waking = waking;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {

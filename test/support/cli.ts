@@ -42,19 +42,19 @@ async function callAlone(args: readonly string[], { env = {}, cwd }: CliOptions)
     out: process.stdout.write,
     err: process.stderr.write,
   };
-  const said = { stdout: '', stderr: '' };
-  const hear = (stream: keyof typeof said) => (text: unknown) => {
-    said[stream] += text;
+  const written = { stdout: '', stderr: '' };
+  const capture = (stream: keyof typeof written) => (text: unknown) => {
+    written[stream] += text;
     return true;
   };
-  process.stdout.write = hear('stdout');
-  process.stderr.write = hear('stderr');
+  process.stdout.write = capture('stdout');
+  process.stderr.write = capture('stderr');
   process.argv = [process.execPath, MAIN, ...args];
   if (cwd !== undefined) process.chdir(cwd);
   try {
     const { runCommandLine } = await import('../../src/cli/command-line.ts');
     const exitCode = await runCommandLine(process.argv, { PATH: process.env.PATH, ...env });
-    return { exitCode, signal: null, ...said };
+    return { exitCode, signal: null, ...written };
   } finally {
     process.argv = before.argv;
     process.chdir(before.cwd);

@@ -2,7 +2,7 @@
 import { mainProgram, STRICT } from './build.ts';
 import { ServerProcess } from './servers/server-process.ts';
 
-const wholeLogBytes = 64 * 1024 * 1024;
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
 export class SyncProgram implements AsyncDisposable {
   readonly #process: ServerProcess;
@@ -44,7 +44,7 @@ export class SyncProgram implements AsyncDisposable {
 
   /** Everything that it has written since its last start. */
   log(): Promise<string> {
-    return this.#process.log(wholeLogBytes);
+    return this.#process.log(MAX_LOG_BYTES);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -11,9 +11,9 @@ import { makeSale, redisAndPostgres } from '../../support/stores.ts';
 import { query } from '../../support/truth.ts';
 
 const JWT_SECRET = 'a-secret-of-more-than-32-characters';
-/** Routes for health checks, which have no token and learn nothing from these. */
+/** Routes for health checks, which send no token. Their answers reveal nothing. */
 const OPEN = ['GET /healthz', 'GET /readyz'];
-/** For routes that take a body: one with which the route would do something. */
+/** For routes that take a body: one that would have an effect. */
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/sales': '{"id":"smuggled","stock":1}',
   'PATCH /v1/sales/:saleId': '{"action":"close"}',

@@ -1,4 +1,4 @@
-/** Two nodes of a shop whose settings differ say so, and sell on. */
+/** Two nodes of a shop with different settings report that, and keep selling. */
 import { expect, test } from 'vitest';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { until } from '../../support/fixtures.ts';

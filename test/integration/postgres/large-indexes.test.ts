@@ -1,4 +1,4 @@
-/** An index of a large table is built beside the migrations, and a build that died is begun again. */
+/** An index of a large table is built beside the migrations, and a build that died is started again. */
 import { afterEach, expect, test } from 'vitest';
 import { type Database, openDatabase, rows } from '../../../src/postgres/database.ts';
 import { buildLargeIndexes, missingIndexes } from '../../../src/postgres/large-indexes.ts';
@@ -6,7 +6,7 @@ import { migrate } from '../../../src/postgres/migrate.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
 
 const INDEX = 'orders_of_sale';
-/** With a tenth of each page in use, they fill more than the 64 MB up to which a migration builds the index. */
+/** With a tenth of each page in use, these rows fill more than 64 MB, up to which a migration builds the index. */
 const MANY_ORDERS = 80_000;
 
 const open: Database[] = [];
@@ -55,7 +55,7 @@ test('an index that a dead build has left invalid is built again', async () => {
 test('of two processes one builds it while orders are written, and the other waits for its end', async () => {
   const { db, another } = await migrated();
   await db.raw(`DROP INDEX ${INDEX}`);
-  // An open transaction that has written keeps the build from ending.
+  // An open transaction that has written prevents the end of the build.
   const writer = await another().transaction();
   await insertOrders(writer, 1);
   const builds = [buildLargeIndexes(db), buildLargeIndexes(another())];

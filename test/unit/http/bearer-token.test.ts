@@ -36,7 +36,7 @@ function tokenOf(sub: string, claims: object = {}): string {
   return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
 }
 
-/** The same signature in the texts that a careless decoder reads as such: the last character has bits beyond the last byte. */
+/** Other texts that a careless decoder reads as the same signature: the last character has bits beyond the last byte. */
 function sameSignature(token: string): string[] {
   const last = ALPHABET.indexOf(token.at(-1)!);
   return [1, 2, 3].map((unused) => token.slice(0, -1) + ALPHABET[last + unused]);

@@ -27,7 +27,7 @@ async function exported(format: 'csv' | 'ndjson', after?: string) {
   const list = async (query: OrderQuery) => {
     asked.push(query);
     const n = Number(query.after ?? 0) + 1;
-    // The second page has nothing that the filter lets through.
+    // The second page has no order that matches the filter.
     const orders = n === 2 ? [] : [{ orderId: String(n), saleId: 's', buyerId: 'b', quantity: 1 } as Order];
     return { orders, ...(n < 3 && { next: String(n) }) };
   };

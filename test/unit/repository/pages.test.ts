@@ -1,6 +1,6 @@
 /**
- * What pages say of other files, and source files of pages: each target of a link is there, with the heading that the link
- * names, and so is each path in code font. ARCHITECTURE.md names each folder of src/, and can be read at a sitting.
+ * Links between pages, and from source files to pages: each target exists, with the heading that the link names, and so does each
+ * path in code font. ARCHITECTURE.md names each folder of src/, and is short enough to be read in one go.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
@@ -23,7 +23,7 @@ function filesBelow(folder: string): string[] {
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const files = filesBelow('');
 
-/** A place that pages may link to: a page's text, `''` for what has no headings. `undefined`: it is not there. */
+/** The text of a page that is a target of links; `''` for a file without headings, `undefined` if it does not exist. */
 type Find = (path: string) => string | undefined;
 
 const find: Find = (path) => {
@@ -88,7 +88,7 @@ describe.each(files.filter((path) => path.endsWith('.md')))('%s', (page) => {
 test('source files name existing pages', () => {
   const wrong = files
     .filter((path) => SOURCES.includes(path.split('/')[0]!) && /\.(ts|mjs|lua|sql)$/.test(path))
-    // The pages of the tests above are made up.
+    // The pages of the tests above do not exist.
     .filter((path) => path !== 'test/unit/repository/pages.test.ts')
     .flatMap((path) =>
       [...read(path).matchAll(/\b(?:docs|bench)\/[\w./-]+\.md\b/g)].map(([page]) => ({ path, page })),

@@ -1,4 +1,4 @@
-/** The keeper of a node's board: what it makes of a connection that was lost. */
+/** The directory, which keeps a node's board up to date: its reaction to a lost connection. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Board } from '../../../../src/engine/board/board.ts';
 import type { Backend, BackendEvents } from '../../../../src/engine/contract.ts';
