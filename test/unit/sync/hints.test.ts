@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { type Hearing, Hints } from '../../../src/sync/hints.ts';
+import { Hints, type WakingHints } from '../../../src/sync/hints.ts';
 
 const FOR_EVER_MS = 2 ** 30;
 
 /** Whether the hint ends a sleep that only some hints end. A second hint or `wake` then ends it for sure. */
-async function endsSleep(hearing: Hearing, awaited: boolean): Promise<boolean> {
+async function endsSleep(waking: WakingHints, awaited: boolean): Promise<boolean> {
   const hints = new Hints();
   let hasEnded = false;
-  const sleep = hints.sleep(FOR_EVER_MS, hearing).then(() => {
+  const sleep = hints.sleep(FOR_EVER_MS, waking).then(() => {
     hasEnded = true;
   });
   hints.add('sale', [0], awaited);
@@ -27,8 +27,8 @@ describe('a hint ends the sleep', () => {
     ['awaited', false, false],
     ['none', true, false],
     ['none', false, false],
-  ] as const)('that hears %s, if it is awaited: %s: %s', async (hearing, awaited, ends) => {
-    expect(await endsSleep(hearing, awaited)).toBe(ends);
+  ] as const)('that hears %s, if it is awaited: %s: %s', async (waking, awaited, ends) => {
+    expect(await endsSleep(waking, awaited)).toBe(ends);
   });
 });
 
