@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { counterKey, EPOCH_MS, e1 } from '../../catalogue/order-ids/e1-counter-ids.ts';
@@ -70,20 +72,33 @@ describe('on two nodes, over midnight', () => {
 });
 
 describe('round trips', () => {
-  /** Commands to Redis that name this test's keys while something is done. Other test files use the same server. */
+  /**
+   * Commands to Redis that name this test's keys while something is done. Other test files use the same server, so lines of
+   * MONITOR may arrive together with its first reply, which ioredis takes for an error. So this reads the socket itself.
+   */
   async function commandsDuring(act: () => Promise<unknown>): Promise<number> {
-    const monitor = await redis.monitor();
+    const { hostname, port, username, password } = new URL(redisAdminUrl());
+    const socket = connect(Number(port), hostname);
+    const lines = createInterface({ input: socket });
+    const auth = password === '' ? '' : `AUTH ${username || 'default'} ${password}\r\n`;
     let count = 0;
+    const began = new Promise<void>((resolve) => {
+      lines.on('line', (line) => line.includes(`"${keyPrefix}begin"`) && resolve());
+    });
     const ended = new Promise<void>((resolve) => {
-      monitor.on('monitor', (_time: string, args: string[]) => {
-        if (args.includes(`${keyPrefix}end`)) resolve();
-        else if (args.some((arg) => arg.startsWith(keyPrefix))) count++;
+      lines.on('line', (line) => {
+        if (line.includes(`"${keyPrefix}end"`)) resolve();
+        else if (line.includes(`"${keyPrefix}`) && !line.includes('begin"')) count++;
       });
     });
+    socket.write(`${auth}MONITOR\r\n`);
+    const announcing = setInterval(() => void redis.echo(`${keyPrefix}begin`), 10);
+    await began;
+    clearInterval(announcing);
     await act();
     await redis.echo(`${keyPrefix}end`);
     await ended;
-    monitor.disconnect();
+    socket.destroy();
     return count;
   }
 
