@@ -1,5 +1,6 @@
 /** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
 import type { Purchase } from '../../src/engine/contract.ts';
+import { StockadeError } from '../../src/engine/errors.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, SALE_ID } from './books.ts';
 import { type Crowd, onceOnly } from './crowd.ts';
@@ -51,6 +52,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
   await checkPromises(parts);
   checkHidden(parts);
   await verify(parts);
+  await archive(parts);
 }
 
 async function settle(
@@ -206,6 +208,34 @@ function checkHidden({ auditor, crowd }: FinaleParts): void {
 async function verify(parts: FinaleParts): Promise<void> {
   const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
   if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
+}
+
+/** P7 of a sale that has left Redis: only a tombstone is there, and the books of Postgres alone agree. */
+async function archive(parts: FinaleParts): Promise<void> {
+  const { auditor, world, pass } = parts;
+  if (auditor.truth!.state !== 'closed')
+    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'close' }, BY));
+  for (const end = time.now + SETTLE_MS; !(await ask(parts, isArchived)); ) {
+    if (time.now > end) auditor.fail(`P7: the closed sale is not drained within ${SETTLE_MS} ms`);
+    await pass(LOOK_EVERY_MS);
+  }
+  const kept = world.redis.flatMap(({ redis }) =>
+    [...redis.data.keys()].filter((key) => key.includes(`{${SALE_ID}`)),
+  );
+  const rest = kept.filter((key) => !/:(sale|draft|lock(:fence)?)$/.test(key));
+  if (rest.length > 0) auditor.fail(`P7: Redis holds ${rest.join(', ')} of the archived sale`);
+  await verify(parts);
+}
+
+/** Archives the sale, unless sync has not announced its last commits yet. */
+async function isArchived({ service }: NonNullable<SimNode['running']>): Promise<boolean> {
+  try {
+    await service.change(SALE_ID, { action: 'archive' }, BY);
+    return true;
+  } catch (error) {
+    if (!(error instanceof StockadeError) || error.code !== 'unavailable') throw error;
+    return false;
+  }
 }
 
 /** Retries, because a connection that broke in the storm may be noticed only now. */

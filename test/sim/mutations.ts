@@ -180,6 +180,20 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(`${LUA}/build/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
   ),
   mutation(
+    'archive: the segments stay',
+    'rebuiltAgain',
+    edit('engine/redis/redis-sales.ts', '    await this.removeSegments(sale, 0);\n', ''),
+  ),
+  mutation(
+    'archive: the record stays',
+    'rebuiltAgain',
+    edit(
+      'engine/redis/redis-sales.ts',
+      '    await this.#scripts.archiveSale(this.#keys.sale(sale.saleId), sale.generation);\n',
+      '',
+    ),
+  ),
+  mutation(
     'transfer: credit before debit',
     'diesTransferring',
     edit(`${LUA}/change/transfer-debit.lua`, 'supply(donor, -moved)\n', ''),
