@@ -14,6 +14,7 @@ import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../c
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
 import { unitsTaken } from '../redis/redis-takes.ts';
+import { SegmentCache } from '../sale/segment-cache.ts';
 import { wantOf } from '../sale/transfer-plan.ts';
 import type { ClusterSight, Stock } from './cluster-sight.ts';
 import type { Primaries } from './primaries.ts';
@@ -47,11 +48,11 @@ export interface ClusterTakesParts {
 export class ClusterTakes implements TakeStore {
   readonly #parts: ClusterTakesParts;
   readonly #servers = new Map<string, ServerTakes>();
-  /** Slots by sale, then by segment: computed once, because every take needs one. */
-  readonly #slots = new Map<string, number[]>();
+  readonly #slots: SegmentCache<number>;
 
   constructor(parts: ClusterTakesParts) {
     this.#parts = parts;
+    this.#slots = new SegmentCache((segment) => slotOf(parts.keys.segment(segment).segment));
     this.follow();
   }
 
@@ -149,13 +150,7 @@ export class ClusterTakes implements TakeStore {
   }
 
   #urlOf(batch: TakeBatch): string | undefined {
-    let ofSale = this.#slots.get(batch.saleId);
-    if (!ofSale) {
-      ofSale = [];
-      this.#slots.set(batch.saleId, ofSale);
-    }
-    ofSale[batch.segment] ??= slotOf(this.#parts.keys.segment(batch).segment);
-    return this.#parts.primaries.of(ofSale[batch.segment]!);
+    return this.#parts.primaries.of(this.#slots.get(batch));
   }
 
   /** Another server to try, if the error says that there may be one. */

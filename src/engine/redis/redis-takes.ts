@@ -4,6 +4,7 @@ import { corking, DEMOTED } from '../../redis/clients.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeResult, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../errors.ts';
 import { NO_RULES } from '../sale/rules.ts';
+import { SegmentCache } from '../sale/segment-cache.ts';
 import { wantOf } from '../sale/transfer-plan.ts';
 import type { Keys, SegmentKeys } from './keys.ts';
 import { encodeHint } from './messages.ts';
@@ -31,13 +32,14 @@ export class RedisTakes implements TakeStore {
   readonly #scripts: Scripts;
   readonly #keys: Keys;
   readonly #options: RedisTakeOptions;
-  readonly #segmentKeys = new Map<string, SegmentKeys[]>();
+  readonly #segmentKeys: SegmentCache<SegmentKeys>;
 
   constructor(redis: Redis, keys: Keys, options: RedisTakeOptions) {
     this.#redis = redis;
     this.#cork = corking(redis);
     this.#scripts = new Scripts(redis);
     this.#keys = keys;
+    this.#segmentKeys = new SegmentCache((segment) => keys.segment(segment));
     this.#options = options;
   }
 
@@ -61,7 +63,7 @@ export class RedisTakes implements TakeStore {
 
   async take(batch: TakeBatch): Promise<TakeReply> {
     const reply = await this.#guarded(batch, () =>
-      this.#scripts.take(this.#keysOf(batch), this.#head(batch), batch.orders),
+      this.#scripts.take(this.#segmentKeys.get(batch), this.#head(batch), batch.orders),
     );
     return decodeTake(reply, batch.orders.length);
   }
@@ -73,7 +75,7 @@ export class RedisTakes implements TakeStore {
       ...wantOf(batch.segment, batch.orders),
     };
     const reply = await this.#guarded(batch, () =>
-      this.#scripts.refillAndTake(refill, this.#keysOf(batch), this.#head(batch), batch.orders),
+      this.#scripts.refillAndTake(refill, this.#segmentKeys.get(batch), this.#head(batch), batch.orders),
     );
     if (typeof reply === 'string') return { status: 'stale' };
     const [[total, , epoch], raw] = reply;
@@ -90,16 +92,6 @@ export class RedisTakes implements TakeStore {
   #head({ generation, lane, ticket, answeredTicket, newest, rules = NO_RULES, fencingToken }: TakeBatch) {
     const { maxLogOrders } = this.#options;
     return { generation, lane, ticket, answeredTicket, newest, rules, fencingToken, maxLogOrders };
-  }
-
-  #keysOf(batch: TakeBatch): SegmentKeys {
-    let ofSale = this.#segmentKeys.get(batch.saleId);
-    if (!ofSale) {
-      ofSale = [];
-      this.#segmentKeys.set(batch.saleId, ofSale);
-    }
-    ofSale[batch.segment] ??= this.#keys.segment(batch);
-    return ofSale[batch.segment]!;
   }
 
   /** Sorts failures into "nothing was done" and "outcome unknown", and limits the wait. */
