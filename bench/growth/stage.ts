@@ -109,7 +109,7 @@ async function startEngine(
   teardown: Teardown,
 ): Promise<Engine> {
   const board = new Board(BOARD_SALES);
-  const directory = new SaleDirectory(backend, board);
+  const directory = new SaleDirectory(backend, board, async () => true);
   await directory.start();
   teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: WORKER });

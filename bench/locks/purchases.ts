@@ -63,7 +63,7 @@ async function byLane(backend: Backend, { saleId, teardown }: Stage): Promise<Pu
   const orderId = counter();
   const engine = await Engine.start({
     backend,
-    directory: { lookup: async () => view, refresh: async () => view, onChange: () => {} },
+    directory: { lookup: async () => {}, refresh: async () => {}, listen: (to) => void to.changed(view) },
     board: new Board(1),
     worker: WORKER,
     nextOrderId: () => String(orderId()),

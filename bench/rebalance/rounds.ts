@@ -139,7 +139,7 @@ async function runRound(way: Way, { urls, databaseUrl, crowd, parameters }: Roun
 
 async function startEngine(backend: Awaited<ReturnType<typeof openRedis>>['backend'], teardown: Teardown) {
   const board = new Board(1);
-  const directory = new SaleDirectory(backend, board);
+  const directory = new SaleDirectory(backend, board, async () => true);
   await directory.start();
   teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: 1 });

@@ -136,7 +136,7 @@ async function createSale(db: Database, backend: Backend, segments: number, buye
 
 async function startEngine(backend: Backend, teardown: Teardown): Promise<Engine> {
   const board = new Board(1_024);
-  const directory = new SaleDirectory(backend, board);
+  const directory = new SaleDirectory(backend, board, async () => true);
   await directory.start();
   teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(32), worker: 1 });

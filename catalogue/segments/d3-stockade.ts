@@ -46,7 +46,7 @@ export const d3: SellingRow = {
     const backend = await RedisBackend.open(options);
     if ((await backend.sales.read(spec.id)) === undefined) await putUp(backend, spec);
     const board = new Board(BOARD_SLOTS);
-    const directory = new SaleDirectory(backend, board);
+    const directory = new SaleDirectory(backend, board, async () => true);
     await directory.start();
     const worker = await workerNumber(options);
     const key = createHash('sha256').update(keyPrefix).digest();

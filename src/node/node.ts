@@ -74,7 +74,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const metrics = new NodeMetrics(parts.registry, {
     board,
     backend: stores.backend,
-    views: directory.views,
+    directory,
     workers: () => Promise.all(workers.map((worker) => worker.metrics())),
   });
 

@@ -6,11 +6,15 @@
  * that the board holds as sold out, which also confirms the board (board.ts). Every few polls it reads the backend's change
  * counter, and if that has changed, the epochs of all known sales. A writer may die between a change and raising the
  * counter; so once within ten seconds the epochs of all known sales are read in any case.
+ *
+ * A sale that neither the backend nor Postgres has is gone: the directory forgets it, and so do its listeners. If only the
+ * backend lacks it, it is being rebuilt, and all stays as it is.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
-import { type Board, NO_SLOT } from '../engine/board/board.ts';
-import type { Directory, SaleView } from '../engine/board/directory.ts';
+import type { Board } from '../engine/board/board.ts';
+import type { Directory, SaleListener, SaleView } from '../engine/board/directory.ts';
+import { BoardSlots } from '../engine/board/slots.ts';
 import type { Backend, SaleRecord, SaleVersion } from '../engine/contract.ts';
 import { Busy, NotExecuted } from '../engine/errors.ts';
 import { BOARD_POLL_MS, SALE_ID_PATTERN } from '../engine/limits.ts';
@@ -42,12 +46,13 @@ export class SaleDirectory implements Directory {
   readonly #lookups = pLimit(PARALLEL_LOOKUPS);
   /** Lookups under way, by sale id: all purchases of a sale that this node does not know yet wait for one lookup. */
   readonly #lookingUp = new Map<string, Promise<SaleView | undefined>>();
-  readonly #listeners: ((view: SaleView) => void)[] = [];
-  #nextSlot = 0;
+  readonly #listeners: SaleListener[] = [];
+  readonly #slots: BoardSlots;
   #changesHeard = 0;
   #polls = 0;
   /** The backend's change counter, read before the epochs of all known sales were last read. */
   #changeCounter: string | undefined;
+  #isCheckingMissing = false;
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: (() => Promise<void>) | undefined;
 
@@ -55,13 +60,10 @@ export class SaleDirectory implements Directory {
    * @param exists whether Postgres has the sale and it is not archived; if so and the backend does not have it, the
    * sale is being built
    */
-  constructor(
-    backend: Backend,
-    board: Board,
-    exists: (saleId: string) => Promise<boolean> = async () => false,
-  ) {
+  constructor(backend: Backend, board: Board, exists: (saleId: string) => Promise<boolean>) {
     this.#backend = backend;
     this.#board = board;
+    this.#slots = new BoardSlots(board);
     this.#exists = exists;
   }
 
@@ -89,6 +91,11 @@ export class SaleDirectory implements Directory {
     return this.#views;
   }
 
+  /** Slots of the board that sales have, or had until a thread that has not answered yet. */
+  get usedSlots(): number {
+    return this.#slots.used;
+  }
+
   /** @throws Busy if too many lookups wait */
   async lookup(saleId: string): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
@@ -105,8 +112,8 @@ export class SaleDirectory implements Directory {
   async refresh(saleId: string, generation: number): Promise<SaleView | undefined> {
     const known = this.#views.get(saleId);
     if (known && known.record.generation > generation) return known;
-    // The record may be gone together with the segments.
-    const view = (await this.#read(saleId).catch(() => undefined)) ?? known;
+    // The record may be lost together with the segments.
+    const view = (await this.#read(saleId).catch(() => undefined)) ?? this.#views.get(saleId);
     // The record is no newer than the generation that a segment refused, so something is wrong: tell sync to look.
     if (view && view.record.generation <= generation) {
       const segments = Array.from({ length: view.record.sale.segments }, (_, i) => i);
@@ -115,8 +122,9 @@ export class SaleDirectory implements Directory {
     return view;
   }
 
-  onChange(listener: (view: SaleView) => void): void {
+  listen(listener: SaleListener): void {
     this.#listeners.push(listener);
+    for (const view of this.#views.values()) void tell(listener, (to) => to.changed(view)).catch(() => {});
   }
 
   /** One read at a time per sale. Calls during a read, and for REFRESH_MS after it, get the same result. */
@@ -133,9 +141,12 @@ export class SaleDirectory implements Directory {
   async #readNow(saleId: string): Promise<SaleView | undefined> {
     const askedAtMs = monotonicMs();
     const changesBefore = this.#changesHeard;
+    const known = this.#views.get(saleId);
     const record = await this.#backend.sales.read(saleId);
     if (record) return this.#learn(record, askedAtMs);
     if (await this.#exists(saleId)) throw new NotExecuted(`sale ${saleId} is being built`);
+    // If another read has found a newer record meanwhile, the sale was made again.
+    if (known && this.#views.get(saleId) === known) this.#forget(known);
     // If a change was announced meanwhile, the sale may exist now.
     if (changesBefore === this.#changesHeard) this.#unknown.set(saleId, true);
     return undefined;
@@ -144,14 +155,33 @@ export class SaleDirectory implements Directory {
   #learn(record: SaleRecord, askedAtMs: number): SaleView {
     const { id } = record.sale;
     const known = this.#views.get(id);
-    const slot = known?.record.generation === record.generation ? known.slot : this.#slot();
+    // Engines never go back to an older generation. So its news must not free the slot that they use.
+    if (known && record.generation < known.record.generation) return known;
+    const isSameGeneration = known?.record.generation === record.generation;
+    const slot = isSameGeneration ? known.slot : this.#slots.take();
     this.#board.learn(slot, record.epoch, askedAtMs);
     this.#readEpochs.set(id, record.epoch);
     if (known && isSame(known.record, record)) return known;
     const view = { record, slot };
     this.#views.set(id, view);
-    for (const listener of this.#listeners) listener(view);
+    const told = this.#tellAll((listener) => listener.changed(view));
+    if (known && !isSameGeneration) this.#slots.release(known.slot, told);
     return view;
+  }
+
+  #forget({ record, slot }: SaleView): void {
+    const { id } = record.sale;
+    this.#views.delete(id);
+    this.#readEpochs.delete(id);
+    const told = this.#tellAll((listener) => listener.gone(id));
+    this.#slots.release(slot, told);
+  }
+
+  /** @returns a promise that resolves when all listeners have answered, and rejects if one has failed */
+  #tellAll(news: (listener: SaleListener) => void | Promise<void>): Promise<unknown> {
+    const told = Promise.all(this.#listeners.map((listener) => tell(listener, news)));
+    told.catch(() => {});
+    return told;
   }
 
   #hasChanged({ sale, generation, state }: SaleRecord, version: SaleVersion): boolean {
@@ -160,14 +190,6 @@ export class SaleDirectory implements Directory {
       state !== version.state ||
       this.#readEpochs.get(sale.id) !== version.epoch
     );
-  }
-
-  /**
-   * A slot belongs to one generation of one sale and is never reused: another generation may count its epochs from the
-   * beginning, while a thread may still use the old slot.
-   */
-  #slot(): number {
-    return this.#nextSlot < this.#board.capacity ? this.#nextSlot++ : NO_SLOT;
   }
 
   #schedule(): void {
@@ -184,16 +206,43 @@ export class SaleDirectory implements Directory {
     const isFull = counter !== this.#changeCounter || poll % POLLS_PER_FULL === 0;
     const views = [...this.#views.values()].filter((view) => isFull || this.#board.isClosed(view.slot));
     const askedAtMs = monotonicMs();
-    const versions = await this.#backend.sales.versions(views.map((view) => view.record.sale.id));
-    for (const [i, view] of views.entries()) {
+    const saleIds = views.map((view) => view.record.sale.id);
+    const versions = await this.#backend.sales.versions(saleIds);
+    const missing: string[] = [];
+    for (const [i, saleId] of saleIds.entries()) {
       const version = versions[i];
-      if (!version) continue;
-      if (version.generation === view.record.generation)
-        this.#board.learn(view.slot, version.epoch, askedAtMs);
-      if (this.#hasChanged(view.record, version)) void this.#read(view.record.sale.id).catch(() => {});
+      // Read again: meanwhile the slot from before may have been given to another sale.
+      const view = this.#views.get(saleId);
+      if (!view) continue;
+      if (!version) missing.push(saleId);
+      else {
+        if (version.generation === view.record.generation)
+          this.#board.learn(view.slot, version.epoch, askedAtMs);
+        if (this.#hasChanged(view.record, version)) void this.#read(saleId).catch(() => {});
+      }
     }
+    if (isFull) void this.#checkMissing(missing);
     this.#changeCounter = counter;
   }
+
+  /**
+   * Reads sales that may be gone. One after the other: while a backend that has lost all its sales is filled again, each read
+   * also asks Postgres, which is busy with the rebuilds.
+   */
+  async #checkMissing(saleIds: readonly string[]): Promise<void> {
+    if (this.#isCheckingMissing) return;
+    this.#isCheckingMissing = true;
+    for (const saleId of saleIds) await this.#read(saleId).catch(() => {});
+    this.#isCheckingMissing = false;
+  }
+}
+
+/** An error that a listener throws at once becomes one of the promise, so that the other listeners are told. */
+async function tell(
+  listener: SaleListener,
+  news: (listener: SaleListener) => void | Promise<void>,
+): Promise<void> {
+  await news(listener);
 }
 
 function isSame(known: SaleRecord, read: SaleRecord): boolean {

@@ -95,7 +95,7 @@ export class Trial {
   async startNode(): Promise<void> {
     await this.#nodes.at(-1)?.directory.stop();
     const board = new Board(1);
-    const directory = new SaleDirectory(this.backend, board);
+    const directory = new SaleDirectory(this.backend, board, async () => true);
     await directory.start();
     const engines: Engine[] = [];
     while (engines.length < this.#workers) engines.push(await this.#startEngine(board, directory));

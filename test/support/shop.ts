@@ -21,6 +21,7 @@ import { OrderService } from '../../src/orders/order-service.ts';
 import { type Database, openDatabase, rows } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { LocalLocks, type SaleLocks } from '../../src/postgres/sale-locks.ts';
+import { readSale } from '../../src/sales/sale-rows.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import { BY } from './author.ts';
@@ -134,6 +135,10 @@ export class Shop implements AsyncDisposable {
     return { seen, ready: sync.ready, stop };
   }
 
+  async isSale(saleId: string): Promise<boolean> {
+    return (await readSale(this.db, saleId)) !== undefined;
+  }
+
   /** Starts an engine, which sells like one worker of a node. */
   async startEngine({
     requestDeadlineMs = LONG_TIMEOUTS.requestDeadlineMs,
@@ -141,7 +146,7 @@ export class Shop implements AsyncDisposable {
     checkToken,
   }: EngineSpec = {}): Promise<Till> {
     const board = new Board(64);
-    const directory = new SaleDirectory(backend, board);
+    const directory = new SaleDirectory(backend, board, (id) => this.isSale(id));
     await directory.start();
     const worker = ++this.#workers;
     const faults: unknown[] = [];

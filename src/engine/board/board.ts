@@ -2,8 +2,8 @@
  * The sold-out board: which sales have nothing left, in memory that all worker threads of a node share. It answers
  * buyers of a sold-out sale without any I/O.
  *
- * Each sale has three 32-bit slots: `epoch`, `soldOutEpoch` and `confirmed`. A sale is sold out if `soldOutEpoch ===
- * epoch`.
+ * Each sale has a slot (slots.ts) with three 32-bit words: `epoch`, `soldOutEpoch` and `confirmed`. A sale is sold out if
+ * `soldOutEpoch === epoch`.
  * - A sale is closed only after an observation, made wholly within one epoch, that nothing is left anywhere:
  *   `close(slot, epoch)`.
  * - Each return of stock raises the epoch. A node that learns the newer epoch has thereby reopened the sale: there is
@@ -19,7 +19,7 @@
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { BOARD_REPAIR_MS } from '../limits.ts';
 
-const SLOTS_PER_SALE = 3;
+const WORDS_PER_SLOT = 3;
 const EPOCH = 0;
 const SOLD_OUT_EPOCH = 1;
 const CONFIRMED = 2;
@@ -29,25 +29,25 @@ export const NO_SLOT = -1;
 
 export class Board {
   readonly buffer: SharedArrayBuffer;
-  readonly #slots: Int32Array;
+  readonly #words: Int32Array;
   readonly capacity: number;
 
   /** @param memory the number of sales to make room for, or the buffer of a board to share */
   constructor(memory: number | SharedArrayBuffer) {
     this.buffer =
       typeof memory === 'number'
-        ? new SharedArrayBuffer(memory * SLOTS_PER_SALE * Int32Array.BYTES_PER_ELEMENT)
+        ? new SharedArrayBuffer(memory * WORDS_PER_SLOT * Int32Array.BYTES_PER_ELEMENT)
         : memory;
-    this.#slots = new Int32Array(this.buffer);
-    this.capacity = this.#slots.length / SLOTS_PER_SALE;
+    this.#words = new Int32Array(this.buffer);
+    this.capacity = this.#words.length / WORDS_PER_SLOT;
   }
 
   isSoldOut(slot: number): boolean {
     if (slot === NO_SLOT) return false;
-    const at = slot * SLOTS_PER_SALE;
-    const soldOut = Atomics.load(this.#slots, at + SOLD_OUT_EPOCH);
-    if (soldOut === 0 || soldOut !== Atomics.load(this.#slots, at + EPOCH)) return false;
-    const age = (wrapped(monotonicMs()) - Atomics.load(this.#slots, at + CONFIRMED)) | 0;
+    const at = slot * WORDS_PER_SLOT;
+    const soldOut = Atomics.load(this.#words, at + SOLD_OUT_EPOCH);
+    if (soldOut === 0 || soldOut !== Atomics.load(this.#words, at + EPOCH)) return false;
+    const age = (wrapped(monotonicMs()) - Atomics.load(this.#words, at + CONFIRMED)) | 0;
     return Math.abs(age) <= BOARD_REPAIR_MS;
   }
 
@@ -68,7 +68,7 @@ export class Board {
     if (slot === NO_SLOT) return;
     this.#raise(slot, EPOCH, epoch);
     if (this.epoch(slot) === epoch)
-      Atomics.store(this.#slots, slot * SLOTS_PER_SALE + CONFIRMED, wrapped(asked));
+      Atomics.store(this.#words, slot * WORDS_PER_SLOT + CONFIRMED, wrapped(asked));
   }
 
   /** Records that every segment was empty and nothing in transit at `epoch`; `asked` as in `learn`. */
@@ -78,21 +78,27 @@ export class Board {
     this.#raise(slot, SOLD_OUT_EPOCH, epoch);
   }
 
+  /** Makes the slot as if it was never used. Call it only when no thread uses the slot. */
+  clear(slot: number): void {
+    for (let which = 0; which < WORDS_PER_SLOT; which++)
+      Atomics.store(this.#words, slot * WORDS_PER_SLOT + which, 0);
+  }
+
   /** Forgets which sales were sold out. Epochs stay, so that new observations can close a sale again. */
   reopenAll(): void {
     for (let slot = 0; slot < this.capacity; slot++) {
-      Atomics.store(this.#slots, slot * SLOTS_PER_SALE + SOLD_OUT_EPOCH, 0);
+      Atomics.store(this.#words, slot * WORDS_PER_SLOT + SOLD_OUT_EPOCH, 0);
     }
   }
 
   #load(slot: number, which: number): number {
-    return Atomics.load(this.#slots, slot * SLOTS_PER_SALE + which);
+    return Atomics.load(this.#words, slot * WORDS_PER_SLOT + which);
   }
 
   #raise(slot: number, which: number, value: number): void {
-    const at = slot * SLOTS_PER_SALE + which;
-    for (let seen = Atomics.load(this.#slots, at); seen < value; ) {
-      const found = Atomics.compareExchange(this.#slots, at, seen, value);
+    const at = slot * WORDS_PER_SLOT + which;
+    for (let seen = Atomics.load(this.#words, at); seen < value; ) {
+      const found = Atomics.compareExchange(this.#words, at, seen, value);
       if (found === seen) return;
       seen = found;
     }

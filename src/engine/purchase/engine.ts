@@ -71,7 +71,10 @@ export class Engine {
 
   static async start(options: EngineOptions): Promise<Engine> {
     const engine = new Engine(options);
-    options.directory.onChange((view) => engine.#learn(view));
+    options.directory.listen({
+      changed: (view) => engine.#learn(view),
+      gone: (saleId) => engine.#forget(saleId),
+    });
     engine.#unsubscribe = await options.backend.subscribe({
       watermarks: (watermarks) => engine.#advance(watermarks),
       reconnected: () => {
@@ -181,22 +184,22 @@ export class Engine {
   }
 
   async #find(saleId: string): Promise<LiveSale | undefined> {
-    const known = this.#sales.get(saleId);
-    if (known) return known;
-    const view = await this.#options.directory.lookup(saleId);
-    return view && this.#learn(view);
+    if (!this.#sales.has(saleId)) await this.#options.directory.lookup(saleId);
+    return this.#sales.get(saleId);
   }
 
-  #learn(view: SaleView): LiveSale {
+  #learn(view: SaleView): void {
     const { id } = view.record.sale;
     const known = this.#sales.get(id);
-    if (known) {
-      known.learn(view);
-      return known;
-    }
-    const sale = new LiveSale(this.#parts, view);
-    this.#sales.set(id, sale);
-    return sale;
+    if (known) known.learn(view);
+    else this.#sales.set(id, new LiveSale(this.#parts, view));
+  }
+
+  /** Purchases that are still under way in the sale keep it in memory until they are answered. */
+  #forget(saleId: string): void {
+    const sale = this.#sales.get(saleId);
+    this.#sales.delete(saleId);
+    sale?.end();
   }
 
   #advance(watermarks: readonly Watermark[]): void {

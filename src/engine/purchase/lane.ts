@@ -254,11 +254,12 @@ export class Lane {
 
   async #refillAndTake(asked: readonly LivePurchase[]): Promise<AttemptReply> {
     const began = monotonicMs();
-    const { slot } = this.#sale;
     const refilled = await this.#attempts.refillAndTake(asked, this.#segments);
     if (refilled.status === 'stale') return { reply: refilled };
     const { take: reply, total, epoch } = refilled;
-    if (total === 0) this.#parts.board.close(slot, epoch, began);
+    // Read after the reply: the slot that the sale had before may belong to another one by now.
+    const { slot } = this.#sale;
+    if (total === 0 && !this.settlement.isRetired) this.#parts.board.close(slot, epoch, began);
     return { reply, total };
   }
 

@@ -13,8 +13,19 @@
  *
  * The view is replaced when the sale changes. Lanes live as long as a generation. The next generation may have another number of
  * segments, so that buyers have other home segments, and its log entries are counted from 1 again.
+ *
+ * A sale that is gone (`end`) gets no new purchases, no watermarks and no news. Its segments answer `stale`. What is still in it:
+ *
+ * | the purchase is | it ends as |
+ * |---|---|
+ * | queued, parked, sent, unconfirmed | before: by the reply of its segment or its deadline, never as sold out by the board |
+ * | taken, and waits for its commit | `unknown` at once: neither a watermark nor the buyer's record will tell |
+ * | checking | `unknown`, by its deadline |
+ *
+ * Orders that no watermark has confirmed are reported as after a rebuild: the logs were salvaged before their segments went.
  */
 import pLimit from 'p-limit';
+import { NO_SLOT } from '../board/board.ts';
 import type { Directory, SaleView } from '../board/directory.ts';
 import type { Outcome, SaleRecord, SegmentRef, Watermark } from '../contract.ts';
 import { homeSegment } from '../sale/home-segment.ts';
@@ -40,6 +51,7 @@ export class LiveSale implements LaneSale, SaleFacts {
   record: SaleRecord;
   slot: number;
   lanes: (Lane | undefined)[];
+  isGone = false;
   readonly refills = pLimit(1);
   readonly #parts: LiveSaleParts;
   readonly #parking = new Parking(() => this.#endParking());
@@ -124,6 +136,14 @@ export class LiveSale implements LaneSale, SaleFacts {
     this.slot = view.slot;
     if (isNewer) this.#enterGeneration();
     else if (this.rules !== before) this.#endParking();
+  }
+
+  /** The sale is gone. Its slot may belong to another sale from now on. */
+  end(): void {
+    this.isGone = true;
+    this.slot = NO_SLOT;
+    for (const timer of this.#checks.values()) clearTimeout(timer);
+    for (const lane of this.lanes) lane?.settlement.end();
   }
 
   /** Call it when the store is connected again: it may have lost orders. */
@@ -239,9 +259,8 @@ export class LiveSale implements LaneSale, SaleFacts {
   /** Reads the sale again, because a segment does not serve this generation: there may be a newer one. */
   async #readAgain(generation: number): Promise<void> {
     try {
-      const view = await this.#parts.directory.refresh(this.record.sale.id, generation);
-      // Only a newer generation is learned here. Changes within a generation come by onChange, and may be newer than this view.
-      if (view && view.record.generation > this.record.generation) this.learn(view);
+      // If there is one, `learn` is called before this resolves.
+      await this.#parts.directory.refresh(this.record.sale.id, generation);
     } catch {
       // The next message or poll of the directory brings the news.
     }

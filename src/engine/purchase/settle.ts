@@ -29,6 +29,8 @@ export interface SaleNow {
   readonly record: SaleRecord;
   /** The sale's slot on the board. */
   readonly slot: number;
+  /** There is no such sale any more. */
+  readonly isGone: boolean;
 }
 
 export interface SettlementParts {
@@ -177,6 +179,12 @@ export class Settlement {
     return waiting;
   }
 
+  /** The sale is gone: nothing will tell which of its taken orders are committed, except Postgres. */
+  end(): void {
+    this.#tellUncommitted(this.#uncommitted.drain());
+    for (const purchase of this.waiters.drain()) purchase.giveUp();
+  }
+
   /** Call it when no purchase waits any more. */
   close(): void {
     this.#uncommitted.drain();
@@ -248,6 +256,10 @@ export class Settlement {
       purchase.accept();
       return false;
     }
+    if (this.#sale.isGone) {
+      purchase.giveUp();
+      return false;
+    }
     if (!this.isRetired) return this.waiters.add(purchase);
     purchase.checkAnew();
     return true;
@@ -255,7 +267,7 @@ export class Settlement {
 
   #remember(seq: number, entry: string, orders: readonly Omit<TakenOrder, 'segment'>[]): void {
     this.#uncommitted.add(seq, entry, orders);
-    if (this.isRetired) this.#tellUncommitted(this.#uncommitted.drain());
+    if (this.isRetired || this.#sale.isGone) this.#tellUncommitted(this.#uncommitted.drain());
   }
 
   #tellUncommitted(orders: readonly TakenOrder[]): void {

@@ -15,7 +15,7 @@ const SNAPSHOTS_MS = 2_000;
 export interface MetricSources {
   readonly board: Board;
   readonly backend: Backend;
-  readonly views: ReadonlyMap<string, SaleView>;
+  readonly directory: { readonly views: ReadonlyMap<string, SaleView>; readonly usedSlots: number };
   workers(): Promise<readonly WorkerMetrics[]>;
 }
 
@@ -46,6 +46,7 @@ class SaleGauges {
   readonly #epoch: Gauge<'sale'>;
   readonly #left: Gauge<'sale'>;
   readonly #empty: Gauge<'sale'>;
+  readonly #slotsUsed: Gauge;
 
   constructor(registry: Registry, sources: MetricSources) {
     this.#sources = sources;
@@ -55,16 +56,27 @@ class SaleGauges {
     this.#epoch = gauge('stockade_board_epoch', 'Newest epoch of the sale that this node knows');
     this.#left = gauge('stockade_units_left', 'Units left in all segments');
     this.#empty = gauge('stockade_segments_empty', 'Segments without units');
+    this.#slotsUsed = new Gauge({
+      name: 'stockade_board_slots_used',
+      help: 'Sales with a slot on the board of this node',
+      registers: [registry],
+    });
   }
 
   async collect(): Promise<void> {
     for (const metric of [this.#soldOut, this.#epoch, this.#left, this.#empty]) metric.reset();
-    const { board, views } = this.#sources;
+    const { board, directory } = this.#sources;
+    this.#slotsUsed.set(directory.usedSlots);
+    const views = [...directory.views.values()].slice(-MAX_LABELLED_SALES);
+    // First of all: while the segments are read, a slot may get another sale.
+    for (const { record, slot } of views) {
+      const sale = record.sale.id;
+      this.#soldOut.set({ sale }, board.isSoldOut(slot) ? 1 : 0);
+      this.#epoch.set({ sale }, board.epoch(slot));
+    }
     const deadline = monotonicMs() + SNAPSHOTS_MS;
-    for (const view of [...views.values()].slice(-MAX_LABELLED_SALES)) {
+    for (const view of views) {
       const sale = view.record.sale.id;
-      this.#soldOut.set({ sale }, board.isSoldOut(view.slot) ? 1 : 0);
-      this.#epoch.set({ sale }, board.epoch(view.slot));
       const units = await this.#unitsLeft(view, deadline - monotonicMs());
       if (units.length === 0) continue;
       this.#left.set(

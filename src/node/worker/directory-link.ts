@@ -1,28 +1,54 @@
-import type { Directory, SaleView } from '../../engine/board/directory.ts';
+/** Both ends of the link by which a worker thread uses the directory of the main thread. */
+import type { Directory, SaleListener, SaleView } from '../../engine/board/directory.ts';
 import type { PortCalls } from '../../lib/port-calls.ts';
 
-/** The main thread's directory as a worker thread uses it, through messages. */
+/** The worker's end. */
 export class DirectoryLink implements Directory {
-  readonly #calls: PortCalls;
-  readonly #listeners: ((view: SaleView) => void)[] = [];
+  readonly #calls: Pick<PortCalls, 'call'>;
+  #listener: SaleListener | undefined;
 
-  constructor(calls: PortCalls) {
+  constructor(calls: Pick<PortCalls, 'call'>) {
     this.#calls = calls;
   }
 
-  lookup(saleId: string): Promise<SaleView | undefined> {
+  lookup(saleId: string): Promise<unknown> {
     return this.#calls.call('lookup', saleId);
   }
 
-  refresh(saleId: string, generation: number): Promise<SaleView | undefined> {
+  refresh(saleId: string, generation: number): Promise<unknown> {
     return this.#calls.call('refresh', { saleId, generation });
   }
 
-  onChange(listener: (view: SaleView) => void): void {
-    this.#listeners.push(listener);
+  /** The main thread tells of the known sales before it answers any later call. */
+  listen(listener: SaleListener): void {
+    this.#listener = listener;
+    void this.#calls.call('listen').catch(() => {});
   }
 
-  changed(view: SaleView): void {
-    for (const listener of this.#listeners) listener(view);
-  }
+  /** The calls of the main thread. Their answers tell it that this thread does not use older slots of the sale any more. */
+  readonly handlers = {
+    changed: (view: SaleView) => this.#listener?.changed(view),
+    gone: (saleId: string) => this.#listener?.gone(saleId),
+  };
+}
+
+/**
+ * What the main thread answers to a worker.
+ * @param tell calls the worker; resolves when the worker has answered, or its thread has exited
+ */
+export function directoryHandlers(
+  directory: Directory,
+  tell: (name: 'changed' | 'gone', argument: SaleView | string) => Promise<void>,
+) {
+  return {
+    // The answers are empty: the worker learns of sales as a listener, in the order in which things happen.
+    lookup: async (saleId: string) => void (await directory.lookup(saleId)),
+    refresh: async ({ saleId, generation }: { saleId: string; generation: number }) =>
+      void (await directory.refresh(saleId, generation)),
+    listen: () =>
+      directory.listen({
+        changed: (view) => tell('changed', view),
+        gone: (saleId) => tell('gone', saleId),
+      }),
+  };
 }

@@ -1,9 +1,10 @@
 import { Worker } from 'node:worker_threads';
-import type { Directory, SaleView } from '../../engine/board/directory.ts';
+import type { Directory } from '../../engine/board/directory.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import { PortCalls } from '../../lib/port-calls.ts';
 import { TEARDOWN_LIMIT_MS } from '../../lib/teardown.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
+import { directoryHandlers } from './directory-link.ts';
 import { busyShareOf } from './load.ts';
 import type { RunningWorker, WorkerMetrics, WorkerParts } from './worker.ts';
 import type { ThreadData } from './worker-thread.ts';
@@ -41,10 +42,10 @@ export async function startThread(
     workerData: data,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
-  const calls = new PortCalls(thread, {
-    lookup: (saleId: string) => directory.lookup(saleId),
-    refresh: ({ saleId, generation }: { saleId: string; generation: number }) =>
-      directory.refresh(saleId, generation),
+  // A call that fails says nothing about what the worker does: only an exit ends its use of the board.
+  const exited = new Promise<void>((resolve) => thread.on('exit', () => resolve()));
+  const calls: PortCalls = new PortCalls(thread, {
+    ...directoryHandlers(directory, (name, argument) => calls.call<void>(name, argument).catch(() => exited)),
     uncommitted: ({ saleId, orders }: { saleId: string; orders: readonly TakenOrder[] }) =>
       uncommitted(saleId, orders),
   });
@@ -55,9 +56,6 @@ export async function startThread(
       calls.abandon();
       if (!stopping) resolve(new Error(`worker ${data.settings.worker} ended with code ${code}`));
     });
-  });
-  directory.onChange((view: SaleView) => {
-    if (!stopping) void calls.call('changed', view).catch(() => {});
   });
   const port = await Promise.race([
     calls.call<number>('start'),

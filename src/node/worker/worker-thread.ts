@@ -35,7 +35,8 @@ const calls = new PortCalls(parentPort!, {
   notReady: () => worker!.notReady(),
   buy: (purchase: Purchase) => worker!.buy(purchase),
   renewed: (leaseEnd: LeaseEnd) => worker!.renewed(leaseEnd),
-  changed: (view: SaleView) => directory.changed(view),
+  changed: (view: SaleView) => directory.handlers.changed(view),
+  gone: (saleId: string) => directory.handlers.gone(saleId),
   stopListening: () => worker!.stopListening(),
   stop: () => stop(),
 });

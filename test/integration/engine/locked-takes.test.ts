@@ -102,7 +102,7 @@ async function engineOn(backend: LockedBackend, sale: LoadedSale, requestDeadlin
   let id = 5_000_000;
   const engine = await Engine.start({
     backend,
-    directory: { lookup: async () => view, refresh: async () => view, onChange: () => {} },
+    directory: { lookup: async () => {}, refresh: async () => {}, listen: (to) => void to.changed(view) },
     board,
     worker: 3,
     nextOrderId: () => String(id++),

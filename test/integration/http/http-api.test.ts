@@ -465,6 +465,7 @@ onEachStore((stage) => {
         ['stockade_segments_empty', 'gauge'],
         ['stockade_board_sold_out', 'gauge'],
         ['stockade_board_epoch', 'gauge'],
+        ['stockade_board_slots_used', 'gauge'],
         ['stockade_sync_orders_total', 'counter'],
         ['stockade_sync_batch_orders', 'histogram'],
         ['stockade_sync_transaction_seconds', 'histogram'],

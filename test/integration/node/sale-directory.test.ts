@@ -1,6 +1,7 @@
 /** A node learns of what has become of its sales, also where the messages are lost, and asks no more than it must. */
 import { expect, test } from 'vitest';
 import { Board } from '../../../src/engine/board/board.ts';
+import type { Backend } from '../../../src/engine/contract.ts';
 import { monotonicMs } from '../../../src/lib/monotonic.ts';
 import { SaleDirectory } from '../../../src/node/sale-directory.ts';
 import { BY } from '../../support/author.ts';
@@ -8,6 +9,12 @@ import { intercept } from '../../support/engine/intercept.ts';
 import { redisUrl, until } from '../../support/fixtures.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 import { Shop } from '../../support/shop.ts';
+
+/** A directory that hears no messages. */
+function deafTo(backend: Backend, shop: Shop): SaleDirectory {
+  const silent = { ...backend, subscribe: async () => async () => {} };
+  return new SaleDirectory(silent, new Board(8), (id) => shop.isSale(id));
+}
 
 test('changes are learned even if their messages are lost; sales without changes are not read', async () => {
   await using shop = await Shop.open();
@@ -18,7 +25,7 @@ test('changes are learned even if their messages are lost; sales without changes
     if (call === 'sales.changeCounter') marks++;
     if (call === 'sales.versions') asked.push(...(saleIds as string[]));
   });
-  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  const directory = deafTo(watched, shop);
   await directory.start();
   try {
     for (const { id } of [sale, other]) await directory.lookup(id);
@@ -51,7 +58,7 @@ test('purchases in a sale that the node does not know wait for one lookup; made-
     if (saleId === id) reads++;
     return held;
   });
-  const directory = new SaleDirectory({ ...watched, subscribe: async () => async () => {} }, new Board(8));
+  const directory = deafTo(watched, shop);
   const crowd = Array.from({ length: 3_000 }, () => directory.lookup(id));
   // 16 are asked for, with that of the crowd; 1,000 wait.
   const madeUp = Array.from({ length: 1_016 }, (_, i) => directory.lookup(`made-up-${i}`));
@@ -71,7 +78,7 @@ test('after the connection for takes was lost, a node calls no sale sold out bef
   await using shop = await Shop.open({ redis: url.href });
   const { id } = await shop.sell({ stock: 1, segments: 1 });
   const board = new Board(8);
-  const directory = new SaleDirectory(shop.backend, board);
+  const directory = new SaleDirectory(shop.backend, board, (id) => shop.isSale(id));
   await directory.start();
   try {
     const { slot, record } = (await directory.lookup(id))!;

@@ -25,7 +25,7 @@ beforeEach(async () => {
       return async () => {};
     },
   } as unknown as Backend;
-  directory = new SaleDirectory(backend, board);
+  directory = new SaleDirectory(backend, board, async () => false);
   await directory.start();
 });
 

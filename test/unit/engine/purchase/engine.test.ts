@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Board } from '../../../../src/engine/board/board.ts';
-import type { Directory, SaleView } from '../../../../src/engine/board/directory.ts';
+import type { Directory, SaleListener, SaleView } from '../../../../src/engine/board/directory.ts';
 import type {
   Backend,
   BackendEvents,
@@ -45,7 +45,7 @@ let events: BackendEvents[];
 let recall: (buyerIds: readonly string[], saleId: string) => Promise<Recall>;
 let recalls: (readonly string[])[];
 let directory: { [K in keyof Directory]: ReturnType<typeof vi.fn<Directory[K]>> };
-let listener: (view: SaleView) => void;
+let listener: SaleListener;
 let faults: unknown[];
 /** Orders that Postgres must be asked about. */
 let uncommitted: string[];
@@ -64,10 +64,12 @@ beforeEach(async () => {
   });
   view = viewOf({});
   directory = {
-    lookup: vi.fn(async (saleId) => (saleId === 'sale' ? view : undefined)),
-    refresh: vi.fn(async () => view),
-    onChange: vi.fn((onChange) => {
-      listener = onChange;
+    lookup: vi.fn(async (saleId) => {
+      if (saleId === 'sale') listener.changed(view);
+    }),
+    refresh: vi.fn(async () => listener.changed(view)),
+    listen: vi.fn((added) => {
+      listener = added;
     }),
   };
   await start({ durable: true });
@@ -125,7 +127,7 @@ function viewOf(spec: Partial<Sale>, state: SaleState = 'open', generation = 1):
 /** Tells the worker of a change of the sale. */
 function learn(spec: Partial<Sale> = {}, state: SaleState = 'open', generation = 1): void {
   view = viewOf(spec, state, generation);
-  listener(view);
+  listener.changed(view);
 }
 
 function buy(spec: Partial<Purchase> = {}): Bought {
@@ -133,6 +135,17 @@ function buy(spec: Partial<Purchase> = {}): Bought {
   const told: Outcome[] = [];
   engine.buy(purchase, (outcome) => told.push(outcome));
   return { purchase, told };
+}
+
+/** The directory looks the sale up. @returns ends that */
+function lookingUp(): () => void {
+  let found = () => {};
+  directory.lookup.mockReturnValue(
+    new Promise<void>((resolve) => {
+      found = resolve;
+    }),
+  );
+  return () => found();
 }
 
 const codes = (...bought: Bought[]) =>
@@ -223,15 +236,11 @@ describe('a sale that this worker does not know', () => {
   });
 
   it('is looked up within the deadline of the purchase, which does not start again', async () => {
-    let found = (_: SaleView) => {};
-    directory.lookup.mockReturnValue(
-      new Promise((resolve) => {
-        found = resolve;
-      }),
-    );
+    const found = lookingUp();
     const anna = buy();
     await elapse(LIVES_MS - 100);
-    found(view);
+    learn();
+    found();
     await takes.next();
     expect(codes(anna)).toEqual(['waits']);
     await elapse(150);
@@ -239,15 +248,11 @@ describe('a sale that this worker does not know', () => {
   });
 
   it('sells nothing if it is found after the deadline', async () => {
-    let found = (_: SaleView) => {};
-    directory.lookup.mockReturnValue(
-      new Promise((resolve) => {
-        found = resolve;
-      }),
-    );
+    const found = lookingUp();
     const anna = buy();
     await elapse(LIVES_MS + 50);
-    found(view);
+    learn();
+    found();
     await settledTurns();
     expect(takes.asks).toEqual([]);
     expect(codes(anna)).toEqual(['busy']);
@@ -696,7 +701,7 @@ describe('hints', () => {
 
   it('are one per sale and turn, with all segments that have grown', async () => {
     const other = { ...viewOf({ id: 'other' }), slot: -1 };
-    listener(other);
+    listener.changed(other);
     const [first, , far] = neighbours();
     for (const saleId of ['sale', 'other']) for (const buyerId of [first, far]) buy({ saleId, buyerId });
     await settledTurns();
@@ -792,9 +797,179 @@ describe('a rebuilt sale', () => {
 
   it('is not replaced by an older view that arrives late', async () => {
     learn({}, 'open', 2);
-    listener(viewOf({}, 'paused', 1));
+    listener.changed(viewOf({}, 'paused', 1));
     buy();
     expect((await takes.next()).batch.generation).toBe(2);
+  });
+});
+
+describe('a sale that is gone', () => {
+  beforeEach(() => learn());
+
+  it('gets no purchases any more: they are answered as for a sale that never was', async () => {
+    listener.gone('sale');
+    directory.lookup.mockResolvedValue(undefined);
+    const anna = buy();
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unknown_sale']);
+    expect(engine.asksForToken('sale')).toBe(true);
+    expect(engine.isShedding('sale')).toBe(false);
+    expect([...engine.laneDepths()]).toEqual([]);
+    expect(await engine.view('sale')).toBeUndefined();
+    expect(await engine.findOrder('anna', '900', 1_000)).toBeUndefined();
+    expect(takes.asks).toEqual([]);
+  });
+
+  it('and that this worker never knew is nothing new', async () => {
+    listener.gone('other');
+    buy();
+    await takes.next();
+  });
+
+  it('sells again when it was made again', async () => {
+    buy();
+    const old = await takes.next();
+    listener.gone('sale');
+    learn({}, 'open', 5);
+    const ben = buy({ key: 'again' });
+    const ask = await takes.next();
+    expect(ask.batch.generation).toBe(5);
+    await ask.serve([TAKEN], { seq: 1 });
+    await old.refuse('stale');
+    advance(1, { generation: 5 });
+    expect(codes(ben)).toEqual(['committed']);
+  });
+
+  it('answers a purchase in flight as its segment does', async () => {
+    const anna = buy();
+    const ask = await takes.next();
+    listener.gone('sale');
+    await ask.refuse('closed');
+    expect(codes(anna)).toEqual(['ended']);
+  });
+
+  it('has a purchase in flight, whose segment is gone, wait for its deadline: it may be a loss that is mended', async () => {
+    const anna = buy();
+    const ask = await takes.next();
+    listener.gone('sale');
+    await ask.refuse('stale');
+    expect(codes(anna)).toEqual(['waits']);
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unavailable']);
+    await elapse(PARKED_MAX_MS);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
+  it('has a parked purchase wait for its deadline', async () => {
+    const anna = buy({ buyerId: 'anna' });
+    await (await takes.next()).refuse('stale');
+    const late = buy({ buyerId: 'late' });
+    listener.gone('sale');
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna, late)).toEqual(['unavailable', 'unavailable']);
+  });
+
+  it('leaves a purchase whose reply was lost unknown', async () => {
+    const anna = buy();
+    const ask = await takes.next();
+    listener.gone('sale');
+    await ask.loseReply();
+    await elapse(50);
+    await (await takes.next()).refuse('stale');
+    await elapse(LIVES_MS);
+    expect(codes(anna)).toEqual(['unknown']);
+  });
+
+  it('leaves those unknown who wait for a commit, and has Postgres asked about their orders', async () => {
+    const anna = buy();
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    listener.gone('sale');
+    expect(codes(anna)).toEqual(['unknown']);
+    expect(uncommitted).toEqual(['1001']);
+  });
+
+  it('has Postgres asked about an order that was accepted, but not about one that is committed', async () => {
+    buy({ buyerId: 'anna' });
+    await (await takes.next()).serve([TAKEN], { seq: 1 });
+    advance(1);
+    buy({ buyerId: 'anna', awaitCommit: false });
+    await (await takes.next()).serve([TAKEN], { seq: 2 });
+    listener.gone('sale');
+    expect(uncommitted).toEqual(['1002']);
+  });
+
+  it('has Postgres asked about an order of which it hears late', async () => {
+    const [anna, ben] = [buy({ buyerId: 'anna' }), buy({ buyerId: 'anna', awaitCommit: false })];
+    const ask = await takes.next();
+    listener.gone('sale');
+    await ask.serve([TAKEN], { seq: 1 });
+    expect(codes(anna, ben)).toEqual(['unknown', 'accepted']);
+    expect(uncommitted).toEqual(['1001', '1002']);
+  });
+
+  it('leaves a repeated purchase unavailable whose record is gone', async () => {
+    learn({}, 'closed');
+    let answer = (_: Error) => {};
+    recall = () => new Promise((_, reject) => (answer = reject));
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    listener.gone('sale');
+    recall = () => Promise.reject(new StaleGeneration('sale', 1));
+    answer(new StaleGeneration('sale', 1));
+    await settledTurns();
+    await elapse(LIVES_MS + 50);
+    expect(codes(anna)).toEqual(['unavailable']);
+  });
+
+  it('leaves a repeated purchase unknown whose order is in the record, which came late', async () => {
+    learn({}, 'closed');
+    let answer = (_: Recall) => {};
+    recall = () => new Promise((resolve) => (answer = resolve));
+    const anna = buy({ key: 'click' });
+    await settledTurns();
+    listener.gone('sale');
+    answer({ committed: 4, holdings: [{ buyerId: 'anna', orders: [anOrder({ seq: 5 })] }] });
+    await settledTurns();
+    expect(codes(anna)).toEqual(['unknown']);
+    expect(uncommitted).toEqual(['900']);
+  });
+
+  it('is not said to be sold out because its slot has another sale now', async () => {
+    const [first, near] = neighbours();
+    buy({ buyerId: first });
+    const ask = await takes.next();
+    const queued = buy({ buyerId: near });
+    listener.gone('sale');
+    board.close(SLOT, 9, monotonicMs());
+    await ask.refuse('stale');
+    await elapse(LIVES_MS + 50);
+    expect(codes(queued)).toEqual(['unavailable']);
+  });
+
+  it.each<[string, () => void]>([
+    ['is gone', () => listener.gone('sale')],
+    [
+      'has another generation, whose slot is another one',
+      () => listener.changed({ ...viewOf({}, 'open', 2), slot: -1 }),
+    ],
+    [
+      'is gone and was made again in the same slot',
+      () => {
+        listener.gone('sale');
+        learn({}, 'open', 2);
+      },
+    ],
+  ])('does not close its slot when a refill finds nothing left and the sale %s', async (_, change) => {
+    buy();
+    await (await takes.next()).serve([SHORT]);
+    const refill = await takes.next();
+    change();
+    // The directory has cleared the slot and given it to another sale.
+    board.clear(SLOT);
+    board.learn(SLOT, 1, monotonicMs());
+    await refill.serve([SHORT], { total: 0, epoch: 8 });
+    expect([board.epoch(SLOT), board.isClosed(SLOT)]).toEqual([1, false]);
   });
 });
 
@@ -1210,18 +1385,13 @@ describe('closing', () => {
   });
 
   it('waits for purchases whose sale is being looked up', async () => {
-    let found = (_: SaleView | undefined) => {};
-    directory.lookup.mockReturnValue(
-      new Promise((resolve) => {
-        found = resolve;
-      }),
-    );
+    const found = lookingUp();
     const anna = buy();
     const closed = vi.fn();
     const closing = engine.close().then(closed);
     await settledTurns();
     expect(closed).not.toHaveBeenCalled();
-    found(undefined);
+    found();
     await closing;
     expect(codes(anna)).toEqual(['unknown_sale']);
   });
@@ -1246,25 +1416,10 @@ describe('closing', () => {
   });
 });
 
-describe('the view that a worker reads after a segment’s refusal', () => {
-  it('does not replace a change that arrived meanwhile, unless its generation is newer', async () => {
-    learn();
-    const older = view;
-    directory.refresh.mockImplementation(async () => {
-      listener({ ...older, record: { ...older.record, state: 'paused' } });
-      return older;
-    });
-    buy({ buyerId: 'anna' });
-    await (await takes.next()).refuse('stale');
-    await settledTurns();
-    expect(codes(buy({ buyerId: 'ben' }))).toEqual(['paused']);
-  });
-});
-
 describe('a buyer’s order', () => {
   it('is found in the sales that this worker knows', async () => {
     learn();
-    listener({ ...viewOf({ id: 'other' }), slot: -1 });
+    listener.changed({ ...viewOf({ id: 'other' }), slot: -1 });
     remember(0, anOrder({ quantity: 2 }));
     expect(await engine.findOrder('anna', '900', 1_000)).toEqual({ saleId: 'sale', quantity: 2 });
     expect(await engine.findOrder('anna', '901', 1_000)).toBeUndefined();
@@ -1273,7 +1428,7 @@ describe('a buyer’s order', () => {
   it('is found although another sale’s records can’t be read; if no other sale has it, the search fails', async () => {
     const [sick, own] = ['sick', 'sale'];
     learn();
-    listener({ ...viewOf({ id: sick }), slot: -1 });
+    listener.changed({ ...viewOf({ id: sick }), slot: -1 });
     const order = anOrder({ quantity: 2 });
     const holding = async (buyerIds: readonly string[]) => ({
       committed: 0,
@@ -1287,7 +1442,7 @@ describe('a buyer’s order', () => {
 
   it('is found although the record in another sale is not read in time', async () => {
     learn();
-    listener({ ...viewOf({ id: 'silent' }), slot: -1 });
+    listener.changed({ ...viewOf({ id: 'silent' }), slot: -1 });
     const order = anOrder();
     recall = async (buyerIds, saleId) => {
       if (saleId === 'silent') await new Promise(() => {});

@@ -39,7 +39,7 @@ let board: Board;
 let underWay: PurchasesUnderWay;
 /** Purchases with a shorter deadline. */
 let shortLived: PurchasesUnderWay;
-let sale: { record: SaleRecord; slot: number; refills: LaneSale['refills'] };
+let sale: { record: SaleRecord; slot: number; isGone: boolean; refills: LaneSale['refills'] };
 let lane: Lane;
 let faults: unknown[];
 let nextId: number;
@@ -68,6 +68,7 @@ function open({ durable }: { durable: boolean }): void {
   sale = {
     record: { sale: definition, state: 'open', generation: 1, epoch: 1 },
     slot: 0,
+    isGone: false,
     refills: pLimit(1),
   };
   handedBack = [];
