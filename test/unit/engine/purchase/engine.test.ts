@@ -936,15 +936,17 @@ describe('a sale that is gone', () => {
   });
 
   it('is not said to be sold out because its slot has another sale now', async () => {
-    const [first, near] = neighbours();
-    buy({ buyerId: first });
+    await start({ durable: true }, { requestDeadlineMs: 3 * PARKED_MAX_MS });
+    learn();
+    const anna = buy();
     const ask = await takes.next();
-    const queued = buy({ buyerId: near });
     listener.gone('sale');
-    board.close(SLOT, 9, monotonicMs());
     await ask.refuse('stale');
-    await elapse(LIVES_MS + 50);
-    expect(codes(queued)).toEqual(['unavailable']);
+    await elapse(PARKED_MAX_MS - 100);
+    board.close(SLOT, 9, monotonicMs());
+    await elapse(100);
+    await (await takes.next()).refuse('stale');
+    expect(codes(anna)).toEqual(['waits']);
   });
 
   it.each<[string, () => void]>([
@@ -953,6 +955,7 @@ describe('a sale that is gone', () => {
       'has another generation, whose slot is another one',
       () => listener.changed({ ...viewOf({}, 'open', 2), slot: -1 }),
     ],
+    ['has another generation, which has got its slot again', () => learn({}, 'open', 2)],
     [
       'is gone and was made again in the same slot',
       () => {
