@@ -7,8 +7,8 @@
  * counter, and if that has changed, the epochs of all known sales. A writer may die between a change and raising the
  * counter; so once within ten seconds the epochs of all known sales are read in any case.
  *
- * A sale that neither the backend nor Postgres has is gone: the directory forgets it, and so do its listeners. If only the
- * backend lacks it, it is being rebuilt, and all stays as it is.
+ * A sale that the backend does not have is gone if Postgres has archived it or does not have it either: the directory
+ * forgets it, and so do its listeners. Otherwise it is being rebuilt, and all stays as it is.
  */
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';

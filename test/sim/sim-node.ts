@@ -147,7 +147,10 @@ export class SimNode {
     await sync.ready;
     new Expiry({ db, backend, events: { expired() {}, failed() {} } }).start();
     const board = new WatchedBoard(BOARD_SALES);
-    const directory = new SaleDirectory(backend, board, async (id) => (await readSale(db, id)) !== undefined);
+    const directory = new SaleDirectory(backend, board, async (id) => {
+      const row = await readSale(db, id);
+      return row !== undefined && row.archivedAt === undefined;
+    });
     await directory.start();
     const engines: Engine[] = [];
     this.#firstOfEngines = network.nextNumber;

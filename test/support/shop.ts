@@ -136,7 +136,8 @@ export class Shop implements AsyncDisposable {
   }
 
   async isSale(saleId: string): Promise<boolean> {
-    return (await readSale(this.db, saleId)) !== undefined;
+    const row = await readSale(this.db, saleId);
+    return row !== undefined && row.archivedAt === undefined;
   }
 
   /** Starts an engine, which sells like one worker of a node. */
