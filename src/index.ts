@@ -4,6 +4,7 @@ export { open } from './embed/open.ts';
 export type { Logger, LogLine, OpenOptions, OrderEventHandler } from './embed/options.ts';
 export type {
   ChangeAuthor,
+  NewOrderExport,
   NewOrderQuery,
   NewPurchase,
   NewSale,

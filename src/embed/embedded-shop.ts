@@ -4,8 +4,10 @@ import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
 import { parseOrderEdit } from '../operations/order-edit.ts';
+import { pagesOf } from '../operations/order-export.ts';
+import type { OrderQuery } from '../operations/order-list.ts';
 import type { OrderChange } from '../operations/order-operations.ts';
-import { parseOrderQuery } from '../operations/order-query.ts';
+import { parseOrderExport, parseOrderQuery } from '../operations/order-query.ts';
 import { parseSaleQuery } from '../operations/sale-list.ts';
 import { checkedAuthor, checkedPayType, checkedPurchase, refusedPurchase } from './checked.ts';
 import type {
@@ -114,6 +116,11 @@ function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
   return {
     show: (orderId) => run(() => orders.showOrder(orderId)),
     list: (saleId, query = {}) => run(async () => orders.listOrders(saleId, parseOrderQuery({ ...query }))),
+    async *export(saleId, query = {}) {
+      const { format: _, ...wanted } = parseOrderExport({ ...query });
+      const list = (page: OrderQuery) => run(() => orders.listOrders(saleId, page));
+      for await (const page of pagesOf(list, wanted)) yield* page.orders;
+    },
     pay: (orderId, payType, by) =>
       change(orderId, () => ({ kind: 'pay', payType: checkedPayType(payType) }), by),
     cancel: (orderId, by) => change(orderId, () => ({ kind: 'cancel' }), by),

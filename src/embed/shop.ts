@@ -129,6 +129,11 @@ export interface ShopOrders {
   show(orderId: string): Promise<OrderOutcome>;
   /** A page of a sale's orders. @throws InvalidInput, UnknownSale */
   list(saleId: string, query?: NewOrderQuery): Promise<OrderPage>;
+  /**
+   * All orders of a sale, the oldest first, each as it was when its page was read. They are read in pages of 1,000 while the
+   * caller reads. `close` waits for the page that is being read, and for no more. @throws InvalidInput, UnknownSale
+   */
+  export(saleId: string, query?: NewOrderExport): AsyncIterable<Order>;
   /** @throws InvalidInput */
   pay(orderId: string, payType: PayType, by?: ChangeAuthor): Promise<OrderOutcome>;
   /** Cancels an unpaid order; its units go back for sale. @throws InvalidInput */
@@ -160,6 +165,12 @@ export interface NewOrderQuery {
   /** Orders in a page, 1 to 1,000. Default 100. */
   readonly limit?: number | undefined;
 }
+
+/** Which orders of a sale to export. */
+export type NewOrderExport = Pick<NewOrderQuery, 'status' | 'since' | 'until' | 'buyer'> & {
+  /** An order id: the export begins after it. */
+  readonly after?: string | undefined;
+};
 
 /** Dead letters: order events that `onOrderEvents`, or the webhook, did not accept in any attempt. */
 export interface ShopEvents {

@@ -19,7 +19,7 @@ export interface ExportPiece {
   readonly last: string | undefined;
 }
 
-/** If a filter finds nothing for so long, NDJSON gets an empty line: a silent connection is taken for dead after 10 s. */
+/** If a filter finds nothing for so long, NDJSON gets an empty line, for clients and proxies that close a silent connection. */
 const SILENCE_MS = 3_000;
 
 /**
@@ -53,7 +53,8 @@ export async function* textOf(pieces: AsyncIterable<ExportPiece>): AsyncGenerato
   for await (const { text } of pieces) yield text;
 }
 
-async function* pagesOf(
+/** The pages of an export. The next page is read while one is used. */
+export async function* pagesOf(
   list: (query: OrderQuery) => Promise<OrderPage>,
   { after, ...filter }: OrderFilter & { readonly after?: string | undefined },
 ): AsyncGenerator<OrderPage> {

@@ -1,7 +1,14 @@
 /** A shop embedded in this process, on Redis and Postgres: its methods do what buyers and operators get from a node. */
 import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Keys } from '../../../src/engine/redis/keys.ts';
-import { type Logger, type OpenOptions, type OrderEvent, open, type Shop } from '../../../src/index.ts';
+import {
+  type Logger,
+  type OpenOptions,
+  type Order,
+  type OrderEvent,
+  open,
+  type Shop,
+} from '../../../src/index.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../../support/long-timeouts.ts';
@@ -46,6 +53,22 @@ describe('purchases', () => {
     expect(await one.purchase({ saleId: 'front-row', buyerId: 'cy' })).toEqual({ code: 'sold_out' });
     expect(await one.purchase({ saleId: 'none', buyerId: 'cy' })).toEqual({ code: 'unknown_sale' });
     expect(await one.sales.verify('front-row')).toMatchObject({ ok: true, committedOrders: 2 });
+  });
+
+  test('are in the export of the orders', async () => {
+    const shop = await opened(await aPlace());
+    await shop.sales.create({ id: 'web', stock: 5 });
+    for (const buyerId of ['ann', 'bob']) await shop.purchase({ saleId: 'web', buyerId });
+    const all: Order[] = [];
+    for await (const order of shop.orders.export('web')) all.push(order);
+    expect(all.map(({ buyerId }) => buyerId).sort()).toEqual(['ann', 'bob']);
+    for await (const order of shop.orders.export('web', { buyer: 'bob' }))
+      expect(order).toEqual(all.find(({ buyerId }) => buyerId === 'bob'));
+    await expect(shop.orders.export('none')[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+      code: 'unknown_sale',
+    });
+    const misspelt = shop.orders.export('web', { until: 'soon' })[Symbol.asyncIterator]();
+    await expect(misspelt.next()).rejects.toMatchObject({ name: 'InvalidInput' });
   });
 
   test('need no token, even in a sale that requires one', async () => {

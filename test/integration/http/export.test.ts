@@ -23,6 +23,8 @@ import { query } from '../../support/truth.ts';
 const ORDERS = 200_000;
 const PAGE = 1_000;
 const TOKEN = 'token';
+/** Both HTTP servers close a connection on which a client is silent for 10 s, give or take 4 s. */
+const SILENCE_MS = 16_000;
 /**
  * The kernels may buffer some 6 MB between the two ends, which is 65 of these pages. The process holds two or three.
  */
@@ -35,9 +37,12 @@ const orderOf = (n: number): Order =>
 class FakeOrders {
   pages = 0;
   failAt = Number.POSITIVE_INFINITY;
+  /** The reading of the pages behind these orders takes longer than any timeout of a silent connection. */
+  slowAfter: ReadonlySet<string> = new Set();
 
   async listOrders(_: string, { after = '0', limit = 100 }: OrderQuery): Promise<OrderPage> {
     if (limit === PAGE && ++this.pages > this.failAt) throw new Error('Postgres is gone');
+    if (limit === PAGE && this.slowAfter.has(after)) await delay(SILENCE_MS);
     const from = Number(after);
     const count = Math.min(limit, ORDERS - from);
     const orders = Array.from({ length: count }, (_, i) => orderOf(from + i + 1));
@@ -65,15 +70,16 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
 
   afterEach(() => listener?.drain(0));
 
-  const open = (port: number, format = 'ndjson') =>
+  const open = (port: number, format = 'ndjson', after = '') =>
     request({
-      ...{ host: '127.0.0.1', port, path: `/v1/sales/big/orders/export?format=${format}`, agent: false },
+      ...{ host: '127.0.0.1', port, agent: false },
+      path: `/v1/sales/big/orders/export?format=${format}${after && `&after=${after}`}`,
       headers: { authorization: `Bearer ${TOKEN}` },
     }).end();
 
-  async function read(port: number, format: string): Promise<{ text: string; broken: unknown }> {
+  async function read(port: number, format: string, after = ''): Promise<{ text: string; broken: unknown }> {
     const [response] = await new Promise<[AsyncIterable<Buffer>]>((resolve, reject) =>
-      open(port, format)
+      open(port, format, after)
         .once('response', (one) => resolve([one]))
         .once('error', reject),
     );
@@ -147,6 +153,15 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
       expect(faults).toMatchObject([{ message: 'Postgres is gone' }]);
     },
   );
+
+  test('CSV goes on after a long silence, at the beginning or behind orders', async () => {
+    const port = await serve();
+    // Behind the names of the columns, behind nothing, and behind a page.
+    orders.current.slowAfter = new Set(['0', '196500', '198700']);
+    const texts = await Promise.all(['', '196500', '197700'].map((after) => read(port, 'csv', after)));
+    expect(texts.map(({ broken }) => broken)).toEqual([undefined, undefined, undefined]);
+    expect(texts.map(({ text }) => text.split('\r\n').length)).toEqual([ORDERS + 2, 3_501, 2_301]);
+  });
 
   test('CSV has a header line and all orders', async () => {
     const port = await serve();
