@@ -23,20 +23,21 @@ export interface Loss {
 }
 
 /**
- * The losses of a sale that is frozen and salvaged, before its cursors are reset.
+ * The losses of a sale that is frozen and salvaged, before its cursors are reset. The transaction must hold the lock on
+ * the sale's row: a batch that commits later would save orders that are counted as lost.
  * @param heads by segment, of the generation of the cursors
  * @param newest by segment, entries known from elsewhere
  */
 export async function lossesOf(
-  db: Knex,
+  trx: Knex.Transaction,
   saleId: string,
   heads: readonly (LogHead | undefined)[],
   newest: readonly KnownEntry[],
 ): Promise<Loss[]> {
-  const cursors = await readCursors(db, saleId);
+  const cursors = await readCursors(trx, saleId);
   const known = heads.map((head, i) => [head, head?.lost, newest[i]].filter(isEntry));
   const kept = await knownOrders(
-    db,
+    trx,
     known.flat().map(({ tail }) => tail),
   );
   return cursors.flatMap(({ segment, orders }) => {

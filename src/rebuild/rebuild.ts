@@ -99,9 +99,10 @@ export async function rebuildSale(
     salvagedOrders += salvaged.orders;
     heads = salvaged.heads;
   }
-  const losses = await lossesOf(db, saleId, heads, witness.newest);
   const archiving = archive ?? (before.archivedAt && AGAIN);
-  const row = await despiteDeadlocks(() => nextGeneration(db, before, losses, archiving));
+  const { row, losses } = await despiteDeadlocks(() =>
+    nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness.newest), archiving),
+  );
   for (const loss of losses) witness.ordersLost(loss);
   if (archiving) {
     await backend.sales.archive({ saleId, generation: row.generation });
@@ -137,13 +138,16 @@ async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<
  * Begins the next generation. Pending returns and changes are part of `sales.stock` and of what is loaded next, so
  * they are marked as applied. If an operator has requested another number of segments, it applies from this generation on,
  * whatever the reason for the rebuild.
+ *
+ * Losses are counted under the lock on the sale's row, which a sync needs for its batch. So each batch either has
+ * committed, and its orders are counted as saved, or finds its cursors gone and changes nothing.
  */
 async function nextGeneration(
   db: Database,
   { sale, generation }: SaleRow,
-  losses: readonly Loss[],
+  countLosses: (trx: Knex.Transaction) => Promise<readonly Loss[]>,
   archiving: Author | undefined,
-): Promise<SaleRow> {
+): Promise<{ row: SaleRow; losses: readonly Loss[] }> {
   return db.transaction(async (trx) => {
     const raised = await rows(
       trx,
@@ -151,6 +155,7 @@ async function nextGeneration(
       [sale.id, generation],
     );
     if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
+    const losses = await countLosses(trx);
     // Read under the lock on the row, because the movements found here are marked as applied below.
     const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
     await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
@@ -165,7 +170,7 @@ async function nextGeneration(
       await trx.raw('UPDATE sales SET archived_at = coalesce(archived_at, now()) WHERE id = ?', [sale.id]);
       await openArchive(trx, { saleId: sale.id, generation: generation + 1 }, archiving);
     }
-    return (await readSale(trx, sale.id))!;
+    return { row: (await readSale(trx, sale.id))!, losses };
   });
 }
 
