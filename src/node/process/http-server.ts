@@ -10,7 +10,7 @@ import { canShareNodePorts } from './ports.ts';
 
 /** Compared with uWebSockets.js, measured in one run: bench/results/http.md. */
 export const COST_OF_NODE_HTTP =
-  'a refused purchase costs about 5 times the processor time, a committed one 1.8 times';
+  'a refused purchase costs about 3 times the processor time, a committed one 1.6 times';
 
 export interface ChosenServer {
   readonly kind: 'uws' | 'node';
