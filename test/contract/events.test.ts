@@ -36,7 +36,7 @@ onEachBackend((stage) => {
   };
 
   describe('a subscriber', () => {
-    it('is told which logs have grown', async () => {
+    it('hears which logs have grown', async () => {
       const { heard } = await listen();
       const hints = [true, false].map((awaited) => ({
         saleId: 'my.sale-1',
@@ -80,7 +80,7 @@ onEachBackend((stage) => {
       expect(heard).toEqual([1]);
     });
 
-    it('is told of a sale that is published, changed, or gets units back', async () => {
+    it('hears of a sale that is published, changed, or gets units back', async () => {
       const { heard } = await listen();
       const sale = await stage.load();
       const { id } = sale.sale;

@@ -7,8 +7,9 @@ export interface SaleView {
 }
 
 /**
- * What an engine is told of the sales, in the order in which it happens. It is told in no other way: a view that took another
- * road could arrive after the news that its slot is over, and the slot may belong to another sale by then (slots.ts).
+ * By these calls the directory tells an engine of changes, in the order in which they happen. An engine learns of sales in no
+ * other way: a view in an answer could arrive after the call that ends its slot, and another sale may have the slot by then
+ * (slots.ts).
  *
  * Both resolve when this thread neither reads nor writes any older slot of the sale any more.
  */
@@ -24,11 +25,11 @@ export interface SaleListener {
  * same shape.
  */
 export interface Directory {
-  /** Reads the sale from the backend if the node does not know it. The listener is told of it before this resolves. */
+  /** Reads the sale from the backend if the node does not know it. Tells the listener of it before it resolves. */
   lookup(saleId: string): Promise<unknown>;
   /**
-   * A segment did not know this generation. Asks the backend again. The listener is told of a newer generation before
-   * this resolves; if there is none, sync is notified.
+   * A segment did not know this generation. Asks the backend again. Tells the listener of a newer generation before it
+   * resolves; notifies sync if there is none.
    */
   refresh(saleId: string, generation: number): Promise<unknown>;
   /** Tells the listener of all known sales, and from then on of each change. */

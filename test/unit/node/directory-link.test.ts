@@ -56,14 +56,14 @@ const listener: SaleListener = {
   gone: (saleId) => void told.push(saleId),
 };
 
-test('a worker is told of the sales that are known, before its first question is answered', async () => {
+test('a worker hears of all known sales before the answer to its first question', async () => {
   known = [view];
   link.listen(listener);
   expect(await link.refresh('sale', 1)).toBeUndefined();
   expect(told).toEqual([['refresh', 'sale', 1], view]);
 });
 
-test('a worker is told of the sale that it looks up before the answer, which is empty', async () => {
+test('a worker hears of the sale that it looks up before the answer, which is empty', async () => {
   link.listen(listener);
   expect(await link.lookup('sale')).toBeUndefined();
   expect(told).toEqual([view]);
