@@ -2,21 +2,12 @@
  * Tells which of three figures is wrong, if they contradict each other (stock.ts has the equations): the stock in Postgres, the
  * units put into the segments (`supplied`), or the units that a segment has left.
  */
-import type { SegmentAudit } from '../engine/contract.ts';
+import type { SegmentAudit, SegmentCounts } from '../engine/contract.ts';
 import { countsOf, type Finding, fault, type Look } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 
 /** The counters of all segments added up, and the units that the cursors have applied. */
-export interface Sums {
-  readonly left: number;
-  readonly taken: number;
-  readonly supplied: number;
-  readonly returned: number;
-  readonly credited: number;
-  readonly withdrawn: number;
-  readonly inTransit: number;
-  readonly applied: number;
-}
+export type Sums = Omit<SegmentCounts, 'state' | 'seq'> & { readonly applied: number };
 
 type Counter = 'left' | 'supplied';
 
