@@ -7,7 +7,7 @@ import { rows } from '../../../src/postgres/database.ts';
 import { archiveSale } from '../../../src/rebuild/archive.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { BY } from '../../support/author.ts';
-import { breaker, intercept } from '../../support/engine/intercept.ts';
+import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { buyers, Shop } from '../../support/shop.ts';
@@ -299,24 +299,13 @@ describe('a rebuild that stalls while the sale is archived', () => {
     'before %s leaves nothing in the backend',
     async (step) => {
       const { id } = await closedSale();
-      let [goOn, stood] = [() => {}, () => {}];
-      const standing = new Promise<void>((resolve) => {
-        stood = resolve;
-      });
-      const pause = new Promise<void>((resolve) => {
-        goOn = resolve;
-      });
-      const slow = intercept(shop.backend, async (call) => {
-        if (call !== step) return;
-        stood();
-        await pause;
-      });
-      const stalled = rebuildSale(shop.db, slow, id).catch((error) => error);
-      await standing;
+      const { stalled, goOn, before } = stallAt(step);
+      const first = rebuildSale(shop.db, intercept(shop.backend, before), id).catch((error) => error);
+      await stalled;
       await rebuildSale(shop.db, shop.backend, id);
       await archive(id);
       goOn();
-      expect(await stalled).toBeInstanceOf(StaleGeneration);
+      expect(await first).toBeInstanceOf(StaleGeneration);
       await expectArchived(id);
     },
   );

@@ -13,7 +13,7 @@ import { applyBatch, GuardRefused } from '../../../src/sync/apply/apply.ts';
 import { applyEach } from '../../../src/sync/apply/apply-each.ts';
 import { batchOf } from '../../../src/sync/apply/batch.ts';
 import { BY } from '../../support/author.ts';
-import { breaker, intercept } from '../../support/engine/intercept.ts';
+import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { redisAdminUrl, until } from '../../support/fixtures.ts';
 import { afterStatement } from '../../support/postgres/after-statement.ts';
@@ -309,25 +309,13 @@ describe('two rebuilds at once', () => {
     await till.buyAll(sale.id, buyers(3));
     await sync.stop();
 
-    let goOn: () => void;
-    let stood: () => void;
-    const standing = new Promise<void>((resolve) => {
-      stood = resolve;
-    });
-    const pause = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    const slow = intercept(shop.backend, async (call) => {
-      if (call !== step) return;
-      stood();
-      await pause;
-    });
-    const first = rebuildSale(shop.db, slow, sale.id).catch((error) => error);
-    await standing;
+    const { stalled, goOn, before } = stallAt(step);
+    const first = rebuildSale(shop.db, intercept(shop.backend, before), sale.id).catch((error) => error);
+    await stalled;
     expect(await rebuildSale(shop.db, shop.backend, sale.id)).toMatchObject({ generation });
     await shop.startSync();
     await buysAgain(till, sale.id, 'anna');
-    goOn!();
+    goOn();
     expect(await first).toBeInstanceOf(StaleGeneration);
     expect((await till.buyAll(sale.id, buyers(7, 'late'))).map(({ code }) => code).sort()).toEqual([
       ...Array(6).fill('committed'),

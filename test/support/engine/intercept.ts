@@ -56,6 +56,23 @@ export function deathAt(fatal: (call: string, args: readonly unknown[]) => boole
   return { death, before };
 }
 
+/** Stalls at each call with this name, until `goOn` is called. `stalled` resolves at the first of them. */
+export function stallAt(name: string) {
+  let [arrive, goOn] = [() => {}, () => {}];
+  const stalled = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const pause = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const before: Before = (call) => {
+    if (call !== name) return undefined;
+    arrive();
+    return pause;
+  };
+  return { stalled, goOn, before };
+}
+
 /** An object of which each method is intercepted. */
 export function part<T extends object>(store: T, name: string, before: Before, after: After = () => {}): T {
   return new Proxy(store, {
