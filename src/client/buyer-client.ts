@@ -23,6 +23,10 @@ export interface NewPurchase {
   readonly awaitCommit?: boolean | undefined;
   /** Needed if the sale requires a purchase token. */
   readonly purchaseToken?: string | undefined;
+  /** What the shop calls the order, one line of at most 200 characters. A repetition keeps that of the first purchase. */
+  readonly reference?: string | undefined;
+  /** What the shop notes with the order, at most 4,096 bytes as JSON. A repetition keeps that of the first purchase. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
@@ -78,10 +82,11 @@ export class BuyerClient {
   /** Makes one purchase, even if it has to repeat the request. @throws UnexpectedAnswer, the signal's reason */
   async purchase(purchase: NewPurchase, { signal }: CallOptions = {}): Promise<PurchaseOutcome> {
     const { saleId, quantity = 1, key = randomKey(), awaitCommit = true, purchaseToken } = purchase;
+    const { reference, metadata } = purchase;
     const answer = await this.#transport.call({
       route: ROUTES.buy,
       params: { saleId },
-      body: { quantity } satisfies Operations['buy']['body'],
+      body: { quantity, reference, metadata } satisfies Operations['buy']['body'],
       headers: {
         'idempotency-key': key,
         ...(!awaitCommit && { prefer: 'respond-async' }),

@@ -2,6 +2,7 @@
 import type { Purchase } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.ts';
+import { encodeNote, faultsOf } from '../engine/order-note.ts';
 import { type Author, parseActor, parseReason } from '../engine/sale/author.ts';
 import { PAY_TYPES, type PayType } from '../operations/order-operations.ts';
 import type { ChangeAuthor, NewPurchase, PurchaseOutcome } from './shop.ts';
@@ -12,10 +13,12 @@ const TYPES: Readonly<Record<keyof NewPurchase, string>> = {
   quantity: 'number',
   key: 'string',
   awaitCommit: 'boolean',
+  reference: 'string',
+  metadata: 'object',
 };
 const REQUIRED: readonly string[] = ['saleId', 'buyerId'];
 
-/** @throws InvalidInput for a mistake of the program: a member of the wrong type, or one that a purchase does not have */
+/** @throws InvalidInput for a mistake of the program: a member of the wrong type, one that a purchase does not have, a bad note */
 export function checkedPurchase(input: NewPurchase): Purchase {
   const given = Object(input) as NewPurchase;
   const faults = [
@@ -27,9 +30,11 @@ export function checkedPurchase(input: NewPurchase): Purchase {
       .filter(([name, type]) => typeof given[name as keyof NewPurchase] !== type)
       .map(([field, type]) => ({ field, problem: `must be a ${type}` })),
   ];
+  const { saleId, buyerId, quantity = 1, key = '', awaitCommit = true, reference, metadata } = given;
+  const note = { reference, metadata };
+  if (faults.length === 0) faults.push(...faultsOf(note));
   if (faults.length > 0) throw new InvalidInput('the purchase is not valid', faults);
-  const { saleId, buyerId, quantity = 1, key = '', awaitCommit = true } = given;
-  return { saleId, buyerId, quantity, key, awaitCommit };
+  return { saleId, buyerId, quantity, key, awaitCommit, note: encodeNote(note) };
 }
 
 /** The refusal of a purchase with values that a buyer may have sent wrong. The engine checks the quantity itself. */

@@ -25,6 +25,10 @@ export interface NewPurchase {
    * its commit. Default true.
    */
   readonly awaitCommit?: boolean | undefined;
+  /** What the shop calls the order, one line of at most 200 characters. A repetition keeps that of the first purchase. */
+  readonly reference?: string | undefined;
+  /** What the shop notes with the order, at most 4,096 bytes as JSON. A repetition keeps that of the first purchase. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**

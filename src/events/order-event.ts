@@ -10,7 +10,7 @@ export interface OrderEvent {
   readonly quantity: number;
   /** ISO 8601 in UTC. */
   readonly at: string;
-  /** As the order has them when the event is delivered. Not in the stream. */
+  /** As the order has them when the event is delivered. */
   readonly reference?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }

@@ -44,7 +44,9 @@ export class Outbox {
       this.#db,
       `SELECT e.id::text AS row, 'order.' || e.kind AS kind, count(o.order_id)::integer AS events,
          to_char(e.happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
-         coalesce(string_agg(u.place || ' ' || o.order_id || ' ' || o.sale_id || ' ' || o.buyer_id || ' ' || o.quantity,
+         coalesce(string_agg(u.place || ' ' || o.order_id || ' ' || o.sale_id || ' ' || o.buyer_id || ' ' || o.quantity
+           || CASE WHEN o.reference IS NULL AND o.metadata IS NULL THEN ''
+             ELSE E'\\t' || coalesce(o.reference, '') || E'\\t' || coalesce(o.metadata::text, '') END,
            E'\\n' ORDER BY u.place), '') AS lines
        FROM (${oldest('id, kind, happened_at, order_ids')}) e
        LEFT JOIN LATERAL unnest(e.order_ids) WITH ORDINALITY AS u (order_id, place) ON true

@@ -1,19 +1,15 @@
 /** The JSON of what the shop notes with an order. */
 import { z } from 'zod';
+import { NOTE_FIELDS } from '../engine/order-note.ts';
 import { reason } from '../engine/sale/author.ts';
-import { metadataOf } from '../engine/sale/sale-json.ts';
-import { text } from '../engine/storable.ts';
 import { checkedInput } from './checked-input.ts';
 import type { OrderEdit } from './order.ts';
-
-const MAX_REFERENCE_CHARACTERS = 200;
-const MAX_METADATA_BYTES = 4_096;
 
 const schema = z
   .strictObject(
     {
-      reference: text(MAX_REFERENCE_CHARACTERS).nullable().optional(),
-      metadata: metadataOf(MAX_METADATA_BYTES).nullable().optional(),
+      reference: NOTE_FIELDS.reference.nullable().optional(),
+      metadata: NOTE_FIELDS.metadata.nullable().optional(),
       reason,
     },
     { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },

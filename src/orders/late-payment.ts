@@ -18,6 +18,7 @@
  */
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
+import { encodeNote } from '../engine/order-note.ts';
 import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
@@ -49,7 +50,8 @@ export async function payLate(
   if ((await readSale(db, saleId))?.archivedAt) {
     return settle({ db, backend }, payment, await takenBefore(db, late, key));
   }
-  const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, retake: true });
+  const note = encodeNote(late);
+  const outcome = await buy({ saleId, buyerId, quantity, key, awaitCommit: true, retake: true, note });
   switch (outcome.code) {
     case 'committed':
       return settle({ db, backend }, payment, outcome.orderId);

@@ -32,6 +32,18 @@ onEachBackend((stage) => {
       });
     });
 
+    it('has the notes of its orders, and of no others', async () => {
+      const sale = await stage.load({ stock: 5, perBuyerLimit: 2 });
+      const note = JSON.stringify({ reference: 'Zoë’s cart 1', metadata: { a: ['two\nlines', '{"b":1}'] } });
+      const [anna, ben] = [{ ...sale.order('anna'), note }, sale.order('ben')];
+      const aboveLimit = { ...sale.order('anna', { quantity: 2 }), note: '{"reference":"not sold"}' };
+      await sale.take([anna, aboveLimit, ben]);
+      const cleo = sale.order('cleo');
+      await sale.take([{ ...anna, note: '{"reference":"again"}' }, cleo]);
+      const { entries } = await read(sale.position());
+      expect(entries.map(({ orders }) => orders)).toEqual([[anna, ben], [cleo]]);
+    });
+
     it('names the entry before it, and numbers and orders have no gaps', async () => {
       const sale = await stage.load({ stock: 20 });
       const batches = [3, 1, 2].map((count) => sale.crowd(count));

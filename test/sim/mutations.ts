@@ -243,7 +243,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     'lostLocks',
-    edit('postgres/migrations/016-raised-limits.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/019-noted-orders.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',

@@ -153,7 +153,12 @@ export class TestNode implements AsyncDisposable {
     return this.#process.log(MAX_LOG_BYTES);
   }
 
-  buy(saleId: string, buyerId: string, { quantity, key, prefer, headers }: BuySpec = {}): Promise<Answer> {
+  buy(
+    saleId: string,
+    buyerId: string,
+    { quantity, key, prefer, headers }: BuySpec = {},
+    note?: object,
+  ): Promise<Answer> {
     return this.request(`/v1/sales/${saleId}/orders`, {
       method: 'POST',
       headers: {
@@ -162,7 +167,7 @@ export class TestNode implements AsyncDisposable {
         ...(prefer !== undefined && { prefer }),
         ...headers,
       },
-      ...(quantity !== undefined && { body: JSON.stringify({ quantity }) }),
+      ...((quantity !== undefined || note) && { body: JSON.stringify({ quantity, ...note }) }),
     });
   }
 

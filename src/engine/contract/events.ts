@@ -7,7 +7,10 @@ export interface EventPart {
   /** When it happened, ISO 8601 in UTC. */
   readonly at: string;
   readonly events: number;
-  /** One line per event: place in the row, order id, sale id, buyer id, quantity, separated by spaces. */
+  /**
+   * One line per event: place in the row, order id, sale id, buyer id, quantity, separated by spaces. If the shop has noted
+   * something with the order, a tab, its reference, a tab and its metadata as JSON follow; either may be empty.
+   */
   readonly lines: string;
 }
 

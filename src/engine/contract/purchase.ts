@@ -15,6 +15,8 @@ export interface Purchase {
   readonly retake?: boolean;
   /** The buyer's purchase token, where the sale requires one; missing or `''`: none was sent. */
   readonly token?: string;
+  /** What the shop notes with the order, one line of JSON (engine/order-note.ts); missing or `''`: nothing. */
+  readonly note?: string;
 }
 
 /** How a purchase ended. Every purchase ends in exactly one of these, before its deadline. */

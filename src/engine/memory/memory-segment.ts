@@ -66,10 +66,10 @@ export class MemorySegment {
     const results = batch.orders.map((order) => {
       const result = this.#examine(order);
       if (result.kind === 'taken') {
-        const { orderId, buyerId, quantity, key } = order;
+        const { orderId, buyerId, quantity, key, note } = order;
         this.#record(order, seq);
         // A copy, because the caller's object may have more members, and may change.
-        taken.push({ orderId, buyerId, quantity, key });
+        taken.push({ orderId, buyerId, quantity, key, ...(note && { note }) });
       }
       return result;
     });

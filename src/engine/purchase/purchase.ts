@@ -46,6 +46,7 @@
  */
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
+import { NO_NOTE } from '../order-note.ts';
 import { NO_RULES } from '../sale/rules.ts';
 
 export type PurchaseState = 'queued' | 'parked' | 'sent' | 'unconfirmed' | 'taken' | 'checking' | 'settled';
@@ -74,6 +75,7 @@ export class LivePurchase implements TakeOrder, Purchase {
   readonly awaitCommit: boolean;
   readonly retake: boolean;
   readonly token: string;
+  readonly note: string;
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
   /** `''` until the order is named. */
@@ -105,6 +107,7 @@ export class LivePurchase implements TakeOrder, Purchase {
     this.awaitCommit = purchase.awaitCommit;
     this.retake = purchase.retake ?? false;
     this.token = purchase.token ?? '';
+    this.note = purchase.note ?? NO_NOTE;
     this.deadline = deadline;
     this.#ends = ends;
     this.done = done;

@@ -1,7 +1,7 @@
 /**
  * The line formats of take.lua. Ids and keys are visible ASCII without spaces (limits.ts), so nothing needs escaping.
  * A buyer's record: "orderId:quantity:seq:key" words. The orders of a log entry: lines of "orderId buyerId quantity
- * key".
+ * key". The notes of an entry: lines of "orderId note", where a note is JSON without line breaks.
  *
  * Decoders accept exactly what encoders can write. An order that Postgres can't store (a NUL, an id beyond 63 bits)
  * would block the whole batch that it is in, and so other sales.
@@ -10,6 +10,7 @@ import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../contra
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
 import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
+import { isNote } from '../order-note.ts';
 
 /** Characters shown of invalid data, which may be of any length. */
 const SHOWN_CHARACTERS = 200;
@@ -20,6 +21,7 @@ const KEY = `([\\x21-\\x7e]{0,${MAX_ID_CHARACTERS}})`;
 const BUYER_ID = `([\\x21-\\x7e]{1,${MAX_ID_CHARACTERS}})`;
 const RECORD_WORD = new RegExp(`^(${ORDER_ID_DIGITS}):${QUANTITY}:${WHOLE}:${KEY}$`);
 const ORDER_LINE = new RegExp(`^(${ORDER_ID_DIGITS}) ${BUYER_ID} ${QUANTITY} ${KEY}$`);
+const NOTE_LINE = new RegExp(`^(${ORDER_ID_DIGITS}) ([^\\n]+)$`);
 const COUNT = new RegExp(`^${WHOLE}$`);
 const WITHDRAWAL = new RegExp(`^${WHOLE} (?:${WHOLE}|back)$`);
 const STATES = new Set<string | null | undefined>([
@@ -80,6 +82,29 @@ export function encodeOrders(orders: readonly TakeOrder[]): string {
     lines += `${lines === '' ? '' : '\n'}${orderId} ${buyerId} ${quantity} ${key}`;
   }
   return lines;
+}
+
+/** The notes of a batch, one in a line behind its order's id; `''` if no order has one, which is usual. */
+export function encodeNotes(orders: readonly TakeOrder[]): string {
+  let lines = '';
+  for (const { orderId, note } of orders) {
+    if (note) lines += `${lines === '' ? '' : '\n'}${orderId} ${note}`;
+  }
+  return lines;
+}
+
+/** The orders of an entry with their notes. A note may be of an order of the batch that was not taken. */
+export function withNotes(orders: readonly TakeOrder[], lines: string): TakeOrder[] {
+  const notes = new Map<string, string>();
+  for (const line of lines.split('\n')) {
+    const parts = NOTE_LINE.exec(line);
+    if (!parts || !isNote(parts[2]!)) return corrupt('a log entry holds the note', line);
+    notes.set(parts[1]!, parts[2]!);
+  }
+  return orders.map((order) => {
+    const note = notes.get(order.orderId);
+    return note === undefined ? order : { ...order, note };
+  });
 }
 
 export function decodeOrders(lines: string): TakeOrder[] {

@@ -13,7 +13,7 @@ import type {
 import { BackendCorrupt } from '../errors.ts';
 import { isOrderId } from '../order-id.ts';
 import { reopenSale } from './change-counter.ts';
-import { corrupt, decodeCount, decodeOrders, decodeState } from './codec.ts';
+import { corrupt, decodeCount, decodeOrders, decodeState, withNotes } from './codec.ts';
 import type { Keys } from './keys.ts';
 import { refuseStale, type Scripts } from './scripts.ts';
 
@@ -151,13 +151,16 @@ function decodeEntries(found: readonly StreamEntry[], generation: string): LogEn
 }
 
 function decodeEntry([id, fields]: StreamEntry, generation: string): LogEntry {
-  const [p, previous, n, count, o, lines, ...others] = fields;
-  if (p !== 'p' || n !== 'n' || o !== 'o' || others.length > 0) {
+  const [p, previous, n, count, o, lines, x, notes, ...others] = fields;
+  const isKnown =
+    p === 'p' && n === 'n' && o === 'o' && (x === undefined || x === 'x') && others.length === 0;
+  if (!isKnown) {
     const names = fields.filter((_, i) => i % 2 === 0).join(', ');
     return corrupt(`log entry ${id} has the fields`, names);
   }
   if (!id.startsWith(`${generation}-`)) return corrupt(`a log of generation ${generation} holds`, id);
-  const orders = decodeOrders(lines ?? '');
+  const taken = decodeOrders(lines ?? '');
+  const orders = notes === undefined ? taken : withNotes(taken, notes);
   return {
     seq: decodeCount(id.slice(generation.length + 1)),
     previous: decodeName(previous),

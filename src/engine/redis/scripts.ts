@@ -6,7 +6,7 @@ import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from 
 import { StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../limits.ts';
 import type { Want } from '../sale/transfer-plan.ts';
-import { encodeOrders } from './codec.ts';
+import { encodeNotes, encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
 import { luaSource } from './lua-source.ts';
 
@@ -272,5 +272,7 @@ function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[]
   const { generation, lane, ticket, maxLogOrders, answeredTicket, newest, rules } = head;
   const { seq, tail, orders: known } = newest;
   const lines = encodeOrders(orders);
-  return [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, lines, rules];
+  const notes = encodeNotes(orders);
+  const usual = [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, lines, rules];
+  return notes === '' ? usual : [...usual, notes];
 }

@@ -1,6 +1,7 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
 import type { Outcome, Purchase } from '../../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
+import { encodeNote, faultsOf, NO_NOTE } from '../../engine/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
@@ -29,6 +30,8 @@ export interface PurchaseHost {
 const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
 const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
 const BUSY = sentOften(problem('busy'));
+/** A note has up to 4,096 bytes of metadata, and a reference. */
+const MAX_BYTES = 8_192;
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
@@ -38,7 +41,7 @@ export function purchaseRoute(host: PurchaseHost): Handler {
     if (host.engine.isShedding(saleId)) {
       exchange.reply(BUSY);
       host.answered('busy', 0);
-    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request, saleId));
+    } else exchange.readBytes(request, new PurchaseRequest(host, exchange, request, saleId), MAX_BYTES);
   };
 }
 
@@ -50,6 +53,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly token: string;
   buyerId = '';
   quantity = 0;
+  note = NO_NOTE;
   readonly #host: PurchaseHost;
   readonly #exchange: Exchange;
   readonly #began = monotonicMs();
@@ -68,10 +72,11 @@ class PurchaseRequest implements BodyReader, Purchase {
   }
 
   body(bytes: Uint8Array): void | Promise<void> {
-    const quantity = quantityOf(bytes);
-    if (typeof quantity === 'string') return this.#invalid(quantity);
-    if (typeof quantity === 'object') return this.refused(quantity);
-    this.quantity = quantity;
+    const wanted = bytes.length === 0 || isUsual(bytes) ? USUAL : wantedBy(bytes);
+    if (typeof wanted === 'string') return this.#invalid(wanted);
+    if ('refused' in wanted) return this.refused(wanted);
+    this.quantity = wanted.quantity;
+    this.note = wanted.note;
     const identity = this.#identity;
     if (identity instanceof Promise) return identity.then((who) => this.#buy(who));
     this.#buy(identity);
@@ -108,11 +113,17 @@ class PurchaseRequest implements BodyReader, Purchase {
 /** The body that most clients send. It is recognised without decoding. */
 const USUAL_BODY = Buffer.from('{"quantity":1}');
 
-/** The quantity that a body asks for, or what is wrong with the body. */
-function quantityOf(bytes: Uint8Array): number | string | RefusedBody {
-  if (bytes.length === 0 || isUsual(bytes)) return 1;
+interface Wanted {
+  readonly quantity: number;
+  readonly note: string;
+}
+
+const USUAL: Wanted = { quantity: 1, note: NO_NOTE };
+
+/** What a body asks for, or what is wrong with the body. */
+function wantedBy(bytes: Uint8Array): Wanted | string | RefusedBody {
   const decoded = decode(bytes);
-  return 'text' in decoded ? parseQuantity(decoded.text) : decoded;
+  return 'text' in decoded ? parseWanted(decoded.text) : decoded;
 }
 
 /** Compares byte by byte: for so few bytes, a call into Node would cost more. */
@@ -122,13 +133,17 @@ function isUsual(bytes: Uint8Array): boolean {
   return true;
 }
 
-function parseQuantity(text: string): number | string {
+const FIELDS: readonly string[] = ['quantity', 'reference', 'metadata'];
+
+function parseWanted(text: string): Wanted | string {
   const body = parseObject(text);
   if (typeof body === 'string') return body;
-  const unknown = Object.keys(body).find((name) => name !== 'quantity');
+  const unknown = Object.keys(body).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) return `${JSON.stringify(unknown.slice(0, 80))} is not a field of an order`;
-  const { quantity = 1 } = body as { quantity?: unknown };
+  const { quantity = 1, ...note } = body as { quantity?: unknown };
   if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
     return 'quantity must be a whole number from 1';
-  return quantity as number;
+  const [fault] = faultsOf(note);
+  if (fault) return `${fault.field} ${fault.problem}`;
+  return { quantity: quantity as number, note: encodeNote(note) };
 }

@@ -120,10 +120,12 @@ async function reject(trx: Knex.Transaction, refused: readonly RefusedLine[]): P
   await trx.raw(
     `WITH written AS (
        INSERT INTO orders
-         (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, idempotency_key, rejected_because)
-       SELECT r.id, s.id, r.buyer, r.quantity, 'rejected', s.per_buyer_limit = 1, r.key, r.reason
-       FROM unnest(?::bigint[], ?::text[], ?::text[], ?::integer[], ?::text[], ?::text[])
-         AS r (id, sale, buyer, quantity, key, reason)
+         (order_id, sale_id, buyer_id, quantity, status, one_per_buyer, idempotency_key, rejected_because,
+           reference, metadata)
+       SELECT r.id, s.id, r.buyer, r.quantity, 'rejected', s.per_buyer_limit = 1, r.key, r.reason,
+         r.note::jsonb->>'reference', r.note::jsonb->'metadata'
+       FROM unnest(?::bigint[], ?::text[], ?::text[], ?::integer[], ?::text[], ?::text[], ?::text[])
+         AS r (id, sale, buyer, quantity, key, reason, note)
        JOIN sales s ON s.id = r.sale ON CONFLICT (order_id) DO NOTHING RETURNING order_id)
      INSERT INTO order_events (kind, order_ids)
        SELECT 'rejected', array_agg(order_id) FROM written HAVING count(*) > 0`,
@@ -131,6 +133,7 @@ async function reject(trx: Knex.Transaction, refused: readonly RefusedLine[]): P
       ...orders,
       nullableTexts(refused.map(({ order }) => order.key || null)),
       texts(refused.map(({ reason }) => reason)),
+      nullableTexts(refused.map(({ order }) => order.note || null)),
     ],
   );
   const decided = await rows<{ id: string; is_this: boolean; because: Rejection['reason'] | null }>(

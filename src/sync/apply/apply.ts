@@ -1,5 +1,5 @@
 /**
- * Applies one batch of the order logs to Postgres, exactly once; migrations/016-raised-limits.sql has the statements.
+ * Applies one batch of the order logs to Postgres, exactly once; migrations/019-noted-orders.sql has the statements.
  * This needs no lock: the cursors move only from where the batch was read, in the transaction that inserts its
  * orders.
  */
@@ -35,7 +35,7 @@ export class GuardRefused extends StockadeError {
 const STATEMENT = `SELECT stockade_apply_batch(
   ?::text[], ?::bigint[],
   ?::text[], ?::integer[], ?::integer[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::bigint[],
-  ?::bigint[], ?::integer[], ?::text[], ?::integer[], ?::text[])`;
+  ?::bigint[], ?::integer[], ?::text[], ?::integer[], ?::text[], ?::text[])`;
 
 /** The whole batch. @throws CursorMoved, GuardRefused, or the database's error */
 export async function applyBatch(db: Database, { slices }: Batch): Promise<void> {
@@ -108,9 +108,11 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
   const buyers: string[] = [];
   const quantities: number[] = [];
   const keys: (string | null)[] = [];
+  const notes: (string | null)[] = [];
   let sale = 0;
   let saleId: string | undefined;
   let keyed = false;
+  let noted = false;
   for (const slice of slices) {
     if (slice.from.saleId !== saleId) sale++;
     saleId = slice.from.saleId;
@@ -122,6 +124,8 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
         quantities.push(order.quantity);
         keys.push(order.key === '' ? null : order.key);
         keyed ||= order.key !== '';
+        notes.push(order.note || null);
+        noted ||= Boolean(order.note);
       }
     }
   }
@@ -131,5 +135,6 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
     texts(buyers),
     numbers(quantities),
     keyed ? nullableTexts(keys) : null,
+    noted ? nullableTexts(notes) : null,
   ];
 }

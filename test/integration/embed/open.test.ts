@@ -55,15 +55,22 @@ describe('purchases', () => {
     expect(await one.sales.verify('front-row')).toMatchObject({ ok: true, committedOrders: 2 });
   });
 
-  test('are in the export of the orders', async () => {
+  test('may have a reference and metadata, which the export of the orders has too', async () => {
     const shop = await opened(await aPlace());
     await shop.sales.create({ id: 'web', stock: 5 });
-    for (const buyerId of ['ann', 'bob']) await shop.purchase({ saleId: 'web', buyerId });
+    const noted = { reference: 'cart-1', metadata: { gift: true } };
+    const bought = await shop.purchase({ saleId: 'web', buyerId: 'ann', key: 'k', ...noted });
+    await shop.purchase({ saleId: 'web', buyerId: 'bob' });
+    expect(await shop.purchase({ saleId: 'web', buyerId: 'ann', key: 'k', reference: 'cart-2' })).toEqual(
+      bought,
+    );
+    const faulty = shop.purchase({ saleId: 'web', buyerId: 'eve', reference: 'two\nlines' });
+    await expect(faulty).rejects.toMatchObject({ name: 'InvalidInput' });
     const all: Order[] = [];
     for await (const order of shop.orders.export('web')) all.push(order);
-    expect(all.map(({ buyerId }) => buyerId).sort()).toEqual(['ann', 'bob']);
-    for await (const order of shop.orders.export('web', { buyer: 'bob' }))
-      expect(order).toEqual(all.find(({ buyerId }) => buyerId === 'bob'));
+    const [ann, bob] = ['ann', 'bob'].map((buyer) => all.find(({ buyerId }) => buyerId === buyer));
+    expect([ann, bob, all.length]).toMatchObject([noted, { status: 'unpaid' }, 2]);
+    for await (const order of shop.orders.export('web', { buyer: 'bob' })) expect(order).toEqual(bob);
     await expect(shop.orders.export('none')[Symbol.asyncIterator]().next()).rejects.toMatchObject({
       code: 'unknown_sale',
     });

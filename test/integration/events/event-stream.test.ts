@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { encodeNote } from '../../../src/engine/order-note.ts';
 import { Outbox, PART_EVENTS } from '../../../src/events/outbox.ts';
 import { emptyOutbox } from '../../../src/events/outbox-work.ts';
 import { LocalLocks, PostgresLocks } from '../../../src/postgres/sale-locks.ts';
@@ -43,6 +44,31 @@ test('a committed order has an event with all its members', async () => {
     seq: '1',
   });
   expect(Math.abs(Date.parse(event!.at) - Date.now())).toBeLessThan(10_000);
+  await desk.emptied();
+});
+
+test('an event has the reference and metadata of its order, if there are any', async () => {
+  await using desk = await Desk.open();
+  await desk.shop.startSync();
+  const { seen } = desk.startRelay();
+  const till = await desk.shop.startEngine();
+  const noted = {
+    ada: { reference: 'cart 1', metadata: { a: 'b\tc\n', d: [1] } },
+    bob: { reference: 'x' },
+    eve: {},
+  };
+  for (const [buyer, note] of Object.entries(noted))
+    await till.buy(desk.saleId, buyer, { note: encodeNote(note) });
+  await until(() => seen.streamedEvents === 3, { what: 'the events are in the stream' });
+  const found = (await desk.stream()).map(({ buyerId, reference, metadata }) => [
+    buyerId,
+    { reference, metadata: metadata && JSON.parse(String(metadata)) },
+  ]);
+  expect(Object.fromEntries(found)).toEqual({
+    ada: noted.ada,
+    bob: { ...noted.bob, metadata: undefined },
+    eve: { reference: undefined, metadata: undefined },
+  });
   await desk.emptied();
 });
 

@@ -28,7 +28,8 @@ import {
 } from '../../support/stores.ts';
 import { inTier } from '../../support/tier.ts';
 
-const MAX_BODY_BYTES = 4_096;
+/** Of a purchase. */
+const MAX_BODY_BYTES = 8_192;
 const HUGE_BODY_BYTES = 128 * 1024 * 1024;
 /** `node:http` allocates each piece of a body separately, and V8 collects them when there are 64 MB of them. */
 const HUGE_BODY_GROWTH_BYTES = { uws: 16, node: 96 }[httpServerKind] * 1024 * 1024;

@@ -124,6 +124,36 @@ onEachStore((stage) => {
     expect(JSON.parse(stdout)).not.toHaveProperty('metadata');
   });
 
+  test('a reference and metadata that come with a purchase are stored; a repetition keeps the first ones', async () => {
+    const { node } = stage;
+    const saleId = await stage.sale();
+    const buy = (body: object) => node.buy(saleId, 'ann', { key: 'k', headers: {} }, body);
+    const long = { text: 'x'.repeat(4_000) };
+    for (const bad of [
+      { reference: 1 },
+      { reference: null },
+      { reference: 'two\nlines' },
+      { reference: 'x'.repeat(201) },
+      { metadata: [] },
+      { metadata: { text: 'x'.repeat(4_096) } },
+      { note: 'x' },
+    ])
+      expect(await buy(bad), JSON.stringify(bad).slice(0, 40)).toMatchObject({ code: 'invalid_request' });
+    expect((await node.opsRequest(`/v1/sales/${saleId}/orders`)).body.orders).toEqual([]);
+    const first = await buy({ reference: 'cart-1', metadata: long });
+    expect(first).toMatchObject({ status: 201, body: { status: 'committed' } });
+    expect((await buy({ reference: 'cart-2' })).body).toEqual(first.body);
+    expect((await buy({})).body).toEqual(first.body);
+    const noted = { orderId: first.body.orderId, reference: 'cart-1', metadata: long };
+    expect((await node.opsRequest(`/v1/sales/${saleId}/orders`)).body.orders).toMatchObject([noted]);
+    expect((await node.opsRequest(`/v1/orders/${noted.orderId}`)).body).toMatchObject({
+      ...noted,
+      changes: [],
+    });
+    const { body: shown } = await asBuyer(node, `/v1/orders/${noted.orderId}`, 'ann');
+    expect(JSON.stringify(shown)).not.toMatch(/cart-1/);
+  });
+
   test('the command line lists them too', async () => {
     const { node } = stage;
     const saleId = await stage.sale();

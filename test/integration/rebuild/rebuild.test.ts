@@ -238,6 +238,25 @@ describe('orders that the logs still hold', () => {
     expect(await left(sale.id)).toEqual([1, 1, 0, 0]);
   });
 
+  test('are written with their notes, those that Postgres refuses too', async () => {
+    const sale = await shop.sell({ stock: 3, segments: 1 });
+    await shop.db.raw('UPDATE sales SET stock = 2');
+    const till = await shop.startEngine();
+    const note = (reference: string) => JSON.stringify({ reference, metadata: { of: reference } });
+    for (const buyer of ['anna', 'ben', 'cleo'])
+      await till.buy(sale.id, buyer, { awaitCommit: false, ...(buyer !== 'ben' && { note: note(buyer) }) });
+    await rebuildSale(shop.db, shop.backend, sale.id);
+    const stored = await rows(
+      shop.db,
+      'SELECT buyer_id, status, reference, metadata FROM orders ORDER BY buyer_id',
+    );
+    expect(stored).toEqual([
+      { buyer_id: 'anna', status: 'unpaid', reference: 'anna', metadata: { of: 'anna' } },
+      { buyer_id: 'ben', status: 'unpaid', reference: null, metadata: null },
+      { buyer_id: 'cleo', status: 'rejected', reference: 'cleo', metadata: { of: 'cleo' } },
+    ]);
+  });
+
   test('are written even if the segment itself is missing', async () => {
     const sale = await shop.sell({ stock: 10, segments: 2 });
     const till = await shop.startEngine();

@@ -8,8 +8,10 @@ import {
   decodeOrders,
   decodeRecord,
   decodeWithdrawal,
+  encodeNotes,
   encodeOrders,
   encodeRecord,
+  withNotes,
 } from '../../../../src/engine/redis/codec.ts';
 import {
   decodeHint,
@@ -85,6 +87,27 @@ describe('the orders of a log entry', () => {
     ['a broken line among good ones', '1 anna 2 k\n2 ben\n3 cleo 1 '],
   ])('with %s are corrupt', (_, lines) => {
     expect(() => decodeOrders(lines)).toThrow(BackendCorrupt);
+  });
+
+  it('have the notes that were written with them', () => {
+    const orders = decodeOrders('1 anna 2 k\n2 ben 1 ');
+    const note = '{"reference":"cart 1"}';
+    expect(encodeNotes(orders)).toBe('');
+    expect(encodeNotes([orders[0]!, { ...orders[1]!, note }])).toBe(`2 ${note}`);
+    expect(withNotes(orders, `2 ${note}\n3 ${note}`)).toEqual([orders[0], { ...orders[1], note }]);
+  });
+
+  it.each([
+    '',
+    '1',
+    '1 cart',
+    '1 {"reference":1}',
+    '1 {"reference":"a\\u0000"}',
+    '1 {"metadata":[]}',
+    '1 {"more":1}',
+    '1 {}\n',
+  ])('with the note %j are corrupt', (lines) => {
+    expect(() => withNotes(decodeOrders('1 anna 2 k'), lines)).toThrow(BackendCorrupt);
   });
 
   it('are quoted in the error, shortened', () => {

@@ -10,7 +10,7 @@
     KEYS[1] stream
     ARGV[1] entries that the stream may hold
     then four per part: id of the outbox row, kind, time, and a line per event: place in the row, order id, sale id,
-    buyer id, quantity
+    buyer id, quantity; then, if the order has a note, a tab, its reference, a tab, its metadata; either may be empty
   Output
     { entries that were trimmed, milliseconds between the newest of them and the newest of all, why it could not look or '',
     then name and missed entries of each group that was not given all of them }
@@ -29,10 +29,18 @@ local last, seq = seen(redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)), 
 local fields = last and last[1] and last[1][2] or {}
 for i = 1, #fields, 2 do if fields[i] == 'seq' then seq = tonumber(fields[i + 1]) or 0 end end
 
+local function addText(event, name, text)
+  if not text or text == '' then return end
+  event[#event + 1] = name
+  event[#event + 1] = text
+end
+
 local newest
 for i = 2, #ARGV, 4 do
   local row, kind, at, lines = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  for place, order, sale, buyer, quantity in string.gmatch(lines, '(%S+) (%S+) (%S+) (%S+) (%S+)') do
+  for line in string.gmatch(lines, '[^\n]+') do
+    local place, order, sale, buyer, quantity, note = string.match(line, '^(%S+) (%S+) (%S+) (%S+) (%S+)(.*)$')
+    local reference, metadata = string.match(note, '^\t([^\t]*)\t(.*)$')
     seq = seq + 1
     -- If the key is not a stream, this fails at the first entry, so nothing has been written.
     local event = { 'id', row .. '-' .. place, 'kind', kind, 'orderId', order, 'saleId', sale, 'buyerId', buyer,
@@ -41,6 +49,8 @@ for i = 2, #ARGV, 4 do
       event[#event + 1] = 'seq'
       event[#event + 1] = string.format('%d', seq)
     end
+    addText(event, 'reference', reference)
+    addText(event, 'metadata', metadata)
     newest = redis.call('XADD', stream, '*', unpack(event))
   end
 end

@@ -16,6 +16,7 @@
     ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
     ARGV[10] the rules by which the orders were admitted; '' for none: those of the segment are not compared
+    ARGV[11] only if an order of the batch has a note: lines of "orderId note"
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded'; then
     nothing was written, except the mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
@@ -25,7 +26,7 @@
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
 local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
 local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local lines, rules = ARGV[9], ARGV[10]
+local lines, rules, notes = ARGV[9], ARGV[10], ARGV[11]
 local HEADER = 4
 -- Longer than any value that Redis keeps in a packed hash (hash-max-listpack-value).
 local LONG_VALUE = string.rep(' ', 65)
@@ -111,7 +112,9 @@ end
 for buyer, record in pairs(records) do
   if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
 end
-redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines)
+-- Notes of orders that were not taken stay in the entry: their readers look for those of its orders only.
+if notes then redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines, 'x', notes)
+else redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines) end
 -- Redis keeps a hash of up to 512 small values as a packed list that each look-up reads through, which makes an order
 -- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer has a space as id.
 if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end

@@ -1,0 +1,57 @@
+/**
+ * What the shop notes with an order: its own reference, and metadata. Nothing in this program depends on either.
+ *
+ * A note that comes with a purchase goes through the order log to Postgres, as one line of JSON. A purchase without one is
+ * the same as ever, in the log and on the way there.
+ */
+import { z } from 'zod';
+import { metadataOf } from './sale/sale-json.ts';
+import { text } from './storable.ts';
+
+const MAX_REFERENCE_CHARACTERS = 200;
+const MAX_METADATA_BYTES = 4_096;
+
+/** The fields of a note, for schemas. */
+export const NOTE_FIELDS = {
+  reference: text(MAX_REFERENCE_CHARACTERS),
+  metadata: metadataOf(MAX_METADATA_BYTES),
+};
+
+export interface OrderNote {
+  /** One line of at most 200 characters. */
+  readonly reference?: string | undefined;
+  /** At most 4,096 bytes as JSON. */
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A purchase without a note has this one. */
+export const NO_NOTE = '';
+
+const schema = z.strictObject({
+  reference: NOTE_FIELDS.reference.optional(),
+  metadata: NOTE_FIELDS.metadata.optional(),
+});
+
+/** What is wrong with a note that came with a purchase, by field; empty: nothing. */
+export function faultsOf(note: { readonly reference?: unknown; readonly metadata?: unknown }) {
+  const parsed = schema.safeParse(note);
+  return parsed.success
+    ? []
+    : parsed.error.issues.map(({ path, message }) => ({ field: path.join('.'), problem: message }));
+}
+
+/** The note as one line of JSON. */
+export function encodeNote({ reference, metadata }: OrderNote): string {
+  return reference === undefined && metadata === undefined
+    ? NO_NOTE
+    : JSON.stringify({ reference, metadata });
+}
+
+/** Whether a line is what `encodeNote` writes: others may write to the log too. */
+export function isNote(line: string): boolean {
+  try {
+    return schema.safeParse(JSON.parse(line)).success;
+  } catch {
+    return false;
+  }
+}
