@@ -23,9 +23,12 @@ export interface NewPurchase {
   readonly awaitCommit?: boolean | undefined;
   /** Needed if the sale requires a purchase token. */
   readonly purchaseToken?: string | undefined;
-  /** What the shop calls the order, one line of at most 200 characters. A repetition keeps that of the first purchase. */
+  /**
+   * What the shop calls the order, one line of at most 200 characters. A repetition keeps that of the first purchase. A node
+   * without PUBLIC_ORDER_NOTES=1 refuses a purchase with it.
+   */
   readonly reference?: string | undefined;
-  /** What the shop notes with the order, at most 4,096 bytes as JSON. A repetition keeps that of the first purchase. */
+  /** What the shop notes with the order, at most 4,096 bytes as JSON; otherwise like `reference`. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -2,8 +2,8 @@
 import type { Purchase } from '../engine/contract.ts';
 import { InvalidInput } from '../engine/errors.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../engine/limits.ts';
-import { encodeNote, faultsOf } from '../engine/order-note.ts';
 import { type Author, parseActor, parseReason } from '../engine/sale/author.ts';
+import { encodeNote, faultsOf } from '../engine/sale/order-note.ts';
 import { PAY_TYPES, type PayType } from '../operations/order-operations.ts';
 import type { ChangeAuthor, NewPurchase, PurchaseOutcome } from './shop.ts';
 

@@ -9,7 +9,7 @@
  */
 import { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { httpUrl, isUnprotected, paysInPublic } from '../config/values/hosts.ts';
+import { httpUrl, isUnprotected, notesInPublic, paysInPublic } from '../config/values/hosts.ts';
 import type { Board } from '../engine/board/board.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
@@ -65,6 +65,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   warnOfUnprotectedKeys(config, log);
   secureDataDir(config, log);
   warnOfPublicPayment(config, log);
+  warnOfPublicNotes(config, log);
   const parts = { config, log, registry: new Registry() };
   const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
@@ -182,6 +183,14 @@ function warnOfPublicPayment(config: Config, log: Log): void {
   );
 }
 
+function warnOfPublicNotes(config: Config, log: Log): void {
+  if (!notesInPublic(config)) return;
+  log.warn(
+    { host: config.host },
+    'PUBLIC_ORDER_NOTES=1: every buyer who reaches HOST can store a reference and metadata with its orders: unset it, unless only the shop’s own systems reach HOST',
+  );
+}
+
 /** MAX_CONNECTIONS, or less if the process may not have that many files open. */
 function connectionsOf({ maxConnections }: Config, log: Log): number {
   const openFiles = openFilesLimit();
@@ -237,6 +246,7 @@ function workerSettings(
         }
       : undefined,
     publicPayment: config.publicPayment,
+    publicOrderNotes: config.publicOrderNotes,
     isBehindGateway: config.trustBuyerHeader,
     requestDeadlineMs: config.requestDeadlineMs,
     laneCapacity: config.laneCapacity,

@@ -1,7 +1,7 @@
 /** The JSON of what the shop notes with an order. */
 import { z } from 'zod';
-import { NOTE_FIELDS } from '../engine/order-note.ts';
 import { reason } from '../engine/sale/author.ts';
+import { NOTE_FIELDS } from '../engine/sale/order-note.ts';
 import { checkedInput } from './checked-input.ts';
 import type { OrderEdit } from './order.ts';
 

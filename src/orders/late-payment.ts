@@ -18,7 +18,7 @@
  */
 import type { Backend, Outcome, Purchase } from '../engine/contract.ts';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
-import { encodeNote } from '../engine/order-note.ts';
+import { encodeNote } from '../engine/sale/order-note.ts';
 import type { Order, OrderOutcome, PayType } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';

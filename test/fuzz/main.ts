@@ -31,7 +31,7 @@ await using postgres = await PostgresServer.start();
 await using node = await startTestNode({
   redisUrl: redis.url,
   databaseUrl: await createDatabase(postgres.url),
-  env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },
+  env: { WORKERS: '2', PUBLIC_PAYMENT: '1', PUBLIC_ORDER_NOTES: '1' },
 });
 const target = new Target(node);
 const report = await fuzz(target, { seed, requests: options.runs, path: options.path });

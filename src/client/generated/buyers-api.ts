@@ -98,13 +98,13 @@ export interface Operations {
   buy: {
     readonly body: {
       readonly quantity?: number | undefined;
-      /** What the shop calls the order. A repeated purchase keeps that of the first */
+      /** What the shop calls the order, only with PUBLIC_ORDER_NOTES=1. A repeated purchase keeps that of the first */
       readonly reference?: string | undefined;
-      /** What the shop notes with the order: at most 4,096 bytes as JSON, nested at most 32 deep. A repeated purchase keeps that of the first */
+      /** What the shop notes with the order, only with PUBLIC_ORDER_NOTES=1: at most 4,096 bytes as JSON, nested at most 32 deep. A repeated purchase keeps that of the first */
       readonly metadata?: Readonly<Record<string, unknown>> | undefined;
     };
     readonly answer: Placed;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'operators_only' | 'not_started' | 'ended' | 'paused' | 'refused' | 'token_required' | 'token_invalid' | 'unknown_sale' | 'sold_out' | 'limit_reached' | 'insufficient_stock' | 'payload_too_large' | 'idempotency_mismatch' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
   };
   ownOrdersOfSale: {
     readonly body: undefined;

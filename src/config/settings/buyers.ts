@@ -11,6 +11,7 @@ export interface BuyersSettings {
   readonly jwtAudience: string | undefined;
   readonly jwtIssuer: string | undefined;
   readonly publicPayment: boolean;
+  readonly publicOrderNotes: boolean;
 }
 
 export const buyersSettings: SettingTable<BuyersSettings> = {
@@ -71,6 +72,16 @@ export const buyersSettings: SettingTable<BuyersSettings> = {
     fallbackText: '0',
     description:
       '1: buyers may mark their own orders paid and redeemed at the public port. For trials only: any buyer can then mark an order paid without paying.',
+    shared: 'value',
+  },
+  publicOrderNotes: {
+    env: 'PUBLIC_ORDER_NOTES',
+    flag: '--public-order-notes <0|1>',
+    schema: either('1', '0'),
+    fallback: false,
+    fallbackText: '0',
+    description:
+      '1: a purchase at the public port may have a `reference` and `metadata`, which are stored with the order. Only if nobody but the shop’s own systems can send purchases there: a buyer could store anything.',
     shared: 'value',
   },
 };

@@ -16,6 +16,11 @@ export function paysInPublic({ publicPayment, host }: { publicPayment: boolean; 
   return publicPayment && !isLoopback(host);
 }
 
+/** Whether buyers on other machines can store a reference and metadata with their orders. */
+export function notesInPublic(config: { publicOrderNotes: boolean; host: string }): boolean {
+  return config.publicOrderNotes && !isLoopback(config.host);
+}
+
 /** The host by which a client on this machine reaches what listens on `host`: for a wildcard, the loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';

@@ -15,7 +15,7 @@ export interface Purchase {
   readonly retake?: boolean;
   /** The buyer's purchase token, where the sale requires one; missing or `''`: none was sent. */
   readonly token?: string;
-  /** What the shop notes with the order, one line of JSON (engine/order-note.ts); missing or `''`: nothing. */
+  /** What the shop notes with the order, one line of JSON (engine/sale/order-note.ts); missing or `''`: nothing. */
   readonly note?: string;
 }
 

@@ -5,7 +5,7 @@ export interface TakeOrder {
   readonly quantity: number;
   /** `''`: none. */
   readonly key: string;
-  /** What the shop notes with the order, one line of JSON (engine/order-note.ts); missing or `''`: nothing. */
+  /** What the shop notes with the order, one line of JSON (engine/sale/order-note.ts); missing or `''`: nothing. */
   readonly note?: string;
   /** The buyer has been answered. From then on the order must not be sent. */
   readonly settled?: boolean;

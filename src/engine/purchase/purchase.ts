@@ -46,7 +46,7 @@
  */
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
-import { NO_NOTE } from '../order-note.ts';
+import { NO_NOTE } from '../sale/order-note.ts';
 import { NO_RULES } from '../sale/rules.ts';
 
 export type PurchaseState = 'queued' | 'parked' | 'sent' | 'unconfirmed' | 'taken' | 'checking' | 'settled';

@@ -10,7 +10,7 @@ import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../contra
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
 import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
-import { isNote } from '../order-note.ts';
+import { isNote } from '../sale/order-note.ts';
 
 /** Characters shown of invalid data, which may be of any length. */
 const SHOWN_CHARACTERS = 200;

@@ -1,7 +1,7 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
 import type { Outcome, Purchase } from '../../engine/contract.ts';
 import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
-import { encodeNote, faultsOf, NO_NOTE } from '../../engine/order-note.ts';
+import { encodeNote, faultsOf, NO_NOTE } from '../../engine/sale/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
 import { type BodyReader, decode, type RefusedBody } from '../server/body.ts';
@@ -23,6 +23,8 @@ export interface Seller {
 export interface PurchaseHost {
   readonly engine: Seller;
   readonly authenticate: Authenticate;
+  /** Whether a purchase may have a reference and metadata. */
+  readonly publicOrderNotes: boolean;
   /** Called with the code of every answer. */
   answered(outcome: string, ms: number): void;
 }
@@ -32,6 +34,14 @@ const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
 const BUSY = sentOften(problem('busy'));
 /** A note has up to 4,096 bytes of metadata, and a reference. */
 const MAX_BYTES = 8_192;
+/** Buyers may reach this port, and what the shop reads in its orders must not be a buyer's text. */
+const NOTE_REFUSED: RefusedBody = {
+  code: 'operators_only',
+  refused: problem('operators_only', {
+    detail:
+      'Nothing was bought, because the purchase has a reference or metadata. Send it without them; the shop stores them at the ops port, or with `stockade order edit`. If only the shop’s own systems can reach the public port, start the nodes with PUBLIC_ORDER_NOTES=1.',
+  }),
+};
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
 
 export function purchaseRoute(host: PurchaseHost): Handler {
@@ -72,7 +82,7 @@ class PurchaseRequest implements BodyReader, Purchase {
   }
 
   body(bytes: Uint8Array): void | Promise<void> {
-    const wanted = bytes.length === 0 || isUsual(bytes) ? USUAL : wantedBy(bytes);
+    const wanted = bytes.length === 0 || isUsual(bytes) ? USUAL : wantedBy(bytes, this.#host);
     if (typeof wanted === 'string') return this.#invalid(wanted);
     if ('refused' in wanted) return this.refused(wanted);
     this.quantity = wanted.quantity;
@@ -121,9 +131,9 @@ interface Wanted {
 const USUAL: Wanted = { quantity: 1, note: NO_NOTE };
 
 /** What a body asks for, or what is wrong with the body. */
-function wantedBy(bytes: Uint8Array): Wanted | string | RefusedBody {
+function wantedBy(bytes: Uint8Array, host: PurchaseHost): Wanted | string | RefusedBody {
   const decoded = decode(bytes);
-  return 'text' in decoded ? parseWanted(decoded.text) : decoded;
+  return 'text' in decoded ? parseWanted(decoded.text, host) : decoded;
 }
 
 /** Compares byte by byte: for so few bytes, a call into Node would cost more. */
@@ -135,7 +145,7 @@ function isUsual(bytes: Uint8Array): boolean {
 
 const FIELDS: readonly string[] = ['quantity', 'reference', 'metadata'];
 
-function parseWanted(text: string): Wanted | string {
+function parseWanted(text: string, { publicOrderNotes }: PurchaseHost): Wanted | string | RefusedBody {
   const body = parseObject(text);
   if (typeof body === 'string') return body;
   const unknown = Object.keys(body).find((name) => !FIELDS.includes(name));
@@ -143,6 +153,8 @@ function parseWanted(text: string): Wanted | string {
   const { quantity = 1, ...note } = body as { quantity?: unknown };
   if (!Number.isSafeInteger(quantity) || (quantity as number) < 1)
     return 'quantity must be a whole number from 1';
+  if (Object.keys(note).length === 0) return { quantity: quantity as number, note: NO_NOTE };
+  if (!publicOrderNotes) return NOTE_REFUSED;
   const [fault] = faultsOf(note);
   if (fault) return `${fault.field} ${fault.problem}`;
   return { quantity: quantity as number, note: encodeNote(note) };

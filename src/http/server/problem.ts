@@ -25,9 +25,9 @@ const KINDS = {
   forbidden: { status: 403, title: 'This order belongs to another buyer' },
   operators_only: {
     status: 403,
-    title: 'Payments and redemptions are not accepted at the public port',
+    title: 'The public port does not accept this',
     detail:
-      'Nothing was changed. The shop reports them at the ops port, or with `stockade order pay` and `redeem`.',
+      'Nothing was changed. The shop reports payments and redemptions at the ops port, or with `stockade order pay` and `redeem`.',
   },
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },

@@ -49,6 +49,7 @@ export interface WorkerSettings {
   /** `undefined` if the `X-Buyer-Id` header names the buyer. */
   readonly jwt: JwtOptions | undefined;
   readonly publicPayment: boolean;
+  readonly publicOrderNotes: boolean;
   /** TRUST_BUYER_HEADER: a gateway in front of this port sets that header. */
   readonly isBehindGateway: boolean;
   readonly requestDeadlineMs: number;
@@ -178,6 +179,7 @@ export async function startWorker({
       authenticate: limits.limitBuyers(authentication(settings, log)),
       gate: limits.gate,
       publicPayment: settings.publicPayment,
+      publicOrderNotes: settings.publicOrderNotes,
       engine,
       tokens,
       challenge,

@@ -108,7 +108,6 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
   const buyers: string[] = [];
   const quantities: number[] = [];
   const keys: (string | null)[] = [];
-  const notes: (string | null)[] = [];
   let sale = 0;
   let saleId: string | undefined;
   let keyed = false;
@@ -124,7 +123,6 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
         quantities.push(order.quantity);
         keys.push(order.key === '' ? null : order.key);
         keyed ||= order.key !== '';
-        notes.push(order.note || null);
         noted ||= Boolean(order.note);
       }
     }
@@ -135,6 +133,12 @@ function orderColumns(slices: readonly Slice[]): (string | null)[] {
     texts(buyers),
     numbers(quantities),
     keyed ? nullableTexts(keys) : null,
-    noted ? nullableTexts(notes) : null,
+    noted ? nullableTexts(notesOf(slices)) : null,
   ];
+}
+
+function notesOf(slices: readonly Slice[]): (string | null)[] {
+  return slices.flatMap(({ entries }) =>
+    entries.flatMap(({ orders }) => orders.map(({ note }) => note || null)),
+  );
 }

@@ -28,6 +28,8 @@ test('a sale from its creation to its verification', async () => {
   expect(repeated).toEqual(bought);
   const more = await buyer('bob').purchase({ saleId: 'web' });
   expect(more).toMatchObject({ code: 'limit_reached', limit: 1, orderIds: [bought.orderId] });
+  const noted = { saleId: 'web', reference: 'cart-1' };
+  expect(await buyer('cy').purchase(noted)).toMatchObject({ code: 'operators_only' });
   expect(await buyer('cy').purchase({ saleId: 'none' })).toMatchObject({ code: 'unknown_sale' });
   expect(await buyer('cy').sale('web')).toMatchObject({ code: 'found', sale: { remaining: 1 } });
   expect(await buyer('cy').order(bought.orderId)).toMatchObject({ code: 'forbidden' });

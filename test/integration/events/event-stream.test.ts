@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { encodeNote } from '../../../src/engine/order-note.ts';
+import { encodeNote } from '../../../src/engine/sale/order-note.ts';
 import { Outbox, PART_EVENTS } from '../../../src/events/outbox.ts';
 import { emptyOutbox } from '../../../src/events/outbox-work.ts';
 import { LocalLocks, PostgresLocks } from '../../../src/postgres/sale-locks.ts';

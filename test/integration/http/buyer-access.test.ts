@@ -246,6 +246,33 @@ describe('a buyer who marks an order paid or redeemed at the public port', () =>
   });
 });
 
+describe('a buyer who sends a reference or metadata with a purchase', () => {
+  const notes = [{ reference: 'cart-1' }, { metadata: { gift: true } }, { reference: null, metadata: [] }];
+
+  test('buys nothing', async () => {
+    const id = await makeSale(node);
+    const headers = { authorization: `Bearer ${await sign({ sub: 'ann' })}` };
+    for (const note of notes)
+      expect(await node.buy(id, 'ann', { headers }, note), JSON.stringify(note)).toMatchObject({
+        status: 403,
+        code: 'operators_only',
+        body: { detail: expect.stringMatching(/^Nothing was bought.*PUBLIC_ORDER_NOTES=1/) },
+      });
+    expect(await ordersOf(databaseUrl, id)).toEqual(new Map());
+    expect(await node.buy(id, 'ann', { headers })).toMatchObject({ status: 201 });
+  });
+
+  test('buys with PUBLIC_ORDER_NOTES=1; then the start warns on a public address', async () => {
+    const stores = await redisAndPostgres();
+    const open = { WORKERS: '1', PUBLIC_ORDER_NOTES: '1', HOST: '0.0.0.0', TRUST_BUYER_HEADER: '1' };
+    await using noting = await startTestNode({ ...stores, env: open });
+    expect(await noting.log()).toContain('PUBLIC_ORDER_NOTES=1: every buyer who reaches HOST');
+    const id = await makeSale(noting);
+    expect(await noting.buy(id, 'ann', {}, notes[0])).toMatchObject({ status: 201 });
+    expect((await noting.opsRequest(`/v1/sales/${id}/orders`)).body.orders).toMatchObject([notes[0]]);
+  });
+});
+
 test('a request with two tokens is refused with that reason, without naming the buyers', async () => {
   const [anns, bobs] = [await sign({ sub: 'ann' }), await sign({ sub: 'bob' })];
   using connection = await RawConnection.open(node.publicUrl);

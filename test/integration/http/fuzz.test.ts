@@ -12,7 +12,7 @@ const REQUESTS = inTier({ test: 250, release: 2_000 });
 test('the node answers every request as described, and still sells afterwards', async () => {
   await using node = await startTestNode({
     ...(await redisAndPostgres()),
-    env: { WORKERS: '2', PUBLIC_PAYMENT: '1' },
+    env: { WORKERS: '2', PUBLIC_PAYMENT: '1', PUBLIC_ORDER_NOTES: '1' },
   });
   const target = new Target(node);
   const { requests, failure } = await fuzz(target, { seed: seed(), requests: REQUESTS });

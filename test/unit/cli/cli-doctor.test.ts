@@ -64,11 +64,13 @@ test.each<[string, 'jwt' | 'header', string[]]>([
   ['http://[2001:db8::1]/set', 'jwt', ['warn key set']],
   ['http://keys.example/set', 'header', []],
 ])('keys of buyers from %s, BUYER_AUTH=%s', (url, buyerAuth, expected) => {
-  const local = { publicPayment: false, host: '127.0.0.1' };
+  const local = { publicPayment: false, publicOrderNotes: false, host: '127.0.0.1' };
   const checks = checkBuyers({ buyerAuth, jwtJwksUrl: new SecretUrl(url), ...local });
   expect(notOk(checks)).toEqual(expected);
   expect(checks).toHaveLength(buyerAuth === 'jwt' ? 1 : 0);
 });
+
+const noKeySet = { buyerAuth: 'header', jwtJwksUrl: undefined } as const;
 
 test.each<[boolean, string, string[]]>([
   [true, '0.0.0.0', ['warn payment']],
@@ -76,7 +78,16 @@ test.each<[boolean, string, string[]]>([
   [true, '127.0.0.1', []],
   [false, '0.0.0.0', []],
 ])('PUBLIC_PAYMENT %j at %s', (publicPayment, host, expected) => {
-  const checks = checkBuyers({ buyerAuth: 'header', jwtJwksUrl: undefined, publicPayment, host });
+  const checks = checkBuyers({ ...noKeySet, publicPayment, publicOrderNotes: false, host });
+  expect(notOk(checks)).toEqual(expected);
+});
+
+test.each<[boolean, string, string[]]>([
+  [true, '0.0.0.0', ['warn order notes']],
+  [true, '127.0.0.1', []],
+  [false, '0.0.0.0', []],
+])('PUBLIC_ORDER_NOTES %j at %s', (publicOrderNotes, host, expected) => {
+  const checks = checkBuyers({ ...noKeySet, publicPayment: false, publicOrderNotes, host });
   expect(notOk(checks)).toEqual(expected);
 });
 

@@ -38,6 +38,7 @@ describe('defaults', () => {
       jwtAudience: undefined,
       jwtIssuer: undefined,
       publicPayment: false,
+      publicOrderNotes: false,
       rateLimitBuyer: undefined,
       rateLimitAddress: undefined,
       rateLimitConnections: undefined,

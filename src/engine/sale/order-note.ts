@@ -5,8 +5,8 @@
  * the same as ever, in the log and on the way there.
  */
 import { z } from 'zod';
-import { metadataOf } from './sale/sale-json.ts';
-import { text } from './storable.ts';
+import { text } from '../storable.ts';
+import { metadataOf } from './sale-json.ts';
 
 const MAX_REFERENCE_CHARACTERS = 200;
 const MAX_METADATA_BYTES = 4_096;
