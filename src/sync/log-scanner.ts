@@ -161,11 +161,13 @@ function isAsInPostgres({ sale, version }: Seen): boolean {
 
 /**
  * Whether a record or a segment has the sale's state and rules. A closed sale admits no purchases, so its rules don't
- * matter.
+ * matter, unless they are missing: then version 0.1.0 has built the sale, and it lacks counters too (set-state.lua).
  */
 export function isAsWanted(
   sale: SaleHead,
   seen: Pick<SaleVersion, 'rules'> & { readonly state: string },
 ): boolean {
-  return seen.state === sale.state && (sale.state === 'closed' || seen.rules === sale.rules);
+  return (
+    seen.state === sale.state && (sale.state === 'closed' ? Boolean(seen.rules) : seen.rules === sale.rules)
+  );
 }

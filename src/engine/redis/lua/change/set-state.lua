@@ -2,6 +2,9 @@
   Sets the state, the rules and the limit of all given segments, or of none. A loaded segment opens only when it is published,
   and only once. A segment that is frozen or has lost writes does not open again: it must be loaded again.
 
+  Version 0.1.0 builds segments without the counters of supplied units. A segment gets them here: sync sets the state of a
+  sale whose rules are missing, and that version writes no rules either.
+
   Input
     KEYS[1..N] segments (hashes)
     ARGV[1] generation   ARGV[2] state: open | paused | closed   ARGV[3] 'publish' or ''
@@ -17,5 +20,17 @@ for i = 1, #KEYS do
   if now[1] ~= generation then return 'stale' end
   if now[2] == 'frozen' or now[2] == 'lost' or (now[2] == 'loaded') ~= publish then return 'stale' end
 end
-for i = 1, #KEYS do redis.call('HSET', KEYS[i], 'state', state, 'rules', rules, 'limit', limit) end
+-- Supplied units always equal units left plus units taken, so a script that has moved units before changes nothing.
+local function addCounters(segment)
+  local now = redis.call('HMGET', segment, 'withdrawn', 'left', 'taken', 'returned', 'credited')
+  local left, taken = tonumber(now[2] or ''), tonumber(now[3] or '')
+  if now[1] or not left or not taken then return end
+  redis.call('HSET', segment, 'supplied', string.format('%d', left + taken), 'returned', now[4] or 0,
+    'credited', now[5] or 0, 'withdrawn', 0)
+end
+
+for i = 1, #KEYS do
+  redis.call('HSET', KEYS[i], 'state', state, 'rules', rules, 'limit', limit)
+  addCounters(KEYS[i])
+end
 return 1
