@@ -23,10 +23,8 @@ export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, s
   const soldAgain = Math.min(Math.max(0, shortfall), lostWithdrawals);
   const open = isStockChanged ? 0 : shortfall - soldAgain;
   const surpluses = look.segments.map(surplusOf);
-  const wrong = wrongCounter(
-    open,
-    surpluses.reduce((total, each) => total + each, 0),
-  );
+  const isMoved = open === 0 && onlyMoved(look, surpluses);
+  const wrong = isMoved ? 'supplied' : wrongCounter(open, sumOf(surpluses));
   const isLost = isBroken(look);
   return [
     ...(isStockChanged
@@ -51,6 +49,20 @@ function surplusOf(found: SegmentAudit): number {
   const counts = countsOf(found);
   return counts ? counts.supplied - counts.left - counts.taken : 0;
 }
+
+/**
+ * Whether units have only moved between segments, uncounted: all together, the segments have what Postgres gave them. The
+ * refills of version 0.1.0 don't change `supplied`. Correcting `left` would give one segment units that another has sold.
+ */
+function onlyMoved({ segments }: Look, surpluses: readonly number[]): boolean {
+  return (
+    segments.every(({ found }) => found === 'sound') &&
+    sumOf(surpluses) === 0 &&
+    surpluses.some((each) => each !== 0)
+  );
+}
+
+const sumOf = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
 /**
  * The counter that contradicts the two other figures. If Postgres agrees with `supplied`, it is `left`. If Postgres and `left` make

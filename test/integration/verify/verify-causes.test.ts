@@ -209,6 +209,20 @@ describe('a foreign write in Redis', () => {
     await sellsOut(id, 14);
   });
 
+  test('units that version 0.1.0 has moved, and the receiver has sold', async () => {
+    const { id } = await shop.sell({ stock: 4, segments: 2 });
+    const sync = await shop.startSync();
+    const till = await shop.startEngine();
+    await keys.redis.hincrby(keys.of(id, 0).segment, 'left', 2);
+    await keys.redis.hincrby(keys.of(id, 1).segment, 'left', -2);
+    const ofFirst = buyers(200).filter((buyer) => homeSegment(buyer, 2) === 0);
+    for (const buyer of ofFirst.slice(0, 4)) expect((await till.buy(id, buyer)).code).toBe('committed');
+    const supplied = repaired('foreign_redis', /^set units supplied of segment/);
+    expect(await repair(id)).toMatchObject({ ok: true, differences: [], repairs: [supplied, supplied] });
+    expect((await till.buy(id, ofFirst[4]!)).code).toBe('sold_out');
+    await sync.stop();
+  });
+
   test('supplied, proven by left and taken', async () => {
     const id = await soldSix(shop);
     await keys.redis.hincrby(keys.of(id, 0).segment, 'supplied', 4);
