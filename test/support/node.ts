@@ -22,6 +22,8 @@ export interface TestNodeOptions {
   keyPrefix?: string;
   /** The initial data: a copy of this folder, which another node has left. */
   dataFrom?: string;
+  /** The program of an earlier release (releases.ts), instead of this tree's. */
+  program?: string;
   /** Uses the product's own deadlines, instead of the longer ones for tests. */
   asShipped?: boolean;
   /** More settings, which override those of the test harness. */
@@ -65,12 +67,14 @@ export class TestNode implements AsyncDisposable {
   readonly opsToken = randomBytes(18).toString('base64url');
   readonly #process: ServerProcess;
   readonly #env: Record<string, string>;
+  readonly #program: string;
   #place: Place | undefined;
   #ops: OpsClient | undefined;
   #agent = new Agent();
 
   constructor(process: ServerProcess, options: TestNodeOptions) {
     this.#process = process;
+    this.#program = options.program ?? mainProgram;
     this.#env = {
       ...processEnv(),
       HOST: '127.0.0.1',
@@ -124,7 +128,7 @@ export class TestNode implements AsyncDisposable {
   /** Starts the node in its directory, which may have data; its ports are new. `env` holds from now on. */
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
-    const args = [...STRICT, mainProgram, 'serve', '--json'];
+    const args = [...STRICT, this.#program, 'serve', '--json'];
     await this.#process.launch(process.execPath, args, (pid) => this.#isReady(pid), this.#env);
   }
 

@@ -1,0 +1,175 @@
+/** What nodes of the last release and of this version do to the same sales, beyond selling (test/integration/node/two-versions.test.ts). */
+import { Redis } from 'ioredis';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/fixtures.ts';
+import {
+  changeSale,
+  createSale,
+  expectSound,
+  Fleet,
+  NO_RELEASE,
+  sellAtEach,
+  sellOut,
+  unlessPossible,
+} from '../support/fleet.ts';
+import type { TestNode } from '../support/node.ts';
+
+const NO_SYNC = { SYNC: 'off' };
+
+/** Redis loses one segment of a sale. */
+async function loseSegment({ stores }: Fleet, saleId: string): Promise<void> {
+  const redis = new Redis(stores.redisUrl);
+  try {
+    const base = `${stores.keyPrefix}{${saleId}:0}`;
+    expect(await redis.del(`${base}:segment`, `${base}:buyers`, `${base}:log`)).toBeGreaterThan(0);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+const generationOf = async (node: TestNode, saleId: string): Promise<number> =>
+  (await node.opsRequest(`/v1/sales/${saleId}`)).body.generation;
+
+describe.skipIf(NO_RELEASE)(`two versions${unlessPossible}`, () => {
+  test.each(['old', 'new'])(
+    'the %s sync applies what both have sold, and rebuilds a sale',
+    async (syncing) => {
+      const fleet = await Fleet.open();
+      await using old = await fleet.startOld(syncing === 'old' ? {} : NO_SYNC);
+      await using fresh = await fleet.startNew(syncing === 'new' ? {} : NO_SYNC);
+      const both = { old, new: fresh };
+      await createSale(old, { id: 'of-old', stock: 60, segments: 2, perBuyerLimit: 2 });
+      await createSale(fresh, { id: 'of-new', stock: 60, segments: 2, perBuyerLimit: 2 });
+      for (const saleId of ['of-old', 'of-new']) {
+        await sellAtEach(both, saleId, { buyers: 'first', each: 10 });
+        const before = await generationOf(fresh, saleId);
+        await loseSegment(fleet, saleId);
+        await until(async () => (await generationOf(fresh, saleId)) > before, {
+          what: `${saleId} is rebuilt`,
+        });
+        // Until a node of the release has read of the rebuild, it answers `unavailable`.
+        for (const [name, node] of Object.entries(both)) {
+          const again = async () => (await node.buy(saleId, `again-${name}`, { key: 'a' })).code;
+          await until(async () => (await again()) === 'committed', { what: `the ${name} node sells again` });
+        }
+        await sellAtEach(both, saleId, { buyers: 'second', each: 5 });
+        for (const node of [old, fresh])
+          expect((await node.buy(saleId, 'first-old-0', { quantity: 2 })).code).toBe('limit_reached');
+      }
+      await old.stop();
+      await fresh.stop();
+      await using later = await fleet.startNew();
+      for (const saleId of ['of-old', 'of-new']) {
+        await expectSound(later, saleId, 32);
+        await sellOut(later, saleId);
+        await expectSound(later, saleId, 60);
+      }
+    },
+  );
+
+  test('units that the old node moved between segments are where the new one expects them', async () => {
+    const fleet = await Fleet.open();
+    await using fresh = await fleet.startNew();
+    await using old = await fleet.startOld();
+    await createSale(fresh, { id: 'few', stock: 12, segments: 6 });
+    await sellOut(old, 'few');
+    await old.stop();
+    // Its refills move units without counting them. The repair counts them, and brings back none.
+    await until(async () => (await fresh.ops.verify('few')).committedOrders === 12, { what: 'all commits' });
+    expect(await fresh.ops.verify('few')).toMatchObject({ ok: false });
+    expect(await fresh.ops.verify('few', { repair: true })).toMatchObject({ ok: true });
+    expect((await fresh.buy('few', 'late')).code).toBe('sold_out');
+    await expectSound(fresh, 'few', 12);
+  });
+
+  test('a resize that is asked for beside an old sync is carried out when that has left', async () => {
+    const fleet = await Fleet.open();
+    await using old = await fleet.startOld();
+    await createSale(old, { id: 'sale', stock: 100, segments: 2 });
+    await using fresh = await fleet.startNew();
+    const asked = changeSale(fresh, 'sale', { action: 'resize', segments: 5 });
+    await sellAtEach({ old, new: fresh }, 'sale', { buyers: 'early', each: 10 });
+    await old.stop();
+    expect(await asked).toMatchObject({ status: 200, body: { segments: 5 } });
+    await sellOut(fresh, 'sale');
+    await expectSound(fresh, 'sale', 100);
+  });
+
+  test('orders of the old node are paid, expire and are retaken by the new one; each change has an event', async () => {
+    const fleet = await Fleet.open();
+    await using old = await fleet.startOld();
+    await using fresh = await fleet.startNew();
+    await createSale(old, { id: 'sale', stock: 10, segments: 2, payWithinSeconds: 1 });
+    const [paid, late] = [await old.buy('sale', 'ann'), await old.buy('sale', 'bob')];
+    const pay = (orderId: string) =>
+      fresh.opsRequest(`/v1/orders/${orderId}/pay`, { method: 'POST', body: '{"payType":"card"}' });
+    expect(await pay(paid.body.orderId)).toMatchObject({ status: 200, code: 'paid' });
+    const seen = () => fresh.opsRequest(`/v1/orders/${late.body.orderId}`);
+    await until(async () => (await seen()).code === 'expired', { what: 'the other order expires' });
+    await until(async () => (await pay(late.body.orderId)).status === 200, { what: 'it is paid late' });
+    const redis = new Redis(fleet.stores.redisUrl);
+    try {
+      const kinds = async () => {
+        const entries = await redis.xrange(`${fleet.stores.keyPrefix}events`, '-', '+');
+        return entries.map(([, fields]) => fields[fields.indexOf('kind') + 1]).sort();
+      };
+      const expected = ['committed', 'committed', 'committed', 'expired', 'paid', 'paid'];
+      await until(async () => (await kinds()).length >= expected.length, { what: 'the events' });
+      expect(await kinds()).toEqual(expected.map((kind) => `order.${kind}`));
+    } finally {
+      redis.disconnect();
+    }
+    await old.stop();
+    await expectSound(fresh, 'sale', 2);
+  });
+
+  test('nodes of both versions are killed and started while buyers come', async () => {
+    const fleet = await Fleet.open();
+    const sold = new Map<string, string>();
+    await using old = await fleet.startOld();
+    await createSale(old, { id: 'sale', stock: 400, segments: 4 });
+    await using other = await fleet.startOld();
+    await using fresh = await fleet.startNew();
+    await using newer = await fleet.startNew();
+    const nodes = [old, fresh, other, newer];
+    let done = false;
+    /** Repeats a purchase with its key, at any node, until it has an outcome. */
+    const buy = async (buyer: string, first: number): Promise<void> => {
+      for (let turn = 0; !done; turn++) {
+        const node = nodes[(first + turn) % nodes.length]!;
+        const answer = node.isUp
+          ? await node.buy('sale', buyer, { key: buyer }).catch(() => undefined)
+          : undefined;
+        if (answer?.code === 'committed') return void sold.set(buyer, answer.body.orderId);
+        if (answer && !['accepted', 'unknown', 'busy', 'unavailable'].includes(answer.code))
+          throw new Error(`${buyer} was answered ${answer.code}`);
+      }
+    };
+    const crowd = Array.from({ length: 8 }, async (_, client) => {
+      for (let n = 0; n < 40; n++) await buy(`buyer-${client}-${n}`, client + n);
+    });
+    const bought = Promise.all(crowd);
+    const after = (count: number) =>
+      until(() => sold.size >= count, { what: `${count} orders`, timeoutMs: 60_000 });
+    try {
+      await after(40);
+      await old.kill();
+      await after(100);
+      await fresh.kill();
+      await after(160);
+      await fresh.start();
+      await other.stop();
+      await bought;
+    } finally {
+      done = true;
+    }
+    expect(sold.size).toBe(320);
+    await expectSound(newer, 'sale', 320);
+    for (const [buyer, orderId] of sold)
+      expect(
+        (await newer.request(`/v1/orders/${orderId}`, { headers: { 'x-buyer-id': buyer } })).status,
+      ).toBe(200);
+    await sellOut(newer, 'sale');
+    await expectSound(newer, 'sale', 400);
+  });
+});
