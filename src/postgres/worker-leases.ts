@@ -19,6 +19,7 @@ import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { type Database, rows } from './database.ts';
 import { endFromNow, type LeaseEnd, namingTimeMs, OVER } from './lease-end.ts';
+import { HOLDER_MARK } from './older-nodes.ts';
 
 const LEASE_S = 3_600;
 const RENEW_EVERY_MS = 300_000;
@@ -69,7 +70,7 @@ export class WorkerLeases {
 
   /** @throws StockadeError `no_worker_numbers` if all are leased */
   static async take(db: Database, count: number): Promise<WorkerLeases> {
-    const holder = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
+    const holder = `${HOLDER_MARK}${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
     const end = endFromNow(LEASE_S * 1_000);
     // In a transaction, so that a node that gets too few numbers keeps none.
     const taken = await db.transaction(async (trx) => {

@@ -11,6 +11,7 @@ import type { Author } from '../engine/sale/author.ts';
 import { EDITS, type SaleChange, type SaleEdit } from '../engine/sale/sale-change.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import type { Database } from '../postgres/database.ts';
+import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import { type NewMovement, readWantedSegments, writeMovement } from './ledger.ts';
 import { readPresentSale, type SaleRow } from './sale-rows.ts';
 
@@ -19,6 +20,9 @@ import { readPresentSale, type SaleRow } from './sale-rows.ts';
  * rebuild (rebuild/archive.ts).
  */
 export type PlainChange = Exclude<SaleChange, { action: 'withdraw' | 'archive' }>;
+
+/** For `refuseBesideOlderNodes`. */
+export const SELL_WITHOUT_TOKENS = 'sell without purchase tokens';
 
 type StateAction = 'pause' | 'resume' | 'close';
 
@@ -32,7 +36,7 @@ const STATES: Record<StateAction, { to: SaleState; from: readonly SaleState[]; c
 /**
  * Makes the change in Postgres; a change to the present value does nothing. The caller applies it to the backend
  * (movements.ts).
- * @throws UnknownSale, SaleArchived, WrongState, InvalidInput
+ * @throws UnknownSale, SaleArchived, WrongState, InvalidInput; StockadeError `unavailable` if older nodes prevent it
  */
 export async function makeChange(
   db: Database,
@@ -130,6 +134,7 @@ async function setWindow(
 async function requireToken(trx: Knex.Transaction, { sale, state }: SaleRow, to: boolean): Promise<Applied> {
   if (state === 'closed') throw new WrongState(sale.id, state, 'changed');
   if (sale.requireToken === to) return undefined;
+  if (to) await refuseBesideOlderNodes(trx, SELL_WITHOUT_TOKENS);
   await trx.raw('UPDATE sales SET require_token = ? WHERE id = ?', [to, sale.id]);
   return { action: 'require-token', detail: { from: sale.requireToken, to } };
 }
@@ -155,6 +160,8 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
     (name) => change[name] !== undefined && !isDeepStrictEqual(change[name], sale[name] ?? null),
   );
   if (edited.length === 0) return undefined;
+  if (edited.includes('perBuyerLimit'))
+    await refuseBesideOlderNodes(trx, 'would not load all orders of a sale whose limit was raised');
   const value = (name: keyof SaleEdit) =>
     name === 'metadata' ? JSON.stringify(change[name]) : (change[name] as string | number | null);
   await trx.raw(`UPDATE sales SET ${edited.map((name) => `${COLUMNS[name]} = ?`).join(', ')} WHERE id = ?`, [

@@ -17,6 +17,7 @@ import {
 } from '../operations/sale-operations.ts';
 import type { VerifyOptions, VerifyReport } from '../operations/verify-report.ts';
 import type { Database } from '../postgres/database.ts';
+import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { archiveSale } from '../rebuild/archive.ts';
 import { writeDraft } from '../rebuild/draft.ts';
@@ -26,7 +27,7 @@ import { readLedger, readWantedSegments } from '../sales/ledger.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
 import { followMovements } from '../sales/movements.ts';
 import { rebalanceSale } from '../sales/rebalance.ts';
-import { makeChange } from '../sales/sale-changes.ts';
+import { makeChange, SELL_WITHOUT_TOKENS } from '../sales/sale-changes.ts';
 import { readSalePage, readSummedSale, type SummedSale } from '../sales/sale-pages.ts';
 import { insertSale, readKnownSale, readPresentSale, type SaleRow } from '../sales/sale-rows.ts';
 import { withdraw } from '../sales/withdrawal.ts';
@@ -65,6 +66,7 @@ export class SaleService implements SaleOperations {
   async create(input: unknown, actor: string): Promise<SaleStatus> {
     const { sale, reason } = parseNewSale(input);
     await this.#ownership?.claim();
+    if (sale.requireToken) await refuseBesideOlderNodes(this.#db, SELL_WITHOUT_TOKENS);
     await this.#ownership?.discardLeftover(sale.id, this.#locks);
     if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
     await this.#build(sale.id, `sale ${sale.id} was created`);

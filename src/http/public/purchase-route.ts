@@ -25,6 +25,8 @@ export interface PurchaseHost {
   readonly authenticate: Authenticate;
   /** Whether a purchase may have a reference and metadata. */
   readonly publicOrderNotes: boolean;
+  /** Whether a node runs whose sync would store an order without them. */
+  olderNodesRun(): Promise<boolean>;
   /** Called with the code of every answer. */
   answered(outcome: string, ms: number): void;
 }
@@ -40,6 +42,13 @@ const NOTE_REFUSED: RefusedBody = {
   refused: problem('operators_only', {
     detail:
       'Nothing was bought, because the purchase has a reference or metadata. Send it without them; the shop stores them at the ops port, or with `stockade order edit`. If only the shop’s own systems can reach the public port, start the nodes with PUBLIC_ORDER_NOTES=1.',
+  }),
+};
+const NOTE_NOT_YET: RefusedBody = {
+  code: 'unavailable',
+  refused: problem('unavailable', {
+    detail:
+      'Nothing was bought: nodes of version 0.1.0 run, and would store the order without its reference and metadata. Send the purchase again when they have stopped, or without them.',
   }),
 };
 const RESPOND_ASYNC = /(^|[,;\s])respond-async($|[,;\s])/i;
@@ -88,12 +97,18 @@ class PurchaseRequest implements BodyReader, Purchase {
     this.quantity = wanted.quantity;
     this.note = wanted.note;
     const identity = this.#identity;
+    if (this.note !== NO_NOTE) return this.#buyNoted(identity);
     if (identity instanceof Promise) return identity.then((who) => this.#buy(who));
     this.#buy(identity);
   }
 
   refused({ refused, code }: RefusedBody): void {
     this.#answer(refused, code);
+  }
+
+  async #buyNoted(identity: Identity | Promise<Identity>): Promise<void> {
+    if (await this.#host.olderNodesRun()) this.refused(NOTE_NOT_YET);
+    else this.#buy(await identity);
   }
 
   #buy(who: Identity): void {

@@ -32,6 +32,7 @@ import { OrderService } from '../../orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../orders/own-orders.ts';
 import type { Database } from '../../postgres/database.ts';
 import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
+import { OlderNodes } from '../../postgres/older-nodes.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
@@ -173,6 +174,7 @@ export async function startWorker({
     guarded: (work) => readBulkhead.run(work),
     saleMs: settings.requestDeadlineMs / 4,
   });
+  const olderNodes = new OlderNodes(db);
   const server = await chooseHttpServer(settings.httpServer);
   const listener = await servePublic(
     {
@@ -180,6 +182,7 @@ export async function startWorker({
       gate: limits.gate,
       publicPayment: settings.publicPayment,
       publicOrderNotes: settings.publicOrderNotes,
+      olderNodesRun: () => olderNodes.run(),
       engine,
       tokens,
       challenge,

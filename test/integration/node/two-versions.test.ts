@@ -23,7 +23,7 @@ test.skipIf(NO_RELEASE)(
     await sellAtEach({ old }, 'over', { buyers: 'alone', each: 3 });
     expect(await changeSale(old, 'over', { action: 'close' })).toMatchObject({ status: 200 });
 
-    await using fresh = await fleet.startNew();
+    await using fresh = await fleet.startNew({ PUBLIC_ORDER_NOTES: '1' });
     const both = { old, new: fresh };
     // The node that has made a sale also syncs it.
     await createSale(fresh, { id: 'late', stock: 30, segments: 2 });
@@ -58,10 +58,18 @@ test.skipIf(NO_RELEASE)(
     ] as const)
       expect(await changeSale(fresh, 'early', { action, units })).toMatchObject({ status: 200 });
 
+    // What the old node would undo is refused until it has left.
+    const noted = () => fresh.buy('late', 'nora', {}, { reference: 'cart-1' });
+    const raise = () => changeSale(fresh, 'late', { action: 'edit', perBuyerLimit: 2 });
+    const require = () => changeSale(fresh, 'late', { action: 'require-token', requireToken: true });
+    const refused = { status: 503, body: { detail: expect.stringContaining('0.1.0') } };
+    for (const act of [noted, raise, require]) expect(await act()).toMatchObject(refused);
     await old.stop();
+    await until(async () => (await noted()).status === 201, { what: 'a purchase may have a reference' });
+    for (const act of [raise, require]) expect(await act()).toMatchObject({ status: 200 });
     await sellOut(fresh, 'early');
     await expectSound(fresh, 'early', 61);
-    await expectSound(fresh, 'late', 10);
+    await expectSound(fresh, 'late', 11);
     await expectSound(fresh, 'over', 3);
   },
 );
