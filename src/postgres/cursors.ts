@@ -37,3 +37,29 @@ export async function readCursors(db: Knex, saleId: string): Promise<Cursor[]> {
     units: Number(row.units),
   }));
 }
+
+/** The positions of the cursors of many sales, each in the order of its segments. A sale without cursors is missing. */
+export async function readPositions(
+  db: Knex,
+  saleIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly LogPosition[]>> {
+  const found = await rows<{
+    sale_id: string;
+    segment: number;
+    generation: number;
+    position: string;
+    tail: string;
+  }>(
+    db,
+    `SELECT sale_id, segment, generation, position, tail FROM segment_cursors
+     WHERE sale_id = ANY (?) ORDER BY sale_id, segment`,
+    [[...saleIds]],
+  );
+  const bySale = new Map<string, LogPosition[]>();
+  for (const { sale_id: saleId, segment, generation, position, tail } of found) {
+    const ofSale = bySale.get(saleId) ?? [];
+    ofSale.push({ saleId, segment, generation, seq: Number(position), tail });
+    bySale.set(saleId, ofSale);
+  }
+  return bySale;
+}

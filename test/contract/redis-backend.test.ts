@@ -529,14 +529,17 @@ describe('a segment that lacks an entry that a lane knows of', () => {
     expect(await sale.left()).toEqual([9]);
   });
 
-  it.each(['open', 'paused'] as const)('is detected by an empty take while it is %s', async (state) => {
-    const { sale } = await soldOne();
-    await sale.backend.sales.setState({ sale: sale.sale, state, generation: 1 });
-    const newest = { seq: 3, tail: '998', orders: 4 };
-    expect(await sale.take([], 0, { newest })).toEqual({ status: 'stale' });
-    const [read] = await sale.backend.log.readLog([{ ...sale.ref(), seq: 0, tail: '' }], 0);
-    expect(read!.head).toMatchObject({ state: 'lost', lost: newest });
-  });
+  it.each(['open', 'paused', 'closed'] as const)(
+    'is detected by an empty take while it is %s',
+    async (state) => {
+      const { sale } = await soldOne();
+      await sale.backend.sales.setState({ sale: sale.sale, state, generation: 1 });
+      const newest = { seq: 3, tail: '998', orders: 4 };
+      expect(await sale.take([], 0, { newest })).toEqual({ status: 'stale' });
+      const [read] = await sale.backend.log.readLog([{ ...sale.ref(), seq: 0, tail: '' }], 0);
+      expect(read!.head).toMatchObject({ state: 'lost', lost: newest });
+    },
+  );
 
   it('is detected by its lane, whatever was written since', async () => {
     const { sale } = await soldOne();

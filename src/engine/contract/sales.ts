@@ -22,7 +22,7 @@ export interface ExpectedSale {
   readonly state: SaleState;
   readonly rules: string;
   /** The newest entry of each segment's log, by segment. */
-  readonly newest: readonly KnownEntry[];
+  readonly newest: readonly Pick<KnownEntry, 'seq' | 'tail'>[];
 }
 
 export interface SegmentSnapshot {

@@ -34,7 +34,7 @@ local LONG_VALUE = string.rep(' ', 65)
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane, 'rules')
 if now[1] ~= generation then return 'stale' end
-if now[2] ~= 'open' and now[2] ~= 'paused' then return now[2] or 'no state' end
+if now[2] ~= 'open' and now[2] ~= 'paused' and now[2] ~= 'closed' then return now[2] or 'no state' end
 local function whole(field) return tonumber(string.match(now[field] or '', '^%d+$')) end
 local left, limit, last, tail, committed = whole(3), whole(4), whole(5), now[6], whole(7)
 local committedOrders, orders, taken = whole(8), whole(9), whole(10)
@@ -46,7 +46,7 @@ if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 an
   redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
-if now[2] == 'paused' then return 'paused' end
+if now[2] ~= 'open' then return now[2] end
 if rules ~= '' and now[12] and now[12] ~= rules then return 'outdated' end
 if remembered >= tonumber(ticket) then return 'superseded' end
 if lines == '' then
