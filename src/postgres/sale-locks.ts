@@ -11,6 +11,8 @@ import { QUERY_TIMEOUT_MS } from './database.ts';
 export interface SaleLocks {
   /** True if this caller holds the sale now. */
   tryLock(saleId: string): Promise<boolean>;
+  /** Tries many locks in one statement. @returns the sales that this caller holds now */
+  tryLocks(saleIds: readonly string[]): Promise<ReadonlySet<string>>;
   unlock(saleId: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -19,9 +21,13 @@ export class LocalLocks implements SaleLocks {
   readonly #held = new Set<string>();
 
   async tryLock(saleId: string): Promise<boolean> {
-    if (this.#held.has(saleId)) return false;
-    this.#held.add(saleId);
-    return true;
+    return (await this.tryLocks([saleId])).has(saleId);
+  }
+
+  async tryLocks(saleIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const free = new Set(saleIds.filter((saleId) => !this.#held.has(saleId)));
+    for (const saleId of free) this.#held.add(saleId);
+    return free;
   }
 
   async unlock(saleId: string): Promise<void> {
@@ -34,7 +40,7 @@ export class LocalLocks implements SaleLocks {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-const KEY = "hashtextextended('stockade:sale:' || $1, 0)";
+const keyOf = (name: string) => `hashtextextended('stockade:sale:' || ${name}, 0)`;
 
 /** A connection with one query at a time: the next version of its driver refuses to queue queries. */
 class Session {
@@ -47,8 +53,8 @@ class Session {
   }
 
   /** Each query ends within QUERY_TIMEOUT_MS. If the connection fails or ends, waiting queries fail with it. */
-  ask(sql: string, saleId: string): Promise<pg.QueryResult> {
-    const answer = this.#free.then(() => this.#client.query(sql, [saleId]));
+  ask(sql: string, value: string | readonly string[]): Promise<pg.QueryResult> {
+    const answer = this.#free.then(() => this.#client.query(sql, [value]));
     this.#free = answer.catch(() => {});
     return answer;
   }
@@ -68,19 +74,28 @@ export class PostgresLocks implements SaleLocks {
   }
 
   async tryLock(saleId: string): Promise<boolean> {
-    if (!(await this.#local.tryLock(saleId))) return false;
+    return (await this.tryLocks([saleId])).has(saleId);
+  }
+
+  async tryLocks(saleIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const free = await this.#local.tryLocks(saleIds);
+    if (free.size === 0) return free;
     const connection = this.#connected();
+    let held: ReadonlySet<string> = new Set();
     try {
       const session = await connection;
-      const { rows } = await session.ask(`SELECT pg_try_advisory_lock(${KEY}) AS held`, saleId);
-      if (rows[0].held) return true;
+      const { rows } = await session.ask(
+        `SELECT id FROM unnest($1::text[]) AS id WHERE pg_try_advisory_lock(${keyOf('id')})`,
+        [...free],
+      );
+      held = new Set(rows.map(({ id }) => id));
+      return held;
     } catch (error) {
-      await this.#local.unlock(saleId);
       this.#drop(connection);
       throw error;
+    } finally {
+      for (const saleId of free) if (!held.has(saleId)) await this.#local.unlock(saleId);
     }
-    await this.#local.unlock(saleId);
-    return false;
   }
 
   async unlock(saleId: string): Promise<void> {
@@ -88,7 +103,7 @@ export class PostgresLocks implements SaleLocks {
     await this.#local.unlock(saleId);
     try {
       const session = await connection;
-      await session?.ask(`SELECT pg_advisory_unlock(${KEY})`, saleId);
+      await session?.ask(`SELECT pg_advisory_unlock(${keyOf('$1')})`, saleId);
     } catch {
       this.#drop(connection);
     }

@@ -2,7 +2,7 @@
  * The sales that this sync works on, each under its lock, with its cursors in memory. The loop (sync.ts) and the
  * reconciler (reconciler.ts) get a sale's log here, and return sales that they can't continue with.
  *
- *   unknown ──tryLock──> held ──release──> unknown
+ *   unknown ──lock──> held ──release──> unknown
  *      └──another sync has the lock──> left alone for FOREIGN_MS
  *   held ──its data in the backend is invalid──> left alone for FAILED_SALE_MS
  *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
@@ -86,20 +86,42 @@ export class HeldSales {
 
   /** The sale's log, if this sync works on the sale or gets its lock now. */
   async logOf(saleId: string): Promise<SaleLog | undefined> {
-    const known = this.#logs.get(saleId);
-    if (known || !this.#isFree(saleId)) return known;
-    if (!(await this.#stores.locks.tryLock(saleId))) {
+    await this.takeOver([saleId]);
+    return this.#logs.get(saleId);
+  }
+
+  /**
+   * Works on these sales from now on, as far as no other sync does. All locks are tried in one statement: beside another sync,
+   * which may have a thousand sales, a statement for each would take half a second of every second.
+   */
+  async takeOver(saleIds: Iterable<string>): Promise<void> {
+    const free = [...saleIds].filter((saleId) => !this.#logs.has(saleId) && this.#isFree(saleId));
+    if (free.length === 0) return;
+    const locked = await this.#stores.locks.tryLocks(free);
+    for (const saleId of free) {
+      if (locked.has(saleId)) continue;
       this.#leftAloneUntil.set(saleId, monotonicMs() + FOREIGN_MS);
       this.#past.delete(saleId);
-      return undefined;
     }
+    const waiting = new Set(locked);
+    try {
+      for (const saleId of locked) {
+        waiting.delete(saleId);
+        await this.isolate(saleId, () => this.#begin(saleId));
+      }
+    } catch (error) {
+      await this.#unlock(waiting);
+      throw error;
+    }
+  }
+
+  async #begin(saleId: string): Promise<void> {
     this.#leftAloneUntil.delete(saleId);
     const cursors = await this.#lockedCursors(saleId);
     const log = new SaleLog(saleId, cursors, this.#past.get(saleId));
     this.#past.delete(saleId);
     this.#logs.set(saleId, log);
     await this.#resume(log, cursors);
-    return log;
   }
 
   #isFree(saleId: string): boolean {
@@ -203,14 +225,19 @@ export class HeldSales {
     await this.release();
   }
 
-  /** Reads the cursors after locking. If that fails, unlocks: nothing else would release the lock. */
+  /** Reads the cursors after locking. If that fails, unlocks. */
   async #lockedCursors(saleId: string): Promise<Cursor[]> {
     try {
       return await readCursors(this.#stores.db, saleId);
     } catch (error) {
-      await this.#stores.locks.unlock(saleId).catch(() => {});
+      await this.#unlock([saleId]);
       throw error;
     }
+  }
+
+  /** Gives up the locks of sales that are not held yet: nothing else would. */
+  async #unlock(saleIds: Iterable<string>): Promise<void> {
+    for (const saleId of saleIds) await this.#stores.locks.unlock(saleId).catch(() => {});
   }
 
   /** Repeats the announcements of an earlier sync, which may have died between its commit and them. */

@@ -98,6 +98,7 @@ export class Reconciler {
     const { db, backend } = this.#stores;
     const { atWork, closed, returning } = this.#scanned;
     if (atWork.length + closed.length + returning.length > 0) await settled();
+    await this.#sales.takeOver(atWork.map(({ sale }) => sale.id));
     for (const seen of atWork) await this.#repairIsolated(seen);
     void this.#sales.rebuilt().then(this.#resolveReady);
     for (const seen of closed) {

@@ -134,9 +134,9 @@ export class Sync {
       await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#reconciler.dueInMs), 'awaited');
       return;
     }
-    for (const [saleId, segments] of this.#hints.takeAll()) {
-      await this.#sales.isolate(saleId, async () => (await this.#sales.logOf(saleId))?.grow(segments));
-    }
+    const hinted = this.#hints.takeAll();
+    await this.#sales.takeOver(hinted.keys());
+    for (const [saleId, segments] of hinted) this.#sales.held(saleId)?.grow(segments);
     const { reads, isAll } = await this.#read();
     const batch = batchOf(reads, this.#options.batchRows);
     this.#isBehind = !isAll || batch.orders >= this.#options.batchRows / 2;

@@ -67,6 +67,20 @@ describe('calls at once', () => {
   });
 });
 
+describe('many locks at once', () => {
+  test('are tried in one statement, which gets those that are free', async () => {
+    expect(await elsewhere.tryLock('b')).toBe(true);
+    expect(await locks.tryLock('c')).toBe(true);
+    const query = vi.spyOn(clients[1]!, 'query');
+    expect(await locks.tryLocks(['a', 'b', 'c', 'd'])).toEqual(new Set(['a', 'd']));
+    expect(query).toHaveBeenCalledTimes(1);
+    expect(await elsewhere.tryLocks(['a', 'c', 'd'])).toEqual(new Set());
+    await elsewhere.unlock('b');
+    // The refused attempt has left nothing behind.
+    expect(await locks.tryLocks(['b'])).toEqual(new Set(['b']));
+  });
+});
+
 describe('a connection that has failed', () => {
   test('is dropped with its locks, and the next one has later locks', async () => {
     expect(await locks.tryLock('held')).toBe(true);

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Watermark } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { LocalLocks } from '../../../src/postgres/sale-locks.ts';
+import { LocalLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { BY } from '../../support/author.ts';
 import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
@@ -319,6 +319,32 @@ describe('two syncs on the same sale, without a lock between them', () => {
   });
 });
 
+describe('a sync beside another one that works on all sales', () => {
+  test('tries all their locks in one statement, and takes the sales over when the other one stops', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 20; i++) ids.push((await shop.sell({ stock: 10, segments: 1 })).id);
+    const first = await shop.startSync();
+    await first.ready;
+    const tried: (readonly string[])[] = [];
+    const locks: SaleLocks = {
+      tryLock: (id) => shop.locks.tryLock(id),
+      tryLocks: (some) => {
+        tried.push(some);
+        return shop.locks.tryLocks(some);
+      },
+      unlock: (id) => shop.locks.unlock(id),
+      close: async () => {},
+    };
+    const second = await shop.startSync({ locks });
+    await until(() => second.seen.sweeps > 2, { what: 'three sweeps' });
+    expect(tried.length).toBeGreaterThan(1);
+    expect(new Set(tried.map((some) => some.length))).toEqual(new Set([ids.length]));
+    await first.stop();
+    const till = await shop.startEngine();
+    for (const id of ids) expect((await till.buy(id, 'anna')).code).toBe('committed');
+  });
+});
+
 describe('a sync whose loop fails', () => {
   test('restarts after growing pauses, which hints do not shorten', async () => {
     const sale = await shop.sell({ stock: 1_000, segments: 2 });
@@ -420,22 +446,21 @@ describe('closed sales', () => {
   class WatchedLocks extends LocalLocks {
     readonly asked: string[] = [];
 
-    override tryLock(saleId: string): Promise<boolean> {
-      this.asked.push(saleId);
-      return super.tryLock(saleId);
+    override tryLocks(saleIds: readonly string[]): Promise<ReadonlySet<string>> {
+      this.asked.push(...saleIds);
+      return super.tryLocks(saleIds);
     }
   }
 
-  test('that are drained cost no locks and no log reads, and their versions are checked', async () => {
+  test('that are drained cost no locks and no log reads, and their segments are compared', async () => {
     const [closed, open] = [await shop.sell({ stock: 10 }), await shop.sell({ stock: 10 })];
     const till = await shop.startEngine();
     const locks = new WatchedLocks();
-    const looked: string[] = [];
-    const versionsAsked: string[] = [];
+    const [read, compared]: [string[], string[]] = [[], []];
     const backend = intercept(shop.backend, (call, [argument]) => {
-      const ofLogs = call === 'log.readLog' || call === 'sales.matches';
-      if (ofLogs) looked.push(...(argument as { saleId: string }[]).map((at) => at.saleId));
-      if (call === 'sales.versions') versionsAsked.push(...(argument as string[]));
+      const ids = () => (argument as { saleId: string }[]).map(({ saleId }) => saleId);
+      if (call === 'log.readLog') read.push(...ids());
+      if (call === 'sales.matches') compared.push(...ids());
     });
     const sync = await shop.startSync({ backend, locks });
     expect((await till.buy(closed.id, 'anna')).code).toBe('committed');
@@ -443,11 +468,11 @@ describe('closed sales', () => {
     await until(() => shop.isUnlocked(closed.id, locks), { what: 'the closed sale is released' });
     const seen = sync.seen.sweeps;
     await until(() => sync.seen.sweeps > seen, { what: 'the sweep under way is over' });
-    for (const list of [locks.asked, looked, versionsAsked]) list.length = 0;
+    for (const list of [locks.asked, read, compared]) list.length = 0;
     await until(() => sync.seen.sweeps > seen + 2, { what: 'two more sweeps' });
     expect(locks.asked).toEqual([]);
-    expect(new Set(looked)).toEqual(new Set([open.id]));
-    expect(new Set(versionsAsked)).toEqual(new Set([closed.id]));
+    expect(new Set(read)).toEqual(new Set());
+    expect(new Set(compared)).toEqual(new Set([open.id, closed.id]));
   });
 
   test('whose logs hold orders when a sync starts are released only when these are in Postgres', async () => {
