@@ -29,7 +29,10 @@ const DRAFTING_MS = 6;
 const UNREACHABLE_LEAST_MS = 1_100;
 const UNREACHABLE_MS = 1_500;
 const REFILL_MS = 200;
+const CLOSES_MS = 300;
 const NOBODY_THERE_MS = 60;
+/** A change that meets no fault is in Postgres within this time. */
+const CHANGE_MS = 200;
 
 const isDraft = (key: string) => key.endsWith(':draft');
 
@@ -38,12 +41,20 @@ export class Operators {
   readonly #world: World;
   readonly #nodes: readonly SimNode[];
   readonly #auditor: Auditor;
+  /** Changes that wait for a node. */
+  #waiting = 0;
+  #lastChangeAt = Number.NEGATIVE_INFINITY;
 
   constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor) {
     this.#scenario = scenario;
     this.#world = world;
     this.#nodes = nodes;
     this.#auditor = auditor;
+  }
+
+  /** Whether no change waits for a node or has just begun. */
+  get isIdle(): boolean {
+    return this.#waiting === 0 && time.now - this.#lastChangeAt > CHANGE_MS;
   }
 
   begin(): void {
@@ -59,6 +70,13 @@ export class Operators {
     if (dealings.refills > 0) this.#refill(dealings.refills);
     if (dealings.closesAtMs > 0)
       time.after(dealings.closesAtMs, () => this.#change({ action: 'close' }), WORLD);
+    if (dealings.closesAfterLoss) {
+      const { postgres } = this.#world;
+      when(
+        () => this.#auditor.everLost && postgres.machine.isAlive,
+        () => this.#changeLater(random.unit() * CLOSES_MS, { action: 'close' }),
+      );
+    }
   }
 
   /** Adds units as soon as there are none; again when these are sold. */
@@ -171,8 +189,21 @@ export class Operators {
   /** @param node if it is down, any running node is used; if there is none, the change is made later */
   #change(change: SaleChange, node?: SimNode): void {
     const running = node?.running ? node : this.#nodes.find((each) => each.running);
-    if (running) changeSale(running, change, this.#auditor);
-    else time.after(NOBODY_THERE_MS, () => this.#change(change, node), WORLD);
+    if (running) {
+      this.#lastChangeAt = time.now;
+      changeSale(running, change, this.#auditor);
+      return;
+    }
+    this.#changeLater(NOBODY_THERE_MS, change, node);
+  }
+
+  #changeLater(ms: number, change: SaleChange, node?: SimNode): void {
+    const make = () => {
+      this.#waiting--;
+      this.#change(change, node);
+    };
+    this.#waiting++;
+    time.after(ms, make, WORLD);
   }
 }
 

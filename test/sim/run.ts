@@ -120,7 +120,7 @@ async function play(
   storm.begin();
   await pass(scenario.lastsMs);
   storm.end();
-  await finale({ world, nodes, auditor, crowd, payers, pass });
+  await finale({ world, nodes, auditor, crowd, payers, operators, pass });
 }
 
 let unhandled: (error: unknown) => void = () => {};
