@@ -1,6 +1,7 @@
 /** Types and helpers for findings. */
 import type { SaleRecord, SegmentAudit, SegmentCounts } from '../engine/contract.ts';
 import type { Cause, Difference, Identity, Term } from '../operations/verify-report.ts';
+import type { UnitCounts } from '../sales/given-units.ts';
 import type { LogCount } from './logs.ts';
 import type { RepairStep } from './repair-step.ts';
 import type { Pending, Since, Truth } from './truth.ts';
@@ -14,6 +15,8 @@ export interface Look {
   /** Why the record can't be read. */
   readonly recordFault?: string;
   readonly segments: readonly SegmentAudit[];
+  /** What Postgres had marked as given to the segments just before they were read; `undefined`: nothing. */
+  readonly given: UnitCounts | undefined;
   /** Counts of logs that were not trimmed meanwhile. */
   readonly logs: readonly LogCount[];
   /** Segments whose logs agreed with their counters, in this look or an earlier one. */

@@ -30,7 +30,7 @@ import {
   waiting,
 } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
-import type { Pending, Truth } from './truth.ts';
+import type { Pending } from './truth.ts';
 
 /** @param soldGap see `Judgement` */
 export function judgeStock(look: Look, soldGap: number): { identity: Identity; findings: Finding[] } {
@@ -48,7 +48,7 @@ export function judgeStock(look: Look, soldGap: number): { identity: Identity; f
     inTransit: sum('inTransit'),
     applied: truth.cursors.reduce((total, { units }) => total + units, 0),
   };
-  const pending = pendingUnits(truth, sums);
+  const pending = pendingUnits(look, sums);
   const stock = identity(
     'Postgres and the segments agree',
     [term('stock', truth.row.stock)],
@@ -87,7 +87,7 @@ interface PendingUnits {
   readonly ahead: number;
 }
 
-function pendingUnits(truth: Truth, { returned, credited, withdrawn }: Sums): PendingUnits {
+function pendingUnits({ truth, given }: Look, { returned, credited, withdrawn }: Sums): PendingUnits {
   const returns = truth.returned - returned;
   const topUps = truth.toppedUp - credited;
   const withdrawals = withdrawn - truth.withdrawn;
@@ -95,9 +95,9 @@ function pendingUnits(truth: Truth, { returned, credited, withdrawn }: Sums): Pe
     returns: clamp(returns, truth.pendingReturns),
     topUps: clamp(topUps, truth.pendingTopUps),
     withdrawals: Math.max(0, withdrawals),
-    lostReturns: Math.max(0, returns - truth.pendingReturns.units),
-    lostTopUps: Math.max(0, topUps - truth.pendingTopUps.units),
-    lostWithdrawals: Math.max(0, -withdrawals),
+    lostReturns: Math.max(0, (given?.returned ?? 0) - returned),
+    lostTopUps: Math.max(0, (given?.credited ?? 0) - credited),
+    lostWithdrawals: Math.max(0, (given?.withdrawn ?? 0) - withdrawn),
     ahead: Math.max(0, -returns) + Math.max(0, -topUps),
   };
 }

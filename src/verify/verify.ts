@@ -14,12 +14,15 @@
  * raises no alarm.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import type { VerifyReport } from '../operations/verify-report.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import type { Database } from '../postgres/database.ts';
+import { countedUnits, readGivenUnits } from '../sales/given-units.ts';
+import type { SaleRow } from '../sales/sale-rows.ts';
 import { countsOf, type Finding, fault, type Look } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
 import { findStrays } from './held-orders.ts';
@@ -31,6 +34,7 @@ import { changesSince, readTruth } from './truth.ts';
 
 /** While the sale changes, everything is read again, at most this often, until every log has been counted once. */
 const MAX_LOOKS = 10;
+const MAX_SUPPLY_READS = 20;
 /** Pause before the look that must find a fault again. */
 const AGAIN_MS = 50;
 /** How long to wait for a rebuild before the report says that the segments can't be counted. */
@@ -87,11 +91,13 @@ async function lookAt(
   before: Look | undefined,
 ): Promise<Look> {
   const truth = await readTruth(db, saleId);
-  const { sale, generation, archivedAt } = truth.row;
+  const { generation, archivedAt } = truth.row;
   const record = await readRecord(backend, saleId);
   // Reading the orders takes time, and logs are trimmed meanwhile: the logs are counted from the present cursors.
   const cursors = await readCursors(db, saleId);
-  const segments = archivedAt ? [] : await backend.audits.audit(saleId, sale.segments, generation);
+  const { segments, given } = archivedAt
+    ? { segments: [], given: undefined }
+    : await readSupplies(db, backend, truth.row);
   const known = before?.truth.row.generation === generation ? before.confirmed : new Set<number>();
   const uncounted = cursors.filter(({ segment }) => !known.has(segment) && countsOf(segments[segment]));
   const counts = await countLogs(backend, uncounted, (segment) => countsOf(segments[segment])!.seq);
@@ -102,7 +108,28 @@ async function lookAt(
   );
   const sound = logs.filter((log) => isSound(log, countsOf(segments[log.cursor.segment])!.taken));
   const confirmed = new Set([...known, ...sound.map(({ cursor }) => cursor.segment)]);
-  return { truth, ...record, segments, logs, confirmed, since };
+  return { truth, ...record, segments, given, logs, confirmed, since };
+}
+
+/**
+ * Reads the segments, and before them what Postgres has given them. If a return arrived between the two reads, it would hide that as
+ * many units are lost. So they are read again until no units have come or gone meanwhile, at most MAX_SUPPLY_READS times.
+ */
+async function readSupplies(
+  db: Database,
+  backend: Backend,
+  { sale, generation }: SaleRow,
+): Promise<Pick<Look, 'segments' | 'given'>> {
+  const audit = () => backend.audits.audit(sale.id, sale.segments, generation);
+  let before = await audit();
+  for (let reads = 1; ; reads++) {
+    const [given] = await readGivenUnits(db, [sale.id]);
+    const segments = await audit();
+    const isSteady = isDeepStrictEqual(countedUnits(before), countedUnits(segments));
+    if (isSteady || reads === MAX_SUPPLY_READS)
+      return { segments, given: given?.generation === generation ? given : undefined };
+    before = segments;
+  }
 }
 
 function isSound({ cursor, units, problem, fault }: LogCount, taken: number): boolean {

@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import type { Cause, Repair, VerifyReport } from '../../../src/operations/sale-operations.ts';
+import { applyReturns } from '../../../src/orders/returns.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { SaleService } from '../../../src/shop/sale-service.ts';
+import { verifySale } from '../../../src/verify/verify.ts';
 import { BY } from '../../support/author.ts';
 import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
@@ -78,7 +80,7 @@ describe('work under way is no fault', () => {
 
   test('a return that died before it was marked: its unit counts once', async () => {
     const id = await soldSix(shop);
-    await cancelFirst(id);
+    await cancelOrder(id);
     await shop.db.raw('UPDATE stock_returns SET applied_at = NULL');
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({ ok: true, differences: [{ cause: 'return_pending', units: 0 }] });
@@ -288,7 +290,7 @@ describe('a foreign write in Redis', () => {
     });
     const till = await shop.startEngine();
     expect(await till.buy(id, order!.buyer)).toMatchObject({ code: 'limit_reached', orderIds: [order!.id] });
-    await cancelFirst(id);
+    await cancelOrder(id);
     await sellsOut(id, 15);
   });
 
@@ -296,7 +298,7 @@ describe('a foreign write in Redis', () => {
     const id = await soldSix(shop);
     const [order] = await orders(id);
     await keys.forgetBuyer(id, 2, order!.buyer);
-    await cancelFirst(id);
+    await cancelOrder(id);
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({ ok: false, differences: [{ cause: 'foreign_redis', units: 1 }] });
     expect(await repair(id)).toMatchObject({
@@ -310,7 +312,7 @@ describe('a foreign write in Redis', () => {
     const id = await soldSix(shop);
     const all = [0, 1].flatMap((segment) => Object.values(keys.of(id, segment)));
     const copy = await keys.dump(all);
-    await cancelFirst(id);
+    await cancelOrder(id);
     await keys.restore(all, copy);
     const report = await shop.service.verify(id);
     expect(report).toMatchObject({
@@ -323,6 +325,31 @@ describe('a foreign write in Redis', () => {
     expect(await repair(id)).toMatchObject({ ok: true, differences: [] });
     await sellsOut(id, 15);
   });
+
+  // The same number of units comes back while the stores are read.
+  test.each([1, 2])(
+    'Redis loses a return, and another one arrives before read %i of the segments',
+    async (nth) => {
+      const id = await soldSix(shop);
+      const all = [0, 1].flatMap((segment) => Object.values(keys.of(id, segment)));
+      const copy = await keys.dump(all);
+      await cancelOrder(id);
+      await keys.restore(all, copy);
+      await cancelAndDie(id, 1);
+      let reads = 0;
+      const backend = intercept(shop.backend, async (call) => {
+        if (call === 'audits.audit' && ++reads === nth) await applyReturns(shop.db, shop.backend, id);
+      });
+      const report = await verifySale(shop.db, backend, id);
+      expect(reads).toBeGreaterThan(nth);
+      expect(report).toMatchObject({
+        ok: false,
+        findings: [expect.stringMatching(/^1 returned units/), expect.anything()],
+      });
+      expect(await repair(id)).toMatchObject({ ok: true, differences: [] });
+      await sellsOut(id, 16);
+    },
+  );
 
   test('all records of a segment: it is rebuilt if there are many, else they are restored', async () => {
     const id = await soldSix(shop);
@@ -500,15 +527,16 @@ describe('a foreign write in Postgres is reported, and never repaired', () => {
   });
 });
 
-async function cancelFirst(saleId: string, backend = shop.backend): Promise<void> {
-  const [order] = await orders(saleId);
+/** @param nth of the sale's orders, the oldest is 0 */
+async function cancelOrder(saleId: string, backend = shop.backend, nth = 0): Promise<void> {
+  const order = (await orders(saleId))[nth];
   const till = await shop.startEngine();
   await shop.orders(till.take, backend).changeOrder(order!.id, { kind: 'cancel' }, BY);
 }
 
 /** The order is cancelled in Postgres, and its unit is nowhere in the segments. */
-async function cancelAndDie(saleId: string): Promise<void> {
+async function cancelAndDie(saleId: string, nth = 0): Promise<void> {
   const { before, death } = deathAt((call) => call === 'log.compensate');
-  void cancelFirst(saleId, intercept(shop.backend, before));
+  void cancelOrder(saleId, intercept(shop.backend, before), nth);
   await death;
 }

@@ -27,8 +27,14 @@ const SEGMENT: SegmentCounts = {
 };
 
 function reportFrom(segment: Partial<SegmentCounts>, truth: Partial<Truth> = {}, spec: Partial<Look> = {}) {
+  const whole = { ...TRUTH, ...truth };
   const look: Look = {
-    truth: { ...TRUTH, ...truth },
+    truth: whole,
+    given: {
+      returned: whole.returned - whole.pendingReturns.units,
+      credited: whole.toppedUp - whole.pendingTopUps.units,
+      withdrawn: whole.withdrawn,
+    },
     record: { sale: TRUTH.row.sale, state: 'open', generation: 1, epoch: 1 },
     segments: [{ found: 'sound', ...SEGMENT, ...segment }],
     logs: [{ cursor: CURSOR, units: (segment.taken ?? 3) - 3 }],
