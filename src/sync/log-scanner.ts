@@ -33,6 +33,13 @@ export interface Seen {
   readonly version: SaleVersion | undefined;
 }
 
+export interface ClosedSales {
+  /** Not known to be drained, or different from when they were finished. */
+  readonly needingWork: readonly Seen[];
+  /** Drained sales that the backend must still hold. */
+  readonly drained: readonly string[];
+}
+
 /** A sale that this sync works on, with what was known of its logs before the query. */
 interface Known {
   readonly sale: SaleHead;
@@ -63,8 +70,8 @@ export class LogScanner {
     return needingWork;
   }
 
-  /** The next closed sales that are not known to be drained, or that differ from when they were finished. */
-  async closed(): Promise<Seen[]> {
+  /** Looks at the next closed sales. */
+  async closed(): Promise<ClosedSales> {
     const page = await readClosedSales(this.#stores.db, this.#lastClosed, CLOSED_PAGE_SALES);
     const unfinished: Seen[] = [];
     const drained: Seen[] = [];
@@ -81,7 +88,10 @@ export class LogScanner {
       looked++;
     }
     if (looked === page.length && page.length < CLOSED_PAGE_SALES) this.#lastClosed = '';
-    return [...unfinished, ...(await this.#changed(drained))];
+    return {
+      needingWork: [...unfinished, ...(await this.#changed(drained))],
+      drained: drained.map(({ sale }) => sale.id),
+    };
   }
 
   /** The drained sales of which a segment has changed. All their orders are in Postgres, so each log ends at its cursor. */

@@ -1,8 +1,8 @@
 /**
  * The reconciler compares all sales in Postgres and the backend (a sweep), because hints can be lost. It finds logs that have
  * grown without a hint, sales that the backend does not have or has in an older generation, states and rules that the
- * backend has missed, returns and operators' changes that were not finished, and watermarks that the backend did not
- * take. It also counts the backlog.
+ * backend has missed, returns and operators' changes that were not finished, units that the backend has lost, and watermarks
+ * that it did not take. It also counts the backlog.
  *
  *   resting ──due──> scanning, beside the loop ──> scanned ──the loop has repaired the findings──> resting
  *                        └──failed──> the loop fails with the error ──> resting, and due
@@ -24,6 +24,7 @@ import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import type { HeldSales } from './held-sales.ts';
 import { isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
+import { type LostUnits, SupplyCheck } from './supply-check.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** Pause between two sweeps. */
@@ -37,6 +38,7 @@ interface Findings {
   readonly closed: readonly Seen[];
   /** Sales with returns that are not applied. */
   readonly returning: readonly string[];
+  readonly lost: readonly LostUnits[];
 }
 
 export class Reconciler {
@@ -44,6 +46,7 @@ export class Reconciler {
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
   readonly #scanner: LogScanner;
+  readonly #supplies: SupplyCheck;
   readonly #onScanned: () => void;
   readonly #resizes: Resizes;
   /** The logs that sync worked on before the loop failed. Their backlog is reported while Postgres is away. */
@@ -72,6 +75,7 @@ export class Reconciler {
     this.#teller = teller;
     this.#sales = sales;
     this.#scanner = new LogScanner(stores, sales);
+    this.#supplies = new SupplyCheck(stores, sales);
     this.#onScanned = onScanned;
     this.#resizes = new Resizes(stores, sales, catchUp);
   }
@@ -96,8 +100,8 @@ export class Reconciler {
     if (!this.#scanned) return;
     if ('error' in this.#scanned) throw this.#scanned.error;
     const { db, backend } = this.#stores;
-    const { atWork, closed, returning } = this.#scanned;
-    if (atWork.length + closed.length + returning.length > 0) await settled();
+    const { atWork, closed, returning, lost } = this.#scanned;
+    if (atWork.length + closed.length + returning.length + lost.length > 0) await settled();
     await this.#sales.takeOver(atWork.map(({ sale }) => sale.id));
     for (const seen of atWork) await this.#repairIsolated(seen);
     void this.#sales.rebuilt().then(this.#resolveReady);
@@ -107,6 +111,7 @@ export class Reconciler {
     }
     for (const saleId of returning)
       await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
+    for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
     await this.#resizes.advance(settled);
     await this.#followForsaken();
     // If a repair failed above, these findings are repaired again at the next call.
@@ -149,8 +154,9 @@ export class Reconciler {
     try {
       await this.#teller.tellAgain();
       const atWork = await this.#scanner.atWork();
-      const closed = await this.#scanner.closed();
-      this.#scanned = { atWork, closed, returning: await salesWithReturns(this.#stores.db) };
+      const { needingWork: closed, drained } = await this.#scanner.closed();
+      const lost = await this.#supplies.next(drained);
+      this.#scanned = { atWork, closed, returning: await salesWithReturns(this.#stores.db), lost };
     } catch (error) {
       this.#scanned = { error };
     }
@@ -207,6 +213,13 @@ export class Reconciler {
     else if (state === 'closed' && log.backlog === 0 && !(await this.#isToBeResized(id))) {
       await this.#sales.finish(id);
     }
+  }
+
+  /** A rebuild gives the segments what Postgres has. Another one since the scan has done so already. */
+  async #restore({ saleId, generation, problem }: LostUnits): Promise<void> {
+    this.#sales.unfinish(saleId);
+    const log = await this.#sales.logOf(saleId);
+    if (log?.generation === generation) this.#sales.rebuild(saleId, problem);
   }
 
   /** A rebuild of an archived sale removes it from the backend (rebuild.ts). */

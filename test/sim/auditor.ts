@@ -222,7 +222,10 @@ export class Auditor {
       },
       logBroken: (info) => onlyAfterLoss('a log is broken', info),
       ordersLost: (info) => onlyAfterLoss('orders are lost', info),
-      rebuilt: (info) => tell('rebuilt', info),
+      rebuilt: (info) => {
+        if (info.why.startsWith('the segments have lost')) onlyAfterLoss('units are lost', info);
+        else tell('rebuilt', info);
+      },
       transferred: (info) => tell('transferred', info),
       backlog: () => {},
       foreign: (info) => onlyAfterLoss('another program has written', info),

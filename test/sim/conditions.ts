@@ -70,6 +70,48 @@ const lateReturns: Draw = (scenario, random) => {
   };
 };
 
+/** Buyers cancel and operators add units; then Redis loses its last writes, and few purchases come that would show it. */
+const lostUnits: Draw = ({ weather, node, ...scenario }, { whole }) => ({
+  ...scenario,
+  redisServers: 1,
+  nodes: 2,
+  node: { ...node, workers: 1, maxLogOrders: 1_000 },
+  stock: 32,
+  segments: whole(1, 2),
+  payWithinSeconds: undefined,
+  buyers: 12,
+  requests: 12,
+  changesOrder: 0.95,
+  awaitsCommit: 1,
+  lastsMs: 2_000,
+  weather: { ...weather, ...NO_STORM, isLossy: true, redisDeaths: whole(4, 8), topUps: whole(2, 4) },
+});
+
+/** Redis loses orders that no sync has read. The sale is closed before the lane that took them is back. */
+const lostAndClosed: Draw = (scenario, random) => {
+  const { weather, dealings, ...rest } = lateReturns(scenario, random);
+  return {
+    ...rest,
+    awaitsCommit: 0.1,
+    asksOneNode: true,
+    requests: 24,
+    lastsMs: 2_000,
+    weather: { ...weather, setbacks: 1, lateLinks: 0.5, lateLinkMs: 3_000 },
+    dealings: { ...dealings, closesAtMs: 0, closesAfterLoss: true },
+  };
+};
+
+/** A server of a cluster is emptied, and the sale is closed. */
+const emptiedAndClosed: Draw = ({ weather, dealings, ...scenario }, { whole }) => ({
+  ...scenario,
+  redisServers: 3,
+  segments: whole(4, 6),
+  lastsMs: 3_000,
+  requests: 12,
+  weather: { ...weather, ...NO_STORM, isEmptied: true },
+  dealings: { ...dealings, pairs: 0, refills: 0, closesAtMs: whole(100, 600) },
+});
+
 /** On a cluster, all nodes die in the middle of a transfer. */
 const diesTransferring: Draw = (scenario, random) => {
   const { weather, ...rest } = SQUALLS.lastOnTheWay(scenario, random);
@@ -230,6 +272,9 @@ const CONDITIONS = {
   lateEmpty,
   unreadLost,
   lateReturns,
+  lostUnits,
+  lostAndClosed,
+  emptiedAndClosed,
   diesTransferring,
   diesClosing,
   rebuiltAgain,

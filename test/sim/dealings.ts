@@ -16,6 +16,8 @@ export interface Dealings {
   readonly refills: number;
   /** When the sale is closed; 0: never. */
   readonly closesAtMs: number;
+  /** Whether the sale is closed once Redis has lost writes and Postgres is back. */
+  readonly closesAfterLoss: boolean;
   /**
    * How often a withdrawal begins on a node that then can't reach Postgres until other processes undo the withdrawal.
    */
@@ -34,6 +36,7 @@ export const NO_DEALINGS: Dealings = {
   pairs: 0,
   refills: 0,
   closesAtMs: 0,
+  closesAfterLoss: false,
   slowWithdrawals: 0,
   undoneWithdrawals: 0,
   slowResizes: 0,

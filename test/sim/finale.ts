@@ -4,6 +4,7 @@ import { StockadeError } from '../../src/engine/errors.ts';
 import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, SALE_ID } from './books.ts';
 import { type Crowd, onceOnly } from './crowd.ts';
+import type { Operators } from './operators.ts';
 import type { Payers } from './payers.ts';
 import type { SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
@@ -27,13 +28,14 @@ export interface FinaleParts {
   readonly auditor: Auditor;
   readonly crowd: Crowd;
   readonly payers: Payers;
+  readonly operators: Operators;
   /** Runs the simulation for this long, with the auditor checking. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
 export async function finale(parts: FinaleParts): Promise<void> {
   const { auditor } = parts;
-  await settle(parts, 'the sale settles', () => parts.payers.isIdle);
+  await settle(parts, 'the sale settles', () => parts.payers.isIdle && parts.operators.isIdle);
   if (auditor.truth!.state === 'paused') {
     await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'resume' }, BY));
     await settle(parts, 'the sale is resumed', () => auditor.truth!.state === 'open');
@@ -44,7 +46,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
     await ask(parts, ({ service }) => service.change(SALE_ID, change, BY));
     await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
-  await repairKnownGaps(parts);
+  await untilSound(parts);
   await settleDoubts(parts);
   if (isClosed) await sellNothing(parts);
   else await sellOut(parts);
@@ -86,15 +88,18 @@ function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): s
   return undefined;
 }
 
-/** Returned units that Redis has lost again are a known gap: `verify` finds them, and `recover` repairs it. */
-async function repairKnownGaps(parts: FinaleParts): Promise<void> {
-  if (!parts.auditor.everLost) return;
-  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
-  if (report.ok) return;
-  parts.auditor.trace(`verify: ${report.findings.join('; ')}`);
-  const { generation } = parts.auditor.truth!;
-  await ask(parts, ({ service }) => service.recover(SALE_ID));
-  await settle(parts, 'the sale is recovered', () => parts.auditor.truth!.generation > generation);
+/** Whatever Redis has lost, sync repairs it without being asked. */
+async function untilSound(parts: FinaleParts): Promise<void> {
+  const { auditor, pass } = parts;
+  if (!auditor.everLost) return;
+  for (const end = time.now + SETTLE_MS; ; await pass(LOOK_EVERY_MS)) {
+    const { ok, findings } = await ask(parts, ({ service }) => service.verify(SALE_ID));
+    if (ok) return;
+    if (time.now > end)
+      auditor.fail(
+        `P3: nobody has repaired within ${SETTLE_MS} ms what Redis has lost: ${findings.join('; ')}`,
+      );
+  }
 }
 
 /** P6: a buyer whose purchase is unknown repeats it with the same key, and learns the outcome. */

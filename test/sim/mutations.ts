@@ -347,4 +347,27 @@ export const MUTATIONS: readonly Mutation[] = [
       '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
     ),
   ),
+  mutation(
+    'reconciler: lost units are not noticed',
+    'lostUnits',
+    edit('sync/supply-check.ts', 'if (!backend.durable ||', 'if (backend.durable ||'),
+  ),
+  mutation(
+    'take: a closed segment does not look for losses',
+    'lostAndClosed',
+    edit(
+      `${LUA}/purchase/take.lua`,
+      "and now[2] ~= 'paused' and now[2] ~= 'closed' then",
+      "and now[2] ~= 'paused' then",
+    ),
+  ),
+  mutation(
+    'reconciler: of closed sales only the record is compared',
+    'emptiedAndClosed',
+    edit(
+      'sync/log-scanner.ts',
+      'if (!this.#isDone(seen)) unfinished.push(seen);\n        else if (!isArchived) drained.push(seen);',
+      'if (!this.#isDone(seen)) unfinished.push(seen);',
+    ),
+  ),
 ];

@@ -202,15 +202,18 @@ class PgSession implements Session {
     const text = request.toString('latin1');
     const asked = /pg_(try_advisory_lock|advisory_unlock)\(/.exec(text);
     if (!asked) return request;
-    const name = parameterOf(request);
     const { locks } = this.#server;
-    const holder = locks.get(name);
     if (asked[1] === 'advisory_unlock') {
-      if (holder === this) locks.delete(name);
-      return query(`SELECT ${holder === this} AS pg_advisory_unlock`);
+      const name = parameterOf(request);
+      const isHeld = locks.get(name) === this;
+      if (isHeld) locks.delete(name);
+      return query(`SELECT ${isHeld} AS pg_advisory_unlock`);
     }
-    if (!holder) locks.set(name, this);
-    return query(`SELECT ${!holder || holder === this} AS held`);
+    // An array: {"first","second"}
+    const names = [...parameterOf(request).matchAll(/"([^"]+)"/g)].map(([, name]) => name!);
+    for (const name of names) if (!locks.has(name)) locks.set(name, this);
+    const held = names.filter((name) => locks.get(name) === this);
+    return query(`SELECT id FROM unnest(ARRAY[${held.map((name) => `'${name}'`)}]::text[]) AS id`);
   }
 }
 

@@ -1,0 +1,84 @@
+/** Redis loses units that Postgres has given, or a withdrawal, and no take: sync notices, and the sale is rebuilt. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { BY } from '../../support/author.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { buyers, Shop } from '../../support/shop.ts';
+
+const SEGMENTS = 2;
+
+let shop: Shop;
+let keys: RedisKeys;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+/** Six of twenty units are sold, all orders are in Postgres, and the logs are trimmed. Then Redis forgets what `change` did. */
+async function losing(change: (saleId: string, orderId: string) => Promise<unknown>) {
+  const { id } = await shop.sell({ stock: 20, segments: SEGMENTS });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  const outcomes = await till.buyAll(id, buyers(6));
+  const [first] = outcomes;
+  if (first?.code !== 'committed') throw new Error(`the first purchase ended as ${first?.code}`);
+  await until(async () => (await keys.entries(id, SEGMENTS)).length === 0, { what: 'the logs are trimmed' });
+  const names = [0, 1].flatMap((segment) => Object.values(keys.of(id, segment)));
+  const copy = await keys.dump(names);
+  await change(id, first.orderId);
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, differences: [] });
+  await keys.restore(names, copy);
+  const rebuilt = () =>
+    until(() => sync.seen.rebuilds.length > 0 && sync.seen.rebuilds, { what: 'the sale is rebuilt' });
+  return { id, sync, till, rebuilt };
+}
+
+async function cancel(orderId: string): Promise<void> {
+  const orders = shop.orders(async () => {
+    throw new Error('nobody pays late');
+  });
+  expect(await orders.changeOrder(orderId, { kind: 'cancel' }, 'buyer-0')).toMatchObject({ code: 'done' });
+}
+
+test('the units of a cancelled order', async () => {
+  const { id, till, rebuilt } = await losing((_, orderId) => cancel(orderId));
+  expect(await rebuilt()).toMatchObject([
+    { saleId: id, why: 'the segments have lost 1 units that came back', again: true },
+  ]);
+  expect((await till.buy(id, 'buyer-0')).code, 'the buyer whose order ended buys again').toBe('committed');
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 6 });
+});
+
+test('units that an operator has added', async () => {
+  const { id, till, rebuilt } = await losing((saleId) =>
+    shop.service.change(saleId, { action: 'top-up', units: 10 }, BY),
+  );
+  expect(await rebuilt()).toMatchObject([{ why: 'the segments have lost 10 units that were added' }]);
+  await till.buyAll(id, buyers(40));
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 30 });
+});
+
+test('a withdrawal, so that units are for sale again', async () => {
+  const { id, till, rebuilt } = await losing((saleId) =>
+    shop.service.change(saleId, { action: 'withdraw', units: 10 }, BY),
+  );
+  expect(await rebuilt()).toMatchObject([{ why: 'the segments have lost the withdrawal of 10 units' }]);
+  await till.buyAll(id, buyers(40));
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10, rejectedOrders: 0 });
+});
+
+test('of a closed sale, too', async () => {
+  const { id, rebuilt } = await losing(async (saleId, orderId) => {
+    await shop.service.change(saleId, { action: 'close' }, BY);
+    await until(() => shop.isUnlocked(saleId), { what: 'the closed sale is released' });
+    await cancel(orderId);
+  });
+  await rebuilt();
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 5 });
+});
