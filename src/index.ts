@@ -4,6 +4,7 @@ export { open } from './embed/open.ts';
 export type { Logger, LogLine, OpenOptions, OrderEventHandler } from './embed/options.ts';
 export type {
   ChangeAuthor,
+  NewErasure,
   NewOrderExport,
   NewOrderQuery,
   NewPurchase,
@@ -11,12 +12,14 @@ export type {
   NewSaleChange,
   PurchaseOutcome,
   Shop,
+  ShopBuyers,
   ShopEvents,
   ShopOrders,
   ShopSales,
 } from './embed/shop.ts';
 export { InvalidInput, StockadeError } from './engine/errors.ts';
 export type { OrderEvent } from './events/order-event.ts';
+export type { Erasure, ErasureReport } from './operations/buyer-operations.ts';
 export { type DeadLetter, type DeadLetters, UnknownDeadLetter } from './operations/event-operations.ts';
 export { MetRebuild, OperationTimedOut, StoresAway } from './operations/operation-faults.ts';
 export type { OrderPage } from './operations/order-list.ts';

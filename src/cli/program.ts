@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { version } from '../node/process/version.ts';
+import { BUYER_COMMANDS } from './buyer.ts';
 import { addCommand, type Surroundings, sentence } from './command/command.ts';
 import { demo } from './demo/demo.ts';
 import { doctor } from './doctor/doctor.ts';
@@ -30,6 +31,11 @@ const GROUPS = [
     name: 'order',
     summary: 'list, show, export, edit, pay, cancel, redeem and refund orders',
     specs: ORDER_COMMANDS,
+  },
+  {
+    name: 'buyer',
+    summary: 'erase a buyer',
+    specs: BUYER_COMMANDS,
   },
   {
     name: 'events',

@@ -176,6 +176,13 @@ export class OperatorClient {
     return this.#found('refundsDue', {}, options, { ...READS, query: { saleId } });
   }
 
+  /**
+   * Replaces a buyer's id by a pseudonym, for good. Sales that still have the id are in `waiting`.
+   */
+  eraseBuyer(erasure: Operations['eraseBuyer']['body'], options?: CallOptions): Promise<Found<'eraseBuyer'>> {
+    return this.#found('eraseBuyer', {}, options, { ...REPEATABLE, body: erasure });
+  }
+
   deadLetters(options?: CallOptions): Promise<Found<'deadLetters'>> {
     return this.#found('deadLetters', {}, options);
   }

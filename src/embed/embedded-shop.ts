@@ -3,6 +3,7 @@ import { StockadeError } from '../engine/errors.ts';
 import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
+import { parseErasure } from '../operations/buyer-operations.ts';
 import { parseOrderEdit } from '../operations/order-edit.ts';
 import { pagesOf } from '../operations/order-export.ts';
 import type { OrderQuery } from '../operations/order-list.ts';
@@ -15,6 +16,7 @@ import type {
   NewPurchase,
   PurchaseOutcome,
   Shop,
+  ShopBuyers,
   ShopEvents,
   ShopOrders,
   ShopSales,
@@ -36,6 +38,7 @@ type Work = <T>(work: () => Promise<T>) => Promise<T>;
 export class EmbeddedShop implements Shop {
   readonly sales: ShopSales;
   readonly orders: ShopOrders;
+  readonly buyers: ShopBuyers;
   readonly events: ShopEvents;
   readonly failed: Promise<Error>;
   readonly #parts: EmbeddedParts;
@@ -47,6 +50,7 @@ export class EmbeddedShop implements Shop {
     const work: Work = (operation) => this.#run(operation);
     this.sales = salesOf(parts.operations, work);
     this.orders = ordersOf(parts.orders, work);
+    this.buyers = buyersOf(parts.buyers, work);
     this.events = eventsOf(parts.events, work);
     this.failed = Promise.race(parts.failures).then((error) => {
       void this.close();
@@ -129,6 +133,16 @@ function ordersOf(orders: Operations['orders'], run: Work): ShopOrders {
     edit: (orderId, edit, by) =>
       run(async () => orders.editOrder(orderId, parseOrderEdit({ ...edit }).edit, checkedAuthor(by))),
     refundsDue: (saleId) => run(() => orders.refundsDue(saleId)),
+  };
+}
+
+function buyersOf(buyers: Operations['buyers'], run: Work): ShopBuyers {
+  return {
+    erase: (input, by) =>
+      run(async () => {
+        const author = checkedAuthor(by);
+        return buyers.erase(parseErasure({ ...input, reason: author.reason }).wish, author);
+      }),
   };
 }
 

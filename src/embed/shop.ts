@@ -1,5 +1,6 @@
 /** The interface of an embedded shop: purchases, and what operators do. */
 import type { Outcome } from '../engine/contract.ts';
+import type { ErasureReport } from '../operations/buyer-operations.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
 import type { OrderPage } from '../operations/order-list.ts';
 import type { Order, OrderEdit, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
@@ -176,6 +177,26 @@ export type NewOrderExport = Pick<NewOrderQuery, 'status' | 'since' | 'until' | 
   readonly after?: string | undefined;
 };
 
+/** Which buyer to erase, and where. */
+export interface NewErasure {
+  readonly buyerId: string;
+  /** Default: in all sales. */
+  readonly saleId?: string | undefined;
+  /**
+   * Also in sales that are not closed. Such a sale is rebuilt, so all its buyers wait; then it knows nothing of the buyer: a
+   * repeated purchase is a new one. Default false: such sales wait until they are closed.
+   */
+  readonly running?: boolean | undefined;
+}
+
+export interface ShopBuyers {
+  /**
+   * Replaces a buyer's id by a pseudonym, for good. The reason in `by` must not name the buyer. May be repeated. Rejects with
+   * StoresAway or OperationTimedOut if a store does not answer. @throws InvalidInput, UnknownSale
+   */
+  erase(erasure: NewErasure, by?: ChangeAuthor): Promise<ErasureReport>;
+}
+
 /** Dead letters: order events that `onOrderEvents`, or the webhook, did not accept in any attempt. */
 export interface ShopEvents {
   deadLetters(): Promise<DeadLetters>;
@@ -195,6 +216,7 @@ export interface Shop {
   purchase(purchase: NewPurchase): Promise<PurchaseOutcome>;
   readonly sales: ShopSales;
   readonly orders: ShopOrders;
+  readonly buyers: ShopBuyers;
   readonly events: ShopEvents;
   /**
    * Resolves with the reason if the shop can't go on: its stores belong to another shop now, PGlite has failed, or another

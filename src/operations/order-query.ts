@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
 import { isOrderId } from '../engine/order-id.ts';
 import { time } from '../engine/sale/sale-json.ts';
+import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
 import { ORDER_STATUSES } from './order.ts';
 import { MAX_PAGE_ORDERS, type OrderFilter, type OrderQuery } from './order-list.ts';
-import { urlQuery } from './url-query.ts';
 
 const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_ORDERS}`;
 

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
 import type { SaleStatus } from './sale-status.ts';
-import { urlQuery } from './url-query.ts';
 
 /** Sales in a page, unless the query asks for fewer or more. */
 export const DEFAULT_PAGE_SALES = 100;

@@ -6,7 +6,7 @@
 import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
-import type { SaleAction, SaleChange } from '../engine/sale/sale-change.ts';
+import type { NotedAction, SaleChange } from '../engine/sale/sale-change.ts';
 import type { RebalanceOperations } from './rebalance-operations.ts';
 import type { RecoverOperations } from './recover-operations.ts';
 import type { SalePage, SaleQuery } from './sale-list.ts';
@@ -24,12 +24,12 @@ export type {
   VerifyReport,
 } from './verify-report.ts';
 
-/** A sale's creation, or one change that an operator has made to it. */
+/** A sale's creation, one change that an operator has made to it, or that a buyer was erased. */
 export interface LedgerEntry {
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
-  readonly action: 'create' | SaleAction;
+  readonly action: 'create' | NotedAction;
   /** Units added to the initial stock; 0 for the creation. */
   readonly units: number;
   /** The operator; `undefined`: unknown, for a sale from a version that stored no creations. */

@@ -17,25 +17,13 @@ import { firstIdAt } from '../engine/order-id.ts';
 import { DEFAULT_PAGE_ORDERS, type OrderPage, type OrderQuery } from '../operations/order-list.ts';
 import type { OrderStatus } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { ENDED, LIVE } from '../postgres/live-orders.ts';
+import { ENDED, ofBuyer } from '../postgres/live-orders.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
 
 /** Orders that are read for one page in search of a status. */
 const SCANNED_ORDERS = 20_000;
 
 const ENDED_STATUSES: readonly OrderStatus[] = ['cancelled', 'expired', 'refunded', 'rejected'];
-
-/** Conditions of the three indexes on (sale_id, buyer_id). Every order meets one of them. */
-const INDEXED = [
-  `one_per_buyer AND status IN ${LIVE}`,
-  'NOT one_per_buyer',
-  `one_per_buyer AND status IN ${ENDED}`,
-];
-
-/** A buyer's orders in a sale: the condition `which` must name both, and is used three times. */
-export function ofBuyer(which: string): string {
-  return INDEXED.map((indexed) => `SELECT * FROM orders WHERE ${which} AND ${indexed}`).join(' UNION ALL ');
-}
 
 /** A piece of SQL with the values of its places. */
 interface Sql {

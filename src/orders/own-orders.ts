@@ -8,7 +8,8 @@ import { isOrderId } from '../engine/order-id.ts';
 import { DEFAULT_PAGE_ORDERS, type OrderPage } from '../operations/order-list.ts';
 import type { Order } from '../operations/order-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { ofBuyer, readOrderPage } from './order-pages.ts';
+import { ofBuyer } from '../postgres/live-orders.ts';
+import { readOrderPage } from './order-pages.ts';
 import { type OrderRow, orderOf } from './order-reader.ts';
 
 /** Most sales that are searched for one page. */

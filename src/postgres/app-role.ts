@@ -23,7 +23,9 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   order_events: ['SELECT', 'INSERT', 'DELETE'],
   webhook_pages: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   sale_losses: ['SELECT', 'INSERT'],
-  lost_orders: ['SELECT', 'INSERT'],
+  lost_orders: ['SELECT', 'INSERT', 'UPDATE'],
+  // A row is deleted when the id that it names is replaced.
+  erasures: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   order_changes: ['SELECT', 'INSERT', 'UPDATE'],
   shop: ['SELECT', 'UPDATE'],
   // Rows of ended processes are deleted.

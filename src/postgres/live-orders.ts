@@ -5,3 +5,15 @@
  */
 export const LIVE = "('unpaid', 'paid', 'redeemed')";
 export const ENDED = "('cancelled', 'expired', 'refunded', 'rejected')";
+
+/** Conditions of the three indexes on (sale_id, buyer_id). Every order meets one of them. */
+const INDEXED = [
+  `one_per_buyer AND status IN ${LIVE}`,
+  'NOT one_per_buyer',
+  `one_per_buyer AND status IN ${ENDED}`,
+];
+
+/** A buyer's orders in a sale: the condition `which` must name both, and is used three times. */
+export function ofBuyer(which: string): string {
+  return INDEXED.map((indexed) => `SELECT * FROM orders WHERE ${which} AND ${indexed}`).join(' UNION ALL ');
+}

@@ -28,6 +28,7 @@ import { followState } from '../sales/follow-state.ts';
 import { closeArchive, coverMovements, openArchive, readWantedSegments } from '../sales/ledger.ts';
 import { readSale, type SaleRow } from '../sales/sale-rows.ts';
 import { type Draft, finishDraft } from './draft.ts';
+import { applyErasures, lockDueErasures } from './erasures.ts';
 import { loadBuyers, loadSegments } from './load.ts';
 import { type Loss, lossesOf } from './losses.ts';
 import { writeLosses } from './lost-orders.ts';
@@ -100,7 +101,7 @@ export async function rebuildSale(
     heads = salvaged.heads;
   }
   const archiving = archive ?? (before.archivedAt && AGAIN);
-  const { row, losses } = await despiteDeadlocks(() =>
+  const { row, losses, hasErased } = await despiteDeadlocks(() =>
     nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness.newest), archiving),
   );
   for (const loss of losses) witness.ordersLost(loss);
@@ -109,7 +110,8 @@ export async function rebuildSale(
     await closeArchive(db, saleId);
     return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
   }
-  const drafted = draft?.segments === row.sale.segments ? draft : undefined;
+  // A draft names buyers who are erased now. Loading without it removes it from the backend.
+  const drafted = draft?.segments === row.sale.segments && !hasErased ? draft : undefined;
   if (drafted) await finishDraft(db, backend, row, drafted);
   await loadSegments(backend, row, drafted?.id);
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
@@ -139,6 +141,8 @@ async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<
  * they are marked as applied. If an operator has requested another number of segments, it applies from this generation on,
  * whatever the reason for the rebuild.
  *
+ * Buyers whose erasure is due are erased here, after the salvage: so the orders that were in the logs are included.
+ *
  * Losses are counted under the lock on the sale's row, which a sync needs for its batch. So each batch either has
  * committed, and its orders are counted as saved, or finds its cursors gone and changes nothing.
  */
@@ -147,8 +151,9 @@ async function nextGeneration(
   { sale, generation }: SaleRow,
   countLosses: (trx: Knex.Transaction) => Promise<readonly Loss[]>,
   archiving: Author | undefined,
-): Promise<{ row: SaleRow; losses: readonly Loss[] }> {
+): Promise<{ row: SaleRow; losses: readonly Loss[]; hasErased: boolean }> {
   return db.transaction(async (trx) => {
+    const erasures = await lockDueErasures(trx, sale.id);
     const raised = await rows(
       trx,
       'UPDATE sales SET generation = generation + 1 WHERE id = ? AND generation = ? RETURNING id',
@@ -163,6 +168,7 @@ async function nextGeneration(
     if (!archiving) await insertCursors(trx, sale.id, generation + 1, segments);
     await writeLosses(trx, sale.id, generation + 1, losses);
     await coverMovements(trx, sale.id);
+    await applyErasures(trx, { saleId: sale.id, generation: generation + 1 }, erasures);
     await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [
       sale.id,
     ]);
@@ -170,7 +176,7 @@ async function nextGeneration(
       await trx.raw('UPDATE sales SET archived_at = coalesce(archived_at, now()) WHERE id = ?', [sale.id]);
       await openArchive(trx, { saleId: sale.id, generation: generation + 1 }, archiving);
     }
-    return { row: (await readSale(trx, sale.id))!, losses };
+    return { row: (await readSale(trx, sale.id))!, losses, hasErased: erasures.length > 0 };
   });
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import type { Author } from '../engine/sale/author.ts';
-import type { SaleAction } from '../engine/sale/sale-change.ts';
+import type { NotedAction } from '../engine/sale/sale-change.ts';
 import type { LedgerEntry } from '../operations/sale-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { type SaleRow, settingsOf } from './sale-rows.ts';
@@ -12,7 +12,7 @@ import { type SaleRow, settingsOf } from './sale-rows.ts';
 export interface Movement {
   readonly id: string;
   readonly saleId: string;
-  readonly action: SaleAction;
+  readonly action: NotedAction;
   /** Units that it added to the sale's total stock. */
   readonly units: number;
   /** The sale's generation when the change was made. */
@@ -21,7 +21,7 @@ export interface Movement {
 
 export interface NewMovement {
   readonly saleId: string;
-  readonly action: SaleAction;
+  readonly action: NotedAction;
   readonly units?: number;
   readonly generation: number;
   /** Values before and after, for readers of the ledger. */
@@ -48,7 +48,7 @@ export async function readOpenMovements(db: Knex, saleId: string): Promise<Movem
   const found = await rows<{
     id: string;
     sale_id: string;
-    action: SaleAction;
+    action: NotedAction;
     units: string;
     generation: number;
   }>(
@@ -153,7 +153,7 @@ export async function readLedger(db: Database, row: SaleRow): Promise<LedgerEntr
  * the initial value. No row has the id 0.
  */
 function unnotedCreation({ sale, createdAt }: SaleRow, changes: readonly LedgerEntry[]): LedgerEntry {
-  const before = (action: SaleAction) => changes.find((change) => change.action === action)?.detail.from;
+  const before = (action: NotedAction) => changes.find((change) => change.action === action)?.detail.from;
   const edited = changes.filter(({ action }) => action === 'edit').map(({ detail }) => detail.from as object);
   const { metadata: _, ...beforeEdits } = withoutNulls(Object.assign({}, ...edited.reverse()));
   const [startsAt, endsAt] = (before('window') as [string, string | null] | undefined) ?? [];

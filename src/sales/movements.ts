@@ -16,7 +16,7 @@
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
-import type { SaleAction } from '../engine/sale/sale-change.ts';
+import type { NotedAction } from '../engine/sale/sale-change.ts';
 import { splitEvenly } from '../engine/sale/split-evenly.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { followState } from './follow-state.ts';
@@ -29,7 +29,7 @@ const PARALLEL_CREDITS = 16;
 export const OWN_TIME_S = 5;
 
 /** The process that makes a withdrawal completes it, and a resize comes with the next generation (rebuild.ts). */
-const NOT_FOLLOWED: readonly SaleAction[] = ['withdraw', 'resize'];
+const NOT_FOLLOWED: readonly NotedAction[] = ['withdraw', 'resize'];
 
 /** Applies the open movements of a sale that can be applied. @throws StaleGeneration, the stores' errors */
 export async function followMovements(db: Database, backend: Backend, saleId: string): Promise<void> {

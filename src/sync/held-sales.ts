@@ -18,12 +18,11 @@ import { BackendCorrupt, StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { applyReturns, readRejections } from '../orders/returns.ts';
 import { type Cursor, isAt, readCursors } from '../postgres/cursors.ts';
-import type { Draft } from '../rebuild/draft.ts';
 import { isOn } from './apply/log-chain.ts';
 import { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import type { Hints } from './hints.ts';
-import { Rebuilds } from './rebuilds.ts';
+import { type AskedRebuild, Rebuilds } from './rebuilds.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** A sale that another sync works on is tried again after this time. */
@@ -200,10 +199,10 @@ export class HeldSales {
     return version !== undefined && version.generation < generation;
   }
 
-  /** Takes the sale out of the loop until it is rebuilt. @param draft see `Rebuilds.begin` */
-  rebuild(saleId: string, why: string, draft?: Draft): void {
+  /** Takes the sale out of the loop until it is rebuilt. @param asked see `Rebuilds.begin` */
+  rebuild(saleId: string, why: string, asked?: AskedRebuild): void {
     const log = this.#dropLog(saleId);
-    if (log) this.#rebuilds.begin(log, why, draft);
+    if (log) this.#rebuilds.begin(log, why, asked);
   }
 
   #dropLog(saleId: string): SaleLog | undefined {

@@ -17,9 +17,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Rejection } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
-import type { Draft } from '../rebuild/draft.ts';
 import type { Loss } from '../rebuild/losses.ts';
-import { rebuildSale } from '../rebuild/rebuild.ts';
+import { type RebuildOptions, rebuildSale } from '../rebuild/rebuild.ts';
 import { ifFreeToRebuild } from '../rebuild/rebuild-lock.ts';
 import { readSale } from '../sales/sale-rows.ts';
 import type { SaleLog } from './apply/sale-log.ts';
@@ -34,6 +33,9 @@ import type { SyncStores } from './sync-stores.ts';
 const PARALLEL_REBUILDS = 2;
 /** Pause while another process rebuilds the sale without its lock: an operator (recovery.ts). */
 const LOOK_AGAIN_MS = 50;
+
+/** A rebuild that an operator asked for. */
+export type AskedRebuild = Pick<RebuildOptions, 'draft'>;
 
 export class Rebuilds {
   readonly #stores: SyncStores;
@@ -57,11 +59,11 @@ export class Rebuilds {
 
   /**
    * Starts a rebuild. The caller holds the sale's lock, which is released at the end.
-   * @param draft given if an operator asked for the rebuild: the sale is sound and sells until then
+   * @param asked given if an operator asked for the rebuild: the sale is sound and sells until then
    */
-  begin(log: SaleLog, why: string, draft?: Draft): void {
+  begin(log: SaleLog, why: string, asked?: AskedRebuild): void {
     const { saleId } = log;
-    const ended = this.#inTurn(log, why, draft)
+    const ended = this.#inTurn(log, why, asked)
       .catch((error) => {
         // StaleGeneration: another process was faster.
         if (!(error instanceof StaleGeneration)) this.#setAside(saleId, error);
@@ -82,13 +84,13 @@ export class Rebuilds {
   }
 
   /** Waits for a slot, and gives it up while another process rebuilds the sale. */
-  async #inTurn(log: SaleLog, why: string, draft?: Draft): Promise<void> {
+  async #inTurn(log: SaleLog, why: string, asked?: AskedRebuild): Promise<void> {
     const { locks } = this.#stores;
-    const attempt = () => ifFreeToRebuild(locks, log.saleId, () => this.#rebuild(log, why, draft));
+    const attempt = () => ifFreeToRebuild(locks, log.saleId, () => this.#rebuild(log, why, asked));
     while (!this.#stopping && !(await this.#limit(attempt))) await delay(LOOK_AGAIN_MS);
   }
 
-  async #rebuild({ saleId, generation, newest }: SaleLog, why: string, draft?: Draft): Promise<void> {
+  async #rebuild({ saleId, generation, newest }: SaleLog, why: string, asked?: AskedRebuild): Promise<void> {
     if (this.#stopping) return;
     const { db, backend, events } = this.#stores;
     await this.#stores.claim?.();
@@ -102,10 +104,10 @@ export class Rebuilds {
       rejected: (rejection: Rejection) => events.rejected({ saleId, ...rejection }),
       ordersLost: (loss: Loss) => events.ordersLost({ saleId, ...loss }),
     };
-    const report = await rebuildSale(db, backend, saleId, witness, draft && { draft });
+    const report = await rebuildSale(db, backend, saleId, witness, asked);
     if (!report) return;
     // An in-process backend is empty at its start, and loses nothing afterwards.
-    events.rebuilt({ saleId, why, again: !draft && generation > 0 && backend.durable, ...report });
+    events.rebuilt({ saleId, why, again: !asked && generation > 0 && backend.durable, ...report });
   }
 
   async #letGo(saleId: string): Promise<void> {

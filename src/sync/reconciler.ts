@@ -21,6 +21,7 @@ import { readSale } from '../sales/sale-rows.ts';
 import { checkHead, checkPublished } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
+import { Erasures } from './erasures.ts';
 import type { HeldSales } from './held-sales.ts';
 import { isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
@@ -49,6 +50,7 @@ export class Reconciler {
   readonly #supplies: SupplyCheck;
   readonly #onScanned: () => void;
   readonly #resizes: Resizes;
+  readonly #erasures: Erasures;
   /** The logs that sync worked on before the loop failed. Their backlog is reported while Postgres is away. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
@@ -78,6 +80,7 @@ export class Reconciler {
     this.#supplies = new SupplyCheck(stores, sales);
     this.#onScanned = onScanned;
     this.#resizes = new Resizes(stores, sales, catchUp);
+    this.#erasures = new Erasures(stores, sales, catchUp);
   }
 
   /**
@@ -113,6 +116,7 @@ export class Reconciler {
       await this.#sales.isolate(saleId, () => applyReturns(db, backend, saleId));
     for (const sale of lost) await this.#sales.isolate(sale.saleId, () => this.#restore(sale));
     await this.#resizes.advance(settled);
+    await this.#erasures.advance(settled);
     await this.#followForsaken();
     // If a repair failed above, these findings are repaired again at the next call.
     this.#scanned = undefined;

@@ -7,13 +7,9 @@ import { StaleGeneration } from '../engine/errors.ts';
 import { type Draft, writeDraft } from '../rebuild/draft.ts';
 import { readResizes, readWantedSegments } from '../sales/ledger.ts';
 import { readSale } from '../sales/sale-rows.ts';
+import { isToBeDrained } from './drained.ts';
 import type { HeldSales } from './held-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
-
-/** The rebuild starts when the logs hold no more orders than this, because buyers wait while these are applied. */
-const DRAINED_ORDERS = 2_000;
-/** Longest wait for short logs, in case buyers take more than sync can apply. */
-const DRAIN_MAX_S = 20;
 
 interface Drafting {
   readonly generation: number;
@@ -62,12 +58,13 @@ export class Resizes {
     const drafting = this.#drafting.get(saleId);
     if (drafting?.generation !== log.generation || drafting.segments !== segments) {
       this.#begin(saleId, log.generation, segments);
-    } else if (drafting.draft && log.backlog > DRAINED_ORDERS && ageS < DRAIN_MAX_S) {
+    } else if (drafting.draft && isToBeDrained(log, ageS)) {
       this.#catchUp();
     } else if (drafting.draft) {
       this.#drafting.delete(saleId);
       await settled();
-      this.#sales.rebuild(saleId, 'an operator has changed its number of segments', drafting.draft);
+      const { draft } = drafting;
+      this.#sales.rebuild(saleId, 'an operator has changed its number of segments', { draft });
     }
   }
 

@@ -1,8 +1,9 @@
-/** The operators' services for sales, orders and events, through the ops port of a running node. */
+/** The operators' services for sales, orders, events and buyers, through the ops port of a running node. */
 import type { Config } from '../../config/config.ts';
 import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
+import type { BuyerOperations, ErasureReport, ErasureWish } from '../../operations/buyer-operations.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
 import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
@@ -34,7 +35,7 @@ const DONE: Readonly<Record<SaleAction, string>> = {
   edit: 'edited',
 };
 
-export class OpsClient implements SaleOperations, OrderOperations, EventOperations {
+export class OpsClient implements SaleOperations, OrderOperations, EventOperations, BuyerOperations {
   readonly #connection: OpsConnection;
 
   constructor(config: Config) {
@@ -124,6 +125,12 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
     return (
       await this.#connection.call<{ orders: Order[] }>({ method: 'GET', path, ...(saleId && { saleId }) })
     ).orders;
+  }
+
+  erase({ saleId, ...wish }: ErasureWish, { actor, reason }: Author): Promise<ErasureReport> {
+    const named = saleId === undefined ? {} : { saleId };
+    const body = { ...wish, ...named, ...(reason !== '' && { reason }) };
+    return this.#connection.call({ method: 'POST', path: '/v1/erasures', body, operator: actor, ...named });
   }
 
   async deadLetters(): Promise<DeadLetters> {

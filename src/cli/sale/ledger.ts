@@ -51,6 +51,8 @@ function detailText({ action, units, detail }: LedgerEntry): string {
       return units === -Number(wanted) ? '' : `wanted ${wanted}`;
     case 'edit':
       return editText(from as Values, to as Values);
+    case 'erase':
+      return `${plural(Number(detail.orders), 'order')} of one buyer, now ${detail.pseudonym}`;
     case 'top-up':
     case 'archive':
       return '';

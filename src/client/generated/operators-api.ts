@@ -152,6 +152,25 @@ export type VerifyReport = {
   readonly findings: readonly (string)[];
 };
 
+export type ErasureReport = {
+  readonly erased: readonly ({
+    readonly saleId: SaleId;
+    /** What is in the place of the buyer’s id in this sale */
+    readonly pseudonym: string;
+    /** The buyer’s orders in this sale */
+    readonly orders: number;
+  })[];
+  readonly waiting: readonly ({
+    readonly saleId: SaleId;
+    /** What is in the place of the buyer’s id in this sale */
+    readonly pseudonym: string;
+    /** The buyer’s orders in this sale */
+    readonly orders: number;
+    /** `closed`: until the sale is closed. `rebuilt`: until sync has rebuilt it */
+    readonly until: 'closed' | 'rebuilt';
+  })[];
+};
+
 export type Resent = {
   readonly resent: number;
 };
@@ -333,6 +352,18 @@ export interface Operations {
     };
     readonly code: 'unauthenticated' | 'unknown_sale' | 'internal' | 'unavailable';
   };
+  eraseBuyer: {
+    readonly body: {
+      readonly buyerId: string;
+      readonly saleId?: SaleId | undefined;
+      /** Also in sales that are not closed: such a sale is rebuilt, all its buyers wait, and it then knows nothing of the buyer. Otherwise they wait until they are closed */
+      readonly running?: boolean | undefined;
+      /** Why, for the ledger. It must not contain the buyer’s id */
+      readonly reason?: string | undefined;
+    };
+    readonly answer: ErasureReport;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'payload_too_large' | 'internal' | 'unavailable';
+  };
   deadLetters: {
     readonly body: undefined;
     readonly answer: {
@@ -375,6 +406,7 @@ export const ROUTES = {
   redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],
   refundOrder: ['POST', '/v1/orders/{orderId}/refund'],
   refundsDue: ['GET', '/v1/refunds-due'],
+  eraseBuyer: ['POST', '/v1/erasures'],
   deadLetters: ['GET', '/v1/events/dead'],
   resendAll: ['POST', '/v1/events/dead/resend'],
   resend: ['POST', '/v1/events/dead/{id}/resend'],

@@ -36,6 +36,9 @@ export type SaleChange =
 
 export type SaleAction = SaleChange['action'];
 
+/** What the ledger notes of a sale after its creation: its changes, and that a buyer was erased. */
+export type NotedAction = SaleAction | 'erase';
+
 const units = whole(1, MAX_STOCK);
 
 const schema = z.discriminatedUnion(

@@ -1,6 +1,7 @@
 /** The operators' port: sales, orders, verify, health and metrics. */
 
 import { withTimeout } from '../../lib/with-timeout.ts';
+import type { BuyerOperations } from '../../operations/buyer-operations.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
@@ -10,6 +11,7 @@ import type { Listener } from '../server/listener.ts';
 import { headOf, json, type Reply } from '../server/problem.ts';
 import { Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
+import { addBuyerRoutes } from './buyer-routes.ts';
 import { addEventRoutes } from './event-routes.ts';
 import { guard } from './guard.ts';
 import { addOrderRoutes } from './order-routes.ts';
@@ -23,6 +25,7 @@ export interface OpsHost extends Observer {
    */
   readonly operations?: SaleOperations;
   readonly orders?: OrderOperations;
+  readonly buyers?: BuyerOperations;
   readonly events?: EventOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
@@ -61,6 +64,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
     );
   if (host.operations) addSaleRoutes(router, host.operations, guarded);
   if (host.orders) addOrderRoutes(router, host.orders, guarded);
+  if (host.buyers) addBuyerRoutes(router, host.buyers, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);
 }
 

@@ -1,11 +1,11 @@
 /** Routes for single orders, for operators and for the shop's handler of payment callbacks. */
 
+import { queryValues } from '../../lib/url-query.ts';
 import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { exportOrders, textOf } from '../../operations/order-export.ts';
 import type { OrderQuery } from '../../operations/order-list.ts';
 import type { OrderChange, OrderOperations } from '../../operations/order-operations.ts';
 import { type ExportFormat, parseOrderExport, parseOrderQuery } from '../../operations/order-query.ts';
-import { queryValues } from '../../operations/url-query.ts';
 import { parseNotedChange } from '../orders/order-change-body.ts';
 import { orderReply } from '../orders/order-reply.ts';
 import { headOf, json } from '../server/problem.ts';

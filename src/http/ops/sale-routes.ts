@@ -1,9 +1,9 @@
 /** Routes of the ops port for sales. */
 import { InvalidInput } from '../../engine/errors.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
+import { queryValues } from '../../lib/url-query.ts';
 import { parseSaleQuery } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
-import { queryValues } from '../../operations/url-query.ts';
 import { json } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';

@@ -1,10 +1,10 @@
 /** `GET /v1/sales/{saleId}/orders` and `GET /v1/orders`: a buyer's own orders, in one sale and in all. */
 import { InvalidInput, isBusy, StockadeError } from '../../engine/errors.ts';
 import { SALE_ID_PATTERN } from '../../engine/limits.ts';
+import { queryValues } from '../../lib/url-query.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { OrderPage } from '../../operations/order-list.ts';
 import { parseOwnQuery } from '../../operations/order-query.ts';
-import { queryValues } from '../../operations/url-query.ts';
 import { isPlace, type OwnPage, type OwnQuery } from '../../orders/own-orders.ts';
 import { type Authenticate, refusal } from '../identity/identity.ts';
 import { forBuyer } from '../orders/order-reply.ts';

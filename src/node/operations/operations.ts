@@ -1,8 +1,10 @@
+import type { BuyerOperations } from '../../operations/buyer-operations.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import type { Buy } from '../../orders/late-payment.ts';
 import type { Stores } from '../stores/stores.ts';
+import { boundedBuyers } from './bounded-buyers.ts';
 import { boundedEvents } from './bounded-events.ts';
 import { boundedOperations } from './bounded-operations.ts';
 import { boundedOrders } from './bounded-orders.ts';
@@ -11,6 +13,7 @@ import { boundedOrders } from './bounded-orders.ts';
 export interface Operations {
   readonly operations: SaleOperations;
   readonly orders: OrderOperations;
+  readonly buyers: BuyerOperations;
   readonly events: EventOperations;
 }
 
@@ -19,6 +22,7 @@ export function operationsOn(stores: Stores, buy: Buy): Operations {
   return {
     operations: boundedOperations(stores),
     orders: boundedOrders(stores, buy),
+    buyers: boundedBuyers(stores),
     events: boundedEvents(stores),
   };
 }

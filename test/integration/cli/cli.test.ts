@@ -53,6 +53,7 @@ describe('help', () => {
     'order redeem',
     'order refund',
     'order refunds-due',
+    'buyer erase',
     'events dead',
     'events resend',
   ])('%s: examples, settings with their defaults, --json', async (command) => {
@@ -64,14 +65,14 @@ describe('help', () => {
     expect(tooWide(stdout)).toEqual([]);
   });
 
-  test.each(['sale', 'order', 'events'])('%s fits into 80 columns', async (group) => {
+  test.each(['sale', 'order', 'buyer', 'events'])('%s fits into 80 columns', async (group) => {
     expect(tooWide((await run(`${group} --help`)).stdout)).toEqual([]);
   });
 
   test('names all commands and the exit codes', async () => {
     const { exitCode, stdout } = await run('--help');
     expect(exitCode).toBe(0);
-    const groups = ['sale', 'order', 'events'];
+    const groups = ['sale', 'order', 'buyer', 'events'];
     for (const name of [
       'serve',
       'demo',
@@ -333,5 +334,7 @@ describe('sales without a node', () => {
     expect((await json('sale list')).sales).toEqual([]);
     expect((await json('sale list --archived only')).sales).toMatchObject([{ id: 'tickets', archivedAt }]);
     expect((await json('sale list --archived maybe', 2)).error.code).toBe('invalid_request');
+    expect(await json('buyer erase nobody --running')).toEqual({ erased: [], waiting: [] });
+    expect((await json('buyer erase nobody --sale none', 1)).error.code).toBe('unknown_sale');
   });
 });

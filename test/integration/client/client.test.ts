@@ -54,6 +54,40 @@ test('a sale from its creation to its verification', async () => {
   expect(await operator.recovery('web')).toMatchObject({ code: 'found', recovery: { state: 'none' } });
 });
 
+test('a buyer is erased', async () => {
+  await operator.createSale({ id: 'left', stock: 5 });
+  const bought = await buyer('dora').purchase({ saleId: 'left' });
+  if (bought.code !== 'committed') throw new Error(`bought nothing: ${bought.code}`);
+  const wish = { buyerId: 'dora', saleId: 'left', reason: 'asked by letter' };
+  const later = await operator.eraseBuyer(wish);
+  expect(later).toMatchObject({ code: 'found', erased: [], waiting: [{ saleId: 'left', until: 'closed' }] });
+  expect(await buyer('dora').order(bought.orderId)).toMatchObject({ code: 'found' });
+  const now = await operator.eraseBuyer({ ...wish, running: true });
+  expect(now).toMatchObject({ code: 'found', erased: [{ saleId: 'left', orders: 1 }], waiting: [] });
+  expect(await buyer('dora').order(bought.orderId)).toMatchObject({ code: 'forbidden' });
+  const shown = await operator.order(bought.orderId);
+  expect(shown).toMatchObject({ order: { buyerId: expect.stringMatching(/^erased-/), status: 'unpaid' } });
+  expect(await operator.ledger('left')).toMatchObject({
+    ledger: [{}, { action: 'erase', actor: 'ann', reason: 'asked by letter', applied: true }],
+  });
+  expect(await operator.verify('left')).toMatchObject({ report: { ok: true } });
+});
+
+test('an erasure that is not valid is refused, and the answer does not repeat the id', async () => {
+  const wrong = [
+    { buyerId: 'dora smith' },
+    { buyerId: 'dora-smith', reason: 'letter of dora-smith' },
+    { buyerId: 'dora-smith', runing: true },
+  ];
+  for (const wish of wrong) {
+    const refused = await operator.eraseBuyer(wish as never);
+    expect(refused).toMatchObject({ code: 'invalid_request', faults: [{}] });
+    expect(JSON.stringify(refused)).not.toMatch(/smith/);
+  }
+  const unknown = await operator.eraseBuyer({ buyerId: 'dora', saleId: 'none' });
+  expect(unknown).toMatchObject({ code: 'unknown_sale', status: 404 });
+});
+
 test('the state of a node', async () => {
   expect(await operator.healthz()).toEqual({ code: 'found', status: 'ok' });
   expect(await operator.readyz()).toMatchObject({ code: 'found', status: 'ready' });

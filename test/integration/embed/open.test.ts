@@ -179,6 +179,12 @@ describe('operators’ work', () => {
     expect(await shop.sales.recovery('web')).toMatchObject({ state: 'none' });
     expect(await shop.events.deadLetters()).toEqual({ total: 0, listed: [] });
     expect(await shop.metrics()).toContain('stockade_');
+    const erasure = { buyerId: 'bob', running: true };
+    expect(await shop.buyers.erase(erasure, { reason: 'by letter' })).toMatchObject({
+      erased: [{ saleId: 'web', pseudonym: expect.stringMatching(/^erased-/), orders: 1 }],
+      waiting: [],
+    });
+    expect(await shop.sales.verify('web')).toMatchObject({ ok: true });
   });
 
   test.each([
@@ -192,6 +198,7 @@ describe('operators’ work', () => {
       'actor must be 1 to 200',
     ],
     ['a reason', (shop: Shop) => shop.orders.cancel('1', { reason: 'a\nb' }), 'reason must be one line'],
+    ['an erasure', (shop: Shop) => shop.buyers.erase({} as never), 'buyerId must be a text'],
     ['a payment', (shop: Shop) => shop.orders.pay('1', 'gold' as never), 'payType must be one of balance'],
   ])('with %s that is wrong is refused: %#', async (_, work, message) => {
     await expect(work(await theShop())).rejects.toMatchObject({

@@ -13,8 +13,11 @@ import { expireOrders } from '../../../src/orders/order-changes.ts';
 import { OrderService } from '../../../src/orders/order-service.ts';
 import { readOwnOrders, readOwnOrdersOfSale } from '../../../src/orders/own-orders.ts';
 import { applyReturns, applyReturnsOf } from '../../../src/orders/returns.ts';
+import { readDueSales } from '../../../src/rebuild/erasures.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { countLiveOrders } from '../../../src/sales/live-orders.ts';
 import { readSales } from '../../../src/sales/sale-rows.ts';
+import { BuyerService } from '../../../src/shop/buyer-service.ts';
 import { BY } from '../../support/author.ts';
 import { emptyDatabase, until } from '../../support/fixtures.ts';
 import { isOf, plain, sqlLiterals } from '../../support/postgres/sql-literals.ts';
@@ -22,7 +25,7 @@ import { Shop } from '../../support/shop.ts';
 
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 const TABLES =
-  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages)\b/;
+  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages|erasures)\b/;
 const SALES = 2_000;
 const ORDERS_PER_SALE = 100;
 /** Tables that grow with the history. */
@@ -86,6 +89,7 @@ async function commit(saleId: string, buyers: readonly string[]): Promise<void> 
 async function operate(): Promise<void> {
   const { db, backend, service } = shop;
   const orders = new OrderService({ db, backend, buy: () => Promise.reject(new Error('nobody buys')) });
+  const buyers = new BuyerService({ db, backend, syncWaitMs: 0 });
   for (const [id, perBuyerLimit] of [
     ['one', 1],
     ['two', 2],
@@ -108,7 +112,11 @@ async function operate(): Promise<void> {
     await applyReturns(db, backend, id);
     await applyReturnsOf(db, backend, [first!.orderId]);
     await readOwnOrdersOfSale(db, { saleId: id, buyerId: 'a' }, {}, async () => undefined);
+    await buyers.erase({ buyerId: 'c', saleId: id, running: true }, BY);
+    await rebuildSale(db, backend, id);
   }
+  await buyers.erase({ buyerId: 'buyer-7', running: false }, BY);
+  await readDueSales(db);
   await readOwnOrders(db, 'a', {});
   await service.list({ state: 'open', limit: 1 });
   const { next } = await service.list({ limit: 1 });

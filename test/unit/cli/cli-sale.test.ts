@@ -113,6 +113,7 @@ test.each<[LedgerEntry['action'], number, Record<string, unknown>, string]>([
   ['require-token', 0, { from: true, to: false }, 'no longer required'],
   ['top-up', 5, {}, ''],
   ['archive', 0, {}, ''],
+  ['erase', 0, { pseudonym: 'erased-07', orders: 2 }, '2 orders of one buyer, now erased-07'],
   ['withdraw', -3, { wanted: 3 }, ''],
   ['withdraw', 0, { wanted: 3 }, 'wanted 3'],
   ['withdraw', 0, { wanted: 3, void: true }, 'had no effect, wanted 3'],

@@ -64,6 +64,12 @@ test.each([
   ['order refund 17 --reason LONG', '--reason must have at most 500 characters'],
   ['order refund', 'example: stockade order refund 662207995405477814'],
   ['order show seventeen', '<id> is "seventeen": must be the number of an order'],
+  ['buyer erase', 'example: stockade buyer erase buyer-4711'],
+  [
+    'buyer erase x --reason "x wants it"',
+    "--reason must not contain the buyer's id, because the ledger keeps it",
+  ],
+  ['buyer erase "a b"', '<id> must be 1 to 128 visible ASCII characters without spaces'],
   ['events resend', 'either the id of a dead letter or --all'],
   ['events dead x', 'example: stockade events dead'],
   ['rebalance', 'example: stockade rebalance tickets --dry-run'],
@@ -79,7 +85,7 @@ test.each([
   ],
   [
     'nonsense',
-    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, events;',
+    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events;',
   ],
 ])('%s: exit code 2, and what would be right', async (args, message) => {
   const { exitCode, text, json } = await told(args);

@@ -53,7 +53,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'sync/apply',
     'rebuild',
   ],
-  shop: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales', 'rebuild', 'verify'],
+  shop: ['engine', 'lib', 'engine/sale', 'operations', 'postgres', 'sales', 'orders', 'rebuild', 'verify'],
   locks: ['engine', 'lib', 'redis'],
   'engine/redis': ['engine', 'lib', 'redis', 'engine/sale', 'locks'],
   'engine/cluster': ['engine', 'lib', 'redis', 'engine/sale', 'engine/redis'],

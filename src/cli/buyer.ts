@@ -1,0 +1,83 @@
+/** Commands for buyers. */
+import { Option } from 'commander';
+import { InvalidInput } from '../engine/errors.ts';
+import { type ErasureReport, parseErasure } from '../operations/buyer-operations.ts';
+import { AUTHOR_OPTIONS, authorOf } from './command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { withFlags } from './command/flags.ts';
+import { withOperations } from './command/open-operations.ts';
+import { EXIT_OK } from './terminal/explain.ts';
+import { columns, print, printJson } from './terminal/output.ts';
+
+const eraseBuyer: CommandSpec = {
+  name: 'erase <id>',
+  summary: "replace a buyer's id by a pseudonym, in orders and in Redis, for good",
+  details:
+    'The orders stay, and count as before. Each sale gets another pseudonym, and the keys that the client gave to its ' +
+    'purchases are removed. The buyer can no longer see, pay or cancel the orders; the shop can.\n\n' +
+    'A sale that is not closed waits until it is. With --running it is done now: the sale is rebuilt, and all its ' +
+    'buyers wait for seconds. The sale then knows nothing of the buyer: a repeated request buys a second time, and ' +
+    'the limit per buyer begins anew.\n\n' +
+    "What the shop noted with an order stays, and so do events and logs that were written before. Don't name the buyer in " +
+    '--reason.',
+  options: [
+    new Option('--sale <id>', 'only in this sale (default: in all)'),
+    new Option('--running', 'also in sales that are not closed'),
+    ...AUTHOR_OPTIONS,
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade buyer erase buyer-4711 --reason "request of 23 November"',
+    'stockade buyer erase buyer-4711 --sale tickets --running',
+  ],
+  async run({ config, log, json, args, options: { sale, running, ...options } }) {
+    const author = authorOf(options);
+    const { wish } = namingFlags(() =>
+      parseErasure({
+        buyerId: args[0],
+        ...(sale !== undefined && { saleId: sale }),
+        running: running === true,
+        reason: author.reason,
+      }),
+    );
+    const report = await withOperations({ config, log }, (_sales, _orders, _events, buyers) =>
+      buyers.erase(wish, author),
+    );
+    if (json) printJson(report);
+    else print(reportText(report));
+    return EXIT_OK;
+  },
+};
+
+const FLAGS: Readonly<Record<string, string>> = { buyerId: '<id>', saleId: '--sale', reason: '--reason' };
+
+/** The faults name flags instead of fields. */
+function namingFlags<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    throw withFlags(error, 'the erasure is not valid', (field) => FLAGS[field] ?? field);
+  }
+}
+
+const STATES = {
+  erased: 'erased',
+  closed: 'waits until the sale is closed; --running does it now',
+  rebuilt: 'waits for sync, which rebuilds the sale',
+} as const;
+
+export function reportText({ erased, waiting }: ErasureReport): string {
+  const rows = [
+    ...erased.map((each) => ({ ...each, state: STATES.erased })),
+    ...waiting.map((each) => ({ ...each, state: STATES[each.until] })),
+  ].map(({ saleId, orders, pseudonym, state }) => [saleId, orders, pseudonym, state]);
+  if (rows.length === 0) return 'No sale knows this buyer.';
+  return columns(rows, {
+    head: ['sale', 'orders', 'pseudonym', 'state'],
+    align: ['left', 'right', 'left', 'left'],
+  });
+}
+
+export const BUYER_COMMANDS = [eraseBuyer];

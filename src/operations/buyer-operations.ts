@@ -1,0 +1,66 @@
+/** What operators can ask for about buyers. */
+import { z } from 'zod';
+import { ID_PATTERN, MAX_ID_CHARACTERS } from '../engine/limits.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { reason } from '../engine/sale/author.ts';
+import { checkedInput } from './checked-input.ts';
+
+export interface ErasureWish {
+  readonly buyerId: string;
+  /** Missing: all sales. */
+  readonly saleId?: string | undefined;
+  /** Also in sales that are not closed: their buyers wait while the sale is rebuilt. */
+  readonly running: boolean;
+}
+
+/** A buyer in a sale. */
+export interface Erasure {
+  readonly saleId: string;
+  /** What is in the place of the buyer's id. */
+  readonly pseudonym: string;
+  /** The buyer's orders in this sale, ended ones too. */
+  readonly orders: number;
+}
+
+export interface ErasureReport {
+  readonly erased: readonly Erasure[];
+  /** Sales in which the id still is. `until` it is closed, or `until` sync has rebuilt it. */
+  readonly waiting: readonly (Erasure & { readonly until: 'closed' | 'rebuilt' })[];
+}
+
+export interface BuyerOperations {
+  /**
+   * Replaces the buyer's id by a pseudonym, another in each sale. It may be repeated. The report is empty if no sale
+   * knows the buyer. @throws UnknownSale; StockadeError `unavailable`, and nothing was changed, if orders that were
+   * accepted before are not in Postgres yet
+   */
+  erase(wish: ErasureWish, author: Author): Promise<ErasureReport>;
+}
+
+/** The reason stays in the ledger, so it must not name the buyer. */
+const schema = z
+  .strictObject(
+    {
+      buyerId: z.string({ error: 'must be a text' }).regex(ID_PATTERN, {
+        error: `must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`,
+      }),
+      saleId: z.string({ error: 'must be a text' }).optional(),
+      running: z.boolean({ error: 'must be true or false' }).default(false),
+      reason,
+    },
+    { error: ({ code }) => (code === 'invalid_type' ? 'must be a JSON object' : undefined) },
+  )
+  .refine(({ buyerId, reason }) => !reason.split(/[\s,;:.()"']+/).includes(buyerId), {
+    path: ['reason'],
+    error: "must not contain the buyer's id, because the ledger keeps it",
+  });
+
+/** @throws InvalidInput with all faults at once; none of them repeats the buyer's id */
+export function parseErasure(input: unknown): { readonly wish: ErasureWish; readonly reason: string } {
+  const { reason, ...wish } = checkedInput(schema, input, {
+    invalid: 'the erasure is not valid',
+    whole: 'the body',
+    unknown: 'is not a field of an erasure',
+  });
+  return { wish, reason };
+}

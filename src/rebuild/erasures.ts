@@ -1,0 +1,214 @@
+/**
+ * Erases buyers: replaces their ids by pseudonyms, another in each sale. A sale in the backend is rebuilt for this: the
+ * transaction that begins the next generation replaces the ids, and then the backend is loaded with the pseudonyms. Of an
+ * archived sale Postgres has everything. States, crash points and what is left of an id: docs/internals/leaving.md.
+ *
+ *   asked ──the sale is closed, or the operator wants it while it sells──> due ──next generation──> erased
+ *                                                     └──archived: one transaction──> erased
+ */
+import type { Knex } from 'knex';
+import { RETAKE_PREFIX } from '../engine/limits.ts';
+import type { Author } from '../engine/sale/author.ts';
+import type { Erasure, ErasureWish } from '../operations/buyer-operations.ts';
+import { numbers } from '../postgres/array-literal.ts';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import { ofBuyer } from '../postgres/live-orders.ts';
+import { closeMovement, writeMovement } from '../sales/ledger.ts';
+
+/** An erasure that can be carried out now. */
+export interface DueErasure extends Author {
+  readonly buyerId: string;
+  readonly pseudonym: string;
+}
+
+export interface DueSale {
+  readonly saleId: string;
+  readonly isClosed: boolean;
+  readonly isArchived: boolean;
+  /** The age of its oldest erasure, in seconds. */
+  readonly ageS: number;
+}
+
+const DUE = "(s.state = 'closed' OR e.while_selling)";
+
+export interface AskedErasure extends Erasure {
+  /** False: it waits until the sale is closed. */
+  readonly isDue: boolean;
+  readonly isArchived: boolean;
+}
+
+/**
+ * Writes down in which sales the buyer is to be erased: those in which Postgres has the buyer. If that is asked for
+ * again, the pseudonym stays.
+ */
+export async function askErasures(
+  db: Database,
+  { buyerId, saleId, running }: ErasureWish,
+  { actor, reason }: Author,
+): Promise<AskedErasure[]> {
+  const ofBuyerInSale = ofBuyer('sale_id = s.id AND buyer_id = ?');
+  const found = await rows<{
+    sale_id: string;
+    pseudonym: string;
+    orders: string;
+    is_due: boolean;
+    is_archived: boolean;
+  }>(
+    db,
+    `WITH found AS (
+       SELECT s.id, s.state, s.archived_at, o.orders FROM sales s
+       CROSS JOIN LATERAL (SELECT count(*) AS orders FROM (${ofBuyerInSale}) AS all_orders) AS o
+       CROSS JOIN LATERAL (SELECT count(*) AS others FROM (
+         SELECT 1 FROM lost_orders WHERE sale_id = s.id AND buyer_id = ? UNION ALL
+         SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ?) AS one) AS r
+       WHERE o.orders + r.others > 0 ${saleId === undefined ? '' : 'AND s.id = ?'}
+     ), asked AS (
+       INSERT INTO erasures AS e (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
+       SELECT id, ?, 'erased-' || left(md5(gen_random_uuid()::text), 16), ?, ?, ? FROM found
+       ON CONFLICT (sale_id, buyer_id) DO UPDATE SET while_selling = e.while_selling OR excluded.while_selling,
+         actor = excluded.actor, reason = excluded.reason
+       RETURNING sale_id, pseudonym, while_selling)
+     SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
+     FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,
+    [
+      ...[buyerId, buyerId, buyerId, buyerId, buyerId],
+      ...(saleId === undefined ? [] : [saleId]),
+      ...[buyerId, running, actor, reason],
+    ],
+  );
+  return found.map(({ sale_id, pseudonym, orders, is_due, is_archived }) => ({
+    saleId: sale_id,
+    pseudonym,
+    orders: Number(orders),
+    isDue: is_due,
+    isArchived: is_archived,
+  }));
+}
+
+/** The sales in which an erasure of this buyer waits or is under way. */
+export async function readErasuresOf(db: Database, buyerId: string): Promise<Set<string>> {
+  const found = await rows<{ id: string }>(db, 'SELECT sale_id AS id FROM erasures WHERE buyer_id = ?', [
+    buyerId,
+  ]);
+  return new Set(found.map(({ id }) => id));
+}
+
+/** Sales with an erasure that can be carried out now. */
+export async function readDueSales(db: Database): Promise<DueSale[]> {
+  const found = await rows<{ id: string; is_closed: boolean; is_archived: boolean; age_s: string }>(
+    db,
+    `SELECT s.id, s.state = 'closed' AS is_closed, s.archived_at IS NOT NULL AS is_archived,
+       extract(epoch FROM now() - min(e.asked_at)) AS age_s
+     FROM erasures e JOIN sales s ON s.id = e.sale_id WHERE ${DUE} GROUP BY s.id`,
+  );
+  return found.map(({ id, is_closed, is_archived, age_s }) => ({
+    saleId: id,
+    isClosed: is_closed,
+    isArchived: is_archived,
+    ageS: Number(age_s),
+  }));
+}
+
+/** Carries out the erasures of an archived sale. */
+export async function eraseInArchived(db: Database, saleId: string): Promise<void> {
+  await despiteDeadlocks(() =>
+    db.transaction(async (trx) => {
+      const due = await lockDueErasures(trx, saleId);
+      const [sale] = await rows<{ generation: number }>(
+        trx,
+        'SELECT generation FROM sales WHERE id = ? AND archived_at IS NOT NULL FOR UPDATE',
+        [saleId],
+      );
+      if (sale) await applyErasures(trx, { saleId, generation: sale.generation }, due);
+    }),
+  );
+}
+
+/**
+ * Locks the sale's due erasures, and the orders that they concern. The caller locks the sale's row afterwards: rows of
+ * orders are locked first.
+ */
+export async function lockDueErasures(trx: Knex.Transaction, saleId: string): Promise<DueErasure[]> {
+  const due = await rows<DueErasure>(
+    trx,
+    `SELECT e.buyer_id AS "buyerId", e.pseudonym, e.actor, e.reason
+     FROM erasures e JOIN sales s ON s.id = e.sale_id
+     WHERE e.sale_id = ? AND ${DUE} ORDER BY e.buyer_id FOR UPDATE OF e`,
+    [saleId],
+  );
+  const concerned: string[] = [];
+  for (const { buyerId } of due) concerned.push(...(await readOrderIds(trx, saleId, buyerId)));
+  if (concerned.length > 0) {
+    await trx.raw('SELECT 1 FROM orders WHERE order_id = ANY (?::bigint[]) ORDER BY order_id FOR UPDATE', [
+      numbers(concerned),
+    ]);
+  }
+  return due;
+}
+
+/**
+ * Replaces the ids, and notes it in the ledger. The caller holds the lock on the sale's row: so orders that another sync
+ * has committed since `lockDueErasures` are found here, and later ones are refused.
+ */
+export async function applyErasures(
+  trx: Knex.Transaction,
+  sale: { readonly saleId: string; readonly generation: number },
+  due: readonly DueErasure[],
+): Promise<void> {
+  for (const erasure of due) {
+    const { actor, reason, pseudonym } = erasure;
+    const orders = await replaceId(trx, sale.saleId, erasure);
+    const detail = { pseudonym, orders };
+    const movement = await writeMovement(trx, { ...sale, action: 'erase', detail }, { actor, reason });
+    await closeMovement(trx, movement);
+  }
+}
+
+/**
+ * The key that a client gave to an order may name the buyer, so it goes too. The key of a retake stays: it names an order,
+ * and a repeated late payment needs it (orders/late-payment.ts).
+ * @returns the number of the buyer's orders
+ */
+async function replaceId(
+  trx: Knex.Transaction,
+  saleId: string,
+  { buyerId, pseudonym }: DueErasure,
+): Promise<number> {
+  const orders = await readOrderIds(trx, saleId, buyerId);
+  const ids = numbers(orders);
+  await trx.raw(
+    `UPDATE orders SET buyer_id = ?,
+       idempotency_key = CASE WHEN starts_with(idempotency_key, ?) THEN idempotency_key END
+     WHERE order_id = ANY (?::bigint[])`,
+    [pseudonym, RETAKE_PREFIX, ids],
+  );
+  await trx.raw('UPDATE stock_returns SET buyer_id = ? WHERE buyer_id = ? AND order_id = ANY (?::bigint[])', [
+    pseudonym,
+    buyerId,
+    ids,
+  ]);
+  // The order of such a return may belong to another buyer (sync/apply/apply-each.ts).
+  await trx.raw(
+    `UPDATE stock_returns SET buyer_id = ?
+     WHERE sale_id = ? AND reason LIKE 'rejected: %' AND buyer_id = ?`,
+    [pseudonym, saleId, buyerId],
+  );
+  await trx.raw('UPDATE lost_orders SET buyer_id = ? WHERE sale_id = ? AND buyer_id = ?', [
+    pseudonym,
+    saleId,
+    buyerId,
+  ]);
+  await trx.raw('DELETE FROM erasures WHERE sale_id = ? AND buyer_id = ?', [saleId, buyerId]);
+  return orders.length;
+}
+
+async function readOrderIds(trx: Knex.Transaction, saleId: string, buyerId: string): Promise<string[]> {
+  const buyer = [saleId, buyerId];
+  const found = await rows<{ id: string }>(
+    trx,
+    `SELECT order_id::text AS id FROM (${ofBuyer('sale_id = ? AND buyer_id = ?')}) AS all_orders`,
+    [...buyer, ...buyer, ...buyer],
+  );
+  return found.map(({ id }) => id);
+}

@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Backend, LogHint } from '../engine/contract.ts';
+import { StockadeError } from '../engine/errors.ts';
+import type { Author } from '../engine/sale/author.ts';
+import { monotonicMs } from '../lib/monotonic.ts';
+import type { BuyerOperations, ErasureReport, ErasureWish } from '../operations/buyer-operations.ts';
+import { Arrivals } from '../orders/arrivals.ts';
+import type { Database } from '../postgres/database.ts';
+import { type AskedErasure, askErasures, eraseInArchived, readErasuresOf } from '../rebuild/erasures.ts';
+import { readKnownSale, readSale } from '../sales/sale-rows.ts';
+
+/** How long an answer waits for sync, which rebuilds the sales. */
+const SYNC_WAIT_MS = 20_000;
+const POLL_MS = 50;
+
+export interface BuyerParts {
+  readonly db: Database;
+  readonly backend: Backend;
+  /** Notifies sync that a caller waits for a log. */
+  readonly hint?: (hint: LogHint) => void;
+  readonly syncWaitMs?: number;
+}
+
+/**
+ * Erases buyers (rebuild/erasures.ts). It writes down what is wanted, and does archived sales itself. Sync does the
+ * others, also if this process dies.
+ */
+export class BuyerService implements BuyerOperations {
+  readonly #db: Database;
+  readonly #backend: Backend;
+  readonly #arrivals: Arrivals;
+  readonly #syncWaitMs: number;
+
+  constructor({ db, backend, hint, syncWaitMs = SYNC_WAIT_MS }: BuyerParts) {
+    this.#db = db;
+    this.#backend = backend;
+    this.#arrivals = new Arrivals(db, backend, hint);
+    this.#syncWaitMs = syncWaitMs;
+  }
+
+  async erase(wish: ErasureWish, author: Author): Promise<ErasureReport> {
+    const { buyerId, saleId } = wish;
+    const sale = saleId === undefined ? undefined : await readKnownSale(this.#db, saleId);
+    if (!sale?.archivedAt) await this.#assertArrived();
+    const asked = await askErasures(this.#db, wish, author);
+    for (const each of asked) if (each.isArchived) await eraseInArchived(this.#db, each.saleId);
+    return reportOf(asked, await this.#waitForSync(buyerId, asked));
+  }
+
+  /** An order that is only in a log is found in no index of Postgres. */
+  async #assertArrived(): Promise<void> {
+    if (await this.#arrivals.caughtUp()) return;
+    throw new StockadeError(
+      'unavailable',
+      'orders are on their way to Postgres, and may be of this buyer. Nothing was erased: repeat it in a moment',
+    );
+  }
+
+  /** @returns the sales in which the id still is */
+  async #waitForSync(buyerId: string, asked: readonly AskedErasure[]): Promise<Set<string>> {
+    const deadline = monotonicMs() + this.#syncWaitMs;
+    const due = asked.filter(({ isDue }) => isDue).map(({ saleId }) => saleId);
+    for (;;) {
+      const open = await readErasuresOf(this.#db, buyerId);
+      for (const saleId of due) if (!(await this.#hasFollowed(saleId))) open.add(saleId);
+      if (!due.some((saleId) => open.has(saleId)) || monotonicMs() >= deadline) return open;
+      await delay(POLL_MS);
+    }
+  }
+
+  /** Whether the backend has followed Postgres: until then it holds the id. */
+  async #hasFollowed(saleId: string): Promise<boolean> {
+    const [row, record] = await Promise.all([readSale(this.#db, saleId), this.#backend.sales.read(saleId)]);
+    return record?.generation === (row?.archivedAt ? undefined : row?.generation);
+  }
+}
+
+function reportOf(asked: readonly AskedErasure[], open: ReadonlySet<string>): ErasureReport {
+  const all = asked.map(({ saleId, pseudonym, orders, isDue }) => ({
+    erasure: { saleId, pseudonym, orders },
+    until: isDue ? ('rebuilt' as const) : ('closed' as const),
+  }));
+  return {
+    erased: all.filter(({ erasure }) => !open.has(erasure.saleId)).map(({ erasure }) => erasure),
+    waiting: all
+      .filter(({ erasure }) => open.has(erasure.saleId))
+      .map(({ erasure, until }) => ({ ...erasure, until })),
+  };
+}

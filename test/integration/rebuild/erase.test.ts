@@ -1,0 +1,408 @@
+/** A buyer's id leaves both stores, from any point at which that broke off, and the sums stay true. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StockadeError } from '../../../src/engine/errors.ts';
+import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { Outbox } from '../../../src/events/outbox.ts';
+import { UnknownSale } from '../../../src/operations/sale-operations.ts';
+import { rows } from '../../../src/postgres/database.ts';
+import { askErasures } from '../../../src/rebuild/erasures.ts';
+import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
+import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
+import { BuyerService } from '../../../src/shop/buyer-service.ts';
+import { applySlices } from '../../../src/sync/apply/apply.ts';
+import { batchOf } from '../../../src/sync/apply/batch.ts';
+import { BY } from '../../support/author.ts';
+import { breaker, intercept, stallAt } from '../../support/engine/intercept.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { keysWith, tablesWith } from '../../support/id-places.ts';
+import { buyers, Shop, type WatchedSync } from '../../support/shop.ts';
+import type { Till } from '../../support/till.ts';
+
+/** Too odd to be in any store by chance. */
+const ANNA = 'anna+4711@example.com';
+const PSEUDONYM = /^erased-[0-9a-f]{16}$/;
+
+let shop: Shop;
+let keys: RedisKeys;
+let till: Till;
+let sync: WatchedSync;
+
+beforeEach(async () => {
+  shop = await Shop.open();
+  keys = new RedisKeys(shop);
+  sync = await shop.startSync();
+  till = await shop.startEngine();
+});
+
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+const buyerService = (syncWaitMs?: number) =>
+  new BuyerService({ db: shop.db, backend: shop.backend, ...(syncWaitMs !== undefined && { syncWaitMs }) });
+const erase = (wish: { saleId?: string; running?: boolean } = {}, syncWaitMs?: number) =>
+  buyerService(syncWaitMs).erase({ buyerId: ANNA, running: false, ...wish }, BY);
+
+/** A sale of 20 units in 3 segments, open. Anna and two others have bought one each. */
+async function soldSale(spec: Record<string, unknown> = {}) {
+  const { id } = await shop.sell({ stock: 20, segments: 3, ...spec });
+  const bought = await till.buy(id, ANNA, { key: `${ANNA}-1` });
+  await till.buyAll(id, buyers(2));
+  return { id, orderId: 'orderId' in bought ? bought.orderId : '' };
+}
+
+const close = async (saleId: string) => {
+  await shop.service.change(saleId, { action: 'close' }, BY);
+  await until(() => shop.isUnlocked(saleId), { what: 'the closed sale is drained' });
+};
+
+async function closedSale(spec?: Record<string, unknown>) {
+  const sold = await soldSale(spec);
+  await close(sold.id);
+  return sold;
+}
+
+/** Whether so many statements wait for a lock in Postgres. */
+const blocked = async (statements: number) => {
+  const waiting = "datname = current_database() AND wait_event_type = 'Lock'";
+  return (await rows(shop.db, `SELECT 1 FROM pg_stat_activity WHERE ${waiting}`)).length === statements;
+};
+
+const places = async () => [
+  ...(await tablesWith(shop.db, ANNA)),
+  ...(await keysWith(keys.redis, shop.keyPrefix, ANNA)),
+];
+
+async function expectGone(saleId: string): Promise<void> {
+  expect(await places()).toEqual([]);
+  expect(await shop.service.verify(saleId)).toMatchObject({ ok: true, differences: [] });
+  expect(sync.seen).toMatchObject({ losses: [], rejections: [], failures: [], crashes: [] });
+}
+
+const pseudonymsIn = async (saleId: string) => {
+  const found = await rows<{ id: string }>(
+    shop.db,
+    "SELECT DISTINCT buyer_id AS id FROM orders WHERE sale_id = ? AND buyer_id LIKE 'erased-%'",
+    [saleId],
+  );
+  return found.map(({ id }) => id);
+};
+
+describe('an erased buyer', () => {
+  test('of a closed sale: the id is in no store, and the sums and the record stay', async () => {
+    const { id, orderId } = await closedSale();
+    const before = await shop.service.show(id);
+    expect(await places()).not.toEqual([]);
+    const report = await erase();
+    expect(report).toEqual({
+      erased: [{ saleId: id, pseudonym: expect.stringMatching(PSEUDONYM), orders: 1 }],
+      waiting: [],
+    });
+    await expectGone(id);
+    expect(await shop.service.show(id)).toEqual({ ...before, generation: before.generation + 1 });
+    const { pseudonym } = report.erased[0]!;
+    const home = keys.of(id, homeSegment(pseudonym, 3));
+    expect(await keysWith(keys.redis, shop.keyPrefix, pseudonym)).toContain(home.buyers);
+    expect((await shop.changesOf(id)).at(-1)).toMatchObject({
+      ...{ action: 'erase', units: 0, actor: BY.actor, reason: BY.reason, applied: true },
+      detail: { pseudonym, orders: 1 },
+    });
+    const orders = shop.orders(till.take);
+    expect(await orders.changeOrder(orderId, { kind: 'cancel' }, ANNA)).toEqual({ code: 'forbidden' });
+    expect(await orders.changeOrder(orderId, { kind: 'cancel' }, BY)).toMatchObject({ code: 'done' });
+    await until(async () => (await shop.service.show(id)).remaining === 18, { what: 'the unit is back' });
+    await expectGone(id);
+  });
+
+  test('of an archived sale: at once, without sync', async () => {
+    const { id } = await closedSale();
+    await shop.service.change(id, { action: 'archive' }, BY);
+    await sync.stop();
+    expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 1 }], waiting: [] });
+    await expectGone(id);
+    expect((await shop.changesOf(id)).at(-1)).toMatchObject({ action: 'erase', applied: true });
+  });
+
+  test('whom no sale knows, and one who is erased again: nothing happens', async () => {
+    const { id } = await closedSale();
+    const { generation } = await shop.service.show(id);
+    const nobody = { buyerId: 'nobody', running: true };
+    expect(await buyerService().erase(nobody, BY)).toEqual({ erased: [], waiting: [] });
+    expect(await shop.service.show(id)).toMatchObject({ generation });
+    await erase();
+    expect(await erase({ running: true })).toEqual({ erased: [], waiting: [] });
+    expect(await shop.service.show(id)).toMatchObject({ generation: generation + 1 });
+    await expect(erase({ saleId: 'no-such-sale' })).rejects.toThrow(UnknownSale);
+  });
+
+  test('has another pseudonym in each sale, and stays in a sale that is not named', async () => {
+    const [first, second, third] = [await closedSale(), await closedSale(), await closedSale()];
+    await erase({ saleId: first.id });
+    expect(await pseudonymsIn(second.id)).toEqual([]);
+    const { erased } = await erase();
+    expect(erased.map(({ saleId }) => saleId)).toEqual([second.id, third.id]);
+    const names = [first, second, third].map(({ id }) => pseudonymsIn(id));
+    expect(new Set((await Promise.all(names)).flat()).size).toBe(3);
+    for (const { id } of [first, second, third]) await expectGone(id);
+  });
+
+  test('keeps no key that the client gave, and a late payment still finds its retake', async () => {
+    const { id, orderId } = await soldSale({ perBuyerLimit: 5 });
+    await shop.db.raw('UPDATE orders SET expires_at = now() WHERE order_id = ?', [orderId]);
+    const pay = { kind: 'pay', payType: 'card' } as const;
+    const orders = shop.orders(till.take);
+    const paid = await orders.changeOrder(orderId, pay, BY);
+    expect(paid).toMatchObject({ code: 'done', replaces: orderId });
+    await close(id);
+    expect(await erase()).toMatchObject({ erased: [{ orders: 2 }] });
+    await expectGone(id);
+    const again = await orders.changeOrder(orderId, pay, BY);
+    expect(again).toMatchObject({ code: 'done', replaces: orderId, order: { status: 'paid' } });
+    const kept = await rows(shop.db, 'SELECT idempotency_key AS key FROM orders WHERE buyer_id LIKE ?', [
+      'erased-%',
+    ]);
+    expect(kept).toHaveLength(2);
+    expect(kept).toEqual(expect.arrayContaining([{ key: null }, { key: `retake:${orderId}` }]));
+  });
+
+  test('leaves lost orders and returns too', async () => {
+    const { id, orderId } = await soldSale();
+    await shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, BY);
+    await nameLostOrders(shop.db, id, [{ orderId: '77', segment: 0, buyerId: ANNA, quantity: 1 }]);
+    await shop.db.raw(
+      `INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, applied_at)
+       VALUES (78, ?, ?, 0, 'rejected: duplicate', now())`,
+      [id, ANNA],
+    );
+    await close(id);
+    expect(await tablesWith(shop.db, ANNA)).toEqual(['lost_orders', 'orders', 'stock_returns']);
+    await erase();
+    await expectGone(id);
+  });
+
+  test('who has only a lost order is found', async () => {
+    const { id } = await shop.sell({ stock: 2 });
+    await nameLostOrders(shop.db, id, [{ orderId: '77', segment: 0, buyerId: ANNA, quantity: 1 }]);
+    await close(id);
+    expect(await erase()).toMatchObject({ erased: [{ saleId: id, orders: 0 }] });
+    await expectGone(id);
+  });
+});
+
+describe('a sale that is not closed', () => {
+  test('keeps the id until it is closed, however often it is rebuilt', async () => {
+    const { id } = await soldSale();
+    const { waiting } = await erase();
+    expect(waiting).toMatchObject([{ saleId: id, orders: 1, until: 'closed' }]);
+    await rebuildSale(shop.db, shop.backend, id);
+    expect(await till.buy(id, ANNA, { key: `${ANNA}-1` })).toMatchObject({ code: 'committed' });
+    expect((await till.buy(id, ANNA)).code).toBe('limit_reached');
+    expect(await erase()).toEqual({ erased: [], waiting });
+    await shop.service.change(id, { action: 'close' }, BY);
+    await until(async () => (await places()).length === 0, { what: 'sync has erased the buyer' });
+    expect(await pseudonymsIn(id)).toEqual([waiting[0]?.pseudonym]);
+    await until(async () => (await shop.service.verify(id)).ok, { what: 'the sale is built' });
+    await expectGone(id);
+  });
+
+  test('has it erased now if that is asked for by name, and then knows nothing of the buyer', async () => {
+    const { id } = await soldSale();
+    await erase();
+    expect(await erase({ running: true })).toMatchObject({
+      erased: [{ saleId: id, orders: 1 }],
+      waiting: [],
+    });
+    await expectGone(id);
+    expect(sync.seen.rebuilds.at(-1)).toMatchObject({ again: false });
+    // As docs/internals/leaving.md says: a repetition of the purchase is a new purchase.
+    expect((await till.buy(id, ANNA, { key: `${ANNA}-1` })).code).toBe('committed');
+    expect(await shop.service.show(id)).toMatchObject({ committedOrders: 4, remaining: 16 });
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true });
+    // Two pseudonyms: the limit holds for each.
+    await erase({ running: true });
+    expect(await pseudonymsIn(id)).toHaveLength(2);
+    await expectGone(id);
+  });
+
+  test('has it erased together with a resize: the draft that names the buyer is not used', async () => {
+    const { id } = await soldSale();
+    await sync.stop();
+    const { before, goOn, stalled } = stallAt('sales.freeze');
+    const slow = await shop.startSync({ backend: intercept(shop.backend, before) });
+    await shop.db.raw(
+      `INSERT INTO stock_movements (sale_id, units, reason, actor, action, detail, generation)
+       VALUES (?, 0, '', 'otto', 'resize', '{"from":3,"to":5}', 1)`,
+      [id],
+    );
+    await stalled;
+    expect((await keysWith(keys.redis, shop.keyPrefix, ANNA)).some((key) => key.endsWith(':draft'))).toBe(
+      true,
+    );
+    await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    goOn();
+    await until(async () => (await places()).length === 0, { what: 'the buyer is erased' });
+    await until(async () => (await shop.service.verify(id)).ok, { what: 'the sale is built' });
+    expect(await shop.service.show(id)).toMatchObject({ segments: 5, generation: 2, committedOrders: 3 });
+    expect(slow.seen).toMatchObject({ losses: [], failures: [], crashes: [] });
+    await expectGone(id);
+  });
+});
+
+describe('an order that is only in a log', () => {
+  test('is salvaged first, and erased with the others', async () => {
+    const { id } = await soldSale({ perBuyerLimit: 3 });
+    await sync.stop();
+    await till.buyAll(id, [ANNA, 'otto'], { awaitCommit: false });
+    await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    await rebuildSale(shop.db, shop.backend, id);
+    expect((await shop.changesOf(id)).at(-1)).toMatchObject({ detail: { orders: 2 } });
+    expect(await shop.service.show(id)).toMatchObject({ committedOrders: 5 });
+    await expectGone(id);
+  });
+
+  test('makes a request fail that can’t wait for it, and nothing is changed', async () => {
+    const { id } = await soldSale({ perBuyerLimit: 3 });
+    await sync.stop();
+    await till.buy(id, ANNA, { awaitCommit: false });
+    await expect(erase()).rejects.toThrow(StockadeError);
+    expect(await rows(shop.db, 'SELECT 1 FROM erasures')).toEqual([]);
+  });
+
+  test('and that another sync commits while the next generation begins, is erased too', async () => {
+    const { id } = await shop.sell({ stock: 5, segments: 1 });
+    await sync.stop();
+    await askErasuresFor(id);
+    const order = { orderId: '7', buyerId: ANNA, quantity: 1, key: `${ANNA}-2` };
+    const entry = { seq: 1, previous: '', tail: '7', ordersSoFar: 1, orders: [order] };
+    const position = { saleId: id, segment: 0, generation: 1, seq: 0, tail: '' };
+    const { slices } = batchOf([{ position, head: undefined, entries: [entry] }], 1);
+    const late = await shop.db.transaction();
+    await applySlices(late, slices, slices);
+    const rebuilt = rebuildSale(shop.db, shop.backend, id);
+    await until(() => shop.isBlocked(), { what: 'the next generation waits for the batch' });
+    await late.commit();
+    await rebuilt;
+    expect((await shop.changesOf(id)).at(-1)).toMatchObject({ detail: { orders: 1 } });
+    await expectGone(id);
+  });
+});
+
+/** An erasure of a buyer whom Postgres does not have yet. */
+const askErasuresFor = (saleId: string) =>
+  shop.db.raw(
+    `INSERT INTO erasures (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
+     VALUES (?, ?, 'erased-0123456789abcdef', true, 'otto', '')`,
+    [saleId, ANNA],
+  );
+
+describe('a change of an order at the same moment', () => {
+  test('that comes first is kept, and its return is erased too', async () => {
+    const { id, orderId } = await soldSale();
+    await sync.stop();
+    await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    await using row = await shop.lockRow(id);
+    const cancelled = shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, ANNA);
+    await until(() => shop.isBlocked(), { what: 'the cancellation waits for the row of the sale' });
+    const rebuilt = rebuildSale(shop.db, shop.backend, id);
+    await until(() => blocked(2), { what: 'the rebuild waits for the order' });
+    await row.unlock();
+    expect(await cancelled).toMatchObject({ code: 'done' });
+    await rebuilt;
+    expect(await shop.service.show(id)).toMatchObject({ remaining: 18, committedOrders: 2 });
+    await expectGone(id);
+  });
+
+  test('that comes later is refused to the buyer', async () => {
+    const { id, orderId } = await soldSale();
+    await sync.stop();
+    await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    await using row = await shop.lockRow(id);
+    const rebuilt = rebuildSale(shop.db, shop.backend, id);
+    await until(() => shop.isBlocked(), { what: 'the rebuild waits for the row of the sale' });
+    const cancelled = shop.orders(till.take).changeOrder(orderId, { kind: 'cancel' }, ANNA);
+    await until(() => blocked(2), { what: 'the cancellation waits for the order' });
+    await row.unlock();
+    await rebuilt;
+    expect(await cancelled).toEqual({ code: 'forbidden' });
+    expect(await shop.service.show(id)).toMatchObject({ remaining: 17, committedOrders: 3 });
+    await expectGone(id);
+  });
+});
+
+describe('a process that dies while it erases', () => {
+  test.each([
+    'sales.freeze',
+    'log.readLog',
+    'sales.loadSegment',
+    'sales.loadHoldings',
+    'sales.removeSegments',
+    'sales.publish',
+  ])('before %s: another sync goes on', async (step) => {
+    const { id } = await closedSale();
+    await sync.stop();
+    const [asked] = await askErasures(shop.db, { buyerId: ANNA, running: false }, BY);
+    const { before, hits } = breaker(step);
+    await expect(rebuildSale(shop.db, intercept(shop.backend, before), id)).rejects.toThrow(step);
+    expect(hits.length).toBeGreaterThan(0);
+    sync = await shop.startSync();
+    await until(async () => (await places()).length === 0, { what: 'the buyer is erased' });
+    await until(async () => (await shop.service.verify(id)).ok, { what: 'the sale is built' });
+    expect(await pseudonymsIn(id)).toEqual([asked?.pseudonym]);
+    expect((await shop.changesOf(id)).filter(({ action }) => action === 'erase')).toHaveLength(1);
+    await expectGone(id);
+  });
+
+  test('after the request: sync does it, also if the sale is archived meanwhile', async () => {
+    const { id } = await closedSale();
+    await sync.stop();
+    await askErasures(shop.db, { buyerId: ANNA, running: false }, BY);
+    await shop.service.change(id, { action: 'archive' }, BY);
+    expect(await places()).toEqual([]);
+    const other = await closedSaleWithoutErasing();
+    await shop.service.change(other, { action: 'archive' }, BY);
+    await askErasures(shop.db, { buyerId: ANNA, running: false }, BY);
+    sync = await shop.startSync();
+    await until(async () => (await places()).length === 0, { what: 'the buyer is erased' });
+    await expectGone(other);
+  });
+
+  const closedSaleWithoutErasing = async () => {
+    sync = await shop.startSync();
+    const { id } = await closedSale();
+    await sync.stop();
+    return id;
+  };
+
+  test('and the answer names the sales that wait for sync', async () => {
+    const { id } = await closedSale();
+    await sync.stop();
+    expect(await erase({}, 0)).toMatchObject({ erased: [], waiting: [{ saleId: id, until: 'rebuilt' }] });
+  });
+});
+
+test('a Redis that comes back from an older copy does not bring the id of a known order back', async () => {
+  const { id } = await soldSale();
+  const copied = await keys.redis.keys(`${shop.keyPrefix}*${id}*`);
+  const copy = await keys.dump(copied);
+  await close(id);
+  await shop.service.change(id, { action: 'archive' }, BY);
+  await erase();
+  await keys.restore(copied, copy);
+  expect(await keysWith(keys.redis, shop.keyPrefix, ANNA)).not.toEqual([]);
+  await until(async () => (await places()).length === 0, { what: 'the sale has left again' });
+  await until(async () => (await shop.changesOf(id)).every(({ applied }) => applied), {
+    what: 'sync is done',
+  });
+  expect(await pseudonymsIn(id)).toHaveLength(1);
+  await expectGone(id);
+});
+
+test('an event that is sent later has the pseudonym', async () => {
+  const { id } = await closedSale();
+  await erase();
+  const events = JSON.stringify(await new Outbox(shop.db).read());
+  expect(events).toContain((await pseudonymsIn(id))[0]);
+  expect(events).not.toContain(ANNA);
+});
