@@ -118,20 +118,25 @@ async function finish(db: Database, { movement, wanted }: Withdrawal): Promise<v
   });
 }
 
-/** Returns the units that are out for a withdrawal, unless it has ended meanwhile. @throws StaleGeneration */
+/**
+ * Returns the units that are out for a withdrawal, unless it has ended meanwhile. If a node of version 0.1.0 has rebuilt the
+ * sale, it has loaded the units, and left the movement open.
+ * @throws StaleGeneration
+ */
 export async function undoWithdrawal(
   db: Database,
   backend: Backend,
   { id, saleId, generation }: Movement,
 ): Promise<void> {
-  const [undoing] = await rows<{ segments: number }>(
+  const [undoing] = await rows<{ segments: number; generation: number }>(
     db,
     `UPDATE stock_movements m SET detail = detail || '{"undoing":true}' FROM sales s
-     WHERE m.id = ? AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments`,
+     WHERE m.id = ? AND m.applied_at IS NULL AND s.id = m.sale_id RETURNING s.segments, s.generation`,
     [id],
   );
   if (!undoing) return;
-  const all = Array.from({ length: undoing.segments }, (_, segment) => segment);
+  const isLoaded = undoing.generation > generation;
+  const all = Array.from({ length: isLoaded ? 0 : undoing.segments }, (_, segment) => segment);
   await pLimit(PARALLEL_SEGMENTS).map(all, (segment) =>
     backend.sales.giveBack({ saleId, segment, generation, movement: id }),
   );

@@ -606,6 +606,21 @@ describe('a change whose process dies', () => {
     },
   );
 
+  test('a withdrawal is void if version 0.1.0 has rebuilt the sale, which leaves it open', async () => {
+    const sale = await shop.sell({ stock: 20, segments: 4 });
+    const { death, before } = deathAt((call) => call === 'sales.withdraw');
+    void withdraw(shop.db, intercept(shop.backend, before), sale.id, 10, BY);
+    await death;
+    await rebuildSale(shop.db, shop.backend, sale.id);
+    await shop.db.raw("UPDATE stock_movements SET applied_at = NULL, detail = detail - 'void'");
+    await repair(sale.id);
+    expect(await left(sale.id)).toEqual([5, 5, 5, 5]);
+    expect(await shop.changesOf(sale.id)).toMatchObject([
+      { units: 0, detail: { void: true }, applied: true },
+    ]);
+    await expectVerified(sale.id);
+  });
+
   test('a rebuild includes a top-up that was not applied', async () => {
     const sale = await shop.sell({ stock: 4, segments: 4 });
     const broken = breaker('sales.credit');
