@@ -36,21 +36,23 @@ export interface EvictionLook {
  * @throws NotExecuted, or another connection error, if no server answers
  */
 export async function lookForEviction(urls: readonly string[]): Promise<EvictionLook> {
-  const { first, primaries } = await firstLook(urls);
-  const looks = first ? [first] : await Promise.all(primaries.map((url) => policyOf(url).catch(() => url)));
-  const told = looks.filter((look) => typeof look !== 'string');
+  const look = await firstLook(urls);
+  const looks =
+    'first' in look
+      ? [look.first]
+      : await Promise.all(look.primaries.map((url) => policyOf(url).catch(() => url)));
+  const told = looks.filter((found) => typeof found !== 'string');
   return {
     evicting: told.filter(({ policy }) => policy !== KEEPS_ALL),
-    silent: looks.filter((look) => typeof look === 'string').map(serverOf),
+    silent: looks.filter((found) => typeof found === 'string').map(serverOf),
   };
 }
 
-interface Look {
+type Look =
   /** Of a single Redis. */
-  readonly first?: EvictingServer;
+  | { readonly first: EvictingServer }
   /** Of a cluster: where its primaries are. */
-  readonly primaries: readonly string[];
-}
+  | { readonly primaries: readonly string[] };
 
 async function firstLook(urls: readonly string[]): Promise<Look> {
   let fault: unknown;
@@ -60,7 +62,7 @@ async function firstLook(urls: readonly string[]): Promise<Look> {
         const isCluster = (await redis.info('cluster')).includes('cluster_enabled:1');
         return isCluster
           ? { primaries: primariesOf(await redis.cluster('SLOTS'), url) }
-          : { first: await evictingServer(redis, url), primaries: [] };
+          : { first: await evictingServer(redis, url) };
       });
     } catch (error) {
       fault = error;

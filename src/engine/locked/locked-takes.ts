@@ -197,7 +197,7 @@ function forAll(
   reply: TakeReply,
   refused: ReadonlyMap<TakeOrder, TakeResult> = new Map(),
 ): TakeReply {
-  if (reply.status !== 'served' || sent.length === batch.orders.length) return reply;
+  if (reply.status !== 'served') return reply;
   const results = new Map([...refused, ...sent.map((order, i) => [order, reply.results[i]!] as const)]);
   return { ...reply, results: resultsOf(batch, results) };
 }
