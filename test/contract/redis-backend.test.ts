@@ -501,6 +501,21 @@ async function contentOf(client: Redis, prefix = ''): Promise<Record<string, unk
   return content;
 }
 
+it('leaves no connection behind when it is closed', async () => {
+  await using server = await RedisServer.start();
+  const admin = outsider(server.url);
+  const connections = async () =>
+    String(await admin.call('CLIENT', 'LIST'))
+      .trim()
+      .split('\n').length;
+  const before = await connections();
+  const options = { keyPrefix: freshPrefix(), takeTimeoutMs: PATIENT_MS, maxLogOrders: 1000 };
+  const backend = await RedisBackend.open({ url: server.productUrl, ...options });
+  expect(await connections()).toBeGreaterThan(before);
+  await backend.close();
+  await until(async () => (await connections()) === before, { what: 'its connections are closed' });
+});
+
 describe('a segment that lacks an entry that a lane knows of', () => {
   async function soldOne() {
     const backend = await open(redisUrl());

@@ -28,6 +28,7 @@ describe('a lock', () => {
     expect(await one.tryLock(name)).toBeUndefined();
     await held.release();
     expect(held.held).toBe(false);
+    expect(() => held.assertHeld()).toThrow('it was released');
     expect(await stage.owner(name)).toBeNull();
     expect(await other.tryLock(name)).toMatchObject({ name, held: true });
   });

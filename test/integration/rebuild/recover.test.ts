@@ -88,6 +88,18 @@ describe('a recovery', () => {
     expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 9 });
   });
 
+  test('reports each log that it has saved, then the load and the publication', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 4 });
+    const till = await shop.startEngine();
+    await till.buyAll(id, buyers(8), { awaitCommit: false });
+    const progress: RebuildProgress[] = [];
+    await rebuildSale(shop.db, shop.backend, id, undefined, { progress: (now) => progress.push(now) });
+    const of = (wanted: string) => progress.filter(({ step }) => step === wanted);
+    expect(of('salvage')).toEqual([1, 2, 3, 4].map((done) => ({ step: 'salvage', done, total: 4 })));
+    expect(of('load').at(-1)).toEqual({ step: 'load', done: 8, total: 8 });
+    expect(of('publish').map(({ done }) => done)).toEqual([0, 1]);
+  });
+
   test('of a sale that a sync works on runs once: sync waits for it and continues', async () => {
     const { id } = await shop.sell({ stock: 20, segments: 4 });
     const sync = await shop.startSync();

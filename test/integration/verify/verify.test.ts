@@ -50,6 +50,17 @@ describe('a whole sale', () => {
     expect(differences(report)).toEqual([0, 0]);
   });
 
+  test('that is at rest is looked at once', async () => {
+    const id = await soldSix(shop);
+    let audits = 0;
+    const backend = intercept(shop.backend, (call) => {
+      if (call === 'audits.audit') audits++;
+    });
+    expect(await verifySale(shop.db, backend, id)).toMatchObject({ ok: true });
+    // Before and after the query for what Postgres has given.
+    expect(audits).toBe(2);
+  });
+
   test('passes with orders in Postgres, in the logs and in neither', async () => {
     const id = await soldSix(shop);
     await acceptFour(shop, id);

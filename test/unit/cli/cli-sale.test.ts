@@ -45,6 +45,7 @@ describe('sale create', () => {
     expect(() => saleInput('tickets', {})).toThrow(/--stock is required: the units for sale, from 1 to \d+$/);
     expect(() => parseSale([])).toThrow(/: the sale must be a JSON object$/);
     expect(() => parseSale({})).toThrow(/: id is required: 1 to .*; stock is required: the units for sale,/);
+    expect(() => parseSale({ id: 5, stock: 1 })).toThrow(/: id must be a string$/);
     const over = { stock: '1', endsAt: '2020-01-01T00:00:00Z' };
     expect(() => saleInput('tickets', over)).toThrow(/--ends-at must be after --starts-at$/);
   });

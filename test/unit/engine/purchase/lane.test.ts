@@ -61,7 +61,10 @@ beforeEach(() => {
   open({ durable: true });
 });
 
-afterEach(() => vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  for (const [, orders] of vi.mocked(events.onUncommitted!).mock.calls) expect(orders).not.toEqual([]);
+});
 
 function open({ durable }: { durable: boolean }): void {
   const definition = aSale({ id: 'sale', segments: SEGMENTS, perBuyerLimit: LIMIT, endsAt: ENDS_AT });

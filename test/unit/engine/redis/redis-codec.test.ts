@@ -248,6 +248,8 @@ describe('data that no version has written', () => {
     const sale = { id: 's', segments: 2, perBuyerLimit: 1, startsAt: 5, title: '', stock: 1, metadata: {} };
     const version = decodeVersion('0', '1', 'open');
     expect(decodeSaleRecord('s', JSON.stringify(sale), version)).toMatchObject({ sale, generation: 1 });
+    for (const definition of ['null', '[]', '""', '{'])
+      expect(() => decodeSaleRecord('s', definition, version)).toThrow(BackendCorrupt);
     const changed = fc.constantFrom('id', 'segments', 'perBuyerLimit', 'requireToken', 'startsAt', 'endsAt');
     const wrong = fc.constantFrom('', '2', 0, -1, 1.5, 1e300, null, [], {}, true);
     fc.assert(

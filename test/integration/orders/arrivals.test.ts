@@ -1,0 +1,24 @@
+/** An order that its caller asks for is still in the log of its segment. */
+import { expect, test } from 'vitest';
+import { intercept } from '../../support/engine/intercept.ts';
+import { until } from '../../support/fixtures.ts';
+import { Shop } from '../../support/shop.ts';
+
+test('the order arrives while the log of another sale is not drained: it is found', async () => {
+  await using shop = await Shop.open();
+  const [arriving, stuck] = [await shop.sell({ stock: 5 }), await shop.sell({ stock: 5 })];
+  const till = await shop.startEngine();
+  const bought = await till.buy(arriving.id, 'anna', { awaitCommit: false });
+  expect((await till.buy(stuck.id, 'ben', { awaitCommit: false })).code).toBe('accepted');
+  // Another process works on that sale, and hangs.
+  expect(await shop.locks.tryLock(stuck.id)).toBe(true);
+  let looked = false;
+  const backend = intercept(shop.backend, (call) => {
+    if (call === 'sales.snapshot') looked = true;
+  });
+  const orders = shop.orders(till.take, backend);
+  const asked = orders.showOrder('orderId' in bought ? bought.orderId : '');
+  await until(() => looked, { what: 'the order is not in Postgres yet' });
+  await shop.startSync();
+  expect(await asked).toMatchObject({ code: 'done', order: { buyerId: 'anna' } });
+});
