@@ -95,6 +95,27 @@ describe.skipIf(NO_RELEASE)(`two versions${unlessPossible}`, () => {
     await expectSound(fresh, 'sale', 100);
   });
 
+  test('an erasure beside an old sync is carried out when that has left', async () => {
+    const fleet = await Fleet.open();
+    await using old = await fleet.startOld();
+    await createSale(old, { id: 'sale', stock: 100, segments: 2 });
+    await using fresh = await fleet.startNew();
+    await sellAtEach({ old, new: fresh }, 'sale', { buyers: 'early', each: 10 });
+    const asked = fresh.opsRequest('/v1/erasures', {
+      method: 'POST',
+      body: JSON.stringify({ buyerId: 'early-old-0', running: true }),
+    });
+    await sellAtEach({ old, new: fresh }, 'sale', { buyers: 'late', each: 10 });
+    await old.stop();
+    expect((await asked).status).toBeLessThan(300);
+    const ofBuyer = async () =>
+      (await fresh.opsRequest('/v1/sales/sale/orders?buyer=early-old-0')).body.orders.length;
+    await until(async () => (await ofBuyer()) === 0, { what: 'the buyer is erased', timeoutMs: 30_000 });
+    expect((await fresh.buy('sale', 'early-old-1')).code).toBe('limit_reached');
+    await sellOut(fresh, 'sale');
+    await expectSound(fresh, 'sale', 100);
+  });
+
   test('orders of the old node are paid, expire and are retaken by the new one; each change has an event', async () => {
     const fleet = await Fleet.open();
     await using old = await fleet.startOld();
