@@ -26,7 +26,7 @@ export interface DueSale {
   readonly saleId: string;
   readonly isClosed: boolean;
   readonly isArchived: boolean;
-  /** The age of its oldest erasure, in seconds. */
+  /** Seconds since the oldest of its erasures was asked for, the last time. */
   readonly ageS: number;
 }
 
@@ -67,7 +67,8 @@ export async function askErasures(
        INSERT INTO erasures AS e (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
        SELECT id, ?, 'erased-' || left(md5(gen_random_uuid()::text), 16), ?, ?, ? FROM found
        ON CONFLICT (sale_id, buyer_id) DO UPDATE SET while_selling = e.while_selling OR excluded.while_selling,
-         actor = excluded.actor, reason = excluded.reason
+         actor = excluded.actor, reason = excluded.reason,
+         asked_at = excluded.asked_at
        RETURNING sale_id, pseudonym, while_selling)
      SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
      FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,

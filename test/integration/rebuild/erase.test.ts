@@ -5,7 +5,7 @@ import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { UnknownSale } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';
-import { askErasures } from '../../../src/rebuild/erasures.ts';
+import { askErasures, readDueSales } from '../../../src/rebuild/erasures.ts';
 import { nameLostOrders } from '../../../src/rebuild/lost-orders.ts';
 import { rebuildSale } from '../../../src/rebuild/rebuild.ts';
 import { BuyerService } from '../../../src/shop/buyer-service.ts';
@@ -224,6 +224,18 @@ describe('a sale that is not closed', () => {
     await erase({ running: true });
     expect(await pseudonymsIn(id)).toHaveLength(2);
     await expectGone(id);
+  });
+
+  test('counts the wait for short logs from the last request', async () => {
+    const { id } = await soldSale();
+    await sync.stop();
+    await askErasures(shop.db, { buyerId: ANNA, running: false }, BY);
+    await shop.db.raw("UPDATE erasures SET asked_at = asked_at - interval '1 hour'");
+    expect(await readDueSales(shop.db)).toEqual([]);
+    await askErasures(shop.db, { buyerId: ANNA, running: true }, BY);
+    const [due] = await readDueSales(shop.db);
+    expect(due).toMatchObject({ saleId: id, isClosed: false, isArchived: false });
+    expect(due?.ageS).toBeLessThan(600);
   });
 
   test('has it erased together with a resize: the draft that names the buyer is not used', async () => {
