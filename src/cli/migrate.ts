@@ -18,6 +18,7 @@ export const migrate: CommandSpec = {
       '--grant-to <role>',
       'also give this Postgres role exactly the rights on the tables that a node needs, and revoke all others',
     ),
+    new Option('--may-delete-sales', 'with --grant-to: the role may also delete sales and their orders'),
   ],
   settings: [...settingsOf('Stores'), 'logLevel'],
   defaults: QUIET,
@@ -28,9 +29,12 @@ export const migrate: CommandSpec = {
   ],
   async run({ config, log, json, options }) {
     const { migrateDatabase } = await import('../node/services.ts');
-    const grantee = options.grantTo as string | undefined;
+    const { grantTo: grantee, mayDeleteSales: mayDelete } = options as {
+      grantTo?: string;
+      mayDeleteSales?: true;
+    };
     const { applied, indexes, countedSales } = await withBar((progress) =>
-      migrateDatabase(config, log, { grantee }, progress),
+      migrateDatabase(config, log, { grantee, mayDelete }, progress),
     );
     const database = describeConfig(config).DATABASE_URL ?? `PGlite in ${config.dataDir}`;
     if (json)

@@ -11,6 +11,7 @@ import { rebalance } from './rebalance.ts';
 import { recover } from './recover.ts';
 import { CHANGE_COMMANDS } from './sale/change.ts';
 import { createSale } from './sale/create.ts';
+import { deleteSale } from './sale/delete.ts';
 import { saleLedger } from './sale/ledger.ts';
 import { listSales } from './sale/list.ts';
 import { showSale } from './sale/show.ts';
@@ -24,8 +25,8 @@ const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor
 const GROUPS = [
   {
     name: 'sale',
-    summary: 'create, list, show and change sales',
-    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, saleLedger],
+    summary: 'create, list, show, change and delete sales',
+    specs: [createSale, listSales, showSale, ...CHANGE_COMMANDS, deleteSale, saleLedger],
   },
   {
     name: 'order',

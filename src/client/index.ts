@@ -2,6 +2,7 @@
 export * from './buyer-client.ts';
 export type { Order, PublicSale } from './generated/buyers-api.ts';
 export type {
+  Deletion,
   LedgerEntry,
   NewSale,
   Recovery,

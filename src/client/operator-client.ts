@@ -1,5 +1,6 @@
 /** A client of a node's ops port. */
 import {
+  type Deletion,
   type LedgerEntry,
   type NewSale,
   type Operations,
@@ -48,6 +49,9 @@ export type LedgerOutcome =
 export type VerifyOutcome = { readonly code: 'found'; readonly report: VerifyReport } | Refused<'verify'>;
 export type RecoveryOutcome<Of extends Name> =
   | { readonly code: 'found'; readonly recovery: Recovery }
+  | Refused<Of>;
+export type DeletionOutcome<Of extends Name> =
+  | { readonly code: 'found'; readonly deletion: Deletion }
   | Refused<Of>;
 export interface SaleQuery {
   /** Missing: every state. */
@@ -98,6 +102,25 @@ export class OperatorClient {
   changeSale(saleId: string, change: SaleChange, options?: CallOptions): Promise<SaleOutcome<'changeSale'>> {
     const how = ADDS_UP.includes(change.action) ? ONCE : REPEATABLE;
     return this.#sale('changeSale', { saleId }, change, how, options);
+  }
+
+  /**
+   * Begins to delete an archived sale with all its orders. The request is not repeated: after `unknown`, `deletion` tells
+   * whether it has begun.
+   * @param orders how many orders the sale has: export them first, and count them
+   */
+  deleteSale(
+    saleId: string,
+    orders = 0,
+    reason?: string,
+    options?: CallOptions,
+  ): Promise<DeletionOutcome<'deleteSale'>> {
+    return this.#deletion('deleteSale', saleId, { ...ONCE, query: { orders, reason } }, options);
+  }
+
+  /** The newest deletion of a sale with this id. */
+  deletion(saleId: string, options?: CallOptions): Promise<DeletionOutcome<'deletion'>> {
+    return this.#deletion('deletion', saleId, READS, options);
   }
 
   ledger(saleId: string, options?: CallOptions): Promise<LedgerOutcome> {
@@ -244,6 +267,16 @@ export class OperatorClient {
   ): Promise<RecoveryOutcome<Of>> {
     const answer = await this.#call(name, { saleId }, undefined, how, options);
     return outcomeOf(answer, (recovery: Recovery) => ({ code: 'found', recovery }));
+  }
+
+  async #deletion<Of extends 'deleteSale' | 'deletion'>(
+    name: Of,
+    saleId: string,
+    how: How,
+    options?: CallOptions,
+  ): Promise<DeletionOutcome<Of>> {
+    const answer = await this.#call(name, { saleId }, undefined, how, options);
+    return outcomeOf(answer, (deletion: Deletion) => ({ code: 'found', deletion }));
   }
 
   async #found(

@@ -4,6 +4,7 @@ import { parseChange } from '../engine/sale/sale-change.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Operations } from '../node/operations/operations.ts';
 import { parseErasure } from '../operations/buyer-operations.ts';
+import { parseDeleteQuery } from '../operations/delete-operations.ts';
 import { parseOrderEdit } from '../operations/order-edit.ts';
 import { pagesOf } from '../operations/order-export.ts';
 import type { OrderQuery } from '../operations/order-list.ts';
@@ -106,6 +107,11 @@ function salesOf(sales: Operations['operations'], run: Work): ShopSales {
         const author = checkedAuthor(by);
         return sales.change(saleId, parseChange(input).change, author);
       }),
+    delete: (saleId, orders = 0, by) =>
+      run(async () =>
+        sales.delete(saleId, parseDeleteQuery({ orders: String(orders) }).orders, checkedAuthor(by)),
+      ),
+    deletion: (saleId) => run(() => sales.deletion(saleId)),
     ledger: (saleId) => run(() => sales.ledger(saleId)),
     verify: (saleId, options) => run(() => sales.verify(saleId, options)),
     rebalance: (saleId, { dryRun = false } = {}) => run(() => sales.rebalance(saleId, { dryRun })),

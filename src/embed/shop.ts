@@ -1,6 +1,7 @@
 /** The interface of an embedded shop: purchases, and what operators do. */
 import type { Outcome } from '../engine/contract.ts';
 import type { ErasureReport } from '../operations/buyer-operations.ts';
+import type { Deletion } from '../operations/delete-operations.ts';
 import type { DeadLetters } from '../operations/event-operations.ts';
 import type { OrderPage } from '../operations/order-list.ts';
 import type { Order, OrderEdit, OrderOutcome, OrderStatus, PayType } from '../operations/order-operations.ts';
@@ -106,13 +107,22 @@ export interface ChangeAuthor {
  * OperationTimedOut if a store does not answer. Then a change may have been made: look at the sale before you repeat it.
  */
 export interface ShopSales {
-  /** @throws InvalidInput with all faults at once, SaleExists */
+  /** @throws InvalidInput with all faults at once, SaleExists, SaleDeleting */
   create(sale: NewSale, by?: ChangeAuthor): Promise<SaleStatus>;
   /** A page, the newest first. @throws InvalidInput */
   list(query?: SaleQuery): Promise<SalePage>;
   show(saleId: string): Promise<SaleStatus>;
   /** A change to the present value does nothing. @throws InvalidInput, WrongState, SaleArchived, InsufficientStock */
   change(saleId: string, change: NewSaleChange, by?: ChangeAuthor): Promise<SaleStatus>;
+  /**
+   * Begins to delete an archived sale with all its orders. Does not wait for the end, and goes on after `close` and the next
+   * `open`.
+   * @param orders how many orders the sale has: export them first, and count them. Default 0
+   * @throws InvalidInput, WrongState, OrdersDiffer; StockadeError `unavailable` while Redis still has the sale
+   */
+  delete(saleId: string, orders?: number, by?: ChangeAuthor): Promise<Deletion>;
+  /** The newest deletion of a sale with this id. */
+  deletion(saleId: string): Promise<Deletion>;
   /** The creation, then all changes, the newest last. */
   ledger(saleId: string): Promise<LedgerEntry[]>;
   /** Checks that every unit is accounted for, in both stores. */

@@ -11,6 +11,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { SettingName } from '../config/settings.ts';
+import { DeletionFinisher } from '../deletion/deletion-finisher.ts';
 import { Board } from '../engine/board/board.ts';
 import type { Receiver } from '../events/order-event.ts';
 import type { Teardown } from '../lib/teardown.ts';
@@ -20,6 +21,7 @@ import { readSale } from '../sales/sale-rows.ts';
 import { Sync } from '../sync/sync.ts';
 import { startEventRelay } from './event-relay.ts';
 import { watchArchiver } from './observability/archiver-watch.ts';
+import { watchDeletions } from './observability/deletion-watch.ts';
 import { watchExpiry } from './observability/expiry-watch.ts';
 import { watchSync } from './observability/sync-watch.ts';
 import type { Log } from './process/log.ts';
@@ -72,7 +74,7 @@ export interface BackgroundParts extends ShopParts {
 }
 
 /**
- * Starts sync, the expiry of unpaid orders, the archiver, and the relay of order events. In a process that serves buyers, it resolves when
+ * Starts sync, the expiry of unpaid orders, the archiver, the finisher of deletions, and the relay of order events. In a process that serves buyers, it resolves when
  * every sale is in the backend, and this work then leaves the processor to the buyers for bounded times.
  */
 export async function startBackgroundWork(parts: BackgroundParts, teardown: Teardown): Promise<void> {
@@ -101,6 +103,9 @@ export async function startBackgroundWork(parts: BackgroundParts, teardown: Tear
   });
   archiver.start();
   teardown.add(() => archiver.stop());
+  const finisher = new DeletionFinisher({ db, locks, events: watchDeletions(log) });
+  finisher.start();
+  teardown.add(() => finisher.stop());
   const isLoadHigh = () => sync.isBehind || (load?.isElevated() ?? false);
   startEventRelay({ ...parts, isLoadHigh }, teardown);
 }

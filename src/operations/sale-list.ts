@@ -1,10 +1,26 @@
-/** The list of sales, page by page, the newest first. */
+/** Sales as operators see them: one of them, and the list, page by page, the newest first. */
 import { z } from 'zod';
 import type { SaleState } from '../engine/contract.ts';
 import { SALE_ID_PATTERN } from '../engine/limits.ts';
+import type { SaleJson } from '../engine/sale/sale-json.ts';
 import { urlQuery } from '../lib/url-query.ts';
 import { checkedInput } from './checked-input.ts';
-import type { SaleStatus } from './sale-status.ts';
+
+/** A sale's settings, and how far it has sold. */
+export interface SaleStatus extends SaleJson {
+  readonly state: SaleState;
+  /** When the sale was archived, ISO 8601; `undefined`: it is not. */
+  readonly archivedAt?: string | undefined;
+  /** Units left, of an archived sale in Postgres, of others in all segments; `undefined` if the backend lacks the sale now. */
+  readonly remaining: number | undefined;
+  readonly soldOut: boolean;
+  readonly generation: number;
+  /** Units that operators have added since the sale's creation, minus units that they have withdrawn. */
+  readonly movedUnits: number;
+  /** Orders and units that are committed in Postgres and neither cancelled nor refunded. */
+  readonly committedOrders: number;
+  readonly committedUnits: number;
+}
 
 /** Sales in a page, unless the query asks for fewer or more. */
 export const DEFAULT_PAGE_SALES = 100;

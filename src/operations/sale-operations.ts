@@ -7,13 +7,13 @@ import type { SaleState } from '../engine/contract.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { NotedAction, SaleChange } from '../engine/sale/sale-change.ts';
+import type { DeleteOperations } from './delete-operations.ts';
 import type { RebalanceOperations } from './rebalance-operations.ts';
 import type { RecoverOperations } from './recover-operations.ts';
-import type { SalePage, SaleQuery } from './sale-list.ts';
-import type { SaleStatus } from './sale-status.ts';
+import type { SalePage, SaleQuery, SaleStatus } from './sale-list.ts';
 import type { VerifyOptions, VerifyReport } from './verify-report.ts';
 
-export type { SaleStatus } from './sale-status.ts';
+export type { SaleStatus } from './sale-list.ts';
 export type {
   Cause,
   Difference,
@@ -41,8 +41,8 @@ export interface LedgerEntry {
   readonly applied: boolean;
 }
 
-export interface SaleOperations extends RebalanceOperations, RecoverOperations {
-  /** @param input the sale in JSON, with an optional `reason`. @throws InvalidInput, SaleExists */
+export interface SaleOperations extends RebalanceOperations, RecoverOperations, DeleteOperations {
+  /** @param input the sale in JSON, with an optional `reason`. @throws InvalidInput, SaleExists, SaleDeleting */
   create(input: unknown, actor: string): Promise<SaleStatus>;
   /** A page, the newest first. */
   list(query?: SaleQuery): Promise<SalePage>;

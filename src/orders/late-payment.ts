@@ -86,7 +86,9 @@ async function settle(
   payment: LatePayment,
   taken: string | undefined,
 ): Promise<OrderOutcome> {
-  const { verdict, order } = await settleLatePayment(db, payment, taken);
+  const settled = await settleLatePayment(db, payment, taken);
+  if (!settled) return { code: 'unknown_order' };
+  const { verdict, order } = settled;
   // The late order was settled without the new order, so Postgres has cancelled that. If this return fails, sync applies it.
   const isUnneeded = taken !== undefined && order.orderId !== taken;
   if (isUnneeded) await applyReturnsOf(db, backend, [taken]).catch(() => {});

@@ -1,6 +1,6 @@
 /**
- * The changes of orders in Postgres: each is one call and one transaction (migrations/005-order-changes.sql;
- * operators' changes, which are stored with operator and reason, in migrations/013-who-and-why.sql).
+ * The changes of orders in Postgres: each is one call and one transaction (migrations/005-order-changes.sql and
+ * migrations/021-deleted-sales.sql; operators' changes, which are stored with operator and reason, in migrations/013-who-and-why.sql).
  */
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderChange, PayType } from '../operations/order-operations.ts';
@@ -53,20 +53,23 @@ export interface LatePayment {
   readonly by: Asker;
 }
 
-/** @param taken the new order with the units; `undefined`: they could not be taken */
+/**
+ * @param taken the new order with the units; `undefined`: they could not be taken
+ * @returns `undefined` if the late order was deleted meanwhile
+ */
 export async function settleLatePayment(
   db: Database,
   { late, payType, by }: LatePayment,
   taken: string | undefined,
-): Promise<Settled> {
+): Promise<Settled | undefined> {
   const [name, asker] =
     typeof by === 'string'
       ? ['stockade_settle_late_payment', []]
       : ['stockade_settle_late_payment_by', [by.actor, by.reason]];
-  return (await decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]))!;
+  return decide<Settled>(db, name, [late, taken ?? null, payType, ...asker]);
 }
 
-/** Calls one of the SQL functions that decide about an order. @returns `undefined` if it returns no row */
+/** Calls one of the SQL functions that decide about an order. @returns `undefined` if it returns no order */
 async function decide<D extends Changed | Settled>(
   db: Database,
   name: string,
@@ -80,7 +83,7 @@ async function decide<D extends Changed | Settled>(
       args,
     ),
   );
-  return row && ({ verdict: row.verdict, order: orderOf(row) } as D);
+  return row?.order_id ? ({ verdict: row.verdict, order: orderOf(row) } as D) : undefined;
 }
 
 export interface ExpiredOrders {

@@ -2,7 +2,7 @@
 import type { Author } from '../engine/sale/author.ts';
 import type { Order, OrderEdit } from '../operations/order.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { type OrderRow, orderOf } from './order-reader.ts';
+import { IN_A_SALE, type OrderRow, orderOf } from './order-reader.ts';
 
 /** Makes the edit and notes its author, in one statement. @returns `undefined` if the order does not exist */
 export async function editOrder(
@@ -14,9 +14,9 @@ export async function editOrder(
   const [row] = await rows<OrderRow>(
     db,
     `WITH edited AS (
-       UPDATE orders SET reference = CASE WHEN ? THEN ? ELSE reference END,
+       UPDATE orders o SET reference = CASE WHEN ? THEN ? ELSE reference END,
          metadata = CASE WHEN ? THEN ?::jsonb ELSE metadata END
-       WHERE order_id = ? RETURNING *
+       WHERE order_id = ? AND ${IN_A_SALE} RETURNING *
      ), noted AS (
        INSERT INTO order_changes (order_id, change, actor, reason) SELECT order_id, 'edit', ?, ? FROM edited
        ON CONFLICT (order_id, change) DO UPDATE

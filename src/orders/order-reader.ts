@@ -22,9 +22,14 @@ export interface OrderRow {
   metadata: Record<string, unknown> | null;
 }
 
+/** Leaves out orders of sales that are being deleted: they exist no more for any reader. */
+export const IN_A_SALE = `NOT EXISTS (SELECT 1 FROM sales s WHERE s.id = o.sale_id AND s.deleting_since IS NOT NULL)`;
+
 /** The order as it is in Postgres; an order that is only in its log is not there yet. */
 export async function readOrder(db: Database, orderId: string): Promise<Order | undefined> {
-  const [row] = await rows<OrderRow>(db, 'SELECT * FROM orders WHERE order_id = ?', [orderId]);
+  const [row] = await rows<OrderRow>(db, `SELECT o.* FROM orders o WHERE o.order_id = ? AND ${IN_A_SALE}`, [
+    orderId,
+  ]);
   return row && orderOf(row);
 }
 
@@ -35,7 +40,7 @@ export async function readNotedOrder(db: Database, orderId: string): Promise<Ord
     `SELECT o.*, (SELECT coalesce(json_agg(json_build_object(
          'change', c.change, 'at', c.changed_at, 'actor', c.actor, 'reason', c.reason) ORDER BY c.changed_at), '[]')
        FROM order_changes c WHERE c.order_id = o.order_id) AS changes
-     FROM orders o WHERE o.order_id = ?`,
+     FROM orders o WHERE o.order_id = ? AND ${IN_A_SALE}`,
     [orderId],
   );
   if (!row) return undefined;
@@ -77,8 +82,9 @@ const REFUNDS_PAGE = 1_000;
 export async function readRefundsDue(db: Database, saleId: string | undefined): Promise<Order[]> {
   const found = await rows<OrderRow>(
     db,
-    `SELECT * FROM orders
+    `SELECT o.* FROM orders o
      WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL ${saleId === undefined ? '' : 'AND sale_id = ?'}
+       AND ${IN_A_SALE}
      ORDER BY refund_due_at, order_id LIMIT ?`,
     [...(saleId === undefined ? [] : [saleId]), REFUNDS_PAGE],
   );

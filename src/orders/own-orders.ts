@@ -52,7 +52,8 @@ export async function readOwnOrdersOfSale(
 ): Promise<OwnPage | undefined> {
   const record = query.after === undefined ? await recordOf() : undefined;
   const page = await readOrderPage(db, saleId, { ...query, buyerId });
-  if (!record && page.orders.length === 0 && !(await isSale(db, saleId))) return undefined;
+  // Also if there are orders: the sale may be being deleted.
+  if (!record && !(await isSale(db, saleId))) return undefined;
   const saved = new Set(page.orders.map(({ orderId }) => orderId));
   const accepted = (record?.orders ?? [])
     .filter(({ seq, orderId }) => seq > record!.committed && !saved.has(orderId))
@@ -61,7 +62,7 @@ export async function readOwnOrdersOfSale(
 }
 
 async function isSale(db: Database, saleId: string): Promise<boolean> {
-  return (await rows(db, 'SELECT 1 FROM sales WHERE id = ?', [saleId])).length > 0;
+  return (await rows(db, 'SELECT 1 FROM sales WHERE id = ? AND deleting_since IS NULL', [saleId])).length > 0;
 }
 
 /** The place where a page ended: in this sale, after this order. The order id `0` is after all orders of the sale. */
@@ -95,7 +96,7 @@ export async function readOwnOrders(
   const place = after === undefined ? START : placeOf(after);
   const sales = `SELECT id, created_at FROM sales
     WHERE created_at <= to_timestamp(0) + ? * interval '1 microsecond'
-      AND (created_at < to_timestamp(0) + ? * interval '1 microsecond' OR id >= ?)
+      AND (created_at < to_timestamp(0) + ? * interval '1 microsecond' OR id >= ?) AND deleting_since IS NULL
     ORDER BY created_at DESC, id LIMIT ${PROBED_SALES + 1}`;
   const from = [place.createdUs, place.createdUs, place.saleId];
   const found = await rows<OrderRow & { created_us: string }>(

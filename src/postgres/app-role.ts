@@ -27,10 +27,25 @@ export const TABLE_RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   // A row is deleted when the id that it names is replaced.
   erasures: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
   order_changes: ['SELECT', 'INSERT', 'UPDATE'],
+  deleted_sales: ['SELECT', 'INSERT', 'UPDATE'],
   shop: ['SELECT', 'UPDATE'],
   // Rows of ended processes are deleted.
   processes: ['SELECT', 'INSERT', 'UPDATE', 'DELETE'],
 };
+
+/**
+ * A node that deletes sales (src/deletion/) also needs DELETE on these. It is granted only if that is asked for:
+ * somebody who takes over another node can't remove an order.
+ */
+export const DELETING_TABLES: readonly string[] = [
+  'sales',
+  'orders',
+  'stock_movements',
+  'stock_returns',
+  'sale_losses',
+  'lost_orders',
+  'order_changes',
+];
 
 /** The functions run with the rights of the caller. */
 export const FUNCTIONS: readonly string[] = [
@@ -48,9 +63,10 @@ const ROLE_PATTERN = /^[A-Za-z_][A-Za-z0-9_$]{0,62}$/;
 
 /**
  * Gives the role exactly these rights on the migrations' tables and functions, and revokes all others there.
+ * @param mayDelete whether it may delete sales
  * @throws InvalidInput if the role is not a plain name, Postgres' error if it does not exist
  */
-export async function grantTo(trx: Knex, role: string): Promise<void> {
+export async function grantTo(trx: Knex, role: string, mayDelete = false): Promise<void> {
   if (!ROLE_PATTERN.test(role)) {
     const problem = `is ${JSON.stringify(role)}: must be the plain name of a role`;
     throw new InvalidInput('no rights were granted', [{ field: '--grant-to', problem }]);
@@ -59,6 +75,7 @@ export async function grantTo(trx: Knex, role: string): Promise<void> {
     await trx.raw(`REVOKE ALL ON TABLE ${table} FROM ??`, [role]);
     await trx.raw(`GRANT ${rights.join(', ')} ON TABLE ${table} TO ??`, [role]);
   }
+  if (mayDelete) await trx.raw(`GRANT DELETE ON TABLE ${DELETING_TABLES.join(', ')} TO ??`, [role]);
   for (const signature of await signatures(trx)) {
     await trx.raw(`REVOKE ALL ON FUNCTION ${signature} FROM PUBLIC`);
     await trx.raw(`GRANT EXECUTE ON FUNCTION ${signature} TO ??`, [role]);
@@ -97,11 +114,26 @@ export async function assertRights(db: Knex): Promise<void> {
   if (lacking.length > 0) throw new MissingRights(lacking.map(({ what }) => what));
 }
 
+/** Checks that this session may delete sales. @throws MissingRights */
+export async function assertMayDelete(db: Knex): Promise<void> {
+  const lacking = await rows<{ what: string }>(
+    db,
+    `SELECT 'DELETE on ' || name AS what FROM unnest(string_to_array(?, ',')) AS name
+     WHERE NOT has_table_privilege(name, 'DELETE')`,
+    [DELETING_TABLES.join()],
+  );
+  if (lacking.length > 0)
+    throw new MissingRights(
+      lacking.map(({ what }) => what),
+      ' --may-delete-sales',
+    );
+}
+
 export class MissingRights extends StockadeError {
-  constructor(lacking: readonly string[]) {
+  constructor(lacking: readonly string[], flag = '') {
     super(
       'missing_rights',
-      `the user of DATABASE_URL lacks ${lacking.join(', ')}: run \`stockade migrate --grant-to <that user>\` as the owner of the tables`,
+      `the user of DATABASE_URL lacks ${lacking.join(', ')}: run \`stockade migrate --grant-to <that user>${flag}\` as the owner of the tables`,
     );
   }
 }

@@ -10,6 +10,8 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 export interface MigrateOptions {
   /** A role that gets the rights that a node needs, and no more, on all tables and functions. */
   readonly grantee?: string | undefined;
+  /** Whether that role may also delete sales. */
+  readonly mayDelete?: boolean | undefined;
 }
 
 /**
@@ -23,13 +25,13 @@ export interface MigrateOptions {
  * @returns the names of the files that were applied
  * @throws MigrationsPending if some are pending and this user may not apply them
  */
-export async function migrate(db: Database, { grantee }: MigrateOptions = {}): Promise<string[]> {
+export async function migrate(db: Database, { grantee, mayDelete }: MigrateOptions = {}): Promise<string[]> {
   const pending = await pendingMigrations(db);
   if (pending.length === 0 && grantee === undefined) return [];
   try {
     return await db.transaction(async (trx) => {
       const applied = await applyPending(trx);
-      if (grantee !== undefined) await grantTo(trx, grantee);
+      if (grantee !== undefined) await grantTo(trx, grantee, mayDelete);
       return applied;
     });
   } catch (error) {

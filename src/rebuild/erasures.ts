@@ -62,7 +62,8 @@ export async function askErasures(
        CROSS JOIN LATERAL (SELECT count(*) AS others FROM (
          SELECT 1 FROM lost_orders WHERE sale_id = s.id AND buyer_id = ? UNION ALL
          SELECT 1 FROM stock_returns WHERE sale_id = s.id AND reason LIKE 'rejected: %' AND buyer_id = ?) AS one) AS r
-       WHERE o.orders + r.others > 0 ${saleId === undefined ? '' : 'AND s.id = ?'}
+       WHERE o.orders + r.others > 0
+         AND s.id <> ALL (ARRAY(SELECT id FROM sales WHERE deleting_since IS NOT NULL)) ${saleId === undefined ? '' : 'AND s.id = ?'}
      ), asked AS (
        INSERT INTO erasures AS e (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
        SELECT id, ?, 'erased-' || left(md5(gen_random_uuid()::text), 16), ?, ?, ? FROM found
@@ -101,7 +102,7 @@ export async function readDueSales(db: Database): Promise<DueSale[]> {
     db,
     `SELECT s.id, s.state = 'closed' AS is_closed, s.archived_at IS NOT NULL AS is_archived,
        extract(epoch FROM now() - min(e.asked_at)) AS age_s
-     FROM erasures e JOIN sales s ON s.id = e.sale_id WHERE ${DUE} GROUP BY s.id`,
+     FROM erasures e JOIN sales s ON s.id = e.sale_id WHERE ${DUE} AND s.deleting_since IS NULL GROUP BY s.id`,
   );
   return found.map(({ id, is_closed, is_archived, age_s }) => ({
     saleId: id,
@@ -118,7 +119,7 @@ export async function eraseInArchived(db: Database, saleId: string): Promise<voi
       const due = await lockDueErasures(trx, saleId);
       const [sale] = await rows<{ generation: number }>(
         trx,
-        'SELECT generation FROM sales WHERE id = ? AND archived_at IS NOT NULL FOR UPDATE',
+        'SELECT generation FROM sales WHERE id = ? AND archived_at IS NOT NULL AND deleting_since IS NULL FOR UPDATE',
         [saleId],
       );
       if (sale) await applyErasures(trx, { saleId, generation: sale.generation }, due);
@@ -135,7 +136,7 @@ export async function lockDueErasures(trx: Knex.Transaction, saleId: string): Pr
     trx,
     `SELECT e.buyer_id AS "buyerId", e.pseudonym, e.actor, e.reason
      FROM erasures e JOIN sales s ON s.id = e.sale_id
-     WHERE e.sale_id = ? AND ${DUE} ORDER BY e.buyer_id FOR UPDATE OF e`,
+     WHERE e.sale_id = ? AND ${DUE} AND s.deleting_since IS NULL ORDER BY e.buyer_id FOR UPDATE OF e`,
     [saleId],
   );
   const concerned: string[] = [];

@@ -47,7 +47,7 @@ export async function nameLostOrders(
     `INSERT INTO lost_orders (order_id, sale_id, generation, segment, buyer_id, quantity)
      SELECT a.id, s.id, s.generation, a.segment, a.buyer, a.quantity
      FROM unnest(?::bigint[], ?::integer[], ?::text[], ?::integer[]) AS a (id, segment, buyer, quantity)
-     JOIN sales s ON s.id = ?
+     JOIN sales s ON s.id = ? AND s.deleting_since IS NULL
      WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_id = a.id)
      ON CONFLICT (order_id) DO NOTHING RETURNING order_id::text AS id`,
     [

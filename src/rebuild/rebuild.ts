@@ -24,6 +24,7 @@ import type { Author } from '../engine/sale/author.ts';
 import type { RebuildProgress } from '../operations/recover-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import { readDeletedGeneration } from '../sales/deleted-sales.ts';
 import { followState } from '../sales/follow-state.ts';
 import { closeArchive, coverMovements, openArchive, readWantedSegments } from '../sales/ledger.ts';
 import { readSale, type SaleRow } from '../sales/sale-rows.ts';
@@ -91,7 +92,7 @@ export async function rebuildSale(
   }
   let salvagedOrders = 0;
   let heads: Salvage['heads'] = [];
-  for (const logs of await logsOf(backend, before)) {
+  for (const logs of await logsOf(db, backend, before)) {
     await backend.sales.freeze(saleId, logs.segments, logs.generation);
     const salvaged = await salvage(db, backend, before, logs, {
       rejected: (rejection) => witness.rejected(rejection),
@@ -127,19 +128,20 @@ async function unfinished(backend: Backend, { sale, generation }: SaleRow): Prom
 
 /**
  * The logs to salvage, the newest generation last. A backend that was restored from a copy may sell in an older
- * generation than Postgres has: its logs count too.
+ * generation than Postgres has: its logs count too, unless they are those of a deleted sale with the same id.
  */
-async function logsOf(backend: Backend, { sale, generation }: SaleRow): Promise<Logs[]> {
+async function logsOf(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<Logs[]> {
   const record = await backend.sales.read(sale.id);
   const newest = { generation, segments: sale.segments };
   if (!record || record.generation >= generation) return [newest];
+  if (record.generation <= (await readDeletedGeneration(db, sale.id))) return [newest];
   return [{ generation: record.generation, segments: record.sale.segments }, newest];
 }
 
 /**
  * Begins the next generation. Pending returns and changes are part of `sales.stock` and of what is loaded next, so
  * they are marked as applied. If an operator has requested another number of segments, it applies from this generation on,
- * whatever the reason for the rebuild.
+ * whatever the reason for the rebuild. The first generation of a sale comes after those of a deleted sale with the same id.
  *
  * Buyers whose erasure is due are erased here, after the salvage: so the orders that were in the logs are included.
  *
@@ -154,27 +156,28 @@ async function nextGeneration(
 ): Promise<{ row: SaleRow; losses: readonly Loss[]; hasErased: boolean }> {
   return db.transaction(async (trx) => {
     const erasures = await lockDueErasures(trx, sale.id);
-    const raised = await rows(
+    const [raised] = await rows<{ generation: number }>(
       trx,
-      'UPDATE sales SET generation = generation + 1 WHERE id = ? AND generation = ? RETURNING id',
-      [sale.id, generation],
+      'UPDATE sales SET generation = greatest(generation, ?) + 1 WHERE id = ? AND generation = ? RETURNING generation',
+      [generation === 0 ? await readDeletedGeneration(trx, sale.id) : 0, sale.id, generation],
     );
-    if (raised.length === 0) throw new StaleGeneration(sale.id, generation);
+    if (!raised) throw new StaleGeneration(sale.id, generation);
+    const next = raised.generation;
     const losses = await countLosses(trx);
     // Read under the lock on the row, because the movements found here are marked as applied below.
     const segments = (await readWantedSegments(trx, sale.id)) ?? sale.segments;
     await trx.raw('UPDATE sales SET segments = ? WHERE id = ?', [segments, sale.id]);
     await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [sale.id]);
-    if (!archiving) await insertCursors(trx, sale.id, generation + 1, segments);
-    await writeLosses(trx, sale.id, generation + 1, losses);
+    if (!archiving) await insertCursors(trx, sale.id, next, segments);
+    await writeLosses(trx, sale.id, next, losses);
     await coverMovements(trx, sale.id);
-    await applyErasures(trx, { saleId: sale.id, generation: generation + 1 }, erasures);
+    await applyErasures(trx, { saleId: sale.id, generation: next }, erasures);
     await trx.raw('UPDATE stock_returns SET applied_at = now() WHERE sale_id = ? AND applied_at IS NULL', [
       sale.id,
     ]);
     if (archiving) {
       await trx.raw('UPDATE sales SET archived_at = coalesce(archived_at, now()) WHERE id = ?', [sale.id]);
-      await openArchive(trx, { saleId: sale.id, generation: generation + 1 }, archiving);
+      await openArchive(trx, { saleId: sale.id, generation: next }, archiving);
     }
     return { row: (await readSale(trx, sale.id))!, losses, hasErased: erasures.length > 0 };
   });
@@ -219,7 +222,9 @@ async function publishAsItIs(db: Database, backend: Backend, { sale, generation 
   const row = await readSale(db, sale.id);
   if (row?.generation !== generation) {
     // What was loaded too late must not remain.
-    if (row?.archivedAt) await backend.sales.archive({ saleId: sale.id, generation: row.generation });
+    const isGone = !row || row.archivedAt !== undefined;
+    if (isGone)
+      await backend.sales.archive({ saleId: sale.id, generation: row?.generation ?? generation + 1 });
     throw new StaleGeneration(sale.id, generation);
   }
   await backend.sales.publish(row);

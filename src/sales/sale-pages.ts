@@ -33,7 +33,11 @@ const COLUMNS = `s.*, (extract(epoch FROM s.created_at) * 1000000)::bigint AS cr
 /** @throws UnknownSale */
 export async function readSummedSale(db: Database, saleId: string): Promise<SummedSale> {
   const found = SALE_ID_PATTERN.test(saleId)
-    ? await rows<SummedRow>(db, `SELECT ${COLUMNS} FROM sales s WHERE s.id = ?`, [saleId])
+    ? await rows<SummedRow>(
+        db,
+        `SELECT ${COLUMNS} FROM sales s WHERE s.id = ? AND s.deleting_since IS NULL`,
+        [saleId],
+      )
     : [];
   if (!found[0]) throw new UnknownSale(saleId);
   return decode(found[0]);
@@ -46,7 +50,7 @@ export async function readSalePage(
   db: Database,
   { state, archived = 'exclude', after, limit }: SalePageQuery,
 ): Promise<{ sales: SummedSale[]; next: string | undefined }> {
-  const conditions: string[] = [];
+  const conditions = ['s.deleting_since IS NULL'];
   const bindings: Knex.RawBinding[] = [];
   if (state !== undefined) {
     conditions.push('s.state = ?');
@@ -61,10 +65,9 @@ export async function readSalePage(
     conditions.push(`s.created_at <= ${at} AND (s.created_at < ${at} OR s.id > ?)`);
     bindings.push(created, created, saleId);
   }
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
   const found = await rows<SummedRow>(
     db,
-    `SELECT ${COLUMNS} FROM sales s ${where} ORDER BY s.created_at DESC, s.id LIMIT ?`,
+    `SELECT ${COLUMNS} FROM sales s WHERE ${conditions.join(' AND ')} ORDER BY s.created_at DESC, s.id LIMIT ?`,
     [...bindings, limit + 1],
   );
   const page = found.slice(0, limit);

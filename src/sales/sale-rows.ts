@@ -109,20 +109,25 @@ export async function readPresentSale(db: Knex, saleId: string): Promise<SaleRow
   return row;
 }
 
-/** An id that no sale can have is not queried: it may hold what Postgres refuses, such as a NUL. */
+/**
+ * A sale that is being deleted is not found. An id that no sale can have is not queried: it may hold what Postgres
+ * refuses, such as a NUL.
+ */
 export async function readSale(db: Knex, saleId: string): Promise<SaleRow | undefined> {
   if (!SALE_ID_PATTERN.test(saleId)) return undefined;
-  const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ?', [saleId]);
+  const [row] = await rows<RawSale>(db, 'SELECT * FROM sales WHERE id = ? AND deleting_since IS NULL', [
+    saleId,
+  ]);
   return row && decodeSale(row);
 }
 
-/** All sales, the newest first. @param built only those that a backend has to hold */
+/** All sales that are not being deleted, the newest first. @param built only those that a backend has to hold */
 export async function readSales(
   db: Knex,
   { built = false, limit = ALL }: { built?: boolean; limit?: number } = {},
 ): Promise<SaleRow[]> {
-  const which = built ? 'WHERE generation > 0 AND archived_at IS NULL' : '';
-  const sql = `SELECT * FROM sales ${which} ORDER BY created_at DESC, id LIMIT ?`;
+  const which = built ? 'AND generation > 0 AND archived_at IS NULL' : '';
+  const sql = `SELECT * FROM sales WHERE deleting_since IS NULL ${which} ORDER BY created_at DESC, id LIMIT ?`;
   return (await rows<RawSale>(db, sql, [limit])).map(decodeSale);
 }
 
@@ -169,11 +174,12 @@ export async function readSalesAtWork(db: Knex, held: readonly string[]): Promis
   return found.map(decodeHead);
 }
 
-/** At most `limit` closed sales, archived ones too, with ids after `after`, in the order of ids. */
+/** At most `limit` closed sales, archived ones too, none that is being deleted, with ids after `after`, in the order of ids. */
 export async function readClosedSales(db: Knex, after: string, limit: number): Promise<SaleHead[]> {
   const found = await rows<RawHead>(
     db,
-    `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND id > ? ORDER BY id LIMIT ?`,
+    `SELECT ${HEAD} FROM sales WHERE state = 'closed' AND deleting_since IS NULL AND id > ?
+     ORDER BY id LIMIT ?`,
     [after, limit],
   );
   return found.map(decodeHead);

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
+import { Deletions } from '../deletion/deletions.ts';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { SaleChange } from '../engine/sale/sale-change.ts';
 import { parseNewSale, saleToJson } from '../engine/sale/sale-json.ts';
 import { unitsLeft } from '../engine/sale/units-left.ts';
+import { type Deletion, SaleDeleting } from '../operations/delete-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../operations/rebalance-operations.ts';
 import type { Recovery } from '../operations/recover-operations.ts';
 import { DEFAULT_PAGE_SALES, type SalePage, type SaleQuery } from '../operations/sale-list.ts';
@@ -23,6 +25,7 @@ import { archiveSale } from '../rebuild/archive.ts';
 import { writeDraft } from '../rebuild/draft.ts';
 import { rebuildSale } from '../rebuild/rebuild.ts';
 import { Recoveries } from '../rebuild/recovery.ts';
+import { readDeletion, readOpenDeletion } from '../sales/deleted-sales.ts';
 import { readLedger, readWantedSegments } from '../sales/ledger.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
 import { followMovements } from '../sales/movements.ts';
@@ -54,6 +57,7 @@ export class SaleService implements SaleOperations {
   readonly #locks: SaleLocks;
   readonly #ownership: SaleOwnership | undefined;
   readonly #recoveries: Recoveries;
+  readonly #deletions: Deletions;
 
   constructor(db: Database, backend: Backend, locks: SaleLocks, ownership?: SaleOwnership) {
     this.#db = db;
@@ -61,6 +65,7 @@ export class SaleService implements SaleOperations {
     this.#locks = locks;
     this.#ownership = ownership;
     this.#recoveries = new Recoveries(db, backend, locks, async () => ownership?.claim());
+    this.#deletions = new Deletions(db, backend, locks);
   }
 
   async create(input: unknown, actor: string): Promise<SaleStatus> {
@@ -68,7 +73,10 @@ export class SaleService implements SaleOperations {
     await this.#ownership?.claim();
     if (sale.requireToken) await refuseBesideOlderNodes(this.#db, SELL_WITHOUT_TOKENS);
     await this.#ownership?.discardLeftover(sale.id, this.#locks);
-    if (!(await insertSale(this.#db, sale, { actor, reason }))) throw new SaleExists(sale.id);
+    if (!(await insertSale(this.#db, sale, { actor, reason }))) {
+      const isDeleting = (await readOpenDeletion(this.#db, sale.id)) !== undefined;
+      throw isDeleting ? new SaleDeleting(sale.id) : new SaleExists(sale.id);
+    }
     await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);
   }
@@ -115,6 +123,15 @@ export class SaleService implements SaleOperations {
   async recovery(saleId: string): Promise<Recovery> {
     await this.#row(saleId);
     return this.#recoveries.stateOf(saleId);
+  }
+
+  async delete(saleId: string, orders: number, author: Author): Promise<Deletion> {
+    await this.#ownership?.claim();
+    return this.#deletions.delete(saleId, orders, author);
+  }
+
+  deletion(saleId: string): Promise<Deletion> {
+    return readDeletion(this.#db, saleId);
   }
 
   async #archive(saleId: string, author: Author): Promise<void> {

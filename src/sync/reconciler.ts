@@ -10,6 +10,8 @@
  * Orders don't wait for the scan (log-scanner.ts), only for repairs: the loop makes them, after it has read the data
  * again.
  */
+
+import { StrayCopies } from '../deletion/stray-copies.ts';
 import type { SaleVersion } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
@@ -51,6 +53,7 @@ export class Reconciler {
   readonly #onScanned: () => void;
   readonly #resizes: Resizes;
   readonly #erasures: Erasures;
+  readonly #copies: StrayCopies;
   /** The logs that sync worked on before the loop failed. Their backlog is reported while Postgres is away. */
   #lastSeen: SaleLog[] = [];
   #dueAtMs = 0;
@@ -81,6 +84,7 @@ export class Reconciler {
     this.#onScanned = onScanned;
     this.#resizes = new Resizes(stores, sales, catchUp);
     this.#erasures = new Erasures(stores, sales, catchUp);
+    this.#copies = new StrayCopies(stores);
   }
 
   /**
@@ -105,6 +109,10 @@ export class Reconciler {
     const { db, backend } = this.#stores;
     const { atWork, closed, returning, lost } = this.#scanned;
     if (atWork.length + closed.length + returning.length + lost.length > 0) await settled();
+    for (const { sale } of atWork) {
+      // A sale that was finished, archived and deleted may have been made again with the same id.
+      if (sale.state !== 'closed') this.#sales.unfinish(sale.id);
+    }
     await this.#sales.takeOver(atWork.map(({ sale }) => sale.id));
     for (const seen of atWork) await this.#repairIsolated(seen);
     void this.#sales.rebuilt().then(this.#resolveReady);
@@ -159,6 +167,7 @@ export class Reconciler {
       await this.#teller.tellAgain();
       const atWork = await this.#scanner.atWork();
       const { needingWork: closed, drained } = await this.#scanner.closed();
+      await this.#copies.removeNext();
       const lost = await this.#supplies.next(drained);
       this.#scanned = { atWork, closed, returning: await salesWithReturns(this.#stores.db), lost };
     } catch (error) {

@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'expiry: paid orders expire',
     'paidTooLate',
     edit(
-      'postgres/migrations/005-order-changes.sql',
+      'postgres/migrations/021-deleted-sales.sql',
       "WHERE o.status = 'unpaid' AND",
       "WHERE o.status IN ('unpaid', 'paid') AND",
     ),
@@ -286,7 +286,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'payment: an expired order is marked as paid',
     'paidTooLate',
     edit(
-      'postgres/migrations/005-order-changes.sql',
+      'postgres/migrations/021-deleted-sales.sql',
       "stands.expires_at <= now()) THEN 'late'",
       "stands.expires_at <= now()) THEN 'possible'",
     ),
@@ -304,7 +304,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'refund: a late payment returns the units a second time',
     'paidTooLate',
     edit(
-      'postgres/migrations/005-order-changes.sql',
+      'postgres/migrations/021-deleted-sales.sql',
       "ELSIF stands.status = 'paid' THEN",
       "ELSIF change = 'refund' THEN",
     ),

@@ -70,9 +70,10 @@ function onStores(
 ): void {
   describe.each(chosen)('$name', (store) => {
     const stage = new Stage(store.name === 'embedded');
-    beforeAll(async () =>
-      stage.begin(await startTestNode({ ...(await store.options()), env: { ...GRACE, ...env } })),
-    );
+    beforeAll(async () => {
+      const options = await store.options();
+      stage.begin(await startTestNode({ ...options, env: { ...GRACE, ...env } }), options.databaseUrl);
+    });
     afterAll(() => stage.end());
     tests(stage);
   });
@@ -83,6 +84,8 @@ let salesMade = 0;
 export class Stage {
   /** Whether the order log dies with the process: then nothing is ever answered `accepted`. */
   readonly isEmbedded: boolean;
+  /** Missing: PGlite. */
+  databaseUrl: string | undefined;
   #node: TestNode | undefined;
 
   constructor(isEmbedded: boolean) {
@@ -99,7 +102,8 @@ export class Stage {
     return makeSale(this.node, spec);
   }
 
-  begin(node: TestNode): void {
+  begin(node: TestNode, databaseUrl: string | undefined): void {
+    this.databaseUrl = databaseUrl;
     this.#node = node;
   }
 

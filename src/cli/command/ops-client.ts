@@ -3,7 +3,9 @@ import type { Config } from '../../config/config.ts';
 import { VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
+import { urlQuery } from '../../lib/url-query.ts';
 import type { BuyerOperations, ErasureReport, ErasureWish } from '../../operations/buyer-operations.ts';
+import type { Deletion } from '../../operations/delete-operations.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
 import type { OrderEdit } from '../../operations/order.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
@@ -84,6 +86,19 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
 
   recovery(saleId: string): Promise<Recovery> {
     return this.#connection.call({ method: 'GET', path: `${pathOf(saleId)}/recover`, saleId });
+  }
+
+  delete(saleId: string, orders: number, { actor, reason }: Author): Promise<Deletion> {
+    return this.#connection.call({
+      method: 'DELETE',
+      path: `${pathOf(saleId)}${urlQuery({ orders, reason: reason || undefined })}`,
+      ...{ saleId, wanted: 'deleted: archive it first', orders },
+      operator: actor,
+    });
+  }
+
+  deletion(saleId: string): Promise<Deletion> {
+    return this.#connection.call({ method: 'GET', path: `${pathOf(saleId)}/deletion`, saleId });
   }
 
   rebalance(saleId: string, options: RebalanceOptions): Promise<RebalanceReport> {

@@ -6,6 +6,7 @@ import { findOpsToken, opsTokenFile } from '../../config/ops-token.ts';
 import { httpUrl, reachableHost } from '../../config/values/hosts.ts';
 import type { SaleState } from '../../engine/contract.ts';
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import { OrdersDiffer, SaleDeleting } from '../../operations/delete-operations.ts';
 import type { OrderStatus } from '../../operations/order-operations.ts';
 import {
   InsufficientStock,
@@ -43,6 +44,8 @@ export interface Problem {
   readonly state?: SaleState;
   /** With `insufficient_stock`: units that are unsold. */
   readonly remaining?: number;
+  /** With `orders_differ`: orders of the sale. */
+  readonly orders?: number;
   /** With `wrong_status`: the order's status. */
   readonly orderStatus?: OrderStatus | 'accepted';
   /** With `expired`: whether a refund is due. */
@@ -50,13 +53,15 @@ export interface Problem {
 }
 
 export interface Call {
-  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: unknown;
   /** The sale that errors name. */
   readonly saleId?: string;
   /** How an error names the change if it can't be made: "it can't be paused". */
   readonly wanted?: string;
+  /** How many orders the request names, for its error. */
+  readonly orders?: number;
   /** The operator's name, for the ledger. */
   readonly operator?: string;
   /** The node's deadline for this call; OPERATION_DEADLINE_MS if absent. */
@@ -136,7 +141,7 @@ export class OpsConnection {
 
   /** The error that an unsuccessful answer means. */
   errorFrom(
-    { saleId = '', wanted = 'changed', body }: Call,
+    { saleId = '', wanted = 'changed', orders = 0, body }: Call,
     status: number,
     problem: Problem | undefined,
   ): StockadeError {
@@ -152,6 +157,10 @@ export class OpsConnection {
         return new UnknownSale(saleId);
       case 'sale_exists':
         return new SaleExists(saleId);
+      case 'deleting':
+        return new SaleDeleting(saleId);
+      case 'orders_differ':
+        return new OrdersDiffer(saleId, problem.orders ?? 0, orders);
       case 'archived':
         return new SaleArchived(saleId);
       case 'wrong_state':

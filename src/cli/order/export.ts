@@ -5,10 +5,10 @@ import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
 import { StockadeError } from '../../engine/errors.ts';
-import { exportOrders } from '../../operations/order-export.ts';
+import { type ExportPiece, exportOrders } from '../../operations/order-export.ts';
 import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
-import { parseOrderExport } from '../../operations/order-query.ts';
+import { type ExportFormat, type OrderExport, parseOrderExport } from '../../operations/order-query.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
@@ -54,21 +54,17 @@ export const exportCommand: CommandSpec = {
     const done = await withOperations({ config, log }, async (sales, orders) => {
       const { committedOrders } = await sales.show(saleId);
       const out = await openOutput(output, wanted.after !== undefined);
-      const bar = progressBar(committedOrders, 'orders');
-      let [written, last] = [0, wanted.after];
+      let last = wanted.after;
+      let written = 0;
       try {
-        for await (const piece of exportOrders(patient(orders, saleId), wanted, format)) {
-          if (!out.write(piece.text)) await once(out, 'drain');
+        for await (const piece of writeOrders(orders, { saleId, committedOrders, wanted, format }, out)) {
           written += piece.orders;
           last = piece.last;
-          bar.update(written, Math.max(committedOrders, written));
         }
         if (output !== undefined) await finished(out.end());
       } catch (error) {
         if (last !== undefined) note(`${plural(written, 'order')} written; to continue: --after ${last}`);
         throw error;
-      } finally {
-        bar.stop();
       }
       return { saleId, orders: written, ...(last !== undefined && { last }) };
     });
@@ -77,6 +73,34 @@ export const exportCommand: CommandSpec = {
     return EXIT_OK;
   },
 };
+
+export interface WantedExport {
+  readonly saleId: string;
+  /** About how many orders there are, for the progress bar. */
+  readonly committedOrders: number;
+  readonly wanted: Omit<OrderExport, 'format'>;
+  readonly format: ExportFormat;
+}
+
+/** Writes the orders and shows a progress bar. @returns each piece, after it was written */
+export async function* writeOrders(
+  orders: OrderOperations,
+  { saleId, committedOrders, wanted, format }: WantedExport,
+  out: Writable,
+): AsyncGenerator<ExportPiece> {
+  const bar = progressBar(committedOrders, 'orders');
+  let written = 0;
+  try {
+    for await (const piece of exportOrders(patient(orders, saleId), wanted, format)) {
+      if (!out.write(piece.text)) await once(out, 'drain');
+      written += piece.orders;
+      bar.update(written, Math.max(committedOrders, written));
+      yield piece;
+    }
+  } finally {
+    bar.stop();
+  }
+}
 
 async function openOutput(file: string | undefined, isContinued: boolean): Promise<Writable> {
   if (file === undefined) return process.stdout;

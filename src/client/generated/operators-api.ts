@@ -146,6 +146,32 @@ export type Recovery = {
   readonly state: 'none' | 'running' | 'done' | 'failed';
 };
 
+export type Deletion = {
+  readonly saleId: SaleId;
+  readonly state: 'none';
+} | {
+  readonly saleId: SaleId;
+  readonly state: 'deleting';
+  /** Orders of the sale when the deletion began */
+  readonly orders: number;
+  /** Orders of these that are deleted */
+  readonly done: number;
+  readonly actor: string;
+  readonly reason: string;
+  readonly begunAt: string;
+} | {
+  readonly saleId: SaleId;
+  readonly state: 'deleted';
+  /** Orders of the sale when the deletion began */
+  readonly orders: number;
+  /** Orders of these that are deleted */
+  readonly done: number;
+  readonly actor: string;
+  readonly reason: string;
+  readonly begunAt: string;
+  readonly deletedAt: string;
+};
+
 export type VerifyReport = {
   readonly saleId: SaleId;
   readonly ok: boolean;
@@ -190,6 +216,8 @@ export interface Problems {
   unauthenticated: Problem<'unauthenticated'> & { readonly reason: 'missing' | 'invalid' };
   sale_exists: Problem<'sale_exists'>;
   wrong_state: Problem<'wrong_state'> & { readonly state: string };
+  orders_differ: Problem<'orders_differ'> & { readonly orders: number };
+  deleting: Problem<'deleting'>;
   archived: Problem<'archived'>;
   wrong_status: Problem<'wrong_status'> & { readonly orderStatus: string };
   expired: Problem<'expired'> & { readonly refundDue: boolean };
@@ -240,7 +268,7 @@ export interface Operations {
   createSale: {
     readonly body: NewSale;
     readonly answer: Sale;
-    readonly code: 'invalid_request' | 'unauthenticated' | 'sale_exists' | 'payload_too_large' | 'internal' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'sale_exists' | 'deleting' | 'payload_too_large' | 'internal' | 'unavailable';
   };
   showSale: {
     readonly body: undefined;
@@ -251,6 +279,16 @@ export interface Operations {
     readonly body: SaleChange;
     readonly answer: Sale;
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'archived' | 'insufficient_stock' | 'payload_too_large' | 'internal' | 'unavailable' | 'busy';
+  };
+  deleteSale: {
+    readonly body: undefined;
+    readonly answer: Deletion;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'wrong_state' | 'orders_differ' | 'internal' | 'unavailable' | 'busy';
+  };
+  deletion: {
+    readonly body: undefined;
+    readonly answer: Deletion;
+    readonly code: 'unauthenticated' | 'internal' | 'unavailable';
   };
   ledger: {
     readonly body: undefined;
@@ -392,6 +430,8 @@ export const ROUTES = {
   createSale: ['POST', '/v1/sales'],
   showSale: ['GET', '/v1/sales/{saleId}'],
   changeSale: ['PATCH', '/v1/sales/{saleId}'],
+  deleteSale: ['DELETE', '/v1/sales/{saleId}'],
+  deletion: ['GET', '/v1/sales/{saleId}/deletion'],
   ledger: ['GET', '/v1/sales/{saleId}/ledger'],
   rebalance: ['POST', '/v1/sales/{saleId}/rebalance'],
   recover: ['POST', '/v1/sales/{saleId}/recover'],

@@ -1,4 +1,5 @@
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import { OrdersDiffer } from '../../operations/delete-operations.ts';
 import { MetRebuild, notAnswering, StoresAway } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
 import { isProblemCode, problem, type Reply } from '../server/problem.ts';
@@ -15,6 +16,8 @@ export function failure(error: unknown): Reply {
     return problem('wrong_state', { detail: error.message, state: error.state });
   if (error instanceof InsufficientStock)
     return problem('insufficient_stock', { detail: error.message, remaining: error.remaining });
+  if (error instanceof OrdersDiffer)
+    return problem('orders_differ', { detail: error.message, orders: error.orders });
   if (error instanceof StockadeError && error.code !== 'unavailable' && isProblemCode(error.code)) {
     return problem(error.code, { detail: error.message });
   }

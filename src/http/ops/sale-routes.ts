@@ -1,7 +1,9 @@
 /** Routes of the ops port for sales. */
 import { InvalidInput } from '../../engine/errors.ts';
+import { parseActor, parseReason } from '../../engine/sale/author.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import { queryValues } from '../../lib/url-query.ts';
+import { parseDeleteQuery } from '../../operations/delete-operations.ts';
 import { parseSaleQuery } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import { json } from '../server/problem.ts';
@@ -34,6 +36,20 @@ export function addSaleRoutes(router: Router, operations: SaleOperations, guarde
         const { change, reason } = parseChange(body);
         return json(200, await operations.change(id, change, { actor, reason }));
       }, true),
+    )
+    .route(
+      'delete',
+      '/v1/sales/:saleId',
+      guarded(async (id, _body, operator, query) => {
+        const { orders, reason } = parseDeleteQuery(queryValues(query));
+        const author = { actor: parseActor(operator), reason: parseReason(reason) };
+        return json(202, await operations.delete(id, orders, author));
+      }),
+    )
+    .route(
+      'get',
+      '/v1/sales/:saleId/deletion',
+      guarded(async (id) => json(200, await operations.deletion(id))),
     )
     .route(
       'get',

@@ -13,7 +13,7 @@ import type { Exchange, Port } from './exchange.ts';
 import type { HttpRequest } from './http-request.ts';
 import type { Listener } from './listener.ts';
 
-export type Method = 'get' | 'post' | 'patch';
+export type Method = 'get' | 'post' | 'patch' | 'delete';
 
 /** Called as soon as the head of a request is there. */
 export type Serve = (exchange: Exchange, request: HttpRequest) => void;

@@ -31,6 +31,8 @@ const KINDS = {
   },
   sale_exists: { status: 409, title: 'There is a sale with this id already' },
   wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
+  orders_differ: { status: 409, title: 'The sale has another number of orders' },
+  deleting: { status: 409, title: 'A sale with this id is being deleted' },
   archived: { status: 409, title: 'The sale is archived' },
   wrong_status: { status: 409, title: 'The order’s status does not allow this' },
   expired: {

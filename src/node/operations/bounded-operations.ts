@@ -1,5 +1,6 @@
 import type { Author } from '../../engine/sale/author.ts';
 import type { SaleChange } from '../../engine/sale/sale-change.ts';
+import type { Deletion } from '../../operations/delete-operations.ts';
 import type { RebalanceOptions, RebalanceReport } from '../../operations/rebalance-operations.ts';
 import type { Recovery } from '../../operations/recover-operations.ts';
 import type { SalePage, SaleQuery } from '../../operations/sale-list.ts';
@@ -64,6 +65,14 @@ export class BoundedOperations implements SaleOperations {
 
   recovery(saleId: string): Promise<Recovery> {
     return this.#bounded.run('recover', () => this.#work.recovery(saleId));
+  }
+
+  delete(saleId: string, orders: number, author: Author): Promise<Deletion> {
+    return this.#bounded.run('delete', () => this.#work.delete(saleId, orders, author), { changes: true });
+  }
+
+  deletion(saleId: string): Promise<Deletion> {
+    return this.#bounded.run('deletion', () => this.#work.deletion(saleId));
   }
 
   #change(name: string, work: () => Promise<SaleStatus>): Promise<SaleStatus> {

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OPERATION_DEADLINE_MS, VERIFY_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import { InvalidInput, StaleGeneration } from '../../engine/errors.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
+import { OrdersDiffer, SaleDeleting } from '../../operations/delete-operations.ts';
 import { UnknownDeadLetter } from '../../operations/event-operations.ts';
 import { MetRebuild, OperationTimedOut, StoresAway } from '../../operations/operation-faults.ts';
 import {
@@ -35,7 +36,9 @@ if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
 const ANSWERS = [
   InsufficientStock,
   InvalidInput,
+  OrdersDiffer,
   SaleArchived,
+  SaleDeleting,
   SaleExists,
   UnknownDeadLetter,
   UnknownSale,

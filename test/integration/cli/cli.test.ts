@@ -41,6 +41,7 @@ describe('help', () => {
     'sale resume',
     'sale close',
     'sale archive',
+    'sale delete',
     'sale top-up',
     'sale withdraw',
     'sale window',
@@ -336,5 +337,11 @@ describe('sales without a node', () => {
     expect((await json('sale list --archived maybe', 2)).error.code).toBe('invalid_request');
     expect(await json('buyer erase nobody --running')).toEqual({ erased: [], waiting: [] });
     expect((await json('buyer erase nobody --sale none', 1)).error.code).toBe('unknown_sale');
+    expect((await json('sale delete tickets --with-orders', 2)).error.message).toContain('belong together');
+    expect(await json('sale delete tickets --by otto --reason over')).toMatchObject({
+      ...{ saleId: 'tickets', state: 'deleted', orders: 0, actor: 'otto', reason: 'over' },
+    });
+    expect((await json('sale show tickets', 1)).error.code).toBe('unknown_sale');
+    expect((await json('sale delete tickets', 1)).error.code).toBe('unknown_sale');
   });
 });

@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
-import { assertRights, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
+import { assertRights, DELETING_TABLES, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
 import { openDatabase, rows } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { callCli, runCli } from '../../support/cli.ts';
@@ -214,6 +214,17 @@ describe('the role of Postgres', () => {
     } finally {
       await db.destroy();
     }
+  });
+
+  test('may delete sales if that is granted, until the rights are granted without', async () => {
+    const url = await freshDatabase();
+    const env = { DATABASE_URL: asUser(url, OWNER_ROLE) };
+    const grant = ['migrate', '--grant-to', APP_ROLE];
+    expect((await callCli([...grant, '--may-delete-sales'], { env })).exitCode).toBe(0);
+    const more = DELETING_TABLES.map((table) => `${table} DELETE`);
+    expect(await granted(url)).toEqual([...listed(), ...more].sort());
+    expect((await callCli(grant, { env })).exitCode).toBe(0);
+    expect(await granted(url)).toEqual(listed());
   });
 
   test('may not grant itself more', async () => {

@@ -122,7 +122,7 @@ test('two settlements of a late payment at once: the first decides, and surplus 
     what: 'the second one waits, or is through',
   });
   await trx.commit();
-  expect((await second).verdict).toBe('refund_due');
+  expect((await second)?.verdict).toBe('refund_due');
   const [taken] = await rows<{ status: string }>(
     shop.db,
     "SELECT status FROM orders WHERE order_id = '1002'",

@@ -7,6 +7,8 @@
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beginDeletion } from '../../../src/deletion/begin-deletion.ts';
+import { finishDeletion } from '../../../src/deletion/finish-deletion.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
 import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
 import { expireOrders } from '../../../src/orders/order-changes.ts';
@@ -25,7 +27,7 @@ import { Shop } from '../../support/shop.ts';
 
 const SOURCE = fileURLToPath(new URL('../../../src', import.meta.url));
 const TABLES =
-  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages|erasures)\b/;
+  /\b(FROM|JOIN|UPDATE|INTO) (orders|sales|stock_returns|stock_movements|order_changes|lost_orders|sale_losses|segment_cursors|order_events|webhook_pages|erasures|deleted_sales)\b/;
 const SALES = 2_000;
 const ORDERS_PER_SALE = 100;
 /** Tables that grow with the history. */
@@ -139,6 +141,12 @@ async function operate(): Promise<void> {
   await readSales(db, { built: true, limit: 1 });
   await readSales(db);
   await webhook.resend('1');
+  const { orders: left } = await orders.listOrders('one');
+  await orders.editOrder(left[0]!.orderId, { reference: 'x' }, BY);
+  await service.change('one', { action: 'close' }, BY);
+  await service.change('one', { action: 'archive' }, BY);
+  const sale = await beginDeletion(db, backend, 'one', left.length, BY);
+  await finishDeletion(db, shop.locks, sale);
 }
 
 interface Plan {

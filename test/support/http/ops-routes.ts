@@ -5,7 +5,7 @@ import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
 
 export interface OpsRoute {
-  readonly method: 'GET' | 'POST' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** The pattern, such as `/v1/sales/:saleId`. */
   readonly pattern: string;
 }

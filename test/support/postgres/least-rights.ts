@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { grantTo } from '../../../src/postgres/app-role.ts';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { createDatabase } from '../servers/create-database.ts';
@@ -41,6 +42,11 @@ export async function createMigratedDatabase(
   await onDatabase(url, (db) => db.raw(readFileSync(join(deploy, 'postgres-roles.sql'), 'utf8')));
   await onDatabase(encrypted(asUser(url, OWNER_ROLE)), (db) => migrate(db, { grantee: APP_ROLE }));
   return new URL(url).pathname.slice(1);
+}
+
+/** Lets the product delete sales in this database. */
+export function allowDeleting(databaseUrl: string): Promise<void> {
+  return onDatabase(asAdmin(databaseUrl), (db) => grantTo(db, APP_ROLE, true));
 }
 
 async function onDatabase(

@@ -6,6 +6,7 @@ import { OpsClient } from '../../../src/cli/command/ops-client.ts';
 import { NoNode, opsUrlOf, TokenRefused } from '../../../src/cli/command/ops-connection.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { InvalidInput } from '../../../src/engine/errors.ts';
+import { OrdersDiffer, SaleDeleting } from '../../../src/operations/delete-operations.ts';
 import {
   SaleArchived,
   SaleExists,
@@ -93,6 +94,8 @@ describe('calls', () => {
       '/v1/sales/x/rebalance',
       '{"dryRun":true}',
     ],
+    ['delete', () => client.delete('x', 12, BY), 'DELETE', '/v1/sales/x?orders=12&reason=a+test', ''],
+    ['deletion', () => client.deletion('x'), 'GET', '/v1/sales/x/deletion', ''],
     ['an odd id', () => client.show('a/b?'), 'GET', '/v1/sales/a%2Fb%3F', ''],
   ])('%s', async (_, call, method, url, body) => {
     answer(method === 'POST' ? 201 : 200, { id: 'x' });
@@ -111,6 +114,8 @@ describe('errors come back as what they were', () => {
     ['unknown_sale', 404, { code: 'unknown_sale' }, UnknownSale],
     ['sale_exists', 409, { code: 'sale_exists' }, SaleExists],
     ['archived', 409, { code: 'archived' }, SaleArchived],
+    ['deleting', 409, { code: 'deleting' }, SaleDeleting],
+    ['orders_differ', 409, { code: 'orders_differ', orders: 7 }, OrdersDiffer],
     ['wrong_state', 409, { code: 'wrong_state', state: 'closed' }, WrongState],
     ['a refused token', 401, { code: 'unauthenticated' }, TokenRefused],
     ['something else that listens', 404, '<html>', NoNode],

@@ -54,7 +54,7 @@ test('every code of the program is described, with its status', () => {
 
 test('docs/api/ has every route', () => {
   const written = new Set(
-    [...api.matchAll(/\b(GET|POST|PATCH) +(\/[\w/{}.-]*)/g)].map(([, m, p]) => `${m} ${p}`),
+    [...api.matchAll(/\b(GET|POST|PATCH|DELETE) +(\/[\w/{}.-]*)/g)].map(([, m, p]) => `${m} ${p}`),
   );
   expect(all.map(({ method, path }) => `${method} ${path}`).filter((route) => !written.has(route))).toEqual(
     [],

@@ -28,7 +28,7 @@ class UwsServer implements HttpServer {
         serve(new UwsExchange(response, this.#port, request.getMethod() === 'head'), request),
       );
     else
-      this.#app[method](pattern, (response, request) =>
+      this.#app[method === 'delete' ? 'del' : method](pattern, (response, request) =>
         serve(new UwsExchange(response, this.#port), request),
       );
   }

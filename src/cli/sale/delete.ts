@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Option } from 'commander';
+import { StockadeError } from '../../engine/errors.ts';
+import type { DeleteOperations, Deletion } from '../../operations/delete-operations.ts';
+import type { OrderOperations } from '../../operations/order-operations.ts';
+import { type SaleOperations, WrongState } from '../../operations/sale-operations.ts';
+import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
+import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { withOperations } from '../command/open-operations.ts';
+import { writeOrders } from '../order/export.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
+import { number, plural, print, printJson } from '../terminal/output.ts';
+import { progressBar } from '../terminal/progress.ts';
+
+const LOOK_MS = 200;
+/** The command stops to wait if no further order is deleted for so long. */
+const STALLED_MS = 60_000;
+
+export const deleteSale: CommandSpec = {
+  name: 'delete <id>',
+  summary: 'delete an archived sale for good, with its ledger and its orders',
+  details:
+    'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +
+    'first, as by `stockade order export` in NDJSON, and none is deleted that is not in it. The file must not exist. ' +
+    'If the command is interrupted while orders are being deleted, nodes go on; the same command shows how far they are.',
+  options: [
+    new Option('--with-orders', 'delete its orders too'),
+    new Option('--export <file>', 'write its orders to this new file first'),
+    ...AUTHOR_OPTIONS,
+  ],
+  settings: SALE_SETTINGS,
+  defaults: QUIET,
+  examples: [
+    'stockade sale delete tickets --reason "typing error"',
+    'stockade sale delete tickets --with-orders --export tickets.ndjson \\',
+    '  --reason "ten years are over"',
+  ],
+  async run({ config, log, json, args, options }) {
+    const saleId = args[0]!;
+    const { withOrders, export: file } = options as { withOrders?: true; export?: string };
+    if (withOrders !== (file === undefined ? undefined : true)) {
+      throw new UsageError(
+        '--with-orders and --export belong together: orders are deleted after they were exported',
+      );
+    }
+    const author = authorOf(options);
+    const deleted = await withOperations({ config, log }, async (sales, orders) => {
+      const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
+      const exported = file === undefined || isDeleting ? 0 : await exportTo(file, sales, orders, saleId);
+      return follow(sales, await sales.delete(saleId, exported, author));
+    });
+    if (json) printJson({ ...deleted, ...(file !== undefined && { export: file }) });
+    else print(deletedText(deleted, file));
+    return EXIT_OK;
+  },
+};
+
+/** Writes all orders to a new file, and to the disk. @returns their number. @throws UsageError if the file exists */
+async function exportTo(
+  file: string,
+  sales: SaleOperations,
+  orders: OrderOperations,
+  saleId: string,
+): Promise<number> {
+  const { state, archivedAt, committedOrders } = await sales.show(saleId);
+  if (archivedAt === undefined) throw new WrongState(saleId, state, 'deleted: archive it first');
+  const out = createWriteStream(file, { flags: 'wx', flush: true });
+  await once(out, 'open').catch((error) => {
+    if (error.code === 'EEXIST') throw new UsageError(`${file} exists: name a new file for the export`);
+    throw error;
+  });
+  let written = 0;
+  const all = { saleId, committedOrders, wanted: {}, format: 'ndjson' } as const;
+  for await (const piece of writeOrders(orders, all, out)) written += piece.orders;
+  await finished(out.end());
+  return written;
+}
+
+type Deleted = Extract<Deletion, { state: 'deleted' }>;
+
+/** Shows the progress until the sale is deleted. @throws StockadeError `not_deleted` if there is none */
+async function follow(operations: DeleteOperations, begun: Deletion): Promise<Deleted> {
+  if (begun.state === 'none') throw new Error(`the deletion of ${begun.saleId} is not recorded`);
+  const bar = progressBar(begun.orders, 'orders deleted');
+  let changedAtMs = Date.now();
+  try {
+    for (let now: Deletion = begun, done = -1; ; now = await operations.deletion(begun.saleId)) {
+      if (now.state === 'deleted') return now;
+      if (now.state === 'deleting' && now.done !== done) {
+        done = now.done;
+        changedAtMs = Date.now();
+        bar.update(done);
+      }
+      if (Date.now() - changedAtMs > STALLED_MS) throw notDeleted(begun.saleId, done, begun.orders);
+      await delay(LOOK_MS);
+    }
+  } finally {
+    bar.stop();
+  }
+}
+
+const notDeleted = (saleId: string, done: number, orders: number) =>
+  new StockadeError(
+    'not_deleted',
+    `${number(done)} of ${number(orders)} orders of ${saleId} are deleted, and for ${STALLED_MS / 1_000} s no more were: ` +
+      'nodes go on with it; to look how far they are, repeat the command',
+  );
+
+function deletedText({ saleId, orders }: Deleted, file: string | undefined): string {
+  const where = file === undefined ? '' : `, which are in ${file}`;
+  return orders === 0
+    ? `${saleId} is deleted.`
+    : `${saleId} is deleted with ${plural(orders, 'order')}${where}.`;
+}

@@ -1,0 +1,126 @@
+/**
+ * Deletes what belongs to a sale whose deletion has begun: its orders page by page, each page in a transaction of its
+ * own, and at last everything else together with the sale's row. It keeps no state, so it can be started again at any
+ * time, and by several processes at once: the lock only saves double work.
+ */
+import type { Knex } from 'knex';
+import { type Database, rows } from '../postgres/database.ts';
+import { despiteDeadlocks } from '../postgres/deadlock.ts';
+import type { SaleLocks } from '../postgres/sale-locks.ts';
+import { closeDeletion, type DeletedSale } from '../sales/deleted-sales.ts';
+
+/** Rows that one statement deletes. */
+const PAGE_ROWS = 1_000;
+const BEFORE_ALL_ORDERS = '-1';
+
+/** Pairs, so that no plan can walk through the orders of all sales by their ids. */
+const ORDERS = `FROM orders WHERE (sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) <= (?, ${2n ** 63n - 1n})
+  ORDER BY sale_id, order_id`;
+
+/**
+ * @param signal ends it after the page under way
+ * @returns whether the sale is deleted now; false if another process deletes it, or the signal was sent
+ */
+export async function finishDeletion(
+  db: Database,
+  locks: SaleLocks,
+  sale: DeletedSale,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  // No sale has such an id: SALE_ID_PATTERN.
+  const name = `delete:${sale.saleId}`;
+  if (!(await locks.tryLock(name))) return false;
+  try {
+    do {
+      await deleteOrders(db, sale, signal);
+      await deleteLostOrders(db, sale, signal);
+      if (signal?.aborted) return false;
+    } while (!(await despiteDeadlocks(() => db.transaction((trx) => deleteRest(trx, sale)))));
+    return true;
+  } finally {
+    await locks.unlock(name);
+  }
+}
+
+/**
+ * A page begins after the last one, so that no statement passes by the rows that earlier ones have deleted: Postgres
+ * keeps those for a while. What another process deletes meanwhile is missing in a page.
+ */
+async function deleteOrders(db: Database, sale: DeletedSale, signal: AbortSignal | undefined): Promise<void> {
+  for (let last: string | undefined = BEFORE_ALL_ORDERS; last !== undefined && !signal?.aborted; ) {
+    const after: string = last;
+    last = await despiteDeadlocks(() => deleteOrderPage(db, sale, after));
+  }
+}
+
+/**
+ * Deletes a page of orders with all that names them, and counts them. Arrays, so that every plan uses the indexes of the
+ * ids: a join may read a whole table instead.
+ * @returns the page's last order
+ */
+async function deleteOrderPage(
+  db: Database,
+  { saleId, generation }: DeletedSale,
+  after: string,
+): Promise<string | undefined> {
+  const [page] = await rows<{ last: string | null }>(
+    db,
+    `WITH page AS (
+       SELECT order_id ${ORDERS} LIMIT ? FOR UPDATE
+     ), changes AS (
+       DELETE FROM order_changes WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
+     ), returns AS (
+       DELETE FROM stock_returns WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
+     ), gone AS (
+       DELETE FROM orders WHERE order_id = ANY (ARRAY(SELECT order_id FROM page)) RETURNING order_id
+     ), counted AS (
+       UPDATE deleted_sales SET done = done + (SELECT count(*) FROM gone) WHERE id = ? AND generation = ?
+     )
+     SELECT max(order_id)::text AS last FROM page`,
+    [saleId, after, saleId, PAGE_ROWS, saleId, generation],
+  );
+  return page!.last ?? undefined;
+}
+
+/** There may be as many as a Redis has lost. */
+async function deleteLostOrders(
+  db: Database,
+  { saleId }: DeletedSale,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (let deleted = PAGE_ROWS; deleted === PAGE_ROWS && !signal?.aborted; ) {
+    const gone = await rows(
+      db,
+      `DELETE FROM lost_orders WHERE order_id = ANY (ARRAY(
+         SELECT order_id FROM lost_orders WHERE sale_id = ? LIMIT ?)) RETURNING order_id`,
+      [saleId, PAGE_ROWS],
+    );
+    deleted = gone.length;
+  }
+}
+
+/**
+ * The last transaction. A row that a slower statement has added to these tables was committed before the lock, because
+ * it needs the sale's row.
+ * @returns false, and nothing was deleted, if there are orders
+ */
+async function deleteRest(trx: Knex.Transaction, sale: DeletedSale): Promise<boolean> {
+  const { saleId, generation } = sale;
+  const found = await rows(
+    trx,
+    'SELECT 1 FROM sales WHERE id = ? AND generation = ? AND deleting_since IS NOT NULL FOR UPDATE',
+    [saleId, generation],
+  );
+  // Another process was faster.
+  if (found.length === 0) return true;
+  const left = await rows(trx, `SELECT 1 ${ORDERS} LIMIT 1`, [saleId, BEFORE_ALL_ORDERS, saleId]);
+  if (left.length > 0) return false;
+  await trx.raw('DELETE FROM lost_orders WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM sale_losses WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM stock_returns WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM segment_cursors WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM stock_movements WHERE sale_id = ?', [saleId]);
+  await trx.raw('DELETE FROM sales WHERE id = ?', [saleId]);
+  await closeDeletion(trx, sale);
+  return true;
+}
