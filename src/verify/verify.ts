@@ -34,7 +34,7 @@ import { changesSince, readTruth } from './truth.ts';
 
 /** While the sale changes, everything is read again, at most this often, until every log has been counted once. */
 const MAX_LOOKS = 10;
-const MAX_SUPPLY_READS = 20;
+const MAX_SUPPLY_READS = 5;
 /** Pause before the look that must find a fault again. */
 const AGAIN_MS = 50;
 /** How long to wait for a rebuild before the report says that the segments can't be counted. */
