@@ -33,15 +33,16 @@ interface Stage {
 export async function purchases(task: TakeTask, stage: Stage): Promise<Purchase> {
   const inside = () => work(task);
   const { url, saleId, teardown } = stage;
-  const options = { url, keyPrefix: 'bench:', takeTimeoutMs: TIMEOUT_MS, maxLogOrders: STOCK };
+  const options = { keyPrefix: 'bench:', takeTimeoutMs: TIMEOUT_MS, maxLogOrders: STOCK };
   const backend =
     task.kind === 'lane' && task.strategy === 'lock'
       ? await LockedBackend.open({
           ...options,
+          urls: [url],
           inside: () => inside().then(() => []),
           insideMaxMs: TIMEOUT_MS,
         })
-      : await RedisBackend.open(options);
+      : await RedisBackend.open({ ...options, url });
   teardown.add(() => backend.close());
   await loadSale(backend, saleId);
   if (task.kind === 'lane') return byLane(backend, stage);

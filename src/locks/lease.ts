@@ -14,6 +14,7 @@
  */
 import { BackendCorrupt } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
+import { LockMoved } from './lock-errors.ts';
 import { type LockTimes, RETRY_PAUSE_MS } from './lock-limits.ts';
 
 /** What a lease needs of its holder. */
@@ -70,7 +71,8 @@ export class Lease {
       this.#trustedUntil = sentAt + this.#times.trustMs;
     } catch (error) {
       if (this.#over) return;
-      if (error instanceof BackendCorrupt) return this.#lose('Redis can’t renew it', error);
+      if (error instanceof BackendCorrupt || error instanceof LockMoved)
+        return this.#lose('Redis can’t renew it', error);
       this.#lastFault = error;
       pauseMs = RETRY_PAUSE_MS;
     }

@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../engine/errors.ts';
 import { corking, DEMOTED } from '../redis/clients.ts';
+import { LockMoved } from './lock-errors.ts';
 import type { LockKeys } from './lock-keys.ts';
 import type { LockTimes } from './lock-limits.ts';
 import { type AcquireReply, LockScripts } from './lock-scripts.ts';
@@ -12,6 +13,9 @@ import { type AcquireReply, LockScripts } from './lock-scripts.ts';
 /** Temporary error replies: Redis is loading its data, full, or not the primary. */
 const REFUSED =
   /^(OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|Stream isn't writeable)\b/;
+
+/** Error replies of a server of a cluster that does not have the key, or not all of it while it moves. */
+const MOVED = /^(MOVED|ASK|TRYAGAIN)\b/;
 
 export class LockConnection {
   readonly #redis: Redis;
@@ -29,11 +33,11 @@ export class LockConnection {
 
   /** @throws as `renew` */
   acquire(keys: LockKeys, owner: string, from = ''): Promise<AcquireReply> {
-    return this.#guarded(() => this.#scripts.acquire(keys, owner, this.#times.ttlMs, from));
+    return this.#guarded(() => this.#scripts.acquire(keys, owner, this.#times.ttlMs, from), from);
   }
 
   /**
-   * @throws NotExecuted, OutcomeUnknown: may be repeated. BackendCorrupt: the key holds something else than a lock
+   * @throws NotExecuted, OutcomeUnknown: may be repeated. LockMoved. BackendCorrupt: the key holds something else than a lock
    */
   renew(keys: LockKeys, owner: string): Promise<boolean> {
     return this.#guarded(() => this.#scripts.renew(keys, owner, this.#times.ttlMs));
@@ -44,14 +48,15 @@ export class LockConnection {
    * `renew`
    */
   release(keys: LockKeys, owner: string): Promise<number> {
-    return this.#guarded(() => this.#scripts.release(keys, owner));
+    return this.#guarded(() => this.#scripts.release(keys, owner), owner);
   }
 
   disconnect(): void {
     this.#redis.disconnect();
   }
 
-  async #guarded<T>(send: () => Promise<T>): Promise<T> {
+  /** @param owner the owner whose hold the command ends */
+  async #guarded<T>(send: () => Promise<T>, owner?: string): Promise<T> {
     const { status, stream } = this.#redis;
     if (status !== 'ready' || !stream.writable) {
       throw new NotExecuted(`Redis can't be reached (connection is ${status})`);
@@ -70,15 +75,16 @@ export class LockConnection {
         },
         (error: unknown) => {
           clearTimeout(timer);
-          reject(this.#sorted(error));
+          reject(this.#sorted(error, owner));
         },
       );
     });
   }
 
-  #sorted(error: unknown): Error {
+  #sorted(error: unknown, owner: string | undefined): Error {
     const message = error instanceof Error ? error.message : String(error);
     if (DEMOTED.test(message)) this.#redis.disconnect(true);
+    if (MOVED.test(message)) return new LockMoved(`the lock is on another server: ${message}`, owner, error);
     if (REFUSED.test(message)) return new NotExecuted(`Redis refused the lock command: ${message}`, error);
     if (error instanceof Error && error.name === 'ReplyError') {
       return new BackendCorrupt(`a lock script failed: ${message}`);

@@ -15,6 +15,17 @@ export class LockLost extends StockadeError {
   }
 }
 
+/** The key of the lock is on another server of the cluster now. The command did nothing. */
+export class LockMoved extends StockadeError {
+  /** Who holds the lock, if the command was to end that. */
+  readonly owner: string | undefined;
+
+  constructor(message: string, owner: string | undefined, cause?: unknown) {
+    super('lock_moved', message, { cause });
+    this.owner = owner;
+  }
+}
+
 /**
  * The lock was not acquired: the wait limit has passed, too many callers wait, or the locks were closed. Nothing is
  * held.

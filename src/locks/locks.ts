@@ -139,6 +139,14 @@ export class Locks {
     return result;
   }
 
+  /**
+   * For locks on a cluster: releases a lock whose key has moved to this server. Its holder could not, because it asked the server
+   * that had the key before (`LockMoved`).
+   */
+  async releaseMoved(name: string, owner: string): Promise<void> {
+    await this.#connection.release(lockKeys(name), owner);
+  }
+
   /** Rejects all waiters, releases all held locks (their handles report them as lost), and disconnects. */
   async close(): Promise<void> {
     this.#closed = true;

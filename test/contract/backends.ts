@@ -19,6 +19,7 @@ interface Kind {
 }
 
 const CLUSTER = 'redis cluster';
+const LOCKED_CLUSTER = 'redis cluster, under locks';
 
 /** One batch of the largest size fills a log. */
 export const MAX_LOG_ORDERS = MAX_BATCH_ORDERS;
@@ -39,7 +40,18 @@ const BACKENDS: readonly Kind[] = [
     name: 'redis, under locks',
     open: () =>
       LockedBackend.open({
-        url: redisUrl(),
+        urls: [redisUrl()],
+        keyPrefix: freshPrefix(),
+        takeTimeoutMs: 1000,
+        maxLogOrders: MAX_LOG_ORDERS,
+        inside: async () => [],
+      }),
+  },
+  {
+    name: LOCKED_CLUSTER,
+    open: async () =>
+      LockedBackend.open({
+        urls: await clusterUrls(),
         keyPrefix: freshPrefix(),
         takeTimeoutMs: 1000,
         maxLogOrders: MAX_LOG_ORDERS,
@@ -70,7 +82,7 @@ afterAll(async () => {
 
 export function onEachBackend(tests: (stage: Stage) => void): void {
   describe.each(BACKENDS)('$name', ({ name, open }) => {
-    const stage = new Stage(name === CLUSTER);
+    const stage = new Stage(name === CLUSTER || name === LOCKED_CLUSTER);
     beforeEach(async () => stage.begin(await open()));
     afterEach(() => stage.end());
     tests(stage);

@@ -36,7 +36,7 @@ export const doctor: CommandSpec = {
 async function checkAll(config: Config): Promise<Check[]> {
   const [runtime, redis, postgres, ports] = await Promise.all([
     checkRuntime(config),
-    checkRedis(config.redisUrl, config.strategy),
+    checkRedis(config.redisUrl),
     checkPostgres(config),
     checkPorts(config),
   ]);

@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis';
-import type { Config } from '../../config/config.ts';
 import { isLoopback } from '../../config/values/hosts.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
 import { type SecretUrl, withoutSecrets } from '../../config/values/secret.ts';
@@ -15,18 +14,13 @@ const FULL_FROM = 0.8;
 /** Fields of Redis' INFO and CLUSTER INFO, and `appendfsync` if CONFIG may be read. */
 export type RedisFacts = Readonly<Record<string, string | undefined>>;
 
-export async function checkRedis(
-  url: SecretUrl | undefined,
-  strategy: Config['strategy'],
-): Promise<StoreFindings> {
+export async function checkRedis(url: SecretUrl | undefined): Promise<StoreFindings> {
   if (!url) {
     const found = 'REDIS_URL is not set: the in-process backend will be used, in one worker of one node';
     return { checks: [ok('Redis', found)] };
   }
   const urls = redisUrls(url.reveal());
-  const found = await Promise.all(
-    urls.map((server) => checkServer(server, { strategy, servers: urls.length })),
-  );
+  const found = await Promise.all(urls.map((server) => checkServer(server, { servers: urls.length })));
   const clock = found.find((findings) => findings.clock !== undefined)?.clock;
   if (urls.length === 1) return found[0]!;
   const checks = found.flatMap((findings, i) =>
@@ -37,7 +31,6 @@ export async function checkRedis(
 
 /** What the checks of one server must know about the whole configuration. */
 export interface RedisPlan {
-  readonly strategy: Config['strategy'];
   /** Servers that REDIS_URL names. */
   readonly servers: number;
 }
@@ -124,7 +117,7 @@ function version({ redis_version: found = 'unknown' }: RedisFacts): Check {
     : fail('version', found, 'Install Redis 6.2 or newer.');
 }
 
-function topology(facts: RedisFacts, { strategy, servers }: RedisPlan): Check {
+function topology(facts: RedisFacts, { servers }: RedisPlan): Check {
   if (facts.cluster_enabled !== '1') {
     return servers === 1
       ? ok('topology', 'a single Redis')
@@ -133,9 +126,6 @@ function topology(facts: RedisFacts, { strategy, servers }: RedisPlan): Check {
           `a single Redis, one of ${servers}`,
           'Name one Redis, or servers of one Redis Cluster.',
         );
-  }
-  if (strategy === 'lock') {
-    return fail('topology', 'a Redis Cluster, and STRATEGY is lock', 'Set STRATEGY to script.');
   }
   const { cluster_state: state = 'unknown', cluster_slots_ok: slots = 'unknown' } = facts;
   return state === 'ok'

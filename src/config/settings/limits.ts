@@ -61,7 +61,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: oneOf('script', 'lock'),
     fallback: 'script',
     description:
-      "How units are taken: `script`, or `lock` to do so under the segment's lock. `lock` needs `REDIS_URL`, and no cluster.",
+      "How units are taken: `script`, or `lock` to do so under the segment's lock. `lock` needs `REDIS_URL`.",
     shared: 'value',
   },
   lockWork: {

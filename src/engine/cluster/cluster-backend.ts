@@ -37,8 +37,8 @@ export class ClusterBackend implements Backend {
   readonly audits: ClusterAudits;
   readonly events: RedisEvents;
   readonly owner: RedisOwner;
+  readonly primaries: Primaries;
   readonly #cluster: Cluster;
-  readonly #primaries: Primaries;
   readonly #keys: Keys;
   readonly #subscriptions = new Set<ClusterSubscription>();
   readonly #subscribers = new Set<BackendEvents>();
@@ -52,7 +52,7 @@ export class ClusterBackend implements Backend {
     const sight = new ClusterSight(scattered(cluster, takeTimeoutMs / 2), keys);
     this.#cluster = cluster;
     this.#keys = keys;
-    this.#primaries = primaries;
+    this.primaries = primaries;
     this.transfers = new ClusterTransfers(new TransferScripts(cluster), sight, keys);
     this.takes = new ClusterTakes({
       primaries,
@@ -85,7 +85,7 @@ export class ClusterBackend implements Backend {
   }
 
   async subscribe(events: BackendEvents): Promise<() => Promise<void>> {
-    const subscription = new ClusterSubscription(() => this.#primaries.all(), this.#keys, events);
+    const subscription = new ClusterSubscription(() => this.primaries.all(), this.#keys, events);
     this.#subscriptions.add(subscription);
     this.#subscribers.add(events);
     await subscription.begin();

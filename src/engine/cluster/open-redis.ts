@@ -1,5 +1,4 @@
 import { connect, singleUseClient } from '../../redis/clients.ts';
-import type { Backend } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
 import { RedisBackend, type RedisBackendOptions } from '../redis/redis-backend.ts';
 import { ClusterBackend } from './cluster-backend.ts';
@@ -17,7 +16,7 @@ export interface OpenRedisOptions extends Omit<RedisBackendOptions, 'url'> {
  */
 export async function openRedis(
   options: OpenRedisOptions,
-): Promise<{ readonly backend: Backend; readonly kind: RedisKind }> {
+): Promise<{ readonly backend: RedisBackend | ClusterBackend; readonly kind: RedisKind }> {
   const { urls, ...others } = options;
   if (await isCluster(urls)) {
     return { backend: await ClusterBackend.open(options), kind: 'redis cluster' };

@@ -1,4 +1,6 @@
 import { Locks, type LocksOptions } from '../../locks/locks.ts';
+import { ClusterBackend } from '../cluster/cluster-backend.ts';
+import { type OpenRedisOptions, openRedis } from '../cluster/open-redis.ts';
 import type {
   AuditStore,
   Backend,
@@ -10,15 +12,18 @@ import type {
   TransferStore,
 } from '../contract.ts';
 import { Keys } from '../redis/keys.ts';
-import { RedisBackend, type RedisBackendOptions } from '../redis/redis-backend.ts';
+import { ClusterLocks } from './cluster-locks.ts';
 import { LockedTakes, type LockedTakesOptions } from './locked-takes.ts';
+import { type SegmentLocks, ServerLocks } from './segment-locks.ts';
 
 export interface LockedBackendOptions
-  extends RedisBackendOptions,
+  extends OpenRedisOptions,
     Pick<LocksOptions, 'ttlMs'>,
     Pick<LockedTakesOptions, 'inside' | 'insideMaxMs'> {}
 
-/** The Redis backend with the `lock` strategy: each take runs under the lock of its segment. */
+type Unlocked = Backend & Required<Pick<Backend, 'owner'>>;
+
+/** The backend of one Redis or of a Redis Cluster with the `lock` strategy: each take runs under the lock of its segment. */
 export class LockedBackend implements Backend {
   readonly durable: boolean;
   readonly takes: TakeStore;
@@ -27,41 +32,45 @@ export class LockedBackend implements Backend {
   readonly transfers: TransferStore;
   readonly audits: AuditStore;
   readonly owner: OwnerMark;
-  readonly #redis: RedisBackend;
-  readonly #locks: Locks;
+  readonly #unlocked: Backend;
+  readonly #locks: SegmentLocks;
 
-  private constructor(redis: RedisBackend, locks: Locks, options: LockedBackendOptions) {
-    const { keyPrefix, takeTimeoutMs: lockWaitMs, inside, insideMaxMs } = options;
-    const keys = new Keys(keyPrefix);
-    const lockOf: LockedTakesOptions['lockOf'] = (segment) => keys.segment(segment).lock;
-    this.#redis = redis;
+  private constructor(unlocked: Unlocked, locks: SegmentLocks, options: LockedBackendOptions) {
+    const { takeTimeoutMs: lockWaitMs, inside, insideMaxMs } = options;
+    this.#unlocked = unlocked;
     this.#locks = locks;
-    this.durable = redis.durable;
-    this.takes = new LockedTakes(redis.takes, { locks, lockOf, lockWaitMs, inside, insideMaxMs });
-    this.sales = redis.sales;
-    this.log = redis.log;
-    this.transfers = redis.transfers;
-    this.audits = redis.audits;
-    this.owner = redis.owner;
+    this.durable = unlocked.durable;
+    this.takes = new LockedTakes(unlocked.takes, { locks, lockWaitMs, inside, insideMaxMs });
+    this.sales = unlocked.sales;
+    this.log = unlocked.log;
+    this.transfers = unlocked.transfers;
+    this.audits = unlocked.audits;
+    this.owner = unlocked.owner;
   }
 
-  /** @throws as `RedisBackend.open` and `Locks.open` */
+  /** @throws as `openRedis` and `Locks.open` */
   static async open(options: LockedBackendOptions): Promise<LockedBackend> {
-    const redis = await RedisBackend.open(options);
+    const { backend } = await openRedis(options);
+    const { urls, keyPrefix, ttlMs } = options;
+    const keys = new Keys(keyPrefix);
     try {
-      return new LockedBackend(redis, await Locks.open(options), options);
+      const locks =
+        backend instanceof ClusterBackend
+          ? new ClusterLocks(backend.primaries, keys, { ttlMs })
+          : new ServerLocks(await Locks.open({ url: urls[0]!, ttlMs }), keys);
+      return new LockedBackend(backend, locks, options);
     } catch (error) {
-      await redis.close();
+      await backend.close();
       throw error;
     }
   }
 
   subscribe(events: BackendEvents): Promise<() => Promise<void>> {
-    return this.#redis.subscribe(events);
+    return this.#unlocked.subscribe(events);
   }
 
   async close(): Promise<void> {
     await this.#locks.close();
-    await this.#redis.close();
+    await this.#unlocked.close();
   }
 }

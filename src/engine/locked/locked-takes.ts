@@ -24,11 +24,9 @@
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { LockLost, LockNotAcquired } from '../../locks/lock-errors.ts';
 import type { LockHandle } from '../../locks/lock-handle.ts';
-import type { Locks } from '../../locks/locks.ts';
 import type {
   LogHint,
   RefillReply,
-  SegmentRef,
   TakeBatch,
   TakeOrder,
   TakeReply,
@@ -37,6 +35,7 @@ import type {
 } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
 import { SegmentHold } from './segment-hold.ts';
+import type { SegmentLocks } from './segment-locks.ts';
 
 /** An order that the shop's own work refuses. */
 export interface Refusal {
@@ -56,8 +55,7 @@ export type Inside = (
 ) => Promise<readonly Refusal[]>;
 
 export interface LockedTakesOptions {
-  readonly locks: Locks;
-  readonly lockOf: (segment: SegmentRef) => string;
+  readonly locks: SegmentLocks;
   /** How long a batch waits for its segment's lock, in milliseconds. */
   readonly lockWaitMs: number;
   readonly inside?: Inside | undefined;
@@ -134,12 +132,17 @@ export class LockedTakes implements TakeStore {
   }
 
   #holdOf(batch: TakeBatch): SegmentHold {
-    const { locks, lockOf, lockWaitMs: waitMs } = this.#options;
-    const name = lockOf(batch);
+    const { locks, lockWaitMs } = this.#options;
+    const { saleId, segment, generation } = batch;
+    const name = `${saleId}:${segment}`;
+    const ref = { saleId, segment, generation };
     let hold = this.#holds.get(name);
     if (!hold) {
       const own = new SegmentHold(
-        () => locks.lock(name, { waitMs }),
+        {
+          acquire: () => locks.lock(ref, lockWaitMs),
+          release: (handle) => locks.release(ref, handle),
+        },
         () => {
           if (this.#holds.get(name) === own) this.#holds.delete(name);
         },

@@ -16,16 +16,21 @@ export const HOLD_MAX_MS = 100;
 
 if (HOLD_MAX_MS < KEEP_MAX_MS) throw new Error('a segment must be held for as long as a lock is kept');
 
+export interface HeldLock {
+  acquire(): Promise<LockHandle>;
+  release(handle: LockHandle): Promise<void>;
+}
+
 export class SegmentHold {
-  readonly #acquire: () => Promise<LockHandle>;
+  readonly #lock: HeldLock;
   readonly #over: () => void;
   readonly #line = pLimit(1);
   #handle: LockHandle | undefined;
   #heldSince = 0;
 
   /** @param over called when the lock is not held and no batch waits */
-  constructor(acquire: () => Promise<LockHandle>, over: () => void) {
-    this.#acquire = acquire;
+  constructor(lock: HeldLock, over: () => void) {
+    this.#lock = lock;
     this.#over = over;
   }
 
@@ -39,7 +44,7 @@ export class SegmentHold {
         // The lock may be lost without notice so far. It is acquired again in any case.
         const handle = this.#handle;
         this.#handle = undefined;
-        void giveBack(handle);
+        void this.#giveBack(handle);
         throw error;
       } finally {
         setImmediate(() => setImmediate(() => this.#letGo()));
@@ -54,7 +59,7 @@ export class SegmentHold {
     this.#handle = undefined;
     // The new request is made before the release, so that the lock queue knows that this process waits, and lets others
     // go first.
-    const [next] = await Promise.all([this.#acquire(), giveBack(handle)]);
+    const [next] = await Promise.all([this.#lock.acquire(), this.#giveBack(handle)]);
     this.#heldSince = monotonicMs();
     return next;
   }
@@ -63,12 +68,12 @@ export class SegmentHold {
     if (this.#line.activeCount + this.#line.pendingCount > 0) return;
     const handle = this.#handle;
     this.#handle = undefined;
-    void giveBack(handle);
+    void this.#giveBack(handle);
     this.#over();
   }
-}
 
-/** A lost lock does no harm here: the take was refused, or no other process had the lock before it. */
-async function giveBack(handle: LockHandle | undefined): Promise<void> {
-  await handle?.release().catch(() => {});
+  /** A lost lock does no harm here: the take was refused, or no other process had the lock before it. */
+  async #giveBack(handle: LockHandle | undefined): Promise<void> {
+    if (handle) await this.#lock.release(handle).catch(() => {});
+  }
 }

@@ -5,7 +5,6 @@ import { redisUrls } from '../../config/values/redis-urls.ts';
 import type { SecretUrl } from '../../config/values/secret.ts';
 import { type OpenRedisOptions, openRedis, type RedisKind } from '../../engine/cluster/open-redis.ts';
 import type { Backend } from '../../engine/contract.ts';
-import { StockadeError } from '../../engine/errors.ts';
 import { MemoryBackend } from '../../engine/memory/memory-backend.ts';
 import type { Teardown } from '../../lib/teardown.ts';
 import { awaitDatabase, type Database, openDatabase } from '../../postgres/database.ts';
@@ -38,7 +37,6 @@ export async function openStores(config: Config, teardown: Teardown): Promise<St
   if (database.databaseName === 'postgres') await assertSessions(database.databaseUrl);
   const stock = await openStock(config);
   teardown.add(() => stock.backend.close());
-  if (stock.backendName === 'redis cluster' && config.strategy === 'lock') throw new NoLocksOnCluster();
   const names = storeNames(config);
   const ownership = new Ownership(database.db, stock.backend, names);
   const isShared = names.isShared || names.redis !== undefined;
@@ -51,15 +49,6 @@ async function openStock(config: Config): Promise<Pick<Stores, 'backend' | 'back
     return { backend, backendName: kind };
   }
   return { backend: new MemoryBackend({ maxLogOrders: config.logBacklogMax }), backendName: 'in-process' };
-}
-
-class NoLocksOnCluster extends StockadeError {
-  constructor() {
-    super(
-      'invalid_config',
-      'STRATEGY is lock, but REDIS_URL is a Redis Cluster: set STRATEGY to script, or REDIS_URL to a single Redis',
-    );
-  }
 }
 
 /** The configuration must name a Redis. */

@@ -8,11 +8,10 @@ export interface EngineBackendOptions extends Pick<Config, 'strategy' | 'lockWor
   readonly redis: OpenRedisOptions;
 }
 
-/** Opens the backend that an engine takes from, by the strategy. `openStores` has refused locks on a cluster. */
+/** Opens the backend that an engine takes from, by the strategy. */
 export async function openEngineBackend(options: EngineBackendOptions): Promise<Backend> {
   const { strategy, lockWork, redis } = options;
   if (strategy === 'script') return (await openRedis(redis)).backend;
-  const { urls, ...others } = redis;
   const inside = lockWork === undefined ? undefined : await loadLockWork(lockWork);
-  return LockedBackend.open({ ...others, url: urls[0]!, inside });
+  return LockedBackend.open({ ...redis, inside });
 }

@@ -6,12 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ClusterBackend } from '../../../src/engine/cluster/cluster-backend.ts';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
 import { TransferScripts } from '../../../src/engine/cluster/transfer-scripts.ts';
+import type { Backend } from '../../../src/engine/contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../../../src/engine/errors.ts';
+import { LockedBackend } from '../../../src/engine/locked/locked-backend.ts';
 import { Keys } from '../../../src/engine/redis/keys.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';
-import { callCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
 import { startTestNode } from '../../support/node.ts';
@@ -22,7 +23,7 @@ import { buyers, Shop } from '../../support/shop.ts';
 const SEGMENTS = 12;
 
 interface OnCluster {
-  readonly backend: ClusterBackend;
+  readonly backend: Backend;
   readonly sale: LoadedSale;
   /** By server, a segment that it has. */
   readonly segmentOn: readonly number[];
@@ -32,11 +33,11 @@ interface OnCluster {
 async function selling(
   servers: RedisCluster,
   work: (place: OnCluster) => Promise<void>,
-  takeTimeoutMs = 1_000,
+  { takeTimeoutMs = 1_000, underLocks = false } = {},
 ): Promise<void> {
   const keyPrefix = freshPrefix();
   const options = { urls: servers.urls, keyPrefix, takeTimeoutMs, maxLogOrders: 1_000 };
-  const backend = await ClusterBackend.open(options);
+  const backend = await (underLocks ? LockedBackend : ClusterBackend).open(options);
   try {
     const sale = await loadSale(backend, aSale({ stock: SEGMENTS * 10, segments: SEGMENTS }));
     const keys = new Keys(keyPrefix);
@@ -118,7 +119,7 @@ describe('behind proxies, without replicas', () => {
         expect(await sale.held('anna', here)).toHaveLength(1);
         await sale.expectConserved();
       },
-      2_000,
+      { takeTimeoutMs: 2_000 },
     );
   });
 });
@@ -143,7 +144,10 @@ describe('messages', () => {
   });
 });
 
-describe('servers that fail', () => {
+describe.each([
+  { takes: 'as scripts', underLocks: false },
+  { takes: 'under locks', underLocks: true },
+])('servers that fail, takes $takes', ({ underLocks }) => {
   let servers: RedisCluster;
   beforeAll(async () => {
     servers = await RedisCluster.start({ replicas: true, nodeTimeoutMs: 1_000 });
@@ -158,18 +162,58 @@ describe('servers that fail', () => {
   });
 
   test('the first take finds a segment that an operator has moved to another server', async () => {
-    await selling(servers, async ({ sale, segmentOn }) => {
+    const work = async ({ sale, segmentOn }: OnCluster) => {
       const here = segmentOn[0]!;
       const anna = sale.order('anna');
       expect(kinds(await sale.take([anna], here))).toEqual(['taken']);
       await servers.moveSlot(slotOf(`{${sale.sale.id}:${here}}`), 0, 1);
       expect(kinds(await sale.take([sale.order('ben'), anna], here))).toEqual(['taken', 'replay']);
       await sale.expectConserved();
-    });
+    };
+    await selling(servers, work, { underLocks });
   });
 
+  test.runIf(underLocks)(
+    'a lock that is held while its segment moves is released where it is then',
+    async () => {
+      const options = {
+        urls: servers.urls,
+        keyPrefix: freshPrefix(),
+        takeTimeoutMs: 2_000,
+        maxLogOrders: 1_000,
+      };
+      let [arrived, goOn] = [false, () => {}];
+      const moved = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      const inside = async () => {
+        arrived = true;
+        await moved;
+        return [];
+      };
+      const holding = await LockedBackend.open({ ...options, inside, insideMaxMs: 20_000 });
+      const next = await LockedBackend.open(options);
+      try {
+        const sale = await loadSale(holding, aSale({ stock: 10, segments: 1 }));
+        const { segment } = new Keys(options.keyPrefix).segment(sale.ref(0));
+        const from = await servers.primaryOf(segment);
+        const taking = sale.take([sale.order('anna')]);
+        await until(() => arrived, { what: 'the lock is held' });
+        await servers.moveSlot(slotOf(segment), from, (from + 1) % 3);
+        goOn();
+        expect(kinds(await taking)).toEqual(['taken']);
+        // Far sooner than the ttl of ten seconds.
+        const after = await next.takes.take(sale.batch([sale.order('ben')]));
+        expect(kinds(after)).toEqual(['taken']);
+        await servers.moveSlot(slotOf(segment), (from + 1) % 3, from);
+      } finally {
+        await Promise.all([holding.close(), next.close()]);
+      }
+    },
+  );
+
   test('takes follow a dead server to its replica', async () => {
-    await selling(servers, async ({ sale, segmentOn }) => {
+    const work = async ({ sale, segmentOn }: OnCluster) => {
       const here = segmentOn[2]!;
       const [anna, ben] = [sale.order('anna'), sale.order('ben')];
       expect(kinds(await sale.take([anna], here))).toEqual(['taken']);
@@ -189,7 +233,8 @@ describe('servers that fail', () => {
         what: 'all segments seen again',
         timeoutMs: 60_000,
       });
-    });
+    };
+    await selling(servers, work, { underLocks });
   });
 });
 
@@ -295,10 +340,13 @@ describe('a whole shop', () => {
     expect((await node.opsRequest('/metrics')).body).toContain('stockade_refills_total');
   });
 
-  test('does not start with STRATEGY=lock, and says why', async () => {
-    const env = { REDIS_URL: servers.url, DATABASE_URL: await freshDatabase(), STRATEGY: 'lock' };
-    const { exitCode, stderr } = await callCli(['sale', 'list'], { env });
-    expect(exitCode).not.toBe(0);
-    expect(stderr).toContain('STRATEGY is lock, but REDIS_URL is a Redis Cluster');
+  test('runs as a node with STRATEGY=lock', async () => {
+    const stores = { redisUrl: servers.url, databaseUrl: await freshDatabase(), keyPrefix: freshPrefix() };
+    await using node = await startTestNode({ ...stores, env: { STRATEGY: 'lock' } });
+    const { id } = await node.ops.create({ id: 'tickets', stock: 10, segments: 4 }, BY.actor);
+    const bought = await Promise.all(buyers(20).map((buyer) => node.buy(id, buyer)));
+    expect(bought.filter(({ status }) => status === 201)).toHaveLength(10);
+    expect(bought.filter(({ code }) => code === 'sold_out')).toHaveLength(10);
+    expect(await node.ops.verify(id)).toMatchObject({ ok: true, findings: [] });
   });
 });

@@ -55,7 +55,7 @@ async function open({ proxied = false, beside = false, ...options }: Spec = {}):
   if (!beside) keyPrefix = freshPrefix();
   const url = proxied ? proxy.through(server.url) : server.url;
   const backend = await LockedBackend.open({
-    url,
+    urls: [url],
     keyPrefix,
     takeTimeoutMs: 500,
     maxLogOrders: 10_000,

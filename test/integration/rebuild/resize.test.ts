@@ -270,7 +270,7 @@ describe('a resize', () => {
     };
     const { redisUrl: url, keyPrefix } = shop;
     const options = {
-      url,
+      urls: [url],
       keyPrefix,
       takeTimeoutMs: 5_000,
       maxLogOrders: 1_000,

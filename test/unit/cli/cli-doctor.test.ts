@@ -23,7 +23,7 @@ describe('Redis', () => {
     used_memory: '1048576',
   };
   const found = (changes: RedisFacts, plan: Partial<RedisPlan> = {}) =>
-    notOk(judgeRedis({ ...good, ...changes }, { strategy: 'script', servers: 1, ...plan }));
+    notOk(judgeRedis({ ...good, ...changes }, { servers: 1, ...plan }));
   const cluster = { cluster_enabled: '1', cluster_state: 'ok', cluster_size: '3' };
 
   test.each<[string, RedisFacts, string[]]>([
@@ -48,8 +48,7 @@ describe('Redis', () => {
     ['nearly full', { used_memory: '1000000000' }, ['warn memory']],
   ])('%s', (_, changes, expected) => expect(found(changes)).toEqual(expected));
 
-  test('a cluster has no locks, and several servers that form no cluster are a fault', () => {
-    expect(found(cluster, { strategy: 'lock' })).toEqual(['fail topology']);
+  test('several servers that form no cluster are a fault', () => {
     expect(found({}, { servers: 3 })).toEqual(['fail topology']);
   });
 });

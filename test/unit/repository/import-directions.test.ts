@@ -70,7 +70,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http/identity',
     'http/orders',
   ],
-  'engine/locked': ['engine', 'lib', 'locks', 'engine/redis'],
+  'engine/locked': ['engine', 'lib', 'locks', 'engine/redis', 'engine/cluster'],
   events: ['engine', 'lib', 'operations', 'postgres'],
   'http/ops': ['engine', 'lib', 'engine/sale', 'operations', 'http/server', 'http/identity', 'http/orders'],
   'config/values': ['redis'],

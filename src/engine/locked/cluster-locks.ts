@@ -1,0 +1,97 @@
+/**
+ * The locks of segments on a cluster. The keys of a lock are in the slot of its segment, so they are on the same server, and move
+ * with it. Each server has connections of its own for locks. This file only chooses the server.
+ *
+ *   lock ──MOVED, ASK, or the server can't be reached──> the map of the cluster is read again, and the lock asked for there
+ *
+ * | event | what remains | how it is resolved |
+ * |---|---|---|
+ * | a slot moves to another server | the lock and its token move with it | takes go on with that token. The holder releases the lock at the new server. If it has to renew the lock first, it has lost it |
+ * | a replica takes over, which may lack the lock or the token | a free lock, and a holder | takes with a token that is not the newest there are refused |
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { LockMoved } from '../../locks/lock-errors.ts';
+import type { LockHandle } from '../../locks/lock-handle.ts';
+import { Locks, type LocksOptions } from '../../locks/locks.ts';
+import type { Primaries } from '../cluster/primaries.ts';
+import { slotOf } from '../cluster/slot.ts';
+import type { SegmentRef } from '../contract.ts';
+import { NotExecuted } from '../errors.ts';
+import type { Keys } from '../redis/keys.ts';
+import type { SegmentLocks } from './segment-locks.ts';
+
+/** Pause before the next attempt, while the map may not show the new server yet. */
+const PAUSE_MS = 20;
+
+export class ClusterLocks implements SegmentLocks {
+  readonly #primaries: Primaries;
+  readonly #keys: Keys;
+  readonly #options: Pick<LocksOptions, 'ttlMs'>;
+  /** By the url of the server. */
+  readonly #servers = new Map<string, Promise<Locks>>();
+
+  constructor(primaries: Primaries, keys: Keys, options: Pick<LocksOptions, 'ttlMs'>) {
+    this.#primaries = primaries;
+    this.#keys = keys;
+    this.#options = options;
+  }
+
+  async lock(segment: SegmentRef, waitMs: number): Promise<LockHandle> {
+    const name = this.#keys.segment(segment).lock;
+    const deadline = monotonicMs() + waitMs;
+    for (;;) {
+      try {
+        const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
+        return await locks.lock(name, { waitMs: Math.max(1, deadline - monotonicMs()) });
+      } catch (error) {
+        if (!(error instanceof LockMoved || error instanceof NotExecuted)) throw error;
+        if (monotonicMs() + PAUSE_MS >= deadline) throw new NotExecuted(error.message, error);
+        await this.#primaries.refresh();
+        await delay(PAUSE_MS);
+      }
+    }
+  }
+
+  async release(segment: SegmentRef, handle: LockHandle): Promise<void> {
+    try {
+      await handle.release();
+    } catch (error) {
+      if (!(error instanceof LockMoved) || error.owner === undefined) throw error;
+      await this.#primaries.refresh();
+      const name = this.#keys.segment(segment).lock;
+      const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
+      await locks.releaseMoved(name, error.owner);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers.values()].map(closeOpened));
+    this.#servers.clear();
+  }
+
+  async #locksAt(url: string | undefined): Promise<Locks> {
+    if (url === undefined) throw new NotExecuted('no server of the cluster has this segment now');
+    const known = this.#servers.get(url);
+    if (known) return known;
+    this.#leaveRemoved();
+    const opened = Locks.open({ url, ...this.#options });
+    this.#servers.set(url, opened);
+    opened.catch(() => this.#servers.delete(url));
+    return opened;
+  }
+
+  #leaveRemoved(): void {
+    const all = new Set(this.#primaries.all());
+    for (const [url, locks] of this.#servers) {
+      if (all.has(url)) continue;
+      this.#servers.delete(url);
+      void closeOpened(locks);
+    }
+  }
+}
+
+async function closeOpened(opened: Promise<Locks>): Promise<void> {
+  const locks = await opened.catch(() => undefined);
+  await locks?.close();
+}
