@@ -150,6 +150,16 @@ onEachBackend((stage) => {
       expect(kinds(await sale.take([only!]))).toEqual(['replay']);
     });
 
+    it('is a replay of an order of the same batch, whether or not the buyer has others', async () => {
+      const sale = await stage.load({ stock: 6, perBuyerLimit: 3 });
+      await sale.take([sale.order('anna')]);
+      for (const buyerId of ['anna', 'ben']) {
+        const clicks = [1, 2].map(() => sale.order(buyerId, { key: 'click-1' }));
+        expect(kinds(await sale.take(clicks)), buyerId).toEqual(['taken', 'replay']);
+      }
+      expect(await sale.left()).toEqual([3]);
+    });
+
     it('is a mismatch with another quantity, by id and by key', async () => {
       const sale = await stage.load({ perBuyerLimit: 5 });
       const first = sale.order('anna', { quantity: 2, key: 'click-1' });
