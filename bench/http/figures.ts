@@ -14,7 +14,15 @@ export interface Spread {
   readonly quartiles: Quartiles;
 }
 
-export type EchoFigures = Omit<Measurement, 'drain' | 'takeOrders' | 'transactionOrders'>;
+type SellingOnly =
+  | 'drain'
+  | 'takeOrders'
+  | 'transactionOrders'
+  | 'answerBytes'
+  | 'toRedisBytes'
+  | 'fromRedisBytes'
+  | 'walBytes';
+export type EchoFigures = Omit<Measurement, SellingOnly>;
 
 export interface PhaseFigures extends Omit<Measurement, 'drain'> {
   /** The rate, divided by that of the echoes before and after the phase. */
@@ -52,11 +60,14 @@ const DIGITS: Readonly<Record<keyof Omit<Measurement, 'drain'>, number>> = {
   coreUse: 3,
   takeOrders: 1,
   transactionOrders: 1,
+  answerBytes: 0,
+  toRedisBytes: 0,
+  fromRedisBytes: 0,
+  walBytes: 0,
 };
 
 export function echoFigures(legs: readonly Leg[]): EchoFigures {
-  const { takeOrders: _, transactionOrders: __, ...figures } = medians(legs.flatMap(({ echoes }) => echoes));
-  return figures;
+  return medians(legs.flatMap(({ echoes }) => echoes));
 }
 
 export function phaseFigures(

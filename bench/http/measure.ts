@@ -9,6 +9,7 @@ import type { StockadeNode } from '../support/stockade-node.ts';
 import { runWrk } from '../support/wrk.ts';
 import type { WrkReport } from '../support/wrk-output.ts';
 import type { SellingPhase } from './phases.ts';
+import { perRequest, type Traffic } from './traffic.ts';
 
 const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
 /**
@@ -33,6 +34,11 @@ export interface Measurement {
   /** Orders in each script call, and in each transaction of sync; `undefined`: there was none. */
   readonly takeOrders?: number | undefined;
   readonly transactionOrders?: number | undefined;
+  /** Bytes for each request, of the answer and between the programs. */
+  readonly answerBytes?: number;
+  readonly toRedisBytes?: number;
+  readonly fromRedisBytes?: number;
+  readonly walBytes?: number;
   readonly drain?: Drain;
 }
 
@@ -60,6 +66,10 @@ export interface Load {
   readonly cpu: CpuReaders<Program>;
 }
 
+export interface SellingLoad extends Load {
+  readonly traffic: () => Promise<Traffic>;
+}
+
 /** What a load measured. */
 interface Loaded {
   readonly report: WrkReport;
@@ -78,13 +88,15 @@ export async function measureEcho(load: Load): Promise<Measurement> {
 export async function measureSelling(
   node: StockadeNode,
   phase: SellingPhase,
-  load: Load,
+  load: SellingLoad,
 ): Promise<Measurement> {
   await warmUp(load);
   const before = await node.settled();
+  const trafficBefore = await load.traffic();
   const { report, measurement, cpuMicrosNow } = await underLoad(load);
   const ended = performance.now();
   const loaded = await node.figures();
+  const traffic = perRequest(trafficBefore, await load.traffic(), report.requests);
   await node.drained();
   const seconds = (performance.now() - ended) / 1_000;
   const drain = {
@@ -99,6 +111,10 @@ export async function measureSelling(
     ...measurement,
     takeOrders: meanBatch(before.takes, loaded.takes),
     transactionOrders: meanBatch(before.transactions, loaded.transactions),
+    answerBytes: report.bytes / report.requests,
+    toRedisBytes: traffic.toRedis,
+    fromRedisBytes: traffic.fromRedis,
+    walBytes: traffic.wal,
     ...(phase.outcome === 'accepted' && { drain }),
   };
 }

@@ -11,6 +11,7 @@ import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
 import type { Build, HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
+import { readTraffic } from './traffic.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
 /**
@@ -92,8 +93,13 @@ export class Stage {
       redis: () => redis.cpuSeconds(),
       postgres: () => postgres.cpuSeconds(),
     };
-    const load = this.#loadOf(connections);
-    return measureSelling(node, phase, { ...load, url: node.ordersUrl(saleId), prefer: phase.prefer, cpu });
+    return measureSelling(node, phase, {
+      ...this.#loadOf(connections),
+      url: node.ordersUrl(saleId),
+      prefer: phase.prefer,
+      cpu,
+      traffic: () => readTraffic(this.#stores),
+    });
   }
 
   /** @throws BenchFailure if a sale does not add up */

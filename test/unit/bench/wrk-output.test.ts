@@ -38,6 +38,7 @@ describe('parseWrkOutput', () => {
     expect(parseWrkOutput(PLAIN)).toEqual({
       requests: 1_425_549,
       requestsPerSecond: 141_144.36,
+      bytes: 127.79 * 1_024 ** 2,
       p50Ms: 1.67,
       p99Ms: 11.29,
       errorStatuses: 0,
