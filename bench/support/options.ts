@@ -45,7 +45,7 @@ export function parseOptions<T extends NumberOptions>(
   return { parameters: parameters as Parameters<T>, json: given.json === true };
 }
 
-function wholeNumber(least: number, most: number): (text: string) => number {
+export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (value >= least && value <= most) return value;
