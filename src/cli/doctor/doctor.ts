@@ -36,7 +36,7 @@ export const doctor: CommandSpec = {
 async function checkAll(config: Config): Promise<Check[]> {
   const [runtime, redis, postgres, ports] = await Promise.all([
     checkRuntime(config),
-    checkRedis(config.redisUrl),
+    checkRedis(config.redisUrl, config.keyPrefix),
     checkPostgres(config),
     checkPorts(config),
   ]);

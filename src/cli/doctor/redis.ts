@@ -5,6 +5,7 @@ import { type SecretUrl, withoutSecrets } from '../../config/values/secret.ts';
 import { redisAddress } from '../../redis/redis-address.ts';
 import { describe, tlsAdviceFor } from '../terminal/explain.ts';
 import { type Check, checksOf, readClock, type StoreFindings } from './check.ts';
+import { checkCommands } from './redis-commands.ts';
 
 const { ok, warn, fail } = checksOf('redis');
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -14,13 +15,15 @@ const FULL_FROM = 0.8;
 /** Fields of Redis' INFO and CLUSTER INFO, and `appendfsync` if CONFIG may be read. */
 export type RedisFacts = Readonly<Record<string, string | undefined>>;
 
-export async function checkRedis(url: SecretUrl | undefined): Promise<StoreFindings> {
+export async function checkRedis(url: SecretUrl | undefined, keyPrefix: string): Promise<StoreFindings> {
   if (!url) {
     const found = 'REDIS_URL is not set: the in-process backend will be used, in one worker of one node';
     return { checks: [ok('Redis', found)] };
   }
   const urls = redisUrls(url.reveal());
-  const found = await Promise.all(urls.map((server) => checkServer(server, { servers: urls.length })));
+  const found = await Promise.all(
+    urls.map((server) => checkServer(server, { servers: urls.length }, keyPrefix)),
+  );
   const clock = found.find((findings) => findings.clock !== undefined)?.clock;
   if (urls.length === 1) return found[0]!;
   const checks = found.flatMap((findings, i) =>
@@ -35,7 +38,7 @@ export interface RedisPlan {
   readonly servers: number;
 }
 
-async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings> {
+async function checkServer(url: string, plan: RedisPlan, keyPrefix: string): Promise<StoreFindings> {
   const { url: address, tls } = redisAddress(url);
   const client = new Redis(address, {
     ...(tls && { tls }),
@@ -58,7 +61,11 @@ async function checkServer(url: string, plan: RedisPlan): Promise<StoreFindings>
       const [seconds, microseconds] = await client.time();
       return Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     });
-    return { checks: [ok('reachable', shown), encryption(url), ...judgeRedis(facts, plan)], clock };
+    // A replica refuses writes.
+    const commands =
+      facts.role === 'master' ? [await checkCommands(client, keyPrefix, facts.cluster_enabled === '1')] : [];
+    const checks = [ok('reachable', shown), encryption(url), ...judgeRedis(facts, plan), ...commands];
+    return { checks, clock };
   } catch (error) {
     const advice =
       'Start Redis, or correct REDIS_URL (host, port, user, password, database, redis:// or rediss://).';

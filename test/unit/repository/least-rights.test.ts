@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { TRIED_COMMANDS } from '../../../src/cli/doctor/redis-commands.ts';
 import { DELETING_TABLES, FUNCTIONS, TABLE_RIGHTS } from '../../../src/postgres/app-role.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -74,6 +75,13 @@ describe('in Redis', () => {
       name.toLowerCase().replace('xinfo', 'xinfo|groups'),
     );
     expect(sorted(granted)).toEqual(sorted([...sent, ...ofTheClient]));
+  });
+
+  test('doctor tries each of them, except for those that the client sends by itself', () => {
+    const untried = granted.filter(
+      (name) => !ofTheClient.includes(name) || name === 'subscribe' || name === 'time',
+    );
+    expect(sorted(TRIED_COMMANDS)).toEqual(sorted(untried.map((name) => name.replace('|groups', ''))));
   });
 
   test('is not for commands that read or change keys of other programs', () => {
