@@ -52,7 +52,8 @@ function discardLostConnections(db: Database, { maxConnections }: DatabaseOption
   interface Query {
     readonly sql: string;
     readonly __knexUid: string;
-    readonly __knexQueryUid: string;
+    /** Missing for BEGIN, COMMIT and ROLLBACK, of which knex does not tell the end. */
+    readonly __knexQueryUid?: string;
   }
   const connections = new Map<string, Connection>();
   const ended = new Map<string, () => void>();
@@ -71,13 +72,15 @@ function discardLostConnections(db: Database, { maxConnections }: DatabaseOption
     // PGlite takes one connection.
     if (maxConnections > 1) cancelStatement(connection);
   };
-  const ends = ({ __knexQueryUid: uid }: Query) => {
+  const ends = ({ __knexQueryUid: uid = '' }: Query) => {
     ended.get(uid)?.();
     ended.delete(uid);
   };
   db.on('query', ({ sql, __knexUid, __knexQueryUid }: Query) => {
     const end = statementBegins(sql, () => discard(__knexUid, new Error('given up')));
-    if (end) ended.set(__knexQueryUid, end);
+    // If it stayed among the statements under way, the end of the work would discard a connection that others use by then.
+    if (__knexQueryUid === undefined) end?.();
+    else if (end) ended.set(__knexQueryUid, end);
   });
   db.on('query-response', (_: unknown, query: Query) => ends(query));
   db.on('query-error', (error: Error, query: Query) => {

@@ -80,3 +80,13 @@ test('an operation that changes something continues', async () => {
   await admin.raw('SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = ?', [SLOW]);
   await ended();
 });
+
+test('an operation that ends in time leaves its connection to the next one, after a transaction too', async () => {
+  const db = connect();
+  const bounded = new BoundedWork(AT_HAND);
+  const pid = async () => (await rows<{ pid: number }>(db, 'SELECT pg_backend_pid() AS pid'))[0]!.pid;
+  const first = await bounded.run('look', pid);
+  await bounded.run('look', () => db.transaction((trx) => trx.raw('SELECT 1')));
+  await bounded.run('look', () => db.transaction((trx) => trx.raw('SELECT no_such_column'))).catch(() => {});
+  expect(await bounded.run('look', pid)).toBe(first);
+});
