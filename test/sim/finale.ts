@@ -160,11 +160,12 @@ async function sellOut(parts: FinaleParts): Promise<void> {
   }
 }
 
-/** A closed sale sells nothing more. */
+/** A closed sale sells nothing more. The board is asked before the state, so a sold-out sale may say that instead. */
 async function sellNothing(parts: FinaleParts): Promise<void> {
   const purchase = { saleId: SALE_ID, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
   const code = await insist(parts, purchase);
-  if (code !== 'ended') parts.auditor.fail(`P2: a buyer of a closed sale is answered ${code}`);
+  const isSoldOut = code === 'sold_out' && parts.auditor.truth!.stock === 0;
+  if (code !== 'ended' && !isSoldOut) parts.auditor.fail(`P2: a buyer of a closed sale is answered ${code}`);
 }
 
 /** P4 and P5: every promised order is in Postgres, or is reported as lost by Redis. */
