@@ -2,7 +2,7 @@
  * Finishes deletions whose process has died or has given up. It runs beside sync; several processes may do this at
  * once. Nothing is kept in memory, so if a process dies, the next round of any process goes on.
  */
-import { rest } from '../lib/rest.ts';
+import { Rounds } from '../lib/rounds.ts';
 import type { Database } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { readOpenDeletions } from '../sales/deleted-sales.ts';
@@ -25,42 +25,37 @@ export interface FinisherOptions {
 
 export class DeletionFinisher {
   readonly #options: FinisherOptions;
-  readonly #end = new AbortController();
-  #running: Promise<void> | undefined;
+  readonly #rounds: Rounds;
 
   constructor(options: FinisherOptions) {
+    const { everyMs = ROUND_EVERY_MS, events } = options;
     this.#options = options;
+    this.#rounds = new Rounds({
+      everyMs,
+      round: (signal) => this.#round(signal),
+      failed: (error) => events.failed({ error }),
+    });
   }
 
   start(): void {
-    this.#running = this.#keepRunning();
+    this.#rounds.start();
   }
 
   /** Ends after the page under way. */
-  async stop(): Promise<void> {
-    this.#end.abort();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#rounds.stop();
   }
 
-  async #keepRunning(): Promise<void> {
-    const { everyMs = ROUND_EVERY_MS, events } = this.#options;
-    const { signal } = this.#end;
-    while (!signal.aborted) {
-      await this.#round().catch((error) => events.failed({ error }));
-      await rest(everyMs, signal);
-    }
-  }
-
-  async #round(): Promise<void> {
+  async #round(signal: AbortSignal): Promise<false> {
     const { db, locks, events } = this.#options;
-    const { signal } = this.#end;
     for (const sale of await readOpenDeletions(db)) {
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       const { saleId } = sale;
       await finishDeletion(db, locks, sale, signal).then(
         (isDeleted) => isDeleted && events.deleted({ saleId }),
         (error) => events.failed({ saleId, error }),
       );
     }
+    return false;
   }
 }

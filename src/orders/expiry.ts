@@ -11,7 +11,7 @@
  * Crash points: docs/internals/orders.md.
  */
 import type { Backend } from '../engine/contract.ts';
-import { rest } from '../lib/rest.ts';
+import { Rounds } from '../lib/rounds.ts';
 import type { Database } from '../postgres/database.ts';
 import { expireOrders } from './order-changes.ts';
 import { applyReturnsOf } from './returns.ts';
@@ -36,41 +36,33 @@ export interface ExpiryOptions {
 
 export class Expiry {
   readonly #options: ExpiryOptions;
-  readonly #end = new AbortController();
-  #running: Promise<void> | undefined;
+  readonly #rounds: Rounds;
 
   constructor(options: ExpiryOptions) {
     this.#options = options;
+    this.#rounds = new Rounds({
+      everyMs: EXPIRE_EVERY_MS,
+      round: () => this.#expirePage(),
+      failed: (error) => options.events.failed({ error }),
+    });
   }
 
   start(): void {
-    this.#running = this.#keepRunning();
+    this.#rounds.start();
   }
 
   /** Ends after the page under way. */
-  async stop(): Promise<void> {
-    this.#end.abort();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#rounds.stop();
   }
 
-  async #keepRunning(): Promise<void> {
-    const { signal } = this.#end;
-    while (!signal.aborted) {
-      const pauseMs = await this.#expirePage().catch((error) => {
-        this.#options.events.failed({ error });
-        return EXPIRE_EVERY_MS;
-      });
-      await rest(pauseMs, signal);
-    }
-  }
-
-  /** @returns milliseconds until the next page */
-  async #expirePage(): Promise<number> {
+  /** @returns whether the page was full, so that the next one follows at once */
+  async #expirePage(): Promise<boolean> {
     const { db, backend, events, pageOrders = PAGE_ORDERS } = this.#options;
     const { orderIds, dueSince } = await expireOrders(db, pageOrders);
-    if (dueSince === undefined) return EXPIRE_EVERY_MS;
+    if (dueSince === undefined) return false;
     events.expired({ orders: orderIds.length, overdueMs: Math.max(0, Date.now() - dueSince.getTime()) });
     await applyReturnsOf(db, backend, orderIds);
-    return orderIds.length === pageOrders ? 0 : EXPIRE_EVERY_MS;
+    return orderIds.length === pageOrders;
   }
 }

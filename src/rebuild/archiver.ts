@@ -11,7 +11,7 @@
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
-import { rest } from '../lib/rest.ts';
+import { Rounds } from '../lib/rounds.ts';
 import { texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
@@ -43,44 +43,40 @@ export interface ArchiverOptions {
 export class Archiver {
   readonly #options: ArchiverOptions;
   readonly #author: Author;
-  readonly #end = new AbortController();
+  readonly #rounds: Rounds;
   readonly #failed = new Set<string>();
-  #running: Promise<void> | undefined;
 
   constructor(options: ArchiverOptions) {
+    const { everyMs = ROUND_EVERY_MS, events } = options;
     this.#options = options;
     this.#author = { actor: 'stockade', reason: `over for ${options.afterDays} days` };
+    this.#rounds = new Rounds({
+      everyMs,
+      isFirstLater: true,
+      round: (signal) => this.#round(signal),
+      failed: (error) => events.failed({ error }),
+    });
   }
 
   start(): void {
-    if (this.#options.afterDays > 0) this.#running = this.#keepRunning();
+    if (this.#options.afterDays > 0) this.#rounds.start();
   }
 
   /** Ends after the sale under way. */
-  async stop(): Promise<void> {
-    this.#end.abort();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#rounds.stop();
   }
 
-  async #keepRunning(): Promise<void> {
-    const { everyMs = ROUND_EVERY_MS, events } = this.#options;
-    const { signal } = this.#end;
-    await rest(everyMs, signal);
-    while (!signal.aborted) {
-      await this.#round().catch((error) => events.failed({ error }));
-      await rest(everyMs, signal);
-    }
-  }
-
-  async #round(): Promise<void> {
+  async #round(signal: AbortSignal): Promise<false> {
     const { db, afterDays, claim } = this.#options;
     const over = await readOver(db, afterDays, [...this.#failed]);
     if (over.length === 0) this.#failed.clear();
     else await claim?.();
     for (const sale of over) {
-      if (this.#end.signal.aborted) return;
+      if (signal.aborted) break;
       await this.#goOnWith(sale).catch((error) => this.#setAside(sale.id, error));
     }
+    return false;
   }
 
   async #goOnWith({ id, state }: OverSale): Promise<void> {

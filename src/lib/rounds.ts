@@ -1,0 +1,45 @@
+import { rest } from './rest.ts';
+
+export interface RoundsOptions {
+  /** The pause between two rounds, in milliseconds. */
+  readonly everyMs: number;
+  /** Whether the first round comes after a pause, too. */
+  readonly isFirstLater?: boolean;
+  /** One round of work, which ends early if the signal aborts. @returns whether the next one is to follow at once */
+  round(signal: AbortSignal): Promise<boolean>;
+  failed(error: unknown): void;
+}
+
+/** Runs rounds of work one after the other, with a pause after each, until it is stopped. */
+export class Rounds {
+  readonly #options: RoundsOptions;
+  readonly #end = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#keepRunning();
+  }
+
+  /** Ends the round under way early, and resolves when it has ended. */
+  async stop(): Promise<void> {
+    this.#end.abort();
+    await this.#running;
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { everyMs, isFirstLater = false } = this.#options;
+    const { signal } = this.#end;
+    if (isFirstLater) await rest(everyMs, signal);
+    while (!signal.aborted) {
+      const isMore = await this.#options.round(signal).catch((error) => {
+        this.#options.failed(error);
+        return false;
+      });
+      await rest(isMore ? 0 : everyMs, signal);
+    }
+  }
+}
