@@ -95,7 +95,8 @@ export class LogScanner {
   }
 
   /** The drained sales of which a segment has changed. All their orders are in Postgres, so each log ends at its cursor. */
-  async #changed(drained: readonly Seen[]): Promise<Seen[]> {
+  async #changed(drained: readonly Seen[]): Promise<readonly Seen[]> {
+    if (drained.length === 0) return drained;
     const { db, backend } = this.#stores;
     const ids = drained.map(({ sale }) => sale.id);
     const cursors = await readPositions(db, ids);

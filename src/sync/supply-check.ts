@@ -43,8 +43,10 @@ export class SupplyCheck {
     // An in-process backend loses nothing as long as it lives. Nodes of 0.1.0 give units back without counting them.
     if (!backend.durable || began < this.#notBeforeMs || (await this.#olderNodes.run())) return [];
     if (this.#left.length === 0) this.#left = [...this.#sales.logs].map(({ saleId }) => saleId);
+    const page = [...this.#left.splice(0, PAGE_SALES), ...others];
+    if (page.length === 0) return [];
     const lost: LostUnits[] = [];
-    for (const given of await readGivenUnits(db, [...this.#left.splice(0, PAGE_SALES), ...others])) {
+    for (const given of await readGivenUnits(db, page)) {
       const { saleId, segments, generation } = given;
       const problem = lossIn(given, await backend.audits.audit(saleId, segments, generation));
       if (problem !== undefined) lost.push({ saleId, generation, problem });
