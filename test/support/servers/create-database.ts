@@ -14,15 +14,34 @@ export async function createDatabase(
   { label = 'test', template = 'template1' }: DatabaseOptions = {},
 ): Promise<string> {
   const name = `${label}_${randomBytes(6).toString('hex')}`;
-  const client = new pg.Client({ connectionString: serverUrl });
-  await client.connect();
-  try {
+  await onServer(serverUrl, (client) => {
     const [quoted, from] = [name, template].map((word) => client.escapeIdentifier(word));
-    await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from}`);
-  } finally {
-    await client.end();
-  }
+    return client.query(`CREATE DATABASE ${quoted} TEMPLATE ${from}`);
+  });
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return url.href;
+}
+
+/** Drops these databases of the server, except those to which something is still connected. */
+export async function dropUnused(serverUrl: string, databaseUrls: readonly string[]): Promise<void> {
+  const names = databaseUrls.map((url) => new URL(url).pathname.slice(1));
+  await onServer(serverUrl, async (client) => {
+    const { rows } = await client.query(
+      `SELECT datname FROM pg_database WHERE datname = ANY($1)
+       AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)`,
+      [names],
+    );
+    for (const { datname } of rows) await client.query(`DROP DATABASE ${client.escapeIdentifier(datname)}`);
+  });
+}
+
+async function onServer(serverUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
 }
