@@ -10,6 +10,8 @@ type Step =
   | { readonly status: number; readonly body: unknown; readonly retryAfter?: string };
 
 const problem = (code: string, status = 503): Step => ({ status, body: { code, title: code, status } });
+/** A call ends with it, because it would have to wait beyond its deadline. So no request is under way when the deadline comes. */
+const final = (step: Step) => ({ ...(step as object), retryAfter: '60' }) as Step;
 const PLACED: Step = {
   status: 201,
   body: { orderId: '7', status: 'committed', saleId: 'web', quantity: 1 },
@@ -84,16 +86,17 @@ describe('a purchase', () => {
   );
 
   test('is busy if every answer was; after a request without an answer it is unknown', async () => {
-    const always = await scripted(problem('busy'));
-    expect(await always.buyer(300).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    const always = await scripted(problem('busy'), final(problem('busy')));
+    expect(await always.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
+    expect(always.requests).toHaveLength(2);
     for (const last of [problem('busy'), problem('unavailable'), problem('rate_limited', 429)]) {
-      const after = await scripted('cut', last);
-      expect(await after.buyer(500).purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
+      const after = await scripted('cut', final(last));
+      expect(await after.buyer().purchase({ saleId: 'web' })).toMatchObject({ code: 'unknown' });
     }
   });
 
   test('waits as long as Retry-After says, and not beyond the deadline', async () => {
-    const { buyer, requests } = await scripted({ ...(problem('busy') as object), retryAfter: '60' } as Step);
+    const { buyer, requests } = await scripted(final(problem('busy')));
     expect(await buyer(5_000).purchase({ saleId: 'web' })).toMatchObject({ code: 'busy' });
     expect(requests).toHaveLength(1);
   });
