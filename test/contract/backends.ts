@@ -10,6 +10,7 @@ import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
 import { MemoryBackend } from '../../src/engine/memory/memory-backend.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl } from '../support/fixtures.ts';
+import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';
 import { aSale, type LoadedSale, type LoadOptions, loadSale } from '../support/sales.ts';
 import { RedisCluster } from '../support/servers/redis-cluster.ts';
 
@@ -32,7 +33,7 @@ const BACKENDS: readonly Kind[] = [
       RedisBackend.open({
         url: redisUrl(),
         keyPrefix: freshPrefix(),
-        takeTimeoutMs: 1000,
+        takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
         maxLogOrders: MAX_LOG_ORDERS,
       }),
   },
@@ -42,7 +43,7 @@ const BACKENDS: readonly Kind[] = [
       LockedBackend.open({
         urls: [redisUrl()],
         keyPrefix: freshPrefix(),
-        takeTimeoutMs: 1000,
+        takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
         maxLogOrders: MAX_LOG_ORDERS,
         inside: async () => [],
       }),
@@ -53,7 +54,7 @@ const BACKENDS: readonly Kind[] = [
       LockedBackend.open({
         urls: await clusterUrls(),
         keyPrefix: freshPrefix(),
-        takeTimeoutMs: 1000,
+        takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
         maxLogOrders: MAX_LOG_ORDERS,
         inside: async () => [],
       }),
@@ -61,7 +62,11 @@ const BACKENDS: readonly Kind[] = [
   {
     name: CLUSTER,
     open: async () => {
-      const options = { keyPrefix: freshPrefix(), takeTimeoutMs: 1000, maxLogOrders: MAX_LOG_ORDERS };
+      const options = {
+        keyPrefix: freshPrefix(),
+        takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
+        maxLogOrders: MAX_LOG_ORDERS,
+      };
       return (await openRedis({ urls: await clusterUrls(), ...options })).backend;
     },
   },

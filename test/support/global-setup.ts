@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ProvidedContext } from 'vitest';
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
 import { createMigratedDatabase } from './postgres/least-rights.ts';
@@ -34,6 +35,40 @@ const SETTINGS = {
  * because nodes run from it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const run = theRun();
+  run.projects += 1;
+  const { provided, stop } = await run.servers;
+  project.provide('redisUrl', provided.redisUrl);
+  project.provide('postgresUrl', provided.postgresUrl);
+  project.provide('migratedDatabase', provided.migratedDatabase);
+  project.provide('scratch', provided.scratch);
+  return async () => {
+    run.projects -= 1;
+    if (run.projects === 0) await stop();
+  };
+}
+
+interface Servers {
+  readonly provided: Required<ProvidedContext>;
+  stop(): Promise<void>;
+}
+
+interface Run {
+  readonly servers: Promise<Servers>;
+  /** Those that still use the servers. */
+  projects: number;
+}
+
+/** Each project of a run has its own copy of this module, so what they share is known to the process. */
+const RUN = Symbol.for('stockade-tests.run');
+
+function theRun(): Run {
+  const known = globalThis as { [RUN]?: Run };
+  if (!known[RUN]?.projects) known[RUN] = { servers: startServers(), projects: 0 };
+  return known[RUN]!;
+}
+
+async function startServers(): Promise<Servers> {
   refuseServersOfOthers();
   await ensureBuilt();
   const given = process.env.TEST_REDIS_URL;
@@ -52,14 +87,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await stopAll();
     throw redis.status === 'rejected' ? redis.reason : (postgres as PromiseRejectedResult).reason;
   }
-  project.provide('redisUrl', redis.value.productUrl);
-  project.provide('postgresUrl', postgres.value.url);
-  project.provide('migratedDatabase', await createMigratedDatabase(postgres.value.url));
   const scratch = await mkdtemp(join(tmpdir(), 'stockade-tests-'));
-  project.provide('scratch', scratch);
-  return async () => {
-    await stopAll();
-    await rm(scratch, { recursive: true, force: true });
+  return {
+    provided: {
+      redisUrl: redis.value.productUrl,
+      postgresUrl: postgres.value.url,
+      migratedDatabase: await createMigratedDatabase(postgres.value.url),
+      scratch,
+    },
+    stop: async () => {
+      await stopAll();
+      await rm(scratch, { recursive: true, force: true });
+    },
   };
 }
 

@@ -3,12 +3,10 @@
  * one node for all tests of the suite. The node must stop normally and quickly: a request that it wrongly counts as under way
  * would delay its end.
  */
-import { existsSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { SaleStatus } from '../../src/operations/sale-operations.ts';
 import { BY } from './author.ts';
+import { embeddedData } from './embedded-data.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './node.ts';
 
@@ -26,18 +24,10 @@ const stores: readonly Store[] = [
   { name: 'redis and postgres', options: redisAndPostgres },
 ];
 
-/** The data folder of a new node, created once, because that takes longer than the rest of a start. */
-async function embedded(): Promise<TestNodeOptions> {
-  const scratch = inject('scratch');
-  if (scratch === undefined) return {};
-  const dataFrom = join(scratch, 'embedded');
-  if (!existsSync(dataFrom)) {
-    await using node = await startTestNode();
-    await node.stop();
-    // Another process may have been faster.
-    await rename(node.dataDir, dataFrom).catch(() => {});
-  }
-  return { dataFrom };
+/** A data folder of its own. */
+export async function embedded(): Promise<TestNodeOptions> {
+  const dataFrom = await embeddedData();
+  return dataFrom === undefined ? {} : { dataFrom };
 }
 
 /** A new database and key prefix on the run's servers. */

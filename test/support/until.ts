@@ -1,7 +1,8 @@
 /** Waits for a condition, never for time. */
 import { inspect } from 'node:util';
 
-const pollMs = 5;
+const MIN_PAUSE_MS = 5;
+const MAX_PAUSE_MS = 250;
 
 export interface UntilOptions {
   timeoutMs?: number;
@@ -11,7 +12,8 @@ export interface UntilOptions {
 
 /**
  * Calls the condition until its result is truthy, and returns that. An error counts as "not yet", so that a server that is
- * starting or stopping can be asked; the last error is the cause if the time is over.
+ * starting or stopping can be asked; the last error is the cause if the time is over. The pause between two calls is twice as
+ * long as a call takes: a wait must not keep a core busy that others need.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -20,11 +22,13 @@ export async function until<T>(
   const deadline = Date.now() + timeoutMs;
   let last: Answer<T> = {};
   do {
+    const began = performance.now();
     const answer = await answerWithin(condition, deadline - Date.now());
     if (answer.value) return answer.value;
     // A missing answer says less than the answer before it, which is kept.
     if ('value' in answer || 'error' in answer) last = answer;
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    const pauseMs = Math.max(MIN_PAUSE_MS, Math.min(2 * (performance.now() - began), MAX_PAUSE_MS));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   } while (Date.now() < deadline);
   const outcome = 'error' in last ? 'an error' : 'value' in last ? inspect(last.value) : 'no answer at all';
   throw new Error(`not within ${timeoutMs} ms: ${what}; last came ${outcome}`, { cause: last.error });

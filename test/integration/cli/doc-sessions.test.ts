@@ -1,11 +1,12 @@
 /** The sessions of the README and the tutorial, pasted into a shell beside a node: they print what the pages say. */
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { RunningCli } from '../../support/cli.ts';
 import { comparable, runSession, sessionOf } from '../../support/doc-session.ts';
+import { embeddedData } from '../../support/embedded-data.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const SESSION_LIMIT_MS = 180_000;
@@ -22,6 +23,8 @@ test.each(['README.md', 'docs/tutorial.md'])('%s prints what it shows', async (p
   const steps = sessionOf(readFileSync(join(ROOT, page), 'utf8'));
   expect(steps.some(({ printed }) => printed.includes('committed'))).toBe(true);
   const cwd = folderOfReader();
+  const data = await embeddedData();
+  if (data !== undefined) cpSync(data, join(cwd, '.stockade'), { recursive: true });
   await using node = new RunningCli(['serve', '--port', '0', '--ops-port', '0'], { cwd });
   const [line] = await node.said(/^.*Create a sale: .*$/m);
   const { publicUrl, opsUrl } = JSON.parse(line);

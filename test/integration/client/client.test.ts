@@ -3,12 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BuyerClient, OperatorClient } from '../../../src/client/index.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
+import { embedded } from '../../support/stores.ts';
 
 let node: TestNode;
 let operator: OperatorClient;
 
 beforeAll(async () => {
-  node = await startTestNode();
+  node = await startTestNode(await embedded());
   operator = new OperatorClient({ url: node.opsUrl, token: node.opsToken, operator: 'ann' });
 });
 afterAll(() => node[Symbol.asyncDispose]());

@@ -5,7 +5,7 @@ import { WebhookReceiver } from '../../support/events/webhook-receiver.ts';
 import { freshDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { metric } from '../../support/http/metrics.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
-import { makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { embedded, makeSale, redisAndPostgres } from '../../support/stores.ts';
 
 const WEBHOOK_SECRET = 'a-secret-between-two-programs';
 
@@ -16,7 +16,7 @@ const webhookEnv = ({ url }: WebhookReceiver) => ({
 });
 
 describe.each([
-  ['embedded', async () => ({})],
+  ['embedded', embedded],
   ['redis and postgres', redisAndPostgres],
 ] as const)('%s', (_, options) => {
   test('a webhook that fails: dead letters are listed and re-sent, by route and by command', async () => {

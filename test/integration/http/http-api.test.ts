@@ -10,7 +10,14 @@ import { type Answer, startTestNode, type TestNode } from '../../support/node.ts
 import { asAdmin } from '../../support/postgres/least-rights.ts';
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
-import { expectBalanced, expectSold, makeSale, onEachStore, redisAndPostgres } from '../../support/stores.ts';
+import {
+  embedded,
+  expectBalanced,
+  expectSold,
+  makeSale,
+  onEachStore,
+  redisAndPostgres,
+} from '../../support/stores.ts';
 
 const HOUR_MS = 3_600_000;
 /**
@@ -489,7 +496,7 @@ onEachStore((stage) => {
   describe('SIGTERM', () => {
     test('under load ends the node normally: every answered buyer has an order, and no other buyer', async () => {
       const { isEmbedded } = stage;
-      const stores = isEmbedded ? {} : await redisAndPostgres();
+      const stores = await (isEmbedded ? embedded() : redisAndPostgres());
       await using node = await startTestNode({ ...stores, env: isEmbedded ? {} : { WORKERS: '2' } });
       const stock = 100_000;
       const id = await makeSale(node, { stock, segments: 8 });

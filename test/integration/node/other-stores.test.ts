@@ -8,6 +8,7 @@ import { callCli, runCli } from '../../support/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from '../../support/node.ts';
+import { embedded } from '../../support/stores.ts';
 
 interface Place extends Required<Pick<TestNodeOptions, 'redisUrl' | 'databaseUrl' | 'keyPrefix'>> {}
 
@@ -47,7 +48,7 @@ async function emptyFolder(): Promise<string> {
 }
 
 /** What a node would do with these stores if it started. */
-async function attack(place: Partial<Place>): Promise<string> {
+async function attack(place: TestNodeOptions): Promise<string> {
   await using attacker = await startTestNode(place);
   await attacker.ops.create({ id: 'web', stock: 7, perBuyerLimit: 2 }, 'tests').catch(() => {});
   return 'it sells';
@@ -59,7 +60,7 @@ test('a node without its DATABASE_URL does not start, names both stores, and cha
   const said = new RegExp(
     `belongs to the database postgres://[^ ]*${pathname} \\(shop \\w{8}\\), and this is PGlite in .* \\(shop \\w{8}\\)`,
   );
-  await expect(attack(rest)).rejects.toThrow(said);
+  await expect(attack({ ...rest, ...(await embedded()) })).rejects.toThrow(said);
   await expectUnharmed();
 });
 
@@ -117,7 +118,7 @@ test('a node ends when its Redis becomes that of another database while it runs'
 
 test('a new PGlite beside the former Redis is refused until the Redis is adopted', async () => {
   const place = { redisUrl: redisUrl(), keyPrefix: freshPrefix() };
-  await using before = await startTestNode(place);
+  await using before = await startTestNode({ ...place, ...(await embedded()) });
   await before.ops.create({ id: 'tickets', stock: 5, segments: 2 }, 'tests');
   expect(await before.buy('tickets', 'alice')).toMatchObject({ status: 201 });
   await before.stop();

@@ -7,6 +7,7 @@ import { freshDatabase, freshPrefix, redisUrl, seed, until } from '../../support
 import { metric } from '../../support/http/metrics.ts';
 import { startTestNode, type TestNode } from '../../support/node.ts';
 import { random } from '../../support/random.ts';
+import { embedded } from '../../support/stores.ts';
 import { inTier } from '../../support/tier.ts';
 import { expectKept, expectWithinLimit, ordersOf, unitsSold } from '../../support/truth.ts';
 
@@ -104,7 +105,7 @@ describe('embedded, without Redis and Postgres', () => {
   let node: TestNode;
 
   beforeAll(async () => {
-    node = await startTestNode();
+    node = await startTestNode(await embedded());
   });
 
   afterAll(() => node[Symbol.asyncDispose]());
