@@ -234,11 +234,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'deadlines: purchases are not answered at their deadline',
     'setBack',
-    edit(
-      'engine/purchase/under-way.ts',
-      'purchase.expire(this.#durable);',
-      'this.#purchases.delete(purchase);',
-    ),
+    edit('engine/purchase/under-way.ts', 'first.expire(this.#durable);', 'this.#purchases.remove(first);'),
   ),
   mutation(
     'sync: the cursor is not checked',

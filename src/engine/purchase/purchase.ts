@@ -44,6 +44,7 @@
  * The deadline may settle a purchase between any two steps. So later transitions of a settled purchase do nothing and throw
  * nothing.
  */
+import type { Linked } from '../../lib/linked-list.ts';
 import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
 import { NO_NOTE } from '../sale/order-note.ts';
@@ -67,7 +68,7 @@ export class ForbiddenTransition extends StockadeError {
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** A purchase under way. It is also the order in a batch, so that a take needs no further object. */
-export class LivePurchase implements TakeOrder, Purchase {
+export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly saleId: string;
   readonly buyerId: string;
   readonly quantity: number;
@@ -92,6 +93,9 @@ export class LivePurchase implements TakeOrder, Purchase {
   readonly precheck: Outcome | undefined = undefined;
   /** When it joined the queue of its lane, on the clock of `monotonicMs`. Only the lane uses it. */
   queuedAt = 0;
+  /** Its neighbours in the list of purchases under way. */
+  before: LivePurchase | undefined = undefined;
+  after: LivePurchase | undefined = undefined;
   /** Tells its caller the outcome. */
   readonly done: (outcome: Outcome) => void;
   readonly #ends: PurchaseEnds;

@@ -1,3 +1,4 @@
+import { LinkedList } from '../../lib/linked-list.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import type { Outcome, Purchase } from '../contract.ts';
 import { DEADLINE_SWEEP_MS } from '../limits.ts';
@@ -7,12 +8,12 @@ import { LivePurchase, type PurchaseEnds } from './purchase.ts';
 /**
  * The purchases of a worker that are not answered yet. Each is answered by its deadline at the latest.
  *
- * All purchases have the same time to live, so they expire in the order in which they came. One set, which keeps that order, and
+ * All purchases have the same time to live, so they expire in the order in which they came. One list, which keeps that order, and
  * one timer serve them all. A timer for each would cost more than the rest of a purchase. So would keeping settled purchases until
  * their deadline, because they would outlive the young generation of the heap.
  */
 export class PurchasesUnderWay implements PurchaseEnds {
-  readonly #purchases = new Set<LivePurchase>();
+  readonly #purchases = new LinkedList<LivePurchase>();
   readonly #deadlineMs: number;
   readonly #durable: boolean;
   readonly #events: EngineEvents;
@@ -30,31 +31,31 @@ export class PurchasesUnderWay implements PurchaseEnds {
   }
 
   get size(): number {
-    return this.#purchases.size;
+    return this.#purchases.length;
   }
 
   /** Adds a purchase; its time to live begins. */
   begin(purchase: Purchase, done: (outcome: Outcome) => void): LivePurchase {
     const live = new LivePurchase(purchase, monotonicMs() + this.#deadlineMs, this, done);
-    this.#purchases.add(live);
+    this.#purchases.push(live);
     this.#timer ??= setInterval(() => this.#sweep(), DEADLINE_SWEEP_MS);
     return live;
   }
 
   /** Answers the caller. An error that the caller throws must not reach the code that settles other purchases. */
   ended(purchase: LivePurchase, outcome: Outcome): void {
-    this.#purchases.delete(purchase);
+    this.#purchases.remove(purchase);
     try {
       purchase.done(outcome);
     } catch (error) {
       this.#events.onFault?.(error, purchase.saleId);
     }
-    if (this.#purchases.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    if (this.#purchases.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   /** Resolves when no purchase is under way. The caller must not let new ones come. */
   async idle(): Promise<void> {
-    if (this.#purchases.size === 0) return;
+    if (this.#purchases.length === 0) return;
     await new Promise<void>((resolve) => {
       this.#whenIdle.push(resolve);
     });
@@ -68,10 +69,9 @@ export class PurchasesUnderWay implements PurchaseEnds {
 
   #sweep(): void {
     const now = monotonicMs();
-    for (const purchase of this.#purchases) {
-      if (purchase.deadline > now) break;
-      purchase.expire(this.#durable);
+    for (let first = this.#purchases.first; first && first.deadline <= now; first = this.#purchases.first) {
+      first.expire(this.#durable);
     }
-    if (this.#purchases.size === 0) this.stop();
+    if (this.#purchases.length === 0) this.stop();
   }
 }
