@@ -57,11 +57,17 @@ export class TakeAttempts {
   #batchOf(orders: readonly LivePurchase[]): TakeBatch {
     this.#ticket = Math.max(this.#ticket + 1, Date.now() * 1_000);
     if (orders.length > 0) this.#parts.events.onBatch?.(orders.length);
+    const { saleId, segment, generation } = this.#place;
+    const { answeredTicket, newest } = this.#told;
+    // Without spreads, because V8 would make a dictionary of the object.
     return {
-      ...this.#place,
+      saleId,
+      segment,
+      generation,
       lane: this.#parts.worker,
       ticket: this.#ticket,
-      ...this.#told,
+      answeredTicket,
+      newest,
       // All orders of a batch were let in by the same rules.
       rules: orders[0]?.rules ?? NO_RULES,
       orders,
