@@ -104,6 +104,24 @@ onEachBackend((stage) => {
       expect(await sale.held('buyer-1')).toEqual([]);
     });
 
+    it('serves what looks alike: ids, quantities and keys of the same digits', async () => {
+      const sale = await stage.load({ stock: 9, perBuyerLimit: 2 });
+      const orders = [
+        sale.order('1'),
+        sale.order('1', { key: '1' }),
+        sale.order('2', { quantity: 2 }),
+        sale.order('11', { key: '1' }),
+        sale.order('3', { key: '11' }),
+        sale.order('12'),
+      ];
+      expect(kinds(await sale.take(orders))).toEqual(['taken', 'taken', 'taken', 'taken', 'taken', 'taken']);
+      expect(await sale.left()).toEqual([2]);
+      for (const { buyerId, orderId, quantity, key } of orders) {
+        expect(await sale.held(buyerId), buyerId).toContainEqual({ orderId, quantity, key, seq: 1 });
+      }
+      expect(kinds(await sale.take(orders))).toEqual(orders.map(() => 'replay'));
+    });
+
     it('serves a batch of the largest size', async () => {
       const sale = await stage.load({ stock: 300 });
       const reply = await sale.take(sale.crowd(MAX_BATCH_ORDERS));
