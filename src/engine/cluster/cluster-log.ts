@@ -1,18 +1,21 @@
 import type { Cluster } from 'ioredis';
-import type { SendAll } from '../../redis/send-all.ts';
+import type { Command, SendAll } from '../../redis/send-all.ts';
 import type { LogPosition, LogRead, Watermark } from '../contract.ts';
+import { BackendCorrupt } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
-import { RedisLog } from '../redis/redis-log.ts';
-import type { Scripts } from '../redis/scripts.ts';
+import { HEAD_FIELDS, RedisLog } from '../redis/redis-log.ts';
+import type { RawEntry, RawRead, Scripts } from '../redis/scripts.ts';
 
 /** The order logs of a cluster. Each is read and trimmed on its own server. */
 export class ClusterLog extends RedisLog {
   readonly #cluster: Cluster;
   readonly #keys: Keys;
+  readonly #sendAll: SendAll;
 
   constructor(cluster: Cluster, scripts: Scripts, keys: Keys, sendAll: SendAll) {
-    super(cluster, scripts, keys, sendAll, () => {});
+    super(cluster, scripts, keys, () => {});
     this.#cluster = cluster;
+    this.#sendAll = sendAll;
     this.#keys = keys;
   }
 
@@ -27,6 +30,30 @@ export class ClusterLog extends RedisLog {
     return Promise.all(reads.map((read) => (lacksEntries(read) ? this.#readBehind(read, maxEntries) : read)));
   }
 
+  /** Two commands for each log, because a command can't name keys of several slots. */
+  protected override async read(positions: readonly LogPosition[], maxEntries: number): Promise<RawRead[]> {
+    const commands: Command[] = positions.map((position) => [
+      'hmget',
+      this.#keys.segment(position).segment,
+      ...HEAD_FIELDS,
+    ]);
+    for (const position of maxEntries > 0 ? positions : []) {
+      const after = `(${position.generation}-${position.seq}`;
+      const { log } = this.#keys.segment(position);
+      // The range ends with this generation's last id: the log may be replaced between the two commands.
+      commands.push(['xrange', log, after, position.generation, 'COUNT', maxEntries]);
+    }
+    const replies = await this.#sendAll(commands);
+    return positions.map((_, i) => {
+      const [headError, head] = replies[i]!;
+      const [entriesError, entries] = replies[positions.length + i] ?? [null, []];
+      const error = headError ?? entriesError;
+      if (!error) return [null, head as (string | null)[], entries as RawEntry[]];
+      if (error.name !== 'ReplyError') throw error;
+      return [new BackendCorrupt(error.message)];
+    });
+  }
+
   async #readBehind({ position, head }: LogRead, maxEntries: number): Promise<LogRead> {
     const [again] = await super.readLog([position], maxEntries);
     // The older head, because the newer one may again be ahead of its entries.
@@ -34,12 +61,14 @@ export class ClusterLog extends RedisLog {
   }
 
   /**
+   * One command for each log, because a command can't name keys of several slots.
+   *
    * The message travels on another connection than the cursors and could overtake them: a node that hears it and asks
    * must find the cursors.
    */
   override async advance(watermarks: readonly Watermark[]): Promise<void> {
     if (watermarks.length === 0) return;
-    await Promise.all(this.note(watermarks));
+    await Promise.all(this.note(watermarks, 1));
     await this.#cluster.publish(this.#keys.watermarks, JSON.stringify(watermarks));
   }
 }

@@ -42,7 +42,7 @@ export class RedisBackend implements Backend {
     const sendAll = pipelined(forWork);
     const cork = corking(forWork);
     this.sales = new RedisSales(forWork, scripts, keys, sendAll, cork);
-    this.log = new RedisLog(forWork, scripts, keys, sendAll, cork);
+    this.log = new RedisLog(forWork, scripts, keys, cork);
     this.transfers = new RedisTransfers(scripts, keys);
     this.audits = new RedisAudits(forWork, scripts, keys);
     this.events = new RedisEvents(scripts, keys);

@@ -1,6 +1,5 @@
 import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import type { RedisClient } from '../../redis/clients.ts';
-import type { Command, Reply, SendAll } from '../../redis/send-all.ts';
 import type {
   Compensation,
   KnownEntry,
@@ -15,11 +14,13 @@ import { isOrderId } from '../order-id.ts';
 import { reopenSale } from './change-counter.ts';
 import { corrupt, decodeCount, decodeOrders, decodeState, withNotes } from './codec.ts';
 import type { Keys } from './keys.ts';
-import { refuseStale, type Scripts } from './scripts.ts';
+import { type RawEntry, type RawRead, refuseStale, type Scripts } from './scripts.ts';
 
-const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;
+/** The fields of a segment that say how far its log goes. */
+export const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;
 
-type StreamEntry = [id: string, fields: string[]];
+/** Logs that one command reads or advances. Redis does nothing else meanwhile, so it should not last longer than a large take. */
+const MAX_LOGS_OF_COMMAND = 64;
 
 /**
  * The order logs: one stream per segment, whose entry ids are `generation-seq`. The ids only address entries; sync
@@ -31,33 +32,33 @@ export class RedisLog implements OrderLog {
   readonly #keys: Keys;
   readonly #ticks = new TickScheduler();
   readonly #reopening = new Map<string, Promise<void>>();
-  readonly #sendAll: SendAll;
   readonly #cork: () => void;
 
   /** @param cork called before commands that should leave in one write */
-  constructor(redis: RedisClient, scripts: Scripts, keys: Keys, sendAll: SendAll, cork: () => void) {
+  constructor(redis: RedisClient, scripts: Scripts, keys: Keys, cork: () => void) {
     this.#redis = redis;
     this.#scripts = scripts;
     this.#keys = keys;
-    this.#sendAll = sendAll;
     this.#cork = cork;
   }
 
   async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
     if (positions.length === 0) return [];
-    const commands: Command[] = positions.map((position) => [
-      'hmget',
-      this.#keys.segment(position).segment,
-      ...HEAD_FIELDS,
-    ]);
-    for (const position of maxEntries > 0 ? positions : []) {
-      const after = `(${position.generation}-${position.seq}`;
-      const { log } = this.#keys.segment(position);
-      // The range ends with this generation's last id: the log may be replaced between the two commands.
-      commands.push(['xrange', log, after, position.generation, 'COUNT', maxEntries]);
-    }
-    const replies = await this.#sendAll(commands);
-    return positions.map((position, i) => decodeRead(position, replies[i], replies[positions.length + i]));
+    const replies = await this.read(positions, maxEntries);
+    return positions.map((position, i) => decodeRead(position, replies[i]!));
+  }
+
+  /** Reads heads and entries. One command serves many logs, because sending a command costs more than its work. */
+  protected async read(positions: readonly LogPosition[], maxEntries: number): Promise<RawRead[]> {
+    const logs = positions.map((p) => ({
+      keys: this.#keys.segment(p),
+      generation: p.generation,
+      seq: p.seq,
+    }));
+    const reads = await Promise.all(
+      chunksOf(logs, MAX_LOGS_OF_COMMAND).map((chunk) => this.#scripts.readLogs(chunk, maxEntries)),
+    );
+    return reads.flat();
   }
 
   async advance(watermarks: readonly Watermark[]): Promise<void> {
@@ -69,11 +70,16 @@ export class RedisLog implements OrderLog {
     await Promise.all([...advanced, told]);
   }
 
-  /** Writes the cursors and trims the logs, one command for each log. */
-  protected note(watermarks: readonly Watermark[]): Promise<number | string>[] {
-    return watermarks.map((w) =>
-      this.#scripts.advance(this.#keys.segment(w), w.generation, w.seq, w.orders, w.tails?.at(-1) ?? ''),
-    );
+  /** Writes the cursors and trims the logs. */
+  protected note(watermarks: readonly Watermark[], logsOfCommand = MAX_LOGS_OF_COMMAND): Promise<void>[] {
+    const cursors = watermarks.map((w) => ({
+      keys: this.#keys.segment(w),
+      generation: w.generation,
+      seq: w.seq,
+      orders: w.orders,
+      tail: w.tails?.at(-1) ?? '',
+    }));
+    return chunksOf(cursors, logsOfCommand).map((chunk) => this.#scripts.advance(chunk));
   }
 
   async compensate(c: Compensation): Promise<void> {
@@ -99,12 +105,11 @@ export class RedisLog implements OrderLog {
 }
 
 /** A segment with invalid data faults only its own read. */
-function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRead {
-  const error = head?.[0] ?? entries?.[0];
-  if (error && error.name !== 'ReplyError') throw error;
+function decodeRead(position: LogPosition, raw: RawRead): LogRead {
   try {
-    if (error) throw new BackendCorrupt(error.message);
-    const [generation, seq, tail, orders, state, rules, lost] = (head?.[1] ?? []) as (string | null)[];
+    const [error, head, entries] = raw;
+    if (error) throw error;
+    const [generation, seq, tail, orders, state, rules, lost] = head;
     if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
     return {
       position,
@@ -116,7 +121,7 @@ function decodeRead(position: LogPosition, head?: Reply, entries?: Reply): LogRe
         ...(rules ? { rules } : {}),
         ...(lost ? { lost: decodeLost(lost) } : {}),
       },
-      entries: decodeEntries((entries?.[1] ?? []) as StreamEntry[], generation),
+      entries: decodeEntries(entries, generation),
     };
   } catch (fault) {
     if (!(fault instanceof BackendCorrupt)) throw fault;
@@ -138,7 +143,7 @@ function decodeName(text: string | null | undefined): string {
 }
 
 /** Checks that each entry has counted its orders. Sync checks that the entries follow each other. */
-function decodeEntries(found: readonly StreamEntry[], generation: string): LogEntry[] {
+function decodeEntries(found: readonly RawEntry[], generation: string): LogEntry[] {
   const entries = found.map((entry) => decodeEntry(entry, generation));
   for (const [i, { seq, ordersSoFar, orders }] of entries.entries()) {
     const before = entries[i - 1];
@@ -150,7 +155,7 @@ function decodeEntries(found: readonly StreamEntry[], generation: string): LogEn
   return entries;
 }
 
-function decodeEntry([id, fields]: StreamEntry, generation: string): LogEntry {
+function decodeEntry([id, fields]: RawEntry, generation: string): LogEntry {
   const [p, previous, n, count, o, lines, x, notes, ...others] = fields;
   const isKnown =
     p === 'p' && n === 'n' && o === 'o' && (x === undefined || x === 'x') && others.length === 0;
@@ -168,4 +173,10 @@ function decodeEntry([id, fields]: StreamEntry, generation: string): LogEntry {
     ordersSoFar: decodeCount(count),
     orders,
   };
+}
+
+function chunksOf<T>(items: readonly T[], most: number): T[][] {
+  const chunks: T[][] = [];
+  for (let from = 0; from < items.length; from += most) chunks.push(items.slice(from, from + most));
+  return chunks;
 }

@@ -3,7 +3,7 @@
 import { fenced, fenceKey } from '../../locks/fenced.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from '../contract.ts';
-import { StaleGeneration } from '../errors.ts';
+import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../limits.ts';
 import type { Want } from '../sale/transfer-plan.ts';
 import { encodeNotes, encodeOrders } from './codec.ts';
@@ -29,7 +29,6 @@ const SCRIPTS = {
   take: { lua: luaSource('purchase/take'), numberOfKeys: 3 },
   fencedTake: { lua: fenced(luaSource('purchase/take')), numberOfKeys: 4 },
   recall: { lua: luaSource('purchase/recall'), numberOfKeys: 2 },
-  advance: { lua: luaSource('log/advance'), numberOfKeys: 2 },
   compensate: { lua: luaSource('change/compensate'), numberOfKeys: 2 },
   credit: { lua: luaSource('change/credit'), numberOfKeys: 1 },
   withdraw: { lua: luaSource('change/withdraw'), numberOfKeys: 1 },
@@ -46,9 +45,9 @@ const SCRIPTS = {
   archiveSale: { lua: luaSource('build/archive-sale'), numberOfKeys: 1 },
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
-  /**
-   * The number of keys is its first argument: the reconciler reads many sales, each with its own number of segments.
-   */
+  /** Of these, the number of keys is the first argument: they serve several segments, and not always as many. */
+  advance: { lua: luaSource('log/advance') },
+  readLogs: { lua: luaSource('log/read-logs') },
   digest: { lua: luaSource('look/digest') },
 } satisfies Record<string, Script>;
 
@@ -58,6 +57,13 @@ const FENCED_REFILL_AND_TAKE = fenced(REFILL_AND_TAKE);
 const SET_STATE = luaSource('change/set-state');
 const SNAPSHOT = luaSource('look/snapshot');
 const AUDIT = luaSource('look/audit');
+
+/** As XRANGE replies it. */
+export type RawEntry = [id: string, fields: string[]];
+/** What a segment says of its log (`HEAD_FIELDS`), and entries of the log; or the error of this log alone. */
+export type RawRead =
+  | readonly [error: null, head: readonly (string | null)[], entries: readonly RawEntry[]]
+  | readonly [error: BackendCorrupt];
 
 export type RawTakeReply =
   | string
@@ -132,9 +138,23 @@ export class Scripts {
     return this.#commands.recall(segment, buyers, generation, ...buyerIds) as Reply;
   }
 
-  advance(keys: SegmentKeys, generation: number, seq: number, orders: number, tail: string) {
-    const { segment, log } = keys;
-    return this.#commands.advance(segment, log, generation, seq, orders, tail) as Promise<number | string>;
+  /** @throws BackendCorrupt if segments have invalid data; the others are advanced */
+  async advance(cursors: readonly CursorArguments[]): Promise<void> {
+    const keys = cursors.flatMap(({ keys: { segment, log } }) => [segment, log]);
+    const args = cursors.flatMap(({ generation, seq, orders, tail }) => [generation, seq, orders, tail]);
+    const replies = (await this.#commands.advance(keys.length, ...keys, ...args)) as (number | string)[];
+    const error = replies.find((reply) => typeof reply === 'string' && reply.startsWith('error '));
+    if (error !== undefined) throw new BackendCorrupt(`a cursor could not be written: ${error}`);
+  }
+
+  async readLogs(logs: readonly LogArguments[], maxEntries: number): Promise<RawRead[]> {
+    const keys = logs.flatMap(({ keys: { segment, log } }) => [segment, log]);
+    const args = logs.flatMap(({ generation, seq }) => [generation, seq]);
+    const reply = await this.#commands.readLogs(keys.length, ...keys, maxEntries, ...args);
+    type Raw = string | [head: (string | null)[], entries: RawEntry[]];
+    return (reply as Raw[]).map((raw) =>
+      typeof raw === 'string' ? [new BackendCorrupt(raw)] : [null, ...raw],
+    );
   }
 
   compensate(keys: SegmentKeys, generation: number, buyerId: string, orderId: string, units: number) {
@@ -254,6 +274,20 @@ function orWithSource(redis: RedisClient, { lua, numberOfKeys }: Script, args: A
     const [count, ...others] = numberOfKeys === undefined ? args : [numberOfKeys, ...args];
     return redis.eval(lua, count!, ...others);
   };
+}
+
+/** A position in a segment's log. */
+export interface LogArguments {
+  readonly keys: SegmentKeys;
+  readonly generation: number;
+  readonly seq: number;
+}
+
+/** How far a segment's log is applied. */
+export interface CursorArguments extends LogArguments {
+  readonly orders: number;
+  /** First order id of the last applied entry; `''` if unknown. */
+  readonly tail: string;
 }
 
 export interface TakeHead {
