@@ -99,6 +99,11 @@ export function dimensionsOf(parameters: GrowthParameters): Dimension[] {
   ];
 }
 
+/** The points of the table of waiting buyers (waiting.ts): how many sales they are spread over. */
+export function waitingPoints({ sales }: Pick<GrowthParameters, 'sales'>): Point[] {
+  return powers(10, 1, sales).map((at) => pointAt(at, { sales: at }));
+}
+
 /** All bursts of a point, including the warm-up. */
 export function burstsOf({ samples, ...parameters }: GrowthParameters): number {
   return (samples + 1) * burstsOfSample(parameters);

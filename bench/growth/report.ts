@@ -6,15 +6,19 @@ import { parametersText } from '../support/options.ts';
 import type { BenchResult } from '../support/run.ts';
 import type { Bytes } from './bytes.ts';
 import { type GrowthParameters, OPTIONS } from './options.ts';
-import type { Figures, Measured, MeasuredDimension, MeasuredPoint } from './run-all.ts';
+import type { Figures, Measured, MeasuredDimension, MeasuredPoint, WaitingPoint } from './run-all.ts';
+import { WAITING_BUYERS } from './waiting.ts';
 
 /** The promised limit for the growth of an order's cost, from any point of a dimension to a later one. */
 const BAR = 1.3;
+/** The same for buyers who wait, when they are spread over more sales. */
+const WAITING_BAR = 2;
+const WAITING_HEAD = ['sales', 'order µs', 'Node', 'Redis', 'Postgres', 'wall'];
 const HEAD = ['at', 'take µs', 'Node', 'Redis', 'wall', 'commit µs', 'Node', 'Redis', 'Postgres', 'wall'];
 const IDLE_HEAD = 'idle ms/s';
 
 export function report(
-  { dimensions, bytes }: Measured,
+  { dimensions, waiting, bytes }: Measured,
   parameters: GrowthParameters,
   machine: Machine,
 ): BenchResult {
@@ -23,10 +27,13 @@ export function report(
     .filter(({ hasBar }) => hasBar)
     .map(({ growth }) => Math.max(growth.take, growth.commit));
   const worstGrowth = Math.max(...barred);
+  const waitingGrowth = largestRise(waiting.map(({ order }) => order.cpu));
   const text = [
     machineText(machine),
     parametersText(OPTIONS, parameters),
     ...grown.flatMap((dimension) => ['', ...dimensionText(dimension)]),
+    '',
+    ...waitingText(waiting, waitingGrowth),
     '',
     ...bytesText(bytes),
     '',
@@ -45,6 +52,7 @@ export function report(
       redisBytesPerBuyer,
       bytes,
       dimensions: byName,
+      waiting: { bar: WAITING_BAR, growth: waitingGrowth, points: waiting },
       parameters,
       machine,
     },
@@ -92,8 +100,16 @@ function cellsOf({ cpu, node, redis, postgres, wall }: Figures, withPostgres: bo
   return [cpu, ...parts, wall].map((value) => decimals(value, 1));
 }
 
-function barText(growth: number): string {
-  return `≤ ${BAR.toFixed(2)} ${growth <= BAR ? 'met' : 'not met'}`;
+function waitingText(points: readonly WaitingPoint[], growth: number): string[] {
+  const rows = points.map(({ at, order }) => [count(at), ...cellsOf(order, true)]);
+  return [
+    `sales over which ${WAITING_BUYERS} buyers are spread, who wait for their commits: growth ${growth.toFixed(2)} (${barText(growth, WAITING_BAR)})`,
+    columns(rows, { head: WAITING_HEAD, align: WAITING_HEAD.map(() => 'right') }),
+  ];
+}
+
+function barText(growth: number, bar = BAR): string {
+  return `≤ ${bar.toFixed(2)} ${growth <= bar ? 'met' : 'not met'}`;
 }
 
 function bytesText(bytes: Bytes): string[] {

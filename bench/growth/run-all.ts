@@ -11,11 +11,14 @@ import {
   type Dimension,
   type DimensionName,
   dimensionsOf,
+  type Point,
   type Setting,
+  waitingPoints,
 } from './dimensions.ts';
 import { measureCommits, measureIdle, measureTakes } from './legs.ts';
 import type { GrowthParameters } from './options.ts';
 import { setStage, verifyAll } from './stage.ts';
+import { WaitingBuyers } from './waiting.ts';
 
 export interface MeasuredPoint {
   readonly at: number;
@@ -33,8 +36,15 @@ export interface MeasuredDimension extends Omit<Dimension, 'points'> {
   readonly points: readonly MeasuredPoint[];
 }
 
+/** The cost of an order for which its buyer waits, with the buyers spread over `at` sales. */
+export interface WaitingPoint {
+  readonly at: number;
+  readonly order: Figures;
+}
+
 export interface Measured {
   readonly dimensions: readonly MeasuredDimension[];
+  readonly waiting: readonly WaitingPoint[];
   readonly bytes: Bytes;
 }
 
@@ -48,9 +58,11 @@ export async function runAll(parameters: GrowthParameters): Promise<Measured> {
     await runPoint(stores, dimensions[0]!.points[0]!.setting, parameters, false);
     const measured: MeasuredDimension[] = [];
     for (const dimension of dimensions) measured.push(await runDimension(stores, dimension, parameters));
+    const waiting: WaitingPoint[] = [];
+    for (const point of waitingPoints(parameters)) waiting.push(await runWaiting(stores, point, parameters));
     note('Counting bytes');
     const bytes = await withTeardown((inner) => measureBytes(stores, parameters, inner));
-    return { dimensions: measured, bytes };
+    return { dimensions: measured, waiting, bytes };
   });
 }
 
@@ -89,6 +101,23 @@ async function runPoint(
     // The first point of each dimension warms up the code for the others.
     const [take, commit] = [figures(takes.slice(1), orders), figures(commits.slice(1), orders)];
     return { take, commit, idle: idle && figures(idle, parameters.idleSeconds) };
+  });
+}
+
+async function runWaiting(
+  stores: StoreServers,
+  { at, setting }: Point,
+  { samples, orders }: GrowthParameters,
+): Promise<WaitingPoint> {
+  return withTeardown(async (teardown) => {
+    const stage = await setStage(stores, setting, teardown);
+    const buyers = new WaitingBuyers(stage);
+    const costs: Cost[] = [];
+    for (let sample = 0; sample <= samples; sample++) costs.push(await buyers.measure(orders));
+    await verifyAll(stage);
+    const order = figures(costs.slice(1), orders);
+    note(`buyers who wait, sales ${at.toLocaleString('en')}: ${order.cpu} µs of processor time per order`);
+    return { at, order };
   });
 }
 

@@ -98,7 +98,7 @@ async function createSale(
      SELECT ?::bigint + n, ?, 'holder-' || lpad(n::text, 7, '0'), 1, true FROM generate_series(1, ?) AS n`,
     [String(BigInt(HELD_ORDERS_FROM) + BigInt(number) * BigInt(buyers)), id, buyers],
   );
-  await db.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [buyers, id]);
+  await db.raw('UPDATE sales SET stock = stock - ?, live_orders = ? WHERE id = ?', [buyers, buyers, id]);
   await rebuildSale(db, backend, id);
 }
 

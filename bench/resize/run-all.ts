@@ -130,7 +130,7 @@ async function createSale(db: Database, backend: Backend, segments: number, buye
      SELECT n, ?, 'holder-' || n, 1, true FROM generate_series(1, ?) AS n`,
     [SALE, buyers],
   );
-  await db.raw('UPDATE sales SET stock = stock - ? WHERE id = ?', [buyers, SALE]);
+  await db.raw('UPDATE sales SET stock = stock - ?, live_orders = ? WHERE id = ?', [buyers, buyers, SALE]);
   await rebuildSale(db, backend, SALE);
 }
 

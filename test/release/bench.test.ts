@@ -172,6 +172,10 @@ describe('bench:growth', () => {
       expect(growth.take, name).toBeGreaterThanOrEqual(1);
       expect(growth.commit, name).toBeGreaterThanOrEqual(1);
     }
+    const { bar, growth, points } = result.waiting;
+    expect({ bar, growth }).toEqual({ bar: 2, growth: positive });
+    expect(points.map(({ at }: { at: number }) => at)).toEqual([1, 10]);
+    for (const { order } of points) expect(order).toMatchObject({ ...figures, postgres: positive });
     expect(result).toMatchObject({
       worstGrowth: positive,
       redisBytesPerOrder: positive,
