@@ -12,6 +12,7 @@ import { hostname } from 'node:os';
 import { Gauge, type Registry } from 'prom-client';
 import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { ConsolePicture } from '../operations/console-operations.ts';
 import { ForeignStores } from '../shop/foreign-stores.ts';
 import { type ListedProcess, ProcessList } from '../shop/process-list.ts';
 import type { Log } from './process/log.ts';
@@ -35,9 +36,12 @@ export interface ShopWatchOptions {
 export class ShopWatch {
   readonly #options: ShopWatchOptions;
   readonly #list: ProcessList;
+  /** The name of this process in the list. */
+  readonly #process: string;
   readonly #gauge: Gauge;
   #looks = 0;
   #differences: readonly SettingDifference[] = [];
+  #others: readonly ListedProcess[] = [];
   /** The differences as they were last logged; `''` if there were none. */
   #logged = '';
   #timer: NodeJS.Timeout | undefined;
@@ -60,6 +64,7 @@ export class ShopWatch {
   private constructor(options: ShopWatchOptions) {
     const { stores, settings, registry } = options;
     const process = `${hostname()}:${globalThis.process.pid}:${randomBytes(4).toString('hex')}`;
+    this.#process = process;
     this.#options = options;
     this.#list = new ProcessList(stores.db, { process, version: version(), settings });
     this.#gauge = new Gauge({
@@ -67,6 +72,19 @@ export class ShopWatch {
       help: 'Shared settings whose value in another process of the shop differs',
       registers: [registry],
     });
+  }
+
+  /** This process and the others of the shop that run, as of the last comparison. */
+  processes(): Pick<ConsolePicture, 'process' | 'version' | 'others'> {
+    const others = this.#others.map((other) => {
+      const differing = this.#differences.filter(({ processes }) => processes.includes(other));
+      return {
+        process: other.process,
+        version: other.version,
+        differs: differing.map(({ setting }) => setting),
+      };
+    });
+    return { process: this.#process, version: version(), others };
   }
 
   /** As of the last comparison. */
@@ -99,6 +117,7 @@ export class ShopWatch {
 
   #learn(others: readonly ListedProcess[]): void {
     const { settings, log } = this.#options;
+    this.#others = others;
     this.#differences = differencesTo(settings, others);
     this.#gauge.set(this.#differences.length);
     const differing = this.#differences.map((each) => ({

@@ -51,13 +51,18 @@ export interface SalePage {
 
 const LIMIT = `must be a whole number from 1 to ${MAX_PAGE_SALES}`;
 
-const query = z.strictObject({
+/** The fields of a query for sales that say which ones, as a schema. */
+export const saleQueryFields = {
   state: z.enum(SALE_STATES, { error: `must be ${SALE_STATES.join(', ')}` }).optional(),
   archived: z.enum(ARCHIVED_FILTERS, { error: `must be ${ARCHIVED_FILTERS.join(', ')}` }).optional(),
   after: z
     .string()
     .refine((text) => parseSaleCursor(text) !== undefined, { error: 'must be `next` of the page before' })
     .optional(),
+};
+
+const query = z.strictObject({
+  ...saleQueryFields,
   limit: z.coerce.number({ error: LIMIT }).int(LIMIT).min(1, LIMIT).max(MAX_PAGE_SALES, LIMIT).optional(),
 });
 

@@ -1,0 +1,129 @@
+/** Where the parts of a console's picture come from: what this node counts anyway, and what operators can ask for anyway. */
+import type { Registry } from 'prom-client';
+import type { Backend } from '../../engine/contract.ts';
+import { monotonicMs } from '../../lib/monotonic.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
+import type {
+  ConsolePicture,
+  NodePicture,
+  PurchaseRates,
+  SalePicture,
+  ShownSale,
+  ShownSales,
+  StateTotal,
+} from '../../operations/console-operations.ts';
+import type { SaleQuery, SaleStatus } from '../../operations/sale-list.ts';
+import type { SaleOperations } from '../../operations/sale-operations.ts';
+import type { Database } from '../../postgres/database.ts';
+import { readSaleTotals } from '../../sales/sale-totals.ts';
+import type { WorkerMetrics } from '../worker/worker.ts';
+import { countsByCode, purchaseRates } from './purchase-rates.ts';
+
+/** Limit for each answer of the workers, the backend and Postgres. */
+const ANSWER_MS = 5_000;
+/** Rates over a longer time would say nothing about now: the console was closed meanwhile. */
+const RATES_WITHIN_MS = 10_000;
+
+export interface NodeSources {
+  node(): Promise<NodePicture>;
+  totals(): Promise<readonly StateTotal[]>;
+  list(query: SaleQuery): Promise<ShownSales>;
+  detail(saleId: string): Promise<SalePicture>;
+  processes(): Pick<ConsolePicture, 'process' | 'version' | 'others'>;
+}
+
+export interface NodeSourceParts {
+  readonly db: Database;
+  readonly backend: Backend;
+  readonly operations: Pick<SaleOperations, 'list' | 'show'>;
+  readonly registry: Registry;
+  workers(): Promise<readonly WorkerMetrics[]>;
+  /** As `OpsHost.notReady`. */
+  notReady(): Promise<string | undefined>;
+  readonly processes: NodeSources['processes'];
+}
+
+export function nodeSources(parts: NodeSourceParts): NodeSources {
+  const { db, backend, operations, registry, processes } = parts;
+  const meter = new Meter();
+  return {
+    processes,
+    async node() {
+      const [workers, notReady] = await withTimeout(
+        ANSWER_MS,
+        Promise.all([parts.workers(), parts.notReady()]),
+      );
+      const [sync, deadLetters] = await Promise.all([
+        syncLag(registry),
+        gauge(registry, 'stockade_webhook_dead_letters'),
+      ]);
+      return { perSecond: meter.rates(workers), ...loadOf(workers), sync, deadLetters, notReady };
+    },
+    totals: () => withTimeout(ANSWER_MS, readSaleTotals(db)),
+    async list(query) {
+      const { sales, next } = await operations.list(query);
+      return { sales: sales.map(shown), next };
+    },
+    async detail(saleId) {
+      const status = await operations.show(saleId);
+      const sale = shown(status);
+      if (status.archivedAt !== undefined) return { sale, segments: [] };
+      const reading = backend.sales.snapshot(saleId, status.segments, status.generation);
+      const segments = await withTimeout(ANSWER_MS, reading);
+      return {
+        sale,
+        segments: segments.map(({ segment, counters }) => ({
+          segment,
+          left: counters?.left,
+          taken: counters?.taken,
+          inTransit: counters?.inTransit,
+        })),
+      };
+    },
+  };
+}
+
+/** Remembers the counts of the last picture. */
+class Meter {
+  #last: { readonly counts: ReadonlyMap<string, number>; readonly atMs: number } | undefined;
+
+  rates(workers: readonly WorkerMetrics[]): PurchaseRates | undefined {
+    const [last, atMs] = [this.#last, monotonicMs()];
+    const counts = countsByCode(workers.map(({ requests }) => requests));
+    this.#last = { counts, atMs };
+    if (!last || atMs === last.atMs || atMs - last.atMs > RATES_WITHIN_MS) return undefined;
+    return purchaseRates(last.counts, counts, (atMs - last.atMs) / 1_000);
+  }
+}
+
+function loadOf(workers: readonly WorkerMetrics[]): Pick<NodePicture, 'connections' | 'queued' | 'waiting'> {
+  const load = { connections: 0, queued: 0, waiting: 0 };
+  for (const { connections, lanes } of workers) {
+    load.connections += connections.open;
+    for (const lane of lanes) {
+      load.queued += lane.queued;
+      load.waiting += lane.waiting;
+    }
+  }
+  return load;
+}
+
+async function syncLag(registry: Registry): Promise<NodePicture['sync']> {
+  const lagOrders = await gauge(registry, 'stockade_sync_lag_orders');
+  const lagSeconds = await gauge(registry, 'stockade_sync_lag_seconds');
+  return lagOrders === undefined || lagSeconds === undefined ? undefined : { lagOrders, lagSeconds };
+}
+
+/** The value of a gauge without labels; `undefined` if this process does not have it. */
+async function gauge(registry: Registry, name: string): Promise<number | undefined> {
+  return (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
+}
+
+function shown(sale: SaleStatus): ShownSale {
+  const { id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit } = sale;
+  const { remaining, generation, committedOrders, committedUnits } = sale;
+  return {
+    ...{ id, title, state, archivedAt, startsAt, endsAt, stock, movedUnits, segments, perBuyerLimit },
+    ...{ remaining, generation, committedOrders, committedUnits },
+  };
+}
