@@ -1,4 +1,4 @@
-// Compiles src/ to dist/ and puts the .lua and .sql files beside the code that reads them.
+// Compiles src/ to dist/ and puts what is read as files beside the code that reads it: .lua, .sql, the console's page.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,7 +20,7 @@ if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
   stdio: 'inherit',
 });
-for (const assets of ['locks/lua', 'engine/redis/lua', 'postgres/migrations']) {
+for (const assets of ['http/ops/console', 'locks/lua', 'engine/redis/lua', 'postgres/migrations']) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
 

@@ -17,6 +17,8 @@ import type { SaleOperations } from '../operations/sale-operations.ts';
 import type { LeaseEnd } from '../postgres/lease-end.ts';
 import { orderIdKey } from '../postgres/shared-keys.ts';
 import { WorkerLeases } from '../postgres/worker-leases.ts';
+import { ConsoleFeed } from './console/console-feed.ts';
+import { nodeSources } from './console/node-sources.ts';
 import { lostOrderNames } from './lost-order-names.ts';
 import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
@@ -92,11 +94,21 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const watch = new StoreWatch(stores);
   let stopping = false;
   const services = operationsOn(stores, (purchase) => workers[0]!.buy(purchase));
+  const notReady = async () => (stopping ? 'stopping' : whyNotSelling(watch, workers));
+  const consoles = new ConsoleFeed(
+    nodeSources({
+      ...{ db: stores.db, backend: stores.backend, operations: services.operations, notReady },
+      registry: parts.registry,
+      workers: () => Promise.all(workers.map((worker) => worker.metrics())),
+      processes: () => shop.processes(),
+    }),
+  );
   const ops = await openOpsPort(config, log, {
     ...services,
+    console: consoles,
     metrics: () => metrics.text(),
     settingsDiffer: () => shop.differences,
-    notReady: async () => (stopping ? 'stopping' : whyNotSelling(watch, workers)),
+    notReady,
   });
   drainables.push(ops);
   return {
@@ -114,6 +126,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     },
     async stop() {
       stopping = true;
+      consoles.stop();
       await teardown.release();
     },
   };

@@ -12,7 +12,7 @@ import { hostname } from 'node:os';
 import { Gauge, type Registry } from 'prom-client';
 import type { Teardown } from '../lib/teardown.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
-import type { ConsolePicture } from '../operations/console-operations.ts';
+import type { ConsolePicture } from '../operations/console/console-operations.ts';
 import { ForeignStores } from '../shop/foreign-stores.ts';
 import { type ListedProcess, ProcessList } from '../shop/process-list.ts';
 import type { Log } from './process/log.ts';

@@ -1,5 +1,5 @@
 import type { SaleState } from '../engine/contract.ts';
-import type { StateTotal } from '../operations/console-operations.ts';
+import type { StateTotal } from '../operations/console/console-operations.ts';
 import { type Database, rows } from '../postgres/database.ts';
 
 /** Counts the sales that are not archived, by state. A state without sales is left out. */

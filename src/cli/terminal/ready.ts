@@ -11,7 +11,7 @@ const USUAL_OPS_URL = httpUrl(String(settings.opsHost.fallback), Number(settings
 /** The line that a node prints when it is ready. */
 export function readyText(node: Place, config: Config): string {
   return (
-    `Stockade sells at ${node.publicUrl} (operators: ${node.opsUrl}; stock: ${node.backendName}; ` +
+    `Stockade sells at ${node.publicUrl} (operators: ${node.opsUrl}, console: ${node.opsUrl}/console; stock: ${node.backendName}; ` +
     `orders: ${node.databaseName}). Create a sale: ${createCommand(node, config)}`
   );
 }

@@ -420,6 +420,21 @@ export interface Operations {
     readonly answer: Resent;
     readonly code: 'unauthenticated' | 'unknown_dead_letter' | 'internal' | 'unavailable';
   };
+  consolePage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'internal';
+  };
+  consoleFile: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'not_found' | 'internal';
+  };
+  consoleEvents: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'unauthenticated' | 'internal' | 'busy';
+  };
 }
 
 export const ROUTES = {
@@ -450,4 +465,7 @@ export const ROUTES = {
   deadLetters: ['GET', '/v1/events/dead'],
   resendAll: ['POST', '/v1/events/dead/resend'],
   resend: ['POST', '/v1/events/dead/{id}/resend'],
+  consolePage: ['GET', '/console'],
+  consoleFile: ['GET', '/console/{file}'],
+  consoleEvents: ['GET', '/v1/console/events'],
 } as const;

@@ -1,4 +1,5 @@
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
+import { TooManyConsoles } from '../../operations/console/console-operations.ts';
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
 import { MetRebuild, notAnswering, StoresAway } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
@@ -33,5 +34,5 @@ function titleOf(error: unknown): string {
 
 /** Whether the failure behind this answer should be reported to the node's log. */
 export function isFault(error: unknown, { status }: Reply): boolean {
-  return status >= 500 && !(error instanceof MetRebuild);
+  return status >= 500 && !(error instanceof MetRebuild || error instanceof TooManyConsoles);
 }

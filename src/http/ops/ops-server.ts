@@ -2,6 +2,7 @@
 
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { BuyerOperations } from '../../operations/buyer-operations.ts';
+import type { ConsoleOperations } from '../../operations/console/console-operations.ts';
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
@@ -12,6 +13,7 @@ import { headOf, json, type Reply } from '../server/problem.ts';
 import { Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
 import { addBuyerRoutes } from './buyer-routes.ts';
+import { addConsoleRoutes } from './console-routes.ts';
 import { addEventRoutes } from './event-routes.ts';
 import { guard } from './guard.ts';
 import { addOrderRoutes } from './order-routes.ts';
@@ -27,6 +29,7 @@ export interface OpsHost extends Observer {
   readonly orders?: OrderOperations;
   readonly buyers?: BuyerOperations;
   readonly events?: EventOperations;
+  readonly console?: ConsoleOperations;
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<string>;
   /**
@@ -51,7 +54,7 @@ export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptio
   return router.listen(place);
 }
 
-/** Health is answered without a token; every other route needs it. */
+/** Health, and the files of the console's page, are answered without a token; every other route needs it. */
 export function addOpsRoutes(router: Router, host: OpsHost): void {
   const guarded = guard(host);
   router
@@ -66,6 +69,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
   if (host.orders) addOrderRoutes(router, host.orders, guarded);
   if (host.buyers) addBuyerRoutes(router, host.buyers, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);
+  if (host.console) addConsoleRoutes(router, host.console, guarded);
 }
 
 /** Differing settings don't make a node unready: otherwise no node would be ready while they are changed node by node. */

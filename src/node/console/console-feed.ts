@@ -17,7 +17,7 @@ import {
   type ConsoleQuery,
   MAX_CONSOLES,
   TooManyConsoles,
-} from '../../operations/console-operations.ts';
+} from '../../operations/console/console-operations.ts';
 import type { NodeSources } from './node-sources.ts';
 import { Sample } from './sample.ts';
 

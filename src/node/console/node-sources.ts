@@ -11,7 +11,7 @@ import type {
   ShownSale,
   ShownSales,
   StateTotal,
-} from '../../operations/console-operations.ts';
+} from '../../operations/console/console-operations.ts';
 import type { SaleQuery, SaleStatus } from '../../operations/sale-list.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
 import type { Database } from '../../postgres/database.ts';

@@ -1,5 +1,5 @@
 import type { RequestStatsData } from '../../http/server/request-stats.ts';
-import type { PurchaseRates } from '../../operations/console-operations.ts';
+import type { PurchaseRates } from '../../operations/console/console-operations.ts';
 
 const ORDERS = new Set(['committed', 'accepted']);
 /** The node or its stores are the reason, not the sale, the buyer or the request. */

@@ -1,5 +1,5 @@
 import { monotonicMs } from '../../lib/monotonic.ts';
-import type { Sampled } from '../../operations/console-operations.ts';
+import type { Sampled } from '../../operations/console/console-operations.ts';
 
 /** Something that is read again and again, one reading at a time. All consoles that show it share its readings. */
 export class Sample<T> {

@@ -12,7 +12,10 @@ import { query } from '../../support/truth.ts';
 
 const JWT_SECRET = 'a-secret-of-more-than-32-characters';
 /** Routes for health checks, which send no token. Their answers reveal nothing. */
-const OPEN = ['GET /healthz', 'GET /readyz'];
+const HEALTH = ['GET /healthz', 'GET /readyz'];
+/** The console's page. It has no data before it has the token. */
+const PAGE = ['GET /console', 'GET /console/:file'];
+const OPEN = [...HEALTH, ...PAGE];
 /** For routes that take a body: one that would have an effect. */
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/sales': '{"id":"smuggled","stock":1}',
@@ -62,7 +65,11 @@ function signed(secret: string): Promise<string> {
 }
 
 function pathOf({ pattern }: OpsRoute): string {
-  return pattern.replace(':saleId', saleId).replace(':orderId', orderId).replace(':id', '1');
+  return pattern
+    .replace(':saleId', saleId)
+    .replace(':orderId', orderId)
+    .replace(':id', '1')
+    .replace(':file', 'console.js');
 }
 
 function spec(route: OpsRoute, headers: Record<string, string>): RequestSpec {
@@ -77,11 +84,16 @@ async function books(): Promise<unknown[]> {
   return [await node.ops.list(), ...(await Promise.all(rows))];
 }
 
-test('only health and readiness need no token', async () => {
-  for (const route of routes.filter((each) => OPEN.includes(nameOf(each)))) {
+test('only health, readiness and the files of the console need no token', async () => {
+  for (const route of routes.filter((each) => HEALTH.includes(nameOf(each)))) {
     const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
     expect(answer.status, nameOf(route)).toBe(200);
     expect(Object.keys(answer.body)).toEqual(['status']);
+  }
+  for (const route of routes.filter((each) => PAGE.includes(nameOf(each)))) {
+    const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
+    expect(answer.status, nameOf(route)).toBe(200);
+    expect(answer.body).not.toContain(saleId);
   }
   expect(guarded.length).toBeGreaterThan(15);
 });

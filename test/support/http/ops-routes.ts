@@ -12,7 +12,14 @@ export interface OpsRoute {
 
 export function opsRoutes(): OpsRoute[] {
   // Nothing is called; which operations the host has decides which routes there are.
-  const host = { token: '', operations: {}, orders: {}, events: {} } as unknown as OpsHost;
+  const host = {
+    token: '',
+    operations: {},
+    orders: {},
+    buyers: {},
+    events: {},
+    console: {},
+  } as unknown as OpsHost;
   const open: OpenHttpServer = () => ({ hasCheapHeaderScan: true, on() {}, listen: () => Promise.reject() });
   const router = new Router(open, host, new Traffic());
   addOpsRoutes(router, host);

@@ -10,7 +10,7 @@ import {
   MAX_CONSOLES,
   parseConsoleQuery,
   TooManyConsoles,
-} from '../../../src/operations/console-operations.ts';
+} from '../../../src/operations/console/console-operations.ts';
 
 const SALES: ConsoleQuery = { limit: 50 };
 const TIMES = { everyMs: 10, totalsEveryMs: 10, readingMs: 5 };

@@ -1,9 +1,9 @@
 /** What the operators' console shows while it is open: a picture of a node, and of some sales of its shop, each second. */
 import { z } from 'zod';
-import { StockadeError } from '../engine/errors.ts';
-import { SALE_ID_PATTERN } from '../engine/limits.ts';
-import { checkedInput } from './checked-input.ts';
-import { type SaleQuery, type SaleStatus, saleQueryFields } from './sale-list.ts';
+import { StockadeError } from '../../engine/errors.ts';
+import { SALE_ID_PATTERN } from '../../engine/limits.ts';
+import { checkedInput } from '../checked-input.ts';
+import { type SaleQuery, type SaleStatus, saleQueryFields } from '../sale-list.ts';
 
 /** Consoles that one node serves at a time. */
 export const MAX_CONSOLES = 50;

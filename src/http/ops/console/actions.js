@@ -1,0 +1,195 @@
+// What operators do with a sale: what each action says before, and what it sends.
+import { call } from './api.js';
+import { ask } from './dialogs.js';
+import { number, plural, unitsOf } from './format.js';
+
+const MAX_SEGMENTS = 1_024;
+const REASON = { name: 'reason', label: 'Reason (for the ledger)', maxlength: 500 };
+const saleUrl = (id) => `v1/sales/${encodeURIComponent(id)}`;
+const nameOf = ({ id, title }) => (title === '' ? id : `${title} (${id})`);
+const leftOf = ({ remaining }) =>
+  remaining === undefined ? 'The units left can’t be counted now.' : `${plural(remaining, 'unit')} left now.`;
+
+/** Makes a change of the sale; the field of its reason is empty if there is none. */
+async function change(sale, body, reason) {
+  return call('PATCH', saleUrl(sale.id), reason ? { ...body, reason } : body);
+}
+
+export function pause(sale) {
+  ask({
+    title: `Pause ${nameOf(sale)}`,
+    go: 'Pause the sale',
+    fields: [REASON],
+    lines: () => [
+      leftOf(sale),
+      'From the answer on, no node sells it. Buyers are told that it is paused.',
+      `The ${plural(sale.committedOrders, 'order')} so far stay, and can be paid and cancelled.`,
+      'Resume makes it sell again.',
+    ],
+    run: async ({ reason }) => {
+      await change(sale, { action: 'pause' }, reason);
+      return `${sale.id} is paused.`;
+    },
+  });
+}
+
+export function resume(sale) {
+  ask({
+    title: `Resume ${nameOf(sale)}`,
+    go: 'Resume the sale',
+    fields: [REASON],
+    lines: () => [leftOf(sale), 'Every node sells it again within 250 ms, inside the sale’s window.'],
+    run: async ({ reason }) => {
+      await change(sale, { action: 'resume' }, reason);
+      return `${sale.id} sells again.`;
+    },
+  });
+}
+
+const unitsField = {
+  name: 'units',
+  label: 'Units',
+  type: 'number',
+  min: 1,
+  step: 1,
+  required: true,
+  inputmode: 'numeric',
+};
+
+export function topUp(sale) {
+  ask({
+    title: `Top up ${nameOf(sale)}`,
+    go: 'Add the units',
+    fields: [unitsField, REASON],
+    lines: ({ units }) => [
+      movedText(sale, Number(units)),
+      sale.remaining === 0 ? 'The sale is sold out: it sells again.' : 'The sale goes on selling meanwhile.',
+      'A withdrawal takes the units out again, as long as they are not sold.',
+    ],
+    run: async ({ units, reason }) => {
+      const after = await change(sale, { action: 'top-up', units: Number(units) }, reason);
+      return `${plural(Number(units), 'unit')} added to ${sale.id}: ${number(after.remaining)} left.`;
+    },
+  });
+}
+
+export function withdraw(sale) {
+  ask({
+    title: `Withdraw units from ${nameOf(sale)}`,
+    go: 'Withdraw the units',
+    fields: [unitsField, REASON],
+    lines: ({ units }) => {
+      const left = (sale.remaining ?? 0) - Number(units);
+      return [
+        movedText(sale, -Number(units)),
+        ...(left < 0 ? ['That is more than what is left: the node will refuse it, and change nothing.'] : []),
+        ...(left === 0 ? ['Nothing is left then: buyers are told that it is sold out.'] : []),
+        'Only unsold units are taken. No order is touched.',
+        'A top-up brings them back. What buyers are refused meanwhile can’t be undone.',
+      ];
+    },
+    run: async ({ units, reason }) => {
+      const after = await change(sale, { action: 'withdraw', units: Number(units) }, reason);
+      return `${plural(Number(units), 'unit')} withdrawn from ${sale.id}: ${number(after.remaining)} left.`;
+    },
+  });
+}
+
+function movedText(sale, units) {
+  const whole = unitsOf(sale);
+  if (!units || sale.remaining === undefined) return leftOf(sale);
+  const more = (n) => number(Math.max(0, n + units));
+  return `Left: ${number(sale.remaining)} now, ${more(sale.remaining)} after. In all: ${number(whole)} now, ${more(whole)} after.`;
+}
+
+export function resize(sale) {
+  ask({
+    title: `Resize ${nameOf(sale)}`,
+    go: 'Resize the sale',
+    fields: [
+      {
+        ...unitsField,
+        name: 'segments',
+        label: 'Segments',
+        max: MAX_SEGMENTS,
+        value: String(sale.segments),
+        hint: `1 to ${number(MAX_SEGMENTS)}; more segments let more batches of orders be taken at the same time.`,
+      },
+      REASON,
+    ],
+    lines: ({ segments }) => [
+      `${plural(sale.segments, 'segment')} now, ${number(Number(segments) || sale.segments)} after.`,
+      `The records of the buyers of ${plural(sale.committedOrders, 'order')} are copied while the sale sells. Then buyers wait for a moment; none is refused.`,
+      'It takes some seconds. Another resize goes back.',
+    ],
+    run: async ({ segments, reason }) => {
+      const after = await change(sale, { action: 'resize', segments: Number(segments) }, reason);
+      return `${sale.id} has ${plural(after.segments, 'segment')} now.`;
+    },
+  });
+}
+
+/** Asks the node first what would be moved. */
+export async function rebalance(sale) {
+  const url = `${saleUrl(sale.id)}/rebalance`;
+  const plan = await call('POST', url, { dryRun: true });
+  const units = (moves) => moves.reduce((sum, move) => sum + move.units, 0);
+  const range = (left) =>
+    left.length === 0 ? 'none' : `${number(Math.min(...left))} to ${number(Math.max(...left))}`;
+  ask({
+    title: `Rebalance ${nameOf(sale)}`,
+    go: 'Move the units',
+    lines: () =>
+      plan.moves.length === 0
+        ? [
+            'The segments are even already: nothing would be moved.',
+            `Units in a segment: ${range(plan.before)}.`,
+          ]
+        : [
+            `${plural(units(plan.moves), 'unit')} in ${plural(plan.moves.length, 'move')} between segments, if no purchase comes meanwhile.`,
+            `Units in a segment: ${range(plan.before)} now, ${range(plan.after)} after.`,
+            'The sale goes on selling. How many units it has does not change.',
+          ],
+    run: async () => {
+      const { moves } = await call('POST', url, { dryRun: false });
+      return `${plural(units(moves), 'unit')} of ${sale.id} moved between segments.`;
+    },
+  });
+}
+
+export function repair(sale, report, repaired) {
+  const faults = report.differences.filter(({ isFault }) => isFault);
+  ask({
+    title: `Repair ${nameOf(sale)}`,
+    go: 'Repair the sale',
+    typed: sale.id,
+    lines: () => [
+      `${plural(faults.length, 'fault')} found by the last verification: ${faults.map(({ cause, units }) => `${cause} (${plural(units, 'unit')})`).join(', ') || 'none'}.`,
+      'The node verifies again, and changes the stores where a cause is proven. What is not proven stays, and the report says why.',
+      'Lost writes are repaired by a rebuild, during which buyers wait.',
+    ],
+    run: async () => {
+      const after = await call('POST', `${saleUrl(sale.id)}/verify`, { repair: true });
+      repaired(after);
+      const done = after.repairs.filter((each) => each.done).length;
+      return `${number(done)} of ${plural(after.repairs.length, 'repair')} done on ${sale.id}.`;
+    },
+  });
+}
+
+export function recover(sale, begun) {
+  ask({
+    title: `Rebuild ${nameOf(sale)} from Postgres`,
+    go: 'Rebuild the sale',
+    typed: sale.id,
+    lines: () => [
+      `All ${plural(sale.segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(sale.committedOrders, 'order')} are loaded into new segments: generation ${number(sale.generation)} becomes ${number(sale.generation + 1)}.`,
+      'Buyers wait until that is done. Purchases whose time is over by then are refused as unavailable.',
+      'Nodes do this by themselves when Redis has lost data: do it by hand only if the stores disagree and a repair does not help.',
+    ],
+    run: async () => {
+      begun(await call('POST', `${saleUrl(sale.id)}/recover`));
+      return `The rebuild of ${sale.id} has begun.`;
+    },
+  });
+}

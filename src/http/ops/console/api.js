@@ -1,0 +1,72 @@
+// Requests to the ops port. The token is in a variable of this module, and nowhere else: a reload forgets it.
+let token = '';
+let operator = '';
+let refusedToken = () => {};
+
+export function signIn(newToken, newOperator) {
+  token = newToken;
+  operator = newOperator;
+}
+
+export function signOut() {
+  token = '';
+  operator = '';
+}
+
+/** @param {(problem: Refused) => void} callback called when the node does not accept the token any more */
+export function onRefusedToken(callback) {
+  refusedToken = callback;
+}
+
+/** The node's answer to a request that it did not carry out, or a reason why there is no answer. */
+export class Refused extends Error {
+  constructor({ status = 0, code = '', title = 'The request failed', detail, faults = [] }) {
+    const more = [detail, ...faults.map(({ field, problem }) => `${field}: ${problem}`)].filter(Boolean);
+    super([title, ...more].join('. '));
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** @returns the JSON of the answer. @throws Refused */
+export async function call(method, path, body) {
+  const answer = await send(method, path, body);
+  return answer.json();
+}
+
+/** An answer that goes on until the signal aborts. @throws Refused */
+export async function open(path, signal) {
+  const answer = await send('GET', path, undefined, signal);
+  return answer.body;
+}
+
+async function send(method, path, body, signal) {
+  const headers = { authorization: `Bearer ${token}` };
+  if (operator !== '') headers['x-operator'] = operator;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const request = { method, headers, signal, cache: 'no-store', credentials: 'omit' };
+  if (body !== undefined) request.body = JSON.stringify(body);
+  let answer;
+  try {
+    answer = await fetch(path, request);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refused({ title: 'The node does not answer', detail: noAnswer(method) });
+  }
+  if (answer.ok) return answer;
+  const refused = new Refused(await problemOf(answer));
+  if (answer.status === 401) refusedToken(refused);
+  throw refused;
+}
+
+const noAnswer = (method) =>
+  method === 'GET' ? undefined : 'The change may have been made: look at the sale before you repeat it';
+
+async function problemOf(answer) {
+  const status = answer.status;
+  try {
+    return { status, ...(await answer.json()) };
+  } catch {
+    return { status, title: `The node answered ${status}` };
+  }
+}

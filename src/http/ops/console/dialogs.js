@@ -1,0 +1,100 @@
+// Dialogs that ask before something is changed. They say what will happen, in numbers, as far as it can be known.
+import { el, say, setText } from './dom.js';
+
+let dialogs = 0;
+
+/**
+ * @param {object} options
+ * @param {string} options.title
+ * @param {string} options.go the word on the button that does it
+ * @param {(values: Record<string, string>) => readonly string[]} options.lines what will happen, for the present fields
+ * @param {readonly Field[]} [options.fields]
+ * @param {string} [options.typed] what the operator must type, because the action can't be undone
+ * @param {(values: Record<string, string>) => Promise<string>} options.run does it. @returns what was done, in a sentence
+ *
+ * @typedef {{ name: string, label: string, type?: string, value?: string, hint?: string, required?: boolean, min?: number, max?: number, maxlength?: number }} Field
+ */
+export function ask({ title, go, lines, fields = [], typed, run }) {
+  const id = `dialog-${++dialogs}`;
+  const inputs = new Map(fields.map((field) => [field.name, inputOf(`${id}-${field.name}`, field)]));
+  const typedInput = el('input', { id: `${id}-typed`, autocomplete: 'off', spellcheck: 'false' });
+  const what = el('ul', { class: 'what' });
+  const refused = el('p', { class: 'refused', role: 'alert' });
+  const cancel = el('button', { type: 'button', class: 'quiet' }, 'Cancel');
+  const submit = el('button', { type: 'submit', class: typed === undefined ? 'main' : 'main grave' }, go);
+  const values = () => Object.fromEntries([...inputs].map(([name, { value }]) => [name, value.trim()]));
+  const tell = () => what.replaceChildren(...lines(values()).map((line) => el('li', {}, line)));
+  const form = el(
+    'form',
+    { on: { input: tell, submit: (event) => void send(event) } },
+    el('h2', { id: `${id}-title` }, title),
+    ...fields.map((field) => labelled(inputs.get(field.name), field.label, field.hint)),
+    what,
+    typed === undefined ? undefined : labelled(typedInput, `This can’t be undone. Type ${typed} to go on`),
+    refused,
+    el('div', { class: 'buttons' }, cancel, submit),
+  );
+  const dialog = el('dialog', { 'aria-labelledby': `${id}-title` }, form);
+  cancel.addEventListener('click', () => dialog.close());
+  dialog.addEventListener('close', () => dialog.remove());
+
+  async function send(event) {
+    event.preventDefault();
+    if (typed !== undefined && typedInput.value.trim() !== typed) {
+      setText(refused, `Type ${typed} exactly.`);
+      typedInput.focus();
+      return;
+    }
+    submit.disabled = true;
+    setText(submit, 'Working …');
+    setText(refused, '');
+    try {
+      say(await run(values()));
+      dialog.close();
+    } catch (error) {
+      setText(refused, error.message);
+    } finally {
+      submit.disabled = false;
+      setText(submit, go);
+    }
+  }
+
+  tell();
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** A dialog that only shows something. */
+export function show(title, ...content) {
+  const id = `dialog-${++dialogs}`;
+  const close = el('button', { type: 'button', class: 'main' }, 'Close');
+  const dialog = el(
+    'dialog',
+    { 'aria-labelledby': id },
+    el('h2', { id }, title),
+    ...content,
+    el('div', { class: 'buttons' }, close),
+  );
+  close.addEventListener('click', () => dialog.close());
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+export function labelled(input, label, hint) {
+  const hintId = `${input.id}-hint`;
+  if (hint !== undefined) input.setAttribute('aria-describedby', hintId);
+  return el(
+    'div',
+    { class: 'field' },
+    el('label', { for: input.id }, label),
+    input,
+    hint === undefined ? undefined : el('p', { id: hintId, class: 'hint' }, hint),
+  );
+}
+
+function inputOf(id, { name, type = 'text', value = '', label: _, hint: __, ...attributes }) {
+  const input = el('input', { id, name, type, autocomplete: 'off', ...attributes });
+  input.value = value;
+  return input;
+}

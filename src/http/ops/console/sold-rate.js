@@ -1,0 +1,17 @@
+// How fast a sale sells, from pictures in turn. The units are those of the whole shop, so the rate is too.
+const OVER_MS = 5_000;
+
+export class SoldRate {
+  #seen = [];
+
+  /** @returns units per second over the last seconds; undefined while that can't be told */
+  add(sold, ageMs = 0) {
+    if (sold === undefined) return undefined;
+    const now = performance.now() - ageMs;
+    this.#seen.push({ sold, now });
+    while (this.#seen.length > 2 && now - this.#seen[1].now >= OVER_MS) this.#seen.shift();
+    const first = this.#seen[0];
+    if (now - first.now < 500) return undefined;
+    return Math.max(0, ((sold - first.sold) * 1_000) / (now - first.now));
+  }
+}
