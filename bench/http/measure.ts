@@ -11,7 +11,7 @@ import type { WrkReport } from '../support/wrk-output.ts';
 import type { SellingPhase } from './phases.ts';
 import { perRequest, type Traffic } from './traffic.ts';
 
-const SCRIPT = fileURLToPath(new URL('./request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
 /**
  * The share of answers that may differ from the expected: those that wrk cuts off, and those during a stall of the
  * machine.

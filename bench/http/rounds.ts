@@ -9,6 +9,7 @@
 import { note } from '../../src/cli/terminal/output.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { count } from '../support/figures.ts';
+import { rotated } from '../support/rotated.ts';
 import type { Measurement } from './measure.ts';
 import type { HttpParameters } from './options.ts';
 import { SELLING_PHASES, type SellingName } from './phases.ts';
@@ -65,12 +66,6 @@ async function measureRound(stage: Stage, round: number, connections: number): P
     before = after;
   }
   return legs;
-}
-
-/** The list, beginning at another place. */
-function rotated<T>(list: readonly T[], by: number): T[] {
-  const from = by % list.length;
-  return [...list.slice(from), ...list.slice(0, from)];
 }
 
 function told(what: string, measurement: Measurement): Measurement {

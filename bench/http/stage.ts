@@ -1,24 +1,18 @@
 /** The servers of a run: stores, the node of each build, and the echo server. */
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
 import { note } from '../../src/cli/terminal/output.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { freePort } from '../../test/support/servers/free-port.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { NodeProgram } from '../support/node-program.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
-import { type StoreServers, startStoreServers } from '../support/stores.ts';
+import { checkpoint, NO_REWRITE_OF_AOF, type StoreServers, startStoreServers } from '../support/stores.ts';
 import { type Load, type Measurement, measureEcho, measureSelling } from './measure.ts';
 import type { Build, HttpParameters } from './options.ts';
 import type { SellingPhase } from './phases.ts';
 import { readTraffic } from './traffic.ts';
 
 const ECHO_SERVER = fileURLToPath(new URL('./echo-server.mjs', import.meta.url));
-/**
- * Redis rewrites the file when it has doubled: in some phases and not in others, in a child process that is not
- * counted.
- */
-const NO_REWRITE_OF_AOF = ['--auto-aof-rewrite-percentage', '0'];
 
 /** This build, and the one it is compared with. */
 export type CandidateName = 'this' | 'other';
@@ -86,8 +80,8 @@ export class Stage {
     this.#sold.push({ node, saleId });
     await node.createSale({ id: saleId, stock: phase.stock, segments: this.#parameters.segments });
     if (phase.outcome === 'sold_out') await node.sellOut(saleId);
-    await this.#checkpoint();
     const { redis, postgres } = this.#stores;
+    await checkpoint(postgres);
     const cpu = {
       node: () => node.cpuSeconds(),
       redis: () => redis.cpuSeconds(),
@@ -116,17 +110,6 @@ export class Stage {
   async lastWords(): Promise<string> {
     const words = [...this.#nodes].map(async ([name, node]) => `${name}: ${await node.lastWords()}`);
     return (await Promise.all(words)).join('\n');
-  }
-
-  /** Makes a checkpoint now, which would otherwise fall into some phases and not into others. */
-  async #checkpoint(): Promise<void> {
-    const client = new pg.Client(this.#stores.postgres.url);
-    await client.connect();
-    try {
-      await client.query('CHECKPOINT');
-    } finally {
-      await client.end();
-    }
   }
 
   #loadOf(connections: number): Pick<Load, 'connections' | 'seconds' | 'warmupSeconds'> {

@@ -17,7 +17,7 @@ import type { OverloadParameters } from './options.ts';
 import type { SilentOrder } from './silent-program.ts';
 
 const PROGRAM = fileURLToPath(new URL('./silent-program.ts', import.meta.url));
-const SCRIPT = fileURLToPath(new URL('../http/request.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../support/order-request.lua', import.meta.url));
 const SALE = 'open';
 const SEGMENTS = 8;
 const STOCK = 2_000_000_000;

@@ -66,6 +66,26 @@ export function readFigures(text: string): NodeFigures {
   return { answers, syncedOrders, streamedEvents, lagOrders, underWay, takes, transactions };
 }
 
+/** The figures of several nodes of one shop together. */
+export function together(nodes: readonly NodeFigures[]): NodeFigures {
+  const sum = (figure: (node: NodeFigures) => number) =>
+    nodes.reduce((total, node) => total + figure(node), 0);
+  const batches = (figure: (node: NodeFigures) => Batches) => ({
+    count: sum((node) => figure(node).count),
+    orders: sum((node) => figure(node).orders),
+  });
+  const outcomes = new Set(nodes.flatMap((node) => [...node.answers.keys()]));
+  return {
+    answers: new Map([...outcomes].map((name) => [name, sum((node) => node.answers.get(name) ?? 0)])),
+    syncedOrders: sum((node) => node.syncedOrders),
+    streamedEvents: sum((node) => node.streamedEvents),
+    lagOrders: sum((node) => node.lagOrders),
+    underWay: sum((node) => node.underWay),
+    takes: batches((node) => node.takes),
+    transactions: batches((node) => node.transactions),
+  };
+}
+
 /** Orders named in answers to buyers that sync has not committed yet. */
 export function backlog({ answers, syncedOrders }: NodeFigures): number {
   const told = (answers.get('accepted') ?? 0) + (answers.get('committed') ?? 0);

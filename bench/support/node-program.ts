@@ -4,7 +4,7 @@ import { ServerProcess } from '../../test/support/servers/server-process.ts';
 
 /**
  * A Node program under measurement: a process with a directory of its own, which is its working directory. When it is ready, it
- * prints a line of JSON, an object with `ready: true`.
+ * prints a line of JSON, an object with `ready: true` or, as `stockade sync` does, `syncing: true`.
  */
 export class NodeProgram<T> implements AsyncDisposable {
   readonly announcement: T;
@@ -48,6 +48,15 @@ export class NodeProgram<T> implements AsyncDisposable {
     return cpuSecondsOf(this.#process.pid);
   }
 
+  /** Stops the process until `resume`, and returns when it no longer runs. */
+  pause(): Promise<void> {
+    return this.#process.freeze();
+  }
+
+  resume(): void {
+    this.#process.signal('SIGCONT');
+  }
+
   /** The end of its output, and whether it still runs. */
   async lastWords(): Promise<string> {
     const state = this.#process.isUp ? 'runs' : 'has ended';
@@ -63,8 +72,8 @@ export class NodeProgram<T> implements AsyncDisposable {
 function readyLine<T>(log: string): T | undefined {
   for (const line of log.split('\n')) {
     if (!line.startsWith('{') || !line.endsWith('}')) continue;
-    const value = JSON.parse(line) as { ready?: unknown };
-    if (value.ready === true) return value as T;
+    const value = JSON.parse(line) as { ready?: unknown; syncing?: unknown };
+    if (value.ready === true || value.syncing === true) return value as T;
   }
   return undefined;
 }

@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { opsTokenFile } from '../../src/config/ops-token.ts';
 import type { VerifyReport } from '../../src/operations/sale-operations.ts';
 import { BenchFailure } from './failure.ts';
-import { answered, backlog, type NodeFigures, readFigures } from './metrics-text.ts';
+import { backlog, type NodeFigures, readFigures } from './metrics-text.ts';
 import { NodeProgram } from './node-program.ts';
+import { settled, untilFigures } from './settled.ts';
 import type { StoreServers } from './stores.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const DATA_DIR = 'data';
-const POLL_MS = 50;
 const CALL_TIMEOUT_MS = 60_000;
-const SETTLE_LIMIT_MS = 300_000;
 const SOLD_OUT_LIMIT_MS = 10_000;
 
 interface Ready {
@@ -159,38 +157,22 @@ export class StockadeNode implements AsyncDisposable {
     throw new BenchFailure(`${saleId} was not sold out within ${SOLD_OUT_LIMIT_MS} ms`);
   }
 
-  /**
-   * Returns when nothing is under way, and all orders named in answers to buyers are in Postgres and in the
-   * stream.
-   */
-  async settled(): Promise<NodeFigures> {
-    let before = await this.figures();
-    return this.#until('nothing is under way', (now) => {
-      const isStreamed = !this.#hasStream || now.streamedEvents >= now.syncedOrders;
-      const idle = now.underWay === 0 && now.lagOrders === 0 && backlog(now) === 0 && isStreamed;
-      const silent = answered(now) === answered(before);
-      before = now;
-      return idle && silent;
-    });
+  /** See `settled`. */
+  settled(): Promise<NodeFigures> {
+    return settled(() => this.figures(), this.#hasStream);
   }
 
   /** Returns when sync has committed as many orders as answers have named. */
-  async drained(): Promise<NodeFigures> {
-    return this.#until('the order logs are drained', (now) => backlog(now) === 0);
+  drained(): Promise<NodeFigures> {
+    return untilFigures(
+      () => this.figures(),
+      'the order logs are drained',
+      (now) => backlog(now) === 0,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
-  }
-
-  async #until(what: string, holds: (now: NodeFigures) => boolean): Promise<NodeFigures> {
-    const deadline = Date.now() + SETTLE_LIMIT_MS;
-    while (Date.now() < deadline) {
-      await delay(POLL_MS);
-      const now = await this.figures();
-      if (holds(now)) return now;
-    }
-    throw new BenchFailure(`not within ${SETTLE_LIMIT_MS} ms: ${what}`);
   }
 
   async #ops(method: 'GET' | 'POST' | 'PATCH', path: string, body?: object): Promise<Response> {

@@ -1,7 +1,14 @@
+import pg from 'pg';
 import { settings } from '../../src/config/settings.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { PostgresServer } from '../../test/support/servers/postgres-server.ts';
 import { RedisServer } from '../../test/support/servers/redis-server.ts';
+
+/**
+ * Redis rewrites the file when it has doubled: in some measurements and not in others, in a child process that is not
+ * counted.
+ */
+export const NO_REWRITE_OF_AOF = ['--auto-aof-rewrite-percentage', '0'];
 
 export interface StoreServers {
   readonly redis: RedisServer;
@@ -22,6 +29,17 @@ export async function startStoreServers(
   const postgres = await PostgresServer.start();
   teardown.add(() => postgres[Symbol.asyncDispose]());
   return { redis, postgres };
+}
+
+/** Makes a checkpoint now, which would otherwise fall into some measurements and not into others. */
+export async function checkpoint(postgres: PostgresServer): Promise<void> {
+  const client = new pg.Client(postgres.url);
+  await client.connect();
+  try {
+    await client.query('CHECKPOINT');
+  } finally {
+    await client.end();
+  }
 }
 
 /** Removes the shell's settings for Stockade, so that they don't affect what is measured. */

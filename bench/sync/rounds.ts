@@ -12,10 +12,10 @@ import { cpuSecondsOf } from '../../test/support/servers/process-table.ts';
 import { measureCpu } from '../support/cpu-meter.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
+import { fillLogs } from '../support/fill-logs.ts';
 import { type StoreServers, startStoreServers } from '../support/stores.ts';
 import { createBareTable, insertBare } from './bare-insert.ts';
 import { drain } from './drain.ts';
-import { fillLogs } from './fill.ts';
 import type { SyncParameters } from './options.ts';
 
 export interface Measurement {

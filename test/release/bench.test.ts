@@ -19,6 +19,7 @@ async function runTiny(
     | 'rebalance'
     | 'recover'
     | 'resize'
+    | 'scale'
     | 'soak'
     | 'sync',
   ...more: string[]
@@ -182,6 +183,26 @@ describe('bench:growth', () => {
       redisBytesPerBuyer: positive,
     });
     expect(result.parameters).toMatchObject({ orders: 1_024, samples: 1 });
+  });
+});
+
+describe('bench:scale', () => {
+  it('prints one object with the points of both crowds, and with the drains', async () => {
+    const result = JSON.parse(await runTiny('scale'));
+    for (const crowd of ['equalBatches', 'sameCrowd']) {
+      const { points, worstOverBest, bar } = result[crowd];
+      const sizes = points.map(({ primaries, nodes }: Record<string, number>) => [primaries, nodes]);
+      expect(sizes, crowd).toEqual([1, 3].flatMap((primaries) => [1, 2].map((nodes) => [primaries, nodes])));
+      for (const point of points) {
+        expect(point, crowd).toMatchObject({ ...cpu, ordersPerSecond: positive, takeOrders: positive });
+      }
+      expect(bar, crowd).toEqual(positive);
+      if (onLinux) expect(worstOverBest, crowd).toBeGreaterThanOrEqual(1);
+    }
+    expect(result.drains).toMatchObject([
+      { syncs: 1, ratio: 1, largestShare: 1 },
+      { syncs: 2, ratio: positive, largestShare: positive },
+    ]);
   });
 });
 

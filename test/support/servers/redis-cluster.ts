@@ -2,7 +2,11 @@
  * A Redis Cluster for one test: three primaries with a third of the slots each, with or without replicas. The servers can be put
  * behind proxies. They then name the proxies' ports to clients, so that every command goes through a proxy.
  */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { findServer } from '../../../scripts/servers.mjs';
 import { asUser, REDIS_PASSWORD, REDIS_USER } from '../postgres/least-rights.ts';
 import type { Certificate } from './certificates.ts';
 import { freePort } from './free-port.ts';
@@ -14,6 +18,8 @@ const PRIMARIES = 3;
 const READY_LIMIT_MS = 60_000;
 const POLL_MS = 20;
 const MIGRATE_MS = 5_000;
+/** It prints a line or more for each slot. */
+const FIX_OUTPUT_BYTES = 64 * 1024 ** 2;
 
 export interface RedisClusterOptions {
   /** Also start a replica of each primary. Default false. */
@@ -24,10 +30,12 @@ export interface RedisClusterOptions {
   readonly nodeTimeoutMs?: number;
   /** Enables TLS, also between the servers. */
   readonly certificate?: Certificate;
+  /** More arguments for each redis-server. */
+  readonly extraArgs?: readonly string[];
 }
 
 export class RedisCluster implements AsyncDisposable {
-  readonly primaries: readonly RedisServer[];
+  readonly primaries: RedisServer[];
   readonly replicas: readonly RedisServer[];
   /** One for each primary, in the same order; empty if not requested. */
   readonly proxies: readonly TcpProxy[];
@@ -95,8 +103,58 @@ export class RedisCluster implements AsyncDisposable {
     return received! >= written!;
   }
 
-  /** Moves a slot with all its keys from one primary to another, as an operator does. */
-  async moveSlot(slot: number, from: number, to: number): Promise<void> {
+  /** The number of the primary that has this slot now, as this primary knows. */
+  async ownerOf(slot: number, asked = 0): Promise<number> {
+    const ranges = (await onServer(this.primaries[asked]!, (redis) =>
+      redis.cluster('SLOTS'),
+    )) as unknown as SlotRange[];
+    const range = ranges.find(([first, last]) => first <= slot && slot <= last);
+    return this.primaries.findIndex(({ port }) => port === range?.[2][1]);
+  }
+
+  /** Adds a primary without slots. @returns its number */
+  async addPrimary(): Promise<number> {
+    const [server] = await startAll(1, {});
+    this.primaries.push(server!);
+    const [first] = this.primaries;
+    await onServer(server!, (redis) =>
+      redis.call('CLUSTER', 'MEET', '127.0.0.1', first!.port, busOf(first!)),
+    );
+    await this.#until('the new primary is known', async () => this.#agree(this.primaries));
+    return this.primaries.length - 1;
+  }
+
+  /** `ok` or `fail`: whether the cluster serves, as this primary sees it. */
+  async stateSeenBy(primary: number): Promise<string | undefined> {
+    const info = await onServer(
+      this.primaries[primary]!,
+      (redis) => redis.cluster('INFO') as Promise<string>,
+    );
+    return /cluster_state:(\w+)/.exec(info)?.[1];
+  }
+
+  /** Gives the slots of primaries that can't be reached to the others, without keys, as an operator does. @returns the output */
+  async giveSlotsOfLostPrimaries(): Promise<string> {
+    const cli = join(findServer('redis')!, 'redis-cli');
+    const address = `127.0.0.1:${this.primaries[0]!.port}`;
+    const fix = ['--cluster', 'fix', address, '--cluster-fix-with-unreachable-masters', '--cluster-yes'];
+    const running = promisify(execFile)(cli, fix, { maxBuffer: FIX_OUTPUT_BYTES });
+    // It asks once more, in spite of `--cluster-yes`.
+    running.child.stdin!.end('yes\n');
+    return (await running).stdout;
+  }
+
+  /** How often a primary has refused a command with this error, for example `ASK`. */
+  async errorsOf(primary: number, name: string): Promise<number> {
+    const stats = await onServer(this.primaries[primary]!, (redis) => redis.info('errorstats'));
+    return Number(new RegExp(`^errorstat_${name}:count=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+  }
+
+  /**
+   * Moves a slot with all its keys from one primary to another, as an operator does.
+   * @param between called when the keys are at the new server and the slot still belongs to the old one
+   */
+  async moveSlot(slot: number, from: number, to: number, between = async () => {}): Promise<void> {
     const [source, target] = [this.primaries[from]!, this.primaries[to]!];
     const [sourceId, targetId] = await Promise.all(
       [source, target].map((server) => onServer(server, (redis) => redis.call('CLUSTER', 'MYID'))),
@@ -110,6 +168,7 @@ export class RedisCluster implements AsyncDisposable {
       const where = ['127.0.0.1', target.port, '', 0, MIGRATE_MS] as const;
       if (keys.length > 0) await redis.call('MIGRATE', ...where, 'KEYS', ...keys);
     });
+    await between();
     for (const server of [target, source, ...this.primaries]) await set(server, 'NODE', String(targetId));
   }
 
@@ -169,6 +228,8 @@ export class RedisCluster implements AsyncDisposable {
   }
 }
 
+type SlotRange = [first: number, last: number, primary: [host: string, port: number, ...unknown[]]];
+
 function sliceOf(): number {
   return Math.floor(SLOTS / PRIMARIES);
 }
@@ -181,7 +242,7 @@ function busOf(server: RedisServer): number {
 
 async function startAll(
   count: number,
-  { nodeTimeoutMs = 30_000, certificate }: RedisClusterOptions,
+  { nodeTimeoutMs = 30_000, certificate, extraArgs: more = [] }: RedisClusterOptions,
 ): Promise<RedisServer[]> {
   const starts = await Promise.allSettled(
     Array.from({ length: count }, async () => {
@@ -197,7 +258,7 @@ async function startAll(
       const extraArgs = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
       const server = await RedisServer.start({
         appendonly: true,
-        extraArgs,
+        extraArgs: [...extraArgs, ...more],
         ...(certificate && { certificate }),
       });
       busPorts.set(server, busPort);

@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { type Backend, NO_ENTRY, type TakeOrder } from '../../src/engine/contract.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
 import { homeSegment } from '../../src/engine/sale/home-segment.ts';
-import { BenchFailure } from '../support/failure.ts';
+import { BenchFailure } from './failure.ts';
 
 /** About what a lane sends in one take at full load. */
 const BATCH_ORDERS = 64;
 const WORKER = 1;
 const ORDER_ID_KEY_BYTES = 32;
+/** One for all sales: under another key, the same id could come again. */
+const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: WORKER });
 
 export interface FilledSale {
   readonly id: string;
@@ -26,7 +28,6 @@ export async function fillLogs(backend: Backend, sale: FilledSale, count: number
 }
 
 function someOrders(count: number): TakeOrder[] {
-  const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: WORKER });
   return Array.from({ length: count }, (_, i) => ({
     orderId: ids.next(),
     buyerId: `buyer-${i + 1}`,

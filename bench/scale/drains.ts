@@ -1,0 +1,160 @@
+/**
+ * Several processes `stockade sync` drain the same backlog. They have their sales already, and stand still while the logs are
+ * filled: as syncs that were away from a shop that went on selling.
+ */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { note } from '../../src/cli/terminal/output.ts';
+import { settings } from '../../src/config/settings.ts';
+import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
+import { splitEvenly } from '../../src/engine/sale/split-evenly.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
+import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { LocalLocks } from '../../src/postgres/sale-locks.ts';
+import { SaleService } from '../../src/shop/sale-service.ts';
+import { measureCpu } from '../support/cpu-meter.ts';
+import { BenchFailure } from '../support/failure.ts';
+import { fillLogs } from '../support/fill-logs.ts';
+import { NodeProgram } from '../support/node-program.ts';
+import { checkpoint } from '../support/stores.ts';
+import type { ScaleParameters } from './options.ts';
+import type { Place } from './stores.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const SEGMENTS = 8;
+const POLL_MS = 10;
+const LIMIT_MS = 600_000;
+/** Additional time for the end of a program, on busy cores. */
+const PROGRAM_END_MS = 60_000;
+/** Filling is not measured: a stall of the machine must not end it. */
+const TAKE_TIMEOUT_MS = 10_000;
+
+/** Processor time is in microseconds per order; `undefined` where the system does not report it. */
+export interface Drain {
+  readonly ordersPerSecond: number;
+  /** Of all syncs together. */
+  readonly nodeCpuMicros: number | undefined;
+  readonly redisCpuMicros: number | undefined;
+  readonly postgresCpuMicros: number | undefined;
+  /** The largest share of the sales that one sync worked on, from 0 to 1. */
+  readonly largestShare: number;
+}
+
+export async function measureDrain(syncs: number, place: Place, parameters: ScaleParameters): Promise<Drain> {
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
+  try {
+    return await drainOnce(syncs, place, parameters, teardown);
+  } finally {
+    await teardown.release();
+  }
+}
+
+async function drainOnce(
+  syncs: number,
+  { redis, postgres }: Place,
+  { orders, sales, eventsStreamMax }: ScaleParameters,
+  teardown: Teardown,
+): Promise<Drain> {
+  const databaseUrl = await postgres.createDatabase('bench');
+  const keyPrefix = `bench-${randomBytes(6).toString('hex')}:`;
+  const db = openDatabase({ url: databaseUrl, maxConnections: Number(settings.pgPoolMax.fallback) });
+  teardown.add(() => db.destroy());
+  await migrate(db);
+  const options = { url: redis.url, keyPrefix, takeTimeoutMs: TAKE_TIMEOUT_MS, maxLogOrders: orders };
+  const backend = await RedisBackend.open(options);
+  teardown.add(() => backend.close());
+  const service = new SaleService(db, backend, new LocalLocks());
+  const filled = await Promise.all(
+    splitEvenly(orders, sales).map(async (count, i) => {
+      // Enough units for all buyers in every segment, however unevenly the buyers are distributed.
+      const sale = { id: `sale-${i + 1}`, stock: SEGMENTS * count, segments: SEGMENTS, perBuyerLimit: 1 };
+      const { generation } = await service.create(sale, 'bench');
+      return { ...sale, generation, count };
+    }),
+  );
+  const flags = { 'redis-url': redis.url, 'database-url': databaseUrl, 'key-prefix': keyPrefix };
+  const programs = await startSyncs(
+    syncs,
+    { ...flags, 'events-stream-max': String(eventsStreamMax) },
+    teardown,
+  );
+  const holders = await salesOfEachSync(db, sales);
+  for (const program of programs) await program.pause();
+  for (const sale of filled) await fillLogs(backend, sale, sale.count);
+  await checkpoint(postgres);
+
+  const used = measureCpu({
+    node: () => programs.reduce((sum, program) => sum + program.cpuSeconds(), 0),
+    redis: () => redis.cpuSeconds(),
+    postgres: () => postgres.cpuSeconds(),
+  });
+  const began = performance.now();
+  for (const program of programs) program.resume();
+  await drained(db, orders, programs);
+  const seconds = (performance.now() - began) / 1_000;
+  const cpu = used();
+  for (const { id, count } of filled) {
+    const report = await service.verify(id);
+    if (report.ok && report.committedOrders === count && report.rejectedOrders === 0) continue;
+    throw new BenchFailure(`verify of sale ${id} found a difference: ${JSON.stringify(report)}`);
+  }
+  const micros = (spent: number | undefined) => spent && (spent / orders) * 1e6;
+  return {
+    ordersPerSecond: orders / seconds,
+    nodeCpuMicros: micros(cpu.node),
+    redisCpuMicros: micros(cpu.redis),
+    postgresCpuMicros: micros(cpu.postgres),
+    largestShare: Math.max(...holders) / sales,
+  };
+}
+
+async function startSyncs(count: number, flags: Record<string, string>, teardown: Teardown) {
+  const all = { ...flags, 'ops-port': '0', 'data-dir': 'data', 'log-level': 'warn' };
+  const words = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
+  const programs: NodeProgram<unknown>[] = [];
+  for (let i = 0; i < count; i++) {
+    const program = await NodeProgram.start('sync', [MAIN, 'sync', '--json', ...words]);
+    teardown.add(() => program[Symbol.asyncDispose](), PROGRAM_END_MS);
+    programs.push(program);
+  }
+  return programs;
+}
+
+/** Waits until every sale has its sync. @returns how many sales each sync has */
+async function salesOfEachSync(db: Database, sales: number): Promise<number[]> {
+  const deadline = Date.now() + LIMIT_MS;
+  while (Date.now() < deadline) {
+    const { rows } = await db.raw<{ rows: { sales: string }[] }>(
+      `SELECT count(*) AS sales FROM pg_locks AS held
+       JOIN sales ON hashtextextended('stockade:sale:' || sales.id, 0) = (held.classid::bigint << 32 | held.objid::bigint)
+       WHERE held.locktype = 'advisory' AND held.granted
+         AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       GROUP BY held.pid`,
+    );
+    const counts = rows.map((row) => Number(row.sales));
+    if (counts.reduce((sum, n) => sum + n, 0) >= sales) return counts;
+    await delay(POLL_MS);
+  }
+  throw new BenchFailure(`not within ${LIMIT_MS} ms: each of ${sales} sales has a sync`);
+}
+
+async function drained(
+  db: Database,
+  orders: number,
+  programs: readonly NodeProgram<unknown>[],
+): Promise<void> {
+  const deadline = Date.now() + LIMIT_MS;
+  let done = 0;
+  while (Date.now() < deadline) {
+    const { rows } = await db.raw<{ rows: [{ done: string }] }>(
+      'SELECT coalesce(sum(initial_stock - stock), 0) AS done FROM sales',
+    );
+    done = Number(rows[0].done);
+    if (done >= orders) return;
+    await delay(POLL_MS);
+  }
+  const words = await Promise.all(programs.map((program) => program.lastWords()));
+  throw new BenchFailure(`not within ${LIMIT_MS} ms: ${orders} orders, but ${done}\n${words.join('\n')}`);
+}

@@ -1,0 +1,100 @@
+/**
+ * The run. In each round every size of shop sells to both crowds, each in a sale of its own, and then the backlogs are drained.
+ * What comes first changes from round to round.
+ */
+import { note } from '../../src/cli/terminal/output.ts';
+import { Teardown } from '../../src/lib/teardown.ts';
+import { count } from '../support/figures.ts';
+import { rotated } from '../support/rotated.ts';
+import { type Drain, measureDrain } from './drains.ts';
+import { Fleet, type Measurement } from './fleet.ts';
+import type { ScaleParameters } from './options.ts';
+import { CROWDS, type CrowdName, connectionsOf, type ShopSize, shopSizes } from './points.ts';
+import { type Places, startPlaces } from './stores.ts';
+
+export interface Leg {
+  readonly crowd: CrowdName;
+  readonly size: ShopSize;
+  readonly connections: number;
+  readonly measured: Measurement;
+}
+
+export interface DrainLeg {
+  readonly syncs: number;
+  readonly measured: Drain;
+}
+
+export interface Measured {
+  readonly legs: readonly Leg[];
+  readonly drains: readonly DrainLeg[];
+}
+
+/** @throws BenchFailure if an answer was wrong, or if a sale does not add up at the end */
+export async function runRounds(parameters: ScaleParameters): Promise<Measured> {
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
+  try {
+    note('Starting Redis, a cluster and Postgres');
+    const places = await startPlaces(teardown);
+    const [legs, drains]: [Leg[], DrainLeg[]] = [[], []];
+    for (let round = 0; round < parameters.rounds; round++) {
+      note(`round ${round + 1} of ${parameters.rounds}`);
+      for (const size of rotated(shopSizes(parameters.nodes), round)) {
+        legs.push(...(await measureShop(size, places, round, parameters)));
+      }
+      drains.push(...(await measureDrains(places, round, parameters)));
+    }
+    return { legs, drains };
+  } finally {
+    await teardown.release();
+  }
+}
+
+async function measureShop(
+  size: ShopSize,
+  places: Places,
+  round: number,
+  parameters: ScaleParameters,
+): Promise<Leg[]> {
+  const teardown = new Teardown((error) => note(`a step of the shutdown failed: ${error}`));
+  try {
+    const fleet = await Fleet.start(size, places[size.primaries], parameters, teardown);
+    const legs: Leg[] = [];
+    try {
+      for (const { name: crowd, title } of rotated(CROWDS, round)) {
+        const connections = connectionsOf(crowd, size, parameters);
+        const saleId = `sale-${crowd.toLowerCase()}`;
+        const measured = await fleet.sell({ saleId, connections });
+        tell(`${title}, ${size.nodes} nodes, ${size.primaries} primaries`, measured);
+        legs.push({ crowd, size, connections, measured });
+        await fleet.finish(saleId);
+      }
+    } catch (error) {
+      note(`The nodes: ${await fleet.lastWords()}`);
+      throw error;
+    }
+    return legs;
+  } finally {
+    await teardown.release();
+  }
+}
+
+async function measureDrains(
+  places: Places,
+  round: number,
+  parameters: ScaleParameters,
+): Promise<DrainLeg[]> {
+  if (parameters.orders === 0) return [];
+  const legs: DrainLeg[] = [];
+  const counts = Array.from({ length: parameters.nodes }, (_, i) => i + 1);
+  for (const syncs of rotated(counts, round)) {
+    const measured = await measureDrain(syncs, places[1], parameters);
+    note(`  drain by ${syncs} syncs: ${count(measured.ordersPerSecond)} orders/s`);
+    legs.push({ syncs, measured });
+  }
+  return legs;
+}
+
+function tell(what: string, { ordersPerSecond, cpuMicros, takeOrders }: Measurement): void {
+  const cost = cpuMicros === undefined ? '' : `, ${cpuMicros.toFixed(1)} µs of processor time each`;
+  note(`  ${what}: ${count(ordersPerSecond)} orders/s in takes of ${takeOrders?.toFixed(1)}${cost}`);
+}

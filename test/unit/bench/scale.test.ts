@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { connectionsOf, mostConnections, shopSizes } from '../../../bench/scale/points.ts';
+import { crowdResult, drainPoints } from '../../../bench/scale/report.ts';
+import { type NodeFigures, together } from '../../../bench/support/metrics-text.ts';
+
+const SIZES = { nodes: 3, segments: 24, connections: 256, connectionsPerLane: 16 };
+
+test('the same crowd is as large in every shop, the other grows with the lanes', () => {
+  const crowds = shopSizes(SIZES.nodes).map((size) => [
+    connectionsOf('sameCrowd', size, SIZES),
+    connectionsOf('equalBatches', size, SIZES),
+  ]);
+  expect(crowds.map(([same]) => same)).toEqual([256, 256, 256, 256, 256, 256]);
+  expect(crowds.map(([, equal]) => equal)).toEqual([384, 768, 1_152, 384, 768, 1_152]);
+  expect(mostConnections(SIZES)).toBe(1_152);
+});
+
+const leg = (nodes: number, primaries: 1 | 3, cpuMicros: number | undefined) => ({
+  crowd: 'sameCrowd' as const,
+  size: { nodes, primaries },
+  connections: 256,
+  measured: {
+    ...{ ordersPerSecond: 1_000, nodeCpuMicros: cpuMicros, redisCpuMicros: 0, postgresCpuMicros: 0 },
+    ...{ cpuMicros, takeOrders: 4, transactionOrders: 100 },
+  },
+});
+
+test('the dearest point is divided by the cheapest, each as the median of its rounds', () => {
+  const rounds = [10, 90, 12].flatMap((cheap) => [leg(1, 1, cheap), leg(1, 3, 30)]);
+  expect(crowdResult(rounds, 'sameCrowd', 1, 1.8)).toMatchObject({
+    points: [{ cpuMicros: 12 }, { cpuMicros: 30 }],
+    worstOverBest: 2.5,
+    bar: 1.8,
+  });
+  const unknown = [leg(1, 1, undefined), leg(1, 3, 30)];
+  expect(crowdResult(unknown, 'sameCrowd', 1, 1.8).worstOverBest).toBeUndefined();
+});
+
+test('drains are compared with that of one sync, whatever came first', () => {
+  const drain = (syncs: number, ordersPerSecond: number) => ({
+    syncs,
+    measured: {
+      ...{ ordersPerSecond, nodeCpuMicros: 1, redisCpuMicros: 1, postgresCpuMicros: 1, largestShare: 1 },
+    },
+  });
+  const points = drainPoints([drain(2, 300), drain(1, 200), drain(2, 100), drain(1, 400)]);
+  expect(points).toMatchObject([
+    { syncs: 1, ordersPerSecond: 300, ratio: 1 },
+    { syncs: 2, ordersPerSecond: 200, ratio: 0.67 },
+  ]);
+});
+
+test('the figures of several nodes are added up', () => {
+  const figures = (outcome: string, n: number): NodeFigures => ({
+    answers: new Map([[outcome, n]]),
+    ...{ syncedOrders: n, streamedEvents: n, lagOrders: n, underWay: n },
+    ...{ takes: { count: 1, orders: n }, transactions: { count: 2, orders: n } },
+  });
+  expect(together([figures('committed', 2), figures('sold_out', 3)])).toEqual({
+    answers: new Map([
+      ['committed', 2],
+      ['sold_out', 3],
+    ]),
+    ...{ syncedOrders: 5, streamedEvents: 5, lagOrders: 5, underWay: 5 },
+    ...{ takes: { count: 2, orders: 5 }, transactions: { count: 4, orders: 5 } },
+  });
+});
