@@ -42,12 +42,21 @@ const WITH_MOCKS = ['cli/cli-usage', 'config/private-folder-beside', 'engine/boa
 /** The others wait for servers and for deadlines more than they compute: three for each core keep it busy. */
 const WAITING_WORKERS = 3 * availableParallelism();
 
-/** The simulation computes for a minute on one core. If it began last, the other cores would be idle meanwhile. */
+/** Those that take longest, in this order. If one of them began last, the other cores would be idle meanwhile. */
+const LONGEST = [
+  ...['property/simulation', 'integration/http/http-api', 'integration/cli/cli-node'],
+  ...['integration/node/other-stores', 'integration/http/admission', 'integration/cli/cli-shutdown'],
+  ...['integration/node/node-faults', 'integration/http/http-orders', 'integration/http/http-bad-input'],
+].map((name) => `/test/${name}.test.ts`);
+
+/** The others follow in the order of vitest: by their last duration if it is known, otherwise by their size. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => moduleId.endsWith('/simulation.test.ts');
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(name));
+      return at < 0 ? LONGEST.length : at;
+    };
+    return (await super.sort(files)).sort((one, other) => place(one) - place(other));
   }
 }
 

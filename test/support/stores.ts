@@ -62,7 +62,9 @@ function onStores(
     const stage = new Stage(store.name === 'embedded');
     beforeAll(async () => {
       const options = await store.options();
-      stage.begin(await startTestNode({ ...options, env: { ...GRACE, ...env } }), options.databaseUrl);
+      const workers = stage.isEmbedded ? '1' : '2';
+      const node = await startTestNode({ ...options, env: { ...GRACE, WORKERS: workers, ...env } });
+      stage.begin(node, options.databaseUrl);
     });
     afterAll(() => stage.end());
     tests(stage);
