@@ -6,8 +6,10 @@
  *   begun ──page by page──> written ──frozen, salvaged, next generation (rebuild.ts)──> finished ──> loaded with the segments
  *
  * finished: the records of some buyers are read again, because the draft may have them wrong. Those buyers have an
- * order or a return in a transaction that the draft's pages may have missed: one that was open when the draft began,
- * or that began later.
+ * order or a return that the draft's pages may have missed. They are found by its time, and no clock is trusted for that:
+ * the draft notes its beginning in the sale's row, and every transaction that writes orders or returns of the sale notes
+ * its time there, if that is earlier (sales.draft_since). Both lock the row. So a transaction either has committed before
+ * the draft's first page is read, or its time is noted, wherever the clock was set in between.
  *
  * Crash points. A draft that is not loaded is never read: the next process begins a draft with another id, and the
  * old one expires. Once it is loaded, it has all buyers.
@@ -15,6 +17,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { Backend, Holding } from '../engine/contract.ts';
+import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
 import { groupBy } from '../lib/group-by.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -23,22 +26,15 @@ import { holdingPages, readHoldings } from './load.ts';
 
 const PARALLEL_WRITES = 8;
 const PAGE_BUYERS = 10_000;
-/** A transaction may appear in pg_stat_activity this much later than it began. */
-const VIEW_LAG_MS = 1_000;
 
 export interface Draft {
   readonly id: string;
   /** Number of segments of the next generation. */
   readonly segments: number;
   readonly buyers: number;
-  /**
-   * Transactions that began before this time were committed before the draft, so it includes them. In Postgres' own
-   * format.
-   */
-  readonly since: string;
 }
 
-/** @throws StaleGeneration if another draft is begun meanwhile; the signal's reason */
+/** @throws StaleGeneration if another draft or generation is begun meanwhile; the signal's reason */
 export async function writeDraft(
   db: Database,
   backend: Backend,
@@ -47,7 +43,7 @@ export async function writeDraft(
   signal?: AbortSignal,
 ): Promise<Draft> {
   const id = randomUUID();
-  const since = await readSince(db);
+  await noteBeginning(db, { saleId: sale.id, generation, id });
   const place = { saleId: sale.id, generation: generation + 1, segments, id };
   const numbers = Array.from({ length: segments }, (_, segment) => segment);
   await pLimit(PARALLEL_WRITES).map(numbers, (segment) =>
@@ -59,19 +55,22 @@ export async function writeDraft(
     await write(backend, place, holdings);
     buyers += holdings.length;
   }
-  return { id, segments, buyers, since };
+  return { id, segments, buyers };
 }
 
 /**
  * Call it after the transaction that began the generation: orders returned after that are compensated separately
  * (load.ts).
+ * @returns false if another draft was begun meanwhile: then this one must not be loaded
  */
 export async function finishDraft(
   db: Database,
   backend: Backend,
   { sale, generation }: SaleRow,
-  { id, segments, since }: Draft,
-): Promise<void> {
+  { id, segments }: Draft,
+): Promise<boolean> {
+  const since = await readSince(db, sale.id, id);
+  if (since === undefined) return false;
   const changed = await rows<{ buyer_id: string }>(
     db,
     `SELECT buyer_id FROM orders WHERE sale_id = ? AND committed_at >= ?::timestamptz
@@ -84,17 +83,33 @@ export async function finishDraft(
     const holdings = buyerIds.map((buyerId) => held.get(buyerId) ?? { buyerId, orders: [] });
     await write(backend, { saleId: sale.id, generation, segments, id }, holdings);
   }
+  return true;
 }
 
-/** When the oldest open transaction began. All processes that write orders use the same Postgres user. */
-async function readSince(db: Database): Promise<string> {
-  const [oldest] = await rows<{ since: string }>(
+/** Waits for the transactions that write orders and returns of the sale now: the draft's pages have these. */
+async function noteBeginning(
+  db: Database,
+  { saleId, generation, id }: Pick<Place, 'saleId' | 'generation' | 'id'>,
+): Promise<void> {
+  const noted = await rows(
     db,
-    `SELECT (least(now(), min(xact_start)) - ? * interval '1 millisecond')::text AS since
-     FROM pg_stat_activity WHERE datname = current_database()`,
-    [VIEW_LAG_MS],
+    `UPDATE sales SET draft_id = ?, draft_since = 'infinity' WHERE id = ? AND generation = ? RETURNING 1`,
+    [id, saleId, generation],
   );
-  return oldest!.since;
+  if (noted.length === 0) throw new StaleGeneration(saleId, generation);
+}
+
+/**
+ * The earliest time that was written since the draft began, in Postgres' own format. @returns `undefined` if another
+ * draft has begun
+ */
+async function readSince(db: Database, saleId: string, id: string): Promise<string | undefined> {
+  const [noted] = await rows<{ since: string }>(
+    db,
+    'SELECT draft_since::text AS since FROM sales WHERE id = ? AND draft_id = ?',
+    [saleId, id],
+  );
+  return noted?.since;
 }
 
 interface Place {

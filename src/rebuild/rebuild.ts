@@ -112,8 +112,8 @@ export async function rebuildSale(
     return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
   }
   // A draft names buyers who are erased now. Loading without it removes it from the backend.
-  const drafted = draft?.segments === row.sale.segments && !hasErased ? draft : undefined;
-  if (drafted) await finishDraft(db, backend, row, drafted);
+  const fits = draft?.segments === row.sale.segments && !hasErased;
+  const drafted = fits && (await finishDraft(db, backend, row, draft)) ? draft : undefined;
   await loadSegments(backend, row, drafted?.id);
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };

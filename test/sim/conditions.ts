@@ -265,6 +265,12 @@ const busyDrafts: Draw = (scenario, random) => ({
   lastsMs: 3_500,
 });
 
+/** The clock of Postgres is set back while a draft is written. */
+const draftsOverSetClocks: Draw = (scenario, random) => {
+  const { dealings, ...rest } = busyDrafts(scenario, random);
+  return { ...rest, dealings: { ...dealings, setsClockBack: true } };
+};
+
 const CONDITIONS = {
   mixedWeather: (scenario: Scenario) => scenario,
   ...SQUALLS,
@@ -287,6 +293,7 @@ const CONDITIONS = {
   crossingHands,
   undoneHands,
   busyDrafts,
+  draftsOverSetClocks,
 } satisfies Record<string, Draw>;
 
 export type Conditions = keyof typeof CONDITIONS;

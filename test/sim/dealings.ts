@@ -24,11 +24,10 @@ export interface Dealings {
   readonly slowWithdrawals: number;
   /** The same, and the others are slow: the withdrawal ends while they undo it. */
   readonly undoneWithdrawals: number;
-  /**
-   * How often a resize begins while a Redis server is unreachable for longer than a transaction can stay invisible
-   * (draft.ts).
-   */
+  /** How often a resize begins while a Redis server is unreachable. */
   readonly slowResizes: number;
+  /** Whether the clock of Postgres is set back during each of these resizes. */
+  readonly setsClockBack: boolean;
 }
 
 export const NO_DEALINGS: Dealings = {
@@ -40,6 +39,7 @@ export const NO_DEALINGS: Dealings = {
   slowWithdrawals: 0,
   undoneWithdrawals: 0,
   slowResizes: 0,
+  setsClockBack: false,
 };
 
 type Dealing = (scenario: Scenario, random: Random) => Scenario;

@@ -239,7 +239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'sync: the cursor is not checked',
     'lostLocks',
-    edit('postgres/migrations/019-noted-orders.sql', ' AND c.position = n.since;', ';'),
+    edit('postgres/migrations/022-draft-since.sql', ' AND c.position = n.since;', ';'),
   ),
   mutation(
     'rebuild: without freeze',
@@ -334,13 +334,23 @@ export const MUTATIONS: readonly Mutation[] = [
     edit('sales/withdrawal.ts', " AND detail->'undoing' IS NULL RETURNING id", ' RETURNING id'),
   ),
   mutation(
-    'draft: its start time is read after its pages',
+    'draft: its beginning is noted after its pages',
     'busyDrafts',
-    edit('rebuild/draft.ts', '  const since = await readSince(db);\n', ''),
+    edit('rebuild/draft.ts', '  await noteBeginning(db, { saleId: sale.id, generation, id });\n', ''),
     edit(
       'rebuild/draft.ts',
-      '  return { id, segments, buyers, since };',
-      '  const since = await readSince(db);\n  return { id, segments, buyers, since };',
+      '  return { id, segments, buyers };',
+      '  await noteBeginning(db, { saleId: sale.id, generation, id });\n  return { id, segments, buyers };',
+    ),
+  ),
+  mutation(
+    'draft: what has changed is found by the clock at its beginning',
+    'draftsOverSetClocks',
+    edit('rebuild/draft.ts', "draft_since = 'infinity'", 'draft_since = now()'),
+    edit(
+      'postgres/migrations/022-draft-since.sql',
+      'live_orders = live_orders + sale_orders[i],\n        draft_since = least(draft_since, now())',
+      'live_orders = live_orders + sale_orders[i]',
     ),
   ),
   mutation(

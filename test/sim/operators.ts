@@ -21,13 +21,11 @@ const MOMENT_MS = 3;
 const AWAY_LEAST_MS = 4_800;
 const AWAY_MS = 2_000;
 const MAX_UNDO_LOOKS = 20_000;
-/**
- * A draft's first page is on its way within this time. Then it is delayed for longer than a transaction can stay
- * invisible (draft.ts).
- */
+/** A draft's first page is on its way within this time. Then it is delayed. */
 const DRAFTING_MS = 6;
 const UNREACHABLE_LEAST_MS = 1_100;
 const UNREACHABLE_MS = 1_500;
+const SET_BACK_MS = 10_000;
 const REFILL_MS = 200;
 const CLOSES_MS = 300;
 const NOBODY_THERE_MS = 60;
@@ -175,9 +173,16 @@ export class Operators {
     when(isDrafting, () => {
       const cutOff = () => {
         for (const node of this.#nodes) this.#cutOff(node.machine, machine, ms);
+        if (this.#scenario.dealings.setsClockBack) this.#setClockBack();
       };
       time.after(time.random.unit() * DRAFTING_MS, cutOff, WORLD);
     });
+  }
+
+  #setClockBack(): void {
+    const { machine } = this.#world.postgres;
+    this.#auditor.trace(`* the clock of ${machine.name} is set back by ${SET_BACK_MS} ms`);
+    machine.skewMs -= SET_BACK_MS;
   }
 
   #cutOff(client: Machine, server: Machine, ms: number): void {

@@ -1,71 +1,82 @@
-/**
- * A draft of the buyers' records: a buyer who buys while its pages are read is read again, whatever the pages had.
- */
-import { afterEach, expect, test } from 'vitest';
-import type { Database } from '../../../src/postgres/database.ts';
+/** A draft of the buyers' records: whatever changes while its pages are read is read again, wherever the clock of Postgres is set. */
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Outcome } from '../../../src/engine/contract.ts';
 import { finishDraft, writeDraft } from '../../../src/rebuild/draft.ts';
 import { readKnownSale } from '../../../src/sales/sale-rows.ts';
+import { BY } from '../../support/author.ts';
 import { intercept } from '../../support/engine/intercept.ts';
+import { freshDatabase } from '../../support/fixtures.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { type PostgresClock, settablePostgresClock } from '../../support/postgres/settable-postgres-clock.ts';
 import { Shop } from '../../support/shop.ts';
-
-/** By the clock of Postgres, which the test turns. */
-const LONG_AGO = '2026-01-01T00:00:00Z';
-const BEGAN = '2026-01-01T00:00:10Z';
-const BOUGHT = '2026-01-01T00:00:20Z';
-const PAGES_READ = '2026-01-01T00:00:30Z';
+import { query } from '../../support/truth.ts';
 
 let shop: Shop;
 
 afterEach(() => shop[Symbol.asyncDispose]());
 
-/** An order that only Postgres has. */
-async function committed(saleId: string, orderId: number, buyerId: string, at: string): Promise<void> {
-  await shop.db.raw(
-    `INSERT INTO orders (order_id, sale_id, buyer_id, quantity, one_per_buyer, committed_at)
-     VALUES (?, ?, ?, 1, true, ?)`,
-    [orderId, saleId, buyerId, at],
+/** A shop on a Postgres whose clock the test sets. */
+async function openWithClock(): Promise<PostgresClock> {
+  const database = await freshDatabase();
+  const clock = await settablePostgresClock(database);
+  // Defaults are bound to Postgres' own clock.
+  await query(
+    asAdmin(database),
+    `ALTER TABLE orders ALTER committed_at SET DEFAULT test_clock.now();
+     ALTER TABLE stock_returns ALTER created_at SET DEFAULT test_clock.now()`,
   );
+  shop = await Shop.open({ database });
+  return clock;
 }
 
-/** The database, which calls its oldest transaction as old as the test says. */
-function whoseOldestBegan(at: () => string): Database {
-  return new Proxy(shop.db, {
-    get(target, name) {
-      const value = Reflect.get(target, name, target);
-      if (name !== 'raw') return typeof value === 'function' ? value.bind(target) : value;
-      return async (sql: string, ...rest: unknown[]) =>
-        sql.includes('pg_stat_activity') ? { rows: [{ since: at() }] } : value.call(target, sql, ...rest);
-    },
+const idOf = (outcome: Outcome) => ('orderId' in outcome ? outcome.orderId : '');
+
+describe.each([
+  { what: 'is set back', ahead: -3_600 },
+  { what: 'goes on', ahead: 0 },
+  { what: 'is set ahead', ahead: 3_600 },
+])('while the clock of Postgres $what', ({ ahead }) => {
+  test('a buyer who buys, and one who cancels, after their page was read are in the resized sale as they are then', async () => {
+    const clock = await openWithClock();
+    const { id } = await shop.sell({ stock: 10, segments: 1 });
+    const till = await shop.startEngine();
+    const orders = shop.orders(till.take);
+    let isRead = false;
+    // The page is read, and not written yet. Anna, who sorts before Mia, is on no later page.
+    const changed = intercept(shop.backend, async (call) => {
+      if (call !== 'sales.draftHoldings' || isRead) return;
+      isRead = true;
+      await clock.set(ahead);
+      expect((await till.buy(id, 'anna')).code).toBe('committed');
+      await orders.changeOrder(mias, { kind: 'cancel' }, BY);
+      await clock.set(0);
+    });
+    const sync = await shop.startSync({ backend: changed });
+    await sync.ready;
+    const mias = idOf(await till.buy(id, 'mia'));
+    await shop.service.change(id, { action: 'resize', segments: 3 }, BY);
+    expect(isRead).toBe(true);
+    expect((await till.buy(id, 'anna')).code).toBe('limit_reached');
+    expect((await till.buy(id, 'mia')).code).toBe('committed');
+    expect((await shop.service.verify(id)).findings).toEqual([]);
+    expect(sync.seen.rejections).toEqual([]);
   });
-}
+});
 
-test('a draft contains a buyer who buys after the buyer’s page was read, because its start time is stored first', async () => {
+test('a draft is not loaded if another one began after it', async () => {
   shop = await Shop.open({ backend: 'memory' });
   const { id } = await shop.sell({ stock: 10, segments: 1 });
-  await committed(id, 1001, 'mia', LONG_AGO);
-  let now = BEGAN;
-  const db = whoseOldestBegan(() => now);
-  const backend = intercept(shop.backend, async (call) => {
-    if (call !== 'sales.draftHoldings' || now !== BEGAN) return;
-    // Mia's page is read and on its way. Anna, who sorts before Mia, is on no later page.
-    now = PAGES_READ;
-    await committed(id, 1002, 'anna', BOUGHT);
-  });
-  const draft = await writeDraft(db, backend, await readKnownSale(db, id), 2);
-  expect(now).toBe(PAGES_READ);
+  const row = await readKnownSale(shop.db, id);
+  const draft = await writeDraft(shop.db, shop.backend, row, 2);
+  const later = await writeDraft(shop.db, shop.backend, row, 2);
+  expect(await finishDraft(shop.db, shop.backend, row, draft)).toBe(false);
+  expect(await finishDraft(shop.db, shop.backend, row, later)).toBe(true);
+});
 
-  await db.raw('UPDATE sales SET generation = generation + 1, segments = 2 WHERE id = ?', [id]);
-  const row = await readKnownSale(db, id);
-  await finishDraft(db, shop.backend, row, draft);
-  const ref = (segment: number) => ({ saleId: id, segment, generation: row.generation });
-  for (const segment of [0, 1]) {
-    await shop.backend.sales.loadSegment({ ...ref(segment), left: 4, perBuyerLimit: 1, draft: draft.id });
-  }
-  await shop.backend.sales.publish(row);
-  const held: string[] = [];
-  for (const segment of [0, 1]) {
-    const { holdings } = await shop.backend.sales.recall(ref(segment), ['anna', 'mia']);
-    held.push(...holdings.filter(({ orders }) => orders.length > 0).map(({ buyerId }) => buyerId));
-  }
-  expect(held.sort()).toEqual(['anna', 'mia']);
+test('no draft begins in a generation that has ended', async () => {
+  shop = await Shop.open({ backend: 'memory' });
+  const { id } = await shop.sell({ stock: 10, segments: 1 });
+  const row = await readKnownSale(shop.db, id);
+  const old = { ...row, generation: row.generation - 1 };
+  await expect(writeDraft(shop.db, shop.backend, old, 2)).rejects.toThrow('generation');
 });
