@@ -425,6 +425,21 @@ onEachBackend((stage) => {
       expect(logs.map(({ entries }) => entries.length)).toEqual([1, 0]);
     });
 
+    it.each([
+      { which: 'beyond the last segment', segments: 1, number: 2 },
+      { which: 'of a segment', segments: 3, number: 2 },
+    ])('removes a draft $which: writing to it fails', async ({ segments, number }) => {
+      const sale = await loadSale(stage.backend, aSale({ segments, stock: 3 }));
+      const { sales } = stage.backend;
+      const anna = { buyerId: 'anna', orders: [{ orderId: '77', quantity: 1, key: '', seq: 0 }] };
+      const drafts = [0, number].map((segment) => ({ ...sale.ref(segment), generation: 2, draft: 'mine' }));
+      for (const draft of drafts) await sales.beginDraft(draft);
+      await sales.removeSegments({ saleId: sale.sale.id, generation: 2 }, 1);
+      const [kept, removed] = drafts;
+      await sales.draftHoldings(kept!, [anna]);
+      await expect(sales.draftHoldings(removed!, [anna])).rejects.toThrow(StaleGeneration);
+    });
+
     it('does not remove those that a later rebuild has loaded', async () => {
       const sale = await stage.load({ segments: 2, stock: 4 }, { generation: 2 });
       await stage.backend.sales.removeSegments({ saleId: sale.sale.id, generation: 2 }, 0);

@@ -228,7 +228,7 @@ async function archive(parts: FinaleParts): Promise<void> {
   const kept = world.redis.flatMap(({ redis }) =>
     [...redis.data.keys()].filter((key) => key.includes(`{${SALE_ID}`)),
   );
-  const rest = kept.filter((key) => !/:(sale|draft|lock(:fence)?)$/.test(key));
+  const rest = kept.filter((key) => !/:(sale|lock(:fence)?)$/.test(key));
   if (rest.length > 0) auditor.fail(`P7: Redis holds ${rest.join(', ')} of the archived sale`);
   await verify(parts);
 }

@@ -46,12 +46,15 @@ export interface SaleBuilding {
    * in this generation and not published.
    */
   loadedUpTo(sale: GenerationRef, segments: number): Promise<string | undefined>;
-  /** Removes the segments of older generations from number `from` on. */
+  /**
+   * Removes the segments of older generations from number `from` on, and the drafts of these numbers. A process that
+   * still writes such a draft is refused, and may begin another.
+   */
   removeSegments(sale: GenerationRef, from: number): Promise<void>;
   /**
    * Removes a sale from the backend: its segments of older generations, then its record. A tombstone stays for
-   * TOMBSTONE_KEPT_MS, so that nothing can be published in this generation or an older one. Drafts and locks expire by
-   * themselves. Notifies every node. A sale of this generation or a later one is left alone. Idempotent.
+   * TOMBSTONE_KEPT_MS, so that nothing can be published in this generation or an older one. Locks expire by themselves.
+   * Notifies every node. A sale of this generation or a later one is left alone. Idempotent.
    */
   archive(sale: GenerationRef): Promise<void>;
   /**

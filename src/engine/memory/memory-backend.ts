@@ -163,9 +163,12 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
   }
 
   async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
-    const segments = this.#stock.saleFor(saleId).segments;
-    for (const [number, segment] of segments) {
-      if (number >= from && segment.generation < generation) segments.delete(number);
+    const { segments, drafts } = this.#stock.saleFor(saleId);
+    for (const number of [...segments.keys(), ...drafts.keys()]) {
+      const isLater = (segments.get(number)?.generation ?? 0) >= generation;
+      if (number < from || isLater) continue;
+      segments.delete(number);
+      drafts.delete(number);
     }
   }
 
@@ -174,7 +177,6 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     await this.removeSegments({ saleId, generation }, 0);
     if (!sale.record || sale.record.generation < generation) {
       sale.record = undefined;
-      sale.drafts.clear();
       sale.archivedIn = Math.max(sale.archivedIn, generation);
     }
     this.#changed(saleId);

@@ -41,7 +41,7 @@ const SCRIPTS = {
   draftHoldings: { lua: luaSource('build/draft-holdings'), numberOfKeys: 1 },
   loadSegment: { lua: luaSource('build/load-segment'), numberOfKeys: 4 },
   loadHoldings: { lua: luaSource('build/load-holdings'), numberOfKeys: 2 },
-  removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 3 },
+  removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 4 },
   archiveSale: { lua: luaSource('build/archive-sale'), numberOfKeys: 1 },
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
@@ -187,8 +187,8 @@ export class Scripts {
   }
 
   removeSegment(keys: SegmentKeys, generation: number) {
-    const { segment, buyers, log } = keys;
-    return this.#commands.removeSegment(segment, buyers, log, generation) as Promise<number>;
+    const { segment, buyers, log, draft } = keys;
+    return this.#commands.removeSegment(segment, buyers, log, draft, generation) as Promise<number>;
   }
 
   archiveSale(sale: string, generation: number) {
