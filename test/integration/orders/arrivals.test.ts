@@ -22,3 +22,18 @@ test('the order arrives while the log of another sale is not drained: it is foun
   await shop.startSync();
   expect(await asked).toMatchObject({ code: 'done', order: { buyerId: 'anna' } });
 });
+
+test('a closed sale that was never built has no log that could hold the order', async () => {
+  await using shop = await Shop.open();
+  const { id } = await shop.sell({ stock: 5 });
+  await shop.startSync();
+  const till = await shop.startEngine();
+  const bought = await till.buy(id, 'anna');
+  await shop.db.raw(
+    `INSERT INTO sales SELECT (jsonb_populate_record(s, '{"id": "unbuilt", "generation": 0, "state": "closed"}')).*
+     FROM sales s WHERE id = ?`,
+    [id],
+  );
+  const unknown = String(BigInt('orderId' in bought ? bought.orderId : 0) + 1n);
+  expect(await shop.orders(till.take).showOrder(unknown)).toEqual({ code: 'unknown_order' });
+});

@@ -225,6 +225,23 @@ describe('an order that is returned during a rebuild', () => {
   });
 });
 
+test('a buyer’s orders are loaded in the order of their ids, wherever their rows are', async () => {
+  const sale = await shop.sell({ stock: 10, segments: 1, perBuyerLimit: 3 });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  for (let nth = 1; nth <= 3; nth++) await till.buy(sale.id, 'anna');
+  const ids = [...(await ordersOf(shop.databaseUrl, sale.id)).keys()];
+  await sync.stop();
+  // Its row goes behind the others, in the table and in the indexes.
+  const paid = await shop.orders(till.take).changeOrder(ids[0]!, { kind: 'pay', payType: 'card' }, BY);
+  expect(paid).toMatchObject({ code: 'done' });
+  await rebuildSale(shop.db, shop.backend, sale.id);
+  await until(async () => (await till.buy(sale.id, 'anna')).code === 'limit_reached', {
+    what: 'the engine knows the new generation',
+  });
+  expect(await till.buy(sale.id, 'anna')).toMatchObject({ code: 'limit_reached', orderIds: ids });
+});
+
 describe('orders that the logs still hold', () => {
   test('are written to Postgres before the sale is rebuilt', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });

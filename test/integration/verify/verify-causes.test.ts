@@ -322,6 +322,9 @@ describe('a foreign write in Redis', () => {
         { cause: 'foreign_redis', units: 0, what: expect.stringMatching(/although it has ended/) },
       ],
     });
+    // It was marked as applied, so its unit does not explain the difference.
+    expect(report.identities[1]!.right).toContainEqual({ name: 'returns not yet applied', units: 0 });
+    expect(report.identities[1]!.difference).toBe(1);
     expect(await repair(id)).toMatchObject({ ok: true, differences: [] });
     await sellsOut(id, 15);
   });
