@@ -87,12 +87,8 @@ class BusyCrowd {
 /** Cancels orders as the product does, in one transaction. */
 async function giveBack(id: string, buyerId: string): Promise<void> {
   await shop.db.raw(
-    `WITH gone AS (
-       UPDATE orders SET status = 'cancelled' WHERE sale_id = ? AND buyer_id = ? RETURNING order_id, buyer_id
-     ), returned AS (UPDATE sales SET stock = stock + 1, live_orders = live_orders - 1 WHERE id = ? RETURNING id, generation)
-     INSERT INTO stock_returns (order_id, sale_id, buyer_id, units, reason, generation)
-     SELECT order_id, id, buyer_id, 1, 'cancelled', generation FROM gone, returned`,
-    [id, buyerId, id],
+    `SELECT stockade_give_back(ARRAY(SELECT order_id FROM orders WHERE sale_id = ? AND buyer_id = ?), 'cancelled')`,
+    [id, buyerId],
   );
 }
 
