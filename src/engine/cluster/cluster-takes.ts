@@ -5,10 +5,12 @@
  *
  *   take ──MOVED──> not executed: sent again to the server that the reply names; the map may not know it yet
  *     │ ──READONLY──> not executed: sent again to the server that the map names by now, or `unavailable`
- *     │ ──ASK, TRYAGAIN──> not executed: `unavailable` while the segment moves to another server
+ *     │ ──ASK, TRYAGAIN──> not executed: the segment is moving to another server. Sent again until the move has ended, for
+ *     │                    `takeTimeoutMs` at most; then `unavailable`
  *     └──reply lost──> outcome unknown: the lane repeats the take, with the same order ids and a newer ticket
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
@@ -25,6 +27,12 @@ import { slotOf } from './slot.ts';
 const MAX_REDIRECTS = 3;
 /** Errors of a server that does not have the segment, or may not have it. Nothing was done. */
 const REDIRECTED = /\bMOVED\b|\bREADONLY\b/;
+/** Errors of a server while it gives a segment to another one, or gets it. Nothing was done. */
+const MOVING = /\bASK\b|\bTRYAGAIN\b/;
+/** Pause between two attempts while a segment moves, which takes some milliseconds. */
+const MOVING_PAUSE_MS = 20;
+/** How long a server to which a take was redirected is kept, although the map does not name it: the map comes from any server. */
+const KEEP_REDIRECTED_MS = 10_000;
 /** The address in a redirect. Without a host it is the answering server's own host. */
 const MOVED_TO = /\bMOVED \d+ (\S*:\d+)/;
 /** Attempts to prove the total while units move. */
@@ -48,6 +56,10 @@ export interface ClusterTakesParts {
 export class ClusterTakes implements TakeStore {
   readonly #parts: ClusterTakesParts;
   readonly #servers = new Map<string, ServerTakes>();
+  /** Connections that are being opened for the first time. Their takes wait, because the server may just have been added. */
+  readonly #opening = new Map<string, Promise<void>>();
+  /** By url, until when it is kept. */
+  readonly #redirectedTo = new Map<string, number>();
   readonly #slots: SegmentCache<number>;
 
   constructor(parts: ClusterTakesParts) {
@@ -75,15 +87,24 @@ export class ClusterTakes implements TakeStore {
 
   async take(batch: TakeBatch): Promise<TakeReply> {
     let url = this.#urlOf(batch);
-    for (let redirects = 0; ; redirects++) {
+    const waitUntilMs = monotonicMs() + this.#parts.takeTimeoutMs;
+    for (let redirects = 0; ; ) {
       try {
-        return await this.#takesAt(url).take(batch);
+        const takes = this.#takesAt(url);
+        const opening = this.#opening.get(url!);
+        if (opening) await opening;
+        return await takes.take(batch);
       } catch (error) {
         if (!(error instanceof NotExecuted)) throw error;
+        if (MOVING.test(error.message) && monotonicMs() < waitUntilMs) {
+          await delay(MOVING_PAUSE_MS);
+          continue;
+        }
         const next = await this.#redirect(batch, url, error.message);
         if (redirects >= MAX_REDIRECTS || next === undefined) throw error;
+        redirects++;
+        this.#redirectedTo.set(next, monotonicMs() + KEEP_REDIRECTED_MS);
         url = next;
-        await this.#takesAt(url).whenReady(this.#parts.takeTimeoutMs);
       }
     }
   }
@@ -110,6 +131,8 @@ export class ClusterTakes implements TakeStore {
     for (const url of wanted) this.#server(url);
     for (const [url, server] of this.#servers) {
       if (wanted.has(url) || wanted.size === 0) continue;
+      if (monotonicMs() < (this.#redirectedTo.get(url) ?? 0)) continue;
+      this.#redirectedTo.delete(url);
       server.close();
       this.#servers.delete(url);
     }
@@ -175,6 +198,10 @@ export class ClusterTakes implements TakeStore {
     if (known) return known;
     const server = this.#parts.connectTo(url);
     this.#servers.set(url, server);
+    const opening = server.takes.whenReady(this.#parts.takeTimeoutMs).then(() => {
+      if (this.#opening.get(url) === opening) this.#opening.delete(url);
+    });
+    this.#opening.set(url, opening);
     return server;
   }
 }

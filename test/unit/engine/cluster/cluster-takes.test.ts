@@ -25,12 +25,17 @@ const BATCH: TakeBatch = {
  * Servers that answer as in `answers`, by url, and a map that names `OLD`.
  * @param learnsNew whether the map names `NEW` once it was refreshed
  */
-function cluster(answers: Record<string, () => TakeReply>, learnsNew: boolean) {
+function cluster(
+  answers: Record<string, () => TakeReply>,
+  learnsNew: boolean,
+  { takeTimeoutMs = 10, all = [OLD, NEW] } = {},
+) {
   const asked: string[] = [];
+  const closed: string[] = [];
   let refreshed = false;
   const primaries: ClusterTakesParts['primaries'] = {
     of: () => (refreshed && learnsNew ? NEW : OLD),
-    all: () => [OLD, NEW],
+    all: () => all,
     refresh: async () => {
       refreshed = true;
     },
@@ -45,7 +50,7 @@ function cluster(answers: Record<string, () => TakeReply>, learnsNew: boolean) {
         return answers[url]!();
       },
     } as Partial<TakeStore> as TakeStore;
-    return { takes, close() {} };
+    return { takes, close: () => closed.push(url) };
   };
   const unused = {} as Pick<ClusterTakesParts, 'refill' | 'sight'>;
   const takes = new ClusterTakes({
@@ -53,9 +58,9 @@ function cluster(answers: Record<string, () => TakeReply>, learnsNew: boolean) {
     primaries,
     keys: new Keys('stockade:'),
     connectTo,
-    takeTimeoutMs: 10,
+    takeTimeoutMs,
   });
-  return { takes, asked };
+  return { takes, asked, closed };
 }
 
 function refusing(message: string) {
@@ -96,8 +101,34 @@ describe('a take on a cluster', () => {
   });
 
   it('is not sent elsewhere for any other error', async () => {
-    const { takes, asked } = cluster({ [OLD]: refusing('TRYAGAIN'), [NEW]: () => SERVED }, true);
-    await expect(takes.take(BATCH)).rejects.toThrow('TRYAGAIN');
+    const { takes, asked } = cluster({ [OLD]: refusing('NOREPLICAS'), [NEW]: () => SERVED }, true);
+    await expect(takes.take(BATCH)).rejects.toThrow('NOREPLICAS');
     expect(asked).toEqual([OLD]);
+  });
+
+  it('waits while its segment moves to another server, and goes there when the move has ended', async () => {
+    const moving = ['TRYAGAIN Multiple keys request during rehashing of slot', 'ASK 5 10.0.0.1:7002'];
+    const answers = [...moving, 'MOVED 5 10.0.0.1:7002'];
+    const old = () => refusing(answers.shift()!)();
+    const { takes, asked } = cluster({ [OLD]: old, [NEW]: () => SERVED }, false, { takeTimeoutMs: 5_000 });
+    expect(await takes.take(BATCH)).toBe(SERVED);
+    expect(asked).toEqual([OLD, OLD, OLD, NEW]);
+  });
+
+  it('keeps the server to which a take was redirected, although the map does not have it yet', async () => {
+    const { takes, closed } = cluster(
+      { [OLD]: refusing('MOVED 5 10.0.0.1:7002'), [NEW]: () => SERVED },
+      false,
+      { all: [OLD] },
+    );
+    expect(await takes.take(BATCH)).toBe(SERVED);
+    takes.follow();
+    expect(closed).toEqual([]);
+  });
+
+  it('is refused if the move does not end within the timeout of a take', async () => {
+    const { takes, asked } = cluster({ [OLD]: refusing('ASK 5 10.0.0.1:7002'), [NEW]: () => SERVED }, true);
+    await expect(takes.take(BATCH)).rejects.toThrow('ASK');
+    expect(new Set(asked)).toEqual(new Set([OLD]));
   });
 });
