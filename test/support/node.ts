@@ -24,6 +24,8 @@ export interface TestNodeOptions {
   dataFrom?: string;
   /** The program of an earlier release (releases.ts), instead of this tree's. */
   program?: string;
+  /** A program and its arguments that replaces itself with the node, whose command line follows. */
+  launcher?: readonly string[];
   /** Uses the product's own deadlines, instead of the longer ones for tests. */
   asShipped?: boolean;
   /** More settings, which override those of the test harness. */
@@ -68,6 +70,7 @@ export class TestNode implements AsyncDisposable {
   readonly #process: ServerProcess;
   readonly #env: Record<string, string>;
   readonly #program: string;
+  readonly #launcher: readonly string[];
   #place: Place | undefined;
   #ops: OpsClient | undefined;
   #agent = new Agent();
@@ -75,6 +78,7 @@ export class TestNode implements AsyncDisposable {
   constructor(process: ServerProcess, options: TestNodeOptions) {
     this.#process = process;
     this.#program = options.program ?? mainProgram;
+    this.#launcher = options.launcher ?? [];
     this.#env = {
       ...processEnv(),
       HOST: '127.0.0.1',
@@ -130,8 +134,9 @@ export class TestNode implements AsyncDisposable {
   /** Starts the node in its directory, which may have data; its ports are new. `env` holds from now on. */
   async start(env: Record<string, string> = {}): Promise<void> {
     Object.assign(this.#env, env);
-    const args = [...STRICT, this.#program, 'serve', '--json'];
-    await this.#process.launch(process.execPath, args, (pid) => this.#isReady(pid), this.#env);
+    const node = [process.execPath, ...STRICT, this.#program, 'serve', '--json'];
+    const [program, ...args] = [...this.#launcher, ...node];
+    await this.#process.launch(program!, args, (pid) => this.#isReady(pid), this.#env);
   }
 
   /** Stops the node with SIGTERM. @throws with the log, if it does not end with exit code 0 */
