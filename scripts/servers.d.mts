@@ -6,7 +6,8 @@ export type ServerName =
   | 'zookeeper'
   | 'nginx'
   | 'haproxy'
-  | 'pgbouncer';
+  | 'pgbouncer'
+  | 'chromium';
 
 export interface ServerPackage {
   programs: string[];

@@ -51,6 +51,12 @@ export const servers = {
     debianPackage: 'pgbouncer',
     brewFormula: 'pgbouncer',
   },
+  chromium: {
+    programs: ['chromium'],
+    why: "the tests of the operators' console open it in a browser",
+    debianPackage: 'chromium',
+    brewFormula: 'chromium',
+  },
 };
 
 /** Debian's Postgres is not on the PATH, and neither are Homebrew's versioned formulas. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TESTS = ['test/unit', 'test/contract', 'test/integration/http'];
-const SERVERS = ['redis', 'postgres', 'wrk', 'openssl', 'nginx', 'haproxy'];
+const SERVERS = ['redis', 'postgres', 'wrk', 'openssl', 'nginx', 'haproxy', 'chromium'];
 
 const versions = process.argv.slice(2);
 if (versions.length === 0 || !versions.every((version) => /^\d+(\.\d+){0,2}$/.test(version))) {

@@ -1,5 +1,5 @@
 // The entry: signs in, shows the view that the address names, and passes each picture to it.
-import { onRefusedToken, open, Refused, signIn, signOut } from './api.js';
+import { onRefusedToken, open, signIn, signOut } from './api.js';
 import { labelled } from './dialogs.js';
 import { el, say, setAttribute, setText } from './dom.js';
 import { Figures } from './figures.js';
@@ -103,7 +103,7 @@ function showLogin(problem = '') {
       token.value = '';
       showConsole();
     } catch (error) {
-      setText(refused, error instanceof Refused ? error.message : 'The node does not answer');
+      setText(refused, error.status === 401 ? 'The node does not accept this token.' : error.message);
       token.focus();
     } finally {
       button.disabled = false;

@@ -1,0 +1,286 @@
+/** The operators' console in a browser: each action changes the shop, each refusal is shown with its reason. */
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
+import { ConsolePage, openBrowser } from '../../support/console-browser.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { until } from '../../support/fixtures.ts';
+import { startTestNode, type TestNode } from '../../support/node.ts';
+import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { query } from '../../support/truth.ts';
+
+const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+
+let stores: Awaited<ReturnType<typeof redisAndPostgres>>;
+let node: TestNode;
+let browser: Browser;
+let operator: ConsolePage;
+
+beforeAll(async () => {
+  stores = await redisAndPostgres();
+  node = await startTestNode({ ...stores, env: { REBALANCE_EVERY_MS: '0' } });
+  browser = await openBrowser();
+  operator = await ConsolePage.open(browser, node);
+  await operator.signIn();
+  await operator.page.getByRole('heading', { name: 'Sales', exact: true }).waitFor();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await node?.stop();
+  await node?.[Symbol.asyncDispose]();
+});
+
+afterEach(() => expect(operator.complaints).toEqual([]));
+
+const shown = (text: string | RegExp) => operator.page.getByText(text).first().waitFor();
+
+/** Shows a sale, and waits until its numbers are there. */
+async function showSale(saleId: string, tab = 'overview'): Promise<void> {
+  await operator.goTo(`/sale/${saleId}/${tab}`);
+  await shown('for each buyer');
+}
+
+/** A sale of 100 units, 10 of which are sold. */
+async function sold(spec: Record<string, unknown> = {}): Promise<string> {
+  const saleId = await makeSale(node, { stock: 100, segments: 4, perBuyerLimit: 2, ...spec });
+  for (let i = 0; i < 10; i++) expect((await node.buy(saleId, `buyer-${i}`)).status).toBe(201);
+  return saleId;
+}
+
+const lastOf = async (saleId: string) => (await node.ops.ledger(saleId)).at(-1);
+
+describe('signing in', () => {
+  test('a wrong token is refused with the reason; the token is in no storage, and a reload asks again', async () => {
+    const other = await ConsolePage.open(browser, node);
+    const { page } = other;
+    await other.signIn('another-token-of-some-length');
+    await page.getByText('The node does not accept this token').waitFor();
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    await other.signIn();
+    await page.getByRole('heading', { name: 'Sales', exact: true }).waitFor();
+    const kept =
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
+    expect(await page.evaluate(kept)).not.toContain(node.opsToken);
+    expect(await page.context().cookies()).toEqual([]);
+    await other.goTo('/nodes');
+    await page.reload();
+    await page.getByLabel('Ops token').waitFor();
+    expect(page.url()).toContain('#/nodes');
+    await other.signIn();
+    await page.getByRole('heading', { name: 'Nodes' }).waitFor();
+    await page.getByText('(this node)').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Ops token').waitFor();
+    expect(await page.content()).not.toContain('(this node)');
+    expect(other.complaints).toEqual([]);
+    await other.close();
+  });
+});
+
+describe('an action', () => {
+  test('pause and resume: with the reason and the operator in the ledger', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const said = await operator.confirm('Pause', 'Pause the sale', {
+      'Reason (for the ledger)': 'a wrong price',
+    });
+    expect(said).toContain('90 units left now');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ state: 'paused' });
+    expect(await lastOf(saleId)).toMatchObject({ action: 'pause', actor: 'ann', reason: 'a wrong price' });
+    await operator.confirm('Resume', 'Resume the sale');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ state: 'open' });
+  });
+
+  test('top up and withdraw: with the numbers before and after, or the reason of the refusal', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const added = await operator.confirm('Top up', 'Add the units', { Units: '10' });
+    expect(added).toContain('Left: 90 now, 100 after. In all: 100 now, 110 after.');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ remaining: 100, movedUnits: 10 });
+    await shown('of 110');
+    const tooMany = await operator.confirm('Withdraw', 'Withdraw the units', { Units: '500' });
+    expect(tooMany).toContain('the node will refuse it');
+    expect(await operator.refusal()).toContain(`sale ${saleId} has 100 unsold units`);
+    expect(await node.ops.show(saleId)).toMatchObject({ remaining: 100 });
+    const taken = await operator.inDialog('Withdraw the units', { Units: '20' });
+    expect(taken).toContain('Left: 100 now, 80 after.');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ remaining: 80, movedUnits: -10 });
+  });
+
+  test('resize', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const said = await operator.confirm('Resize', 'Resize the sale', { Segments: '6' });
+    expect(said).toContain('4 segments now, 6 after');
+    await operator.done();
+    expect(await node.ops.show(saleId)).toMatchObject({ segments: 6, remaining: 90 });
+    await shown(/^6 segments: /);
+  });
+
+  test('rebalance: as planned by a dry run', async () => {
+    const saleId = await makeSale(node, { stock: 40, segments: 2 });
+    const buyers = Array.from({ length: 100 }, (_, i) => `buyer-${i}`);
+    const neighbours = buyers.filter((buyer) => homeSegment(buyer, 2) === 0).slice(0, 10);
+    for (const buyer of neighbours) await node.buy(saleId, buyer);
+    await showSale(saleId);
+    const said = await operator.confirm('Rebalance', 'Move the units');
+    expect(said).toContain('5 units in 1 move between segments');
+    expect(said).toContain('10 to 20 now, 15 to 15 after');
+    await operator.done();
+    expect(await node.ops.rebalance(saleId, { dryRun: true })).toMatchObject({ before: [15, 15], moves: [] });
+  });
+
+  test('verify and repair: the fault is explained, and repaired after the id was typed', async () => {
+    const saleId = await sold();
+    await showSale(saleId, 'verify');
+    await operator.page.getByRole('button', { name: 'Verify now' }).click();
+    await operator.page.locator('.verdict.good').waitFor();
+    await using keys = new RedisKeys(stores);
+    await keys.redis.hincrby(keys.of(saleId, 1).segment, 'left', 5);
+    await operator.page.getByRole('button', { name: 'Verify now' }).click();
+    await operator.page.locator('.verdict.bad').waitFor();
+    await operator.page.getByRole('cell', { name: 'foreign redis' }).waitFor();
+    const said = await operator.confirm('Repair …', 'Repair the sale', { 'This can’t be undone': 'another' });
+    expect(said).toContain('foreign_redis (5 units)');
+    expect(await operator.refusal()).toBe(`Type ${saleId} exactly.`);
+    await operator.inDialog('Repair the sale', { 'This can’t be undone': saleId });
+    await operator.done();
+    await operator.page.locator('.verdict.good').waitFor();
+    expect(await node.ops.verify(saleId)).toMatchObject({ ok: true });
+  });
+
+  test('recover: the sale is built again', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    const said = await operator.confirm('Recover', 'Rebuild the sale', { 'This can’t be undone': saleId });
+    expect(said).toContain('10 orders are loaded into new segments: generation 1 becomes 2');
+    await operator.done();
+    await until(async () => (await node.ops.show(saleId)).generation === 2, { what: 'the rebuild' });
+    await shown(/^Rebuilt as generation 2 .*no order is lost/);
+  });
+
+  test('that the node refuses is shown with the reason', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    await operator.page.getByRole('button', { name: 'Pause', exact: true }).click();
+    await node.ops.change(saleId, { action: 'close' }, { actor: 'ben', reason: '' });
+    await operator.inDialog('Pause the sale');
+    expect(await operator.refusal()).toContain("can't be paused");
+    await operator.page.keyboard.press('Escape');
+    await operator.done();
+  });
+
+  test('send dead events again, one or all', async () => {
+    const dead = `INSERT INTO webhook_pages (outbox_id, before, kind, order_ids, happened_at, attempts, failed_with, dead_at)
+      SELECT i, 0, 'order.paid', '{1}', now(), 12, 'the webhook answered 500', now() FROM generate_series(1, 3) i`;
+    await query(asAdmin(stores.databaseUrl), dead);
+    const [first] = (await node.opsRequest('/v1/events/dead')).body.dead;
+    await operator.goTo('/events');
+    await shown('the webhook answered 500');
+    await operator.page.getByRole('button', { name: `Send ${first.id} again` }).click();
+    await until(async () => (await node.opsRequest('/v1/events/dead')).body.total === 2, {
+      what: 'one is sent',
+    });
+    await shown(/^2 pages of events were/);
+    const said = await operator.confirm('Send all again', 'Send them again');
+    expect(said).toContain('2 pages of events');
+    await operator.done();
+    expect((await node.opsRequest('/v1/events/dead')).body).toEqual({ total: 0, dead: [] });
+  });
+});
+
+describe('what it shows', () => {
+  test('is live: a purchase changes the numbers without a reload', async () => {
+    const saleId = await sold();
+    await showSale(saleId);
+    await shown('90');
+    const bars = operator.page.getByRole('img', { name: /^4 segments: / });
+    const before = await bars.getAttribute('aria-label');
+    for (let i = 10; i < 60; i++) await node.buy(saleId, `buyer-${i}`);
+    await operator.page.locator('.stat .value', { hasText: /^40$/ }).waitFor();
+    expect(await bars.getAttribute('aria-label')).not.toBe(before);
+    await operator.goTo('/sales');
+    await shown('40 of 100');
+  });
+
+  test('orders are found by buyer, status and id; the ledger and refunds due are listed', async () => {
+    const saleId = await sold();
+    await showSale(saleId, 'orders');
+    const { page } = operator;
+    await page.getByLabel('Buyer', { exact: true }).fill('buyer-7');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('cell', { name: 'buyer-7', exact: true }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    expect(page.url()).toContain('buyer=buyer-7');
+    const orderId = await page.locator('tbody tr button').innerText();
+    await node.ops.changeOrder(orderId, { kind: 'pay', payType: 'card' }, { actor: 'till', reason: '' });
+    await page.getByLabel('Buyer', { exact: true }).fill('');
+    await page.getByLabel('Status').selectOption('paid');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('cell', { name: 'paid', exact: true }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    await page.getByLabel('Or order id').fill(orderId);
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('dialog').getByRole('cell', { name: 'till' }).waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('link', { name: 'Ledger' }).click();
+    await page.getByRole('cell', { name: 'create' }).waitFor();
+    const due = `UPDATE orders SET status = 'expired', refund_due_at = now() WHERE order_id = $1`;
+    await query(asAdmin(stores.databaseUrl), due, [orderId]);
+    await operator.goTo('/refunds');
+    await page.getByRole('button', { name: orderId }).waitFor();
+  });
+
+  test('texts of others are only text', async () => {
+    const saleId = await sold({ title: HOSTILE });
+    await node.ops.change(saleId, { action: 'pause' }, { actor: 'ben', reason: HOSTILE });
+    await operator.goTo('/sales');
+    await shown(HOSTILE);
+    for (const tab of ['overview', 'orders', 'ledger', 'verify']) {
+      await showSale(saleId, tab);
+      await operator.page.getByRole('heading', { name: HOSTILE }).waitFor();
+    }
+    await showSale(saleId, 'ledger');
+    await operator.page.getByRole('cell', { name: HOSTILE, exact: true }).waitFor();
+    await operator.page.getByRole('button', { name: 'Resume' }).click();
+    await operator.page.getByRole('dialog').waitFor();
+    expect(await operator.page.locator('img[src=x], main script').count()).toBe(0);
+    expect(await operator.page.title()).not.toMatch(/^[12]$/);
+    await operator.page.keyboard.press('Escape');
+  });
+
+  test('works by keyboard: from the list to a sale, and into a dialog and back', async () => {
+    const saleId = await sold();
+    const { page } = operator;
+    await operator.goTo('/sales');
+    await page.getByLabel('Sale id').focus();
+    await page.keyboard.type(saleId);
+    await page.keyboard.press('Enter');
+    await shown('for each buyer');
+    const focused = () => page.evaluate('document.activeElement.textContent');
+    await until(
+      async () => {
+        await page.keyboard.press('Tab');
+        return (await focused()) === 'Pause';
+      },
+      { what: 'the focus is on Pause' },
+    );
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await operator.done();
+    expect(await focused()).toBe('Pause');
+  });
+
+  test('has nothing that an accessibility check complains about', async () => {
+    await operator.goTo('/sales');
+    await shown('of 100');
+    expect(await operator.violations()).toEqual([]);
+  });
+});
