@@ -1,3 +1,4 @@
+import { chunksOf } from '../../lib/chunks-of.ts';
 import { TickScheduler } from '../../lib/tick-scheduler.ts';
 import type { RedisClient } from '../../redis/clients.ts';
 import type {
@@ -173,10 +174,4 @@ function decodeEntry([id, fields]: RawEntry, generation: string): LogEntry {
     ordersSoFar: decodeCount(count),
     orders,
   };
-}
-
-function chunksOf<T>(items: readonly T[], most: number): T[][] {
-  const chunks: T[][] = [];
-  for (let from = 0; from < items.length; from += most) chunks.push(items.slice(from, from + most));
-  return chunks;
 }

@@ -230,8 +230,11 @@ export class Scripts {
     return this.#commands.publishSale(sale, generation, state, definition, rules) as Promise<number | string>;
   }
 
-  digest(segments: readonly string[], sale: string): Promise<string> {
-    return this.#commands.digest(segments.length + 1, ...segments, sale) as Promise<string>;
+  /** A text for each sale, as `encodeDigest` makes it if the sale is as expected. */
+  digest(sales: readonly { readonly segments: readonly string[]; readonly sale: string }[]) {
+    const keys = sales.flatMap(({ segments, sale }) => [...segments, sale]);
+    const args = sales.map(({ segments }) => segments.length);
+    return this.#commands.digest(keys.length, ...keys, ...args) as Promise<string[]>;
   }
 
   appendEvents(stream: string, parts: readonly EventPart[], maxEvents: number) {
