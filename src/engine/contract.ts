@@ -88,6 +88,8 @@ export interface BackendEvents {
 export interface Backend {
   /** True if the order log outlives this process: only then may a purchase be answered `accepted`. */
   readonly durable: boolean;
+  /** Whether the segments of a sale are on several servers, each of which may lose writes alone. Missing: no. */
+  readonly isSpread?: boolean;
   readonly takes: TakeStore;
   readonly sales: SaleStore;
   readonly log: OrderLog;

@@ -6,6 +6,7 @@
  */
 import type { SegmentAudit } from '../engine/contract.ts';
 import { type Database, rows } from '../postgres/database.ts';
+import { LIVE } from '../postgres/live-orders.ts';
 
 export interface UnitCounts {
   readonly returned: number;
@@ -17,36 +18,69 @@ export interface GivenUnits extends UnitCounts {
   readonly saleId: string;
   readonly generation: number;
   readonly segments: number;
+  /** Units that the segments began the generation with. */
+  readonly began: number;
 }
 
+/** `began` is what stock and cursors say, without what came or went since. Each of these changes at the same instant as the stock. */
 const GIVEN = `
-  SELECT s.id, s.generation, s.segments, r.returned, m.credited, m.withdrawn
+  SELECT s.id, s.generation, s.segments, r.returned, m.credited, m.withdrawn,
+    s.stock + c.units - r.arisen - m.added + m.removed AS began
   FROM sales s,
-    LATERAL (SELECT coalesce(sum(units + units_before), 0) AS returned FROM stock_returns
-      WHERE sale_id = s.id AND generation = s.generation AND applied_at IS NOT NULL) r,
-    LATERAL (SELECT coalesce(sum(units) FILTER (WHERE action = 'top-up'), 0) AS credited,
-        coalesce(-sum(units) FILTER (WHERE action = 'withdraw'), 0) AS withdrawn FROM stock_movements
-      WHERE sale_id = s.id AND generation = s.generation AND applied_at IS NOT NULL) m
-  WHERE s.id = ANY (?) AND s.archived_at IS NULL AND (r.returned > 0 OR m.credited > 0 OR m.withdrawn > 0)`;
+    LATERAL (SELECT coalesce(sum(units + units_before) FILTER (WHERE applied_at IS NOT NULL), 0) AS returned,
+        coalesce(sum(units + units_before), 0) AS arisen FROM stock_returns
+      WHERE sale_id = s.id AND generation = s.generation) r,
+    LATERAL (SELECT coalesce(sum(units) FILTER (WHERE action = 'top-up' AND applied_at IS NOT NULL), 0) AS credited,
+        coalesce(-sum(units) FILTER (WHERE action = 'withdraw' AND applied_at IS NOT NULL), 0) AS withdrawn,
+        coalesce(sum(units) FILTER (WHERE action = 'top-up'), 0) AS added,
+        coalesce(-sum(units) FILTER (WHERE action = 'withdraw'), 0) AS removed FROM stock_movements
+      WHERE sale_id = s.id AND generation = s.generation) m,
+    LATERAL (SELECT coalesce(sum(units), 0) AS units FROM segment_cursors
+      WHERE sale_id = s.id AND generation = s.generation) c
+  WHERE s.id = ANY (?) AND s.archived_at IS NULL`;
 
-/** What Postgres has marked as applied. Sales without such units are left out. */
 export async function readGivenUnits(db: Database, saleIds: readonly string[]): Promise<GivenUnits[]> {
-  const found = await rows<{
-    id: string;
-    generation: number;
-    segments: number;
-    returned: string;
-    credited: string;
-    withdrawn: string;
-  }>(db, GIVEN, [[...saleIds]]);
-  return found.map(({ id, generation, segments, returned, credited, withdrawn }) => ({
+  const found = await rows<
+    Record<'id' | 'returned' | 'credited' | 'withdrawn' | 'began', string> & {
+      generation: number;
+      segments: number;
+    }
+  >(db, GIVEN, [[...saleIds]]);
+  return found.map(({ id, generation, segments, returned, credited, withdrawn, began }) => ({
     saleId: id,
     generation,
     segments,
     returned: Number(returned),
     credited: Number(credited),
     withdrawn: Number(withdrawn),
+    began: Number(began),
   }));
+}
+
+/**
+ * Whether the ledger and the orders explain the stock. If not, the stock was changed by hand, and says nothing about the segments.
+ * Reads all live orders of the sale.
+ */
+export async function isStockExplained(db: Database, saleId: string): Promise<boolean> {
+  const [row] = await rows<{ gap: string }>(
+    db,
+    `SELECT s.initial_stock - s.stock
+       + (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = s.id)
+       - (SELECT coalesce(sum(quantity), 0) FROM orders WHERE sale_id = s.id AND status IN ${LIVE}) AS gap
+     FROM sales s WHERE s.id = ?`,
+    [saleId],
+  );
+  return Number(row?.gap) === 0;
+}
+
+/** Units that the segments began with, as they say, minus those that are missing; `undefined` if their counters disagree. */
+export function begunUnits(segments: readonly SegmentAudit[]): number | undefined {
+  let began = 0;
+  for (const found of segments) {
+    if (found.found !== 'sound' || found.supplied !== found.left + found.taken) return undefined;
+    began += found.supplied - found.returned - found.credited + found.withdrawn + found.inTransit;
+  }
+  return began;
 }
 
 /** What the segments have counted; `undefined` if one of them can't be read, or is not published. */

@@ -24,6 +24,8 @@ export async function openSeeds(db: PGlite): Promise<Seeds> {
   watchUnhandled();
   time.begin(0);
   const world = new World(db);
+  // The last seed of another source may have ended in the middle of a transaction.
+  world.sql('ROLLBACK');
   world.sql('DROP SCHEMA public CASCADE');
   world.sql('CREATE SCHEMA public');
   await runToEnd(async () => {

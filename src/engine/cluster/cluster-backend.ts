@@ -30,6 +30,7 @@ const START_MS = 2_000;
 /** Stock in a Redis Cluster: a sale's segments are spread over all servers. Its durability is that of their AOFs. */
 export class ClusterBackend implements Backend {
   readonly durable = true;
+  readonly isSpread = true;
   readonly takes: ClusterTakes;
   readonly sales: ClusterSales;
   readonly log: ClusterLog;

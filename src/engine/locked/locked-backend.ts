@@ -26,6 +26,7 @@ type Unlocked = Backend & Required<Pick<Backend, 'owner'>>;
 /** The backend of one Redis or of a Redis Cluster with the `lock` strategy: each take runs under the lock of its segment. */
 export class LockedBackend implements Backend {
   readonly durable: boolean;
+  readonly isSpread: boolean;
   readonly takes: TakeStore;
   readonly sales: SaleStore;
   readonly log: OrderLog;
@@ -40,6 +41,7 @@ export class LockedBackend implements Backend {
     this.#unlocked = unlocked;
     this.#locks = locks;
     this.durable = unlocked.durable;
+    this.isSpread = unlocked.isSpread ?? false;
     this.takes = new LockedTakes(unlocked.takes, { locks, lockWaitMs, inside, insideMaxMs });
     this.sales = unlocked.sales;
     this.log = unlocked.log;

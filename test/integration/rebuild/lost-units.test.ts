@@ -82,3 +82,42 @@ test('of a closed sale, too', async () => {
   await rebuilt();
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 5 });
 });
+
+/** A sale whose segments may be on several servers, as far as sync knows. @returns how often sync has added up its units */
+async function spread() {
+  const { backend } = shop;
+  Object.assign(backend, { isSpread: true });
+  let audits = 0;
+  const audit = backend.audits.audit.bind(backend.audits);
+  backend.audits.audit = (...which) => {
+    audits++;
+    return audit(...which);
+  };
+  const { id } = await shop.sell({ stock: 20, segments: SEGMENTS });
+  const sync = await shop.startSync();
+  const till = await shop.startEngine();
+  await till.buyAll(id, buyers(6));
+  return { id, sync, till, audits: () => audits };
+}
+
+test.each([
+  [-3, 'the segments have lost 3 units that moved between them'],
+  [3, 'the segments have 3 units twice, which moved between them'],
+])('a move between two servers, of which one has lost its part (%i units)', async (units, why) => {
+  const { id, sync, till } = await spread();
+  const { segment } = keys.of(id, 0);
+  await keys.redis.multi().hincrby(segment, 'left', units).hincrby(segment, 'supplied', units).exec();
+  await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+  expect(sync.seen.rebuilds).toMatchObject([{ saleId: id, why, again: true }]);
+  await till.buyAll(id, buyers(40));
+  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 20, rejectedOrders: 0 });
+});
+
+test('a stock that somebody has changed in Postgres is left to the operator', async () => {
+  const { id, sync, audits } = await spread();
+  await shop.db.raw('UPDATE sales SET stock = stock + 3 WHERE id = ?', [id]);
+  const before = audits();
+  await until(() => audits() > before + 1, { what: 'sync has added up the units twice' });
+  expect(sync.seen.rebuilds).toEqual([]);
+  expect(await shop.service.verify(id)).toMatchObject({ ok: false });
+});
