@@ -66,7 +66,7 @@ export function clientsLike(client: IoredisClient): readonly [forCommands: Redis
   const options = { ...common, ...LOCK_OPTIONS };
   return [
     client.duplicate({ ...options, ...ONCE }) as Redis,
-    client.duplicate({ ...options, ...PATIENT, keyPrefix: '' }) as Redis,
+    subscribingSafely(client.duplicate({ ...options, ...PATIENT, keyPrefix: '' }) as Redis),
   ];
 }
 
@@ -125,7 +125,21 @@ export function singleUseClient(url: string): Redis {
 
 /** For subscriptions: reconnects for ever, and then subscribes again. */
 export function subscriberClient(url: string): Redis {
-  return clientOf(url, PATIENT);
+  return subscribingSafely(clientOf(url, PATIENT));
+}
+
+/**
+ * After a reconnection ioredis subscribes again and drops the promise. If the client is closed at that moment, the rejection would be
+ * handled by nobody, which ends the process.
+ */
+function subscribingSafely(client: Redis): Redis {
+  const subscribe = client.subscribe.bind(client) as (...args: unknown[]) => Promise<unknown>;
+  client.subscribe = (...args: unknown[]) => {
+    const subscribed = subscribe(...args);
+    subscribed.catch(() => {});
+    return subscribed;
+  };
+  return client;
 }
 
 /**
