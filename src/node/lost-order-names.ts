@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TakenOrder } from '../engine/purchase/uncommitted-orders.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import type { Database } from '../postgres/database.ts';
 import { nameLostOrders } from '../rebuild/lost-orders.ts';
 import type { Log } from './process/log.ts';
@@ -29,11 +30,8 @@ export function lostOrderNames(db: Database, log: Log) {
 
 async function nameAll(db: Database, saleId: string, orders: readonly TakenOrder[]): Promise<TakenOrder[]> {
   const lost: TakenOrder[] = [];
-  for (let at = 0; at < orders.length; at += PAGE_ORDERS) {
-    lost.push(
-      ...(await retryUntilNamed(() => nameLostOrders(db, saleId, orders.slice(at, at + PAGE_ORDERS)))),
-    );
-  }
+  for (const page of chunksOf(orders, PAGE_ORDERS))
+    lost.push(...(await retryUntilNamed(() => nameLostOrders(db, saleId, page))));
   return lost;
 }
 

@@ -3,10 +3,12 @@
  * and its units go back to the home segment. The process that commits a return applies it at once; the reconciler does
  * it for one that died, as the backend compensates once per order id. Steps and crash points: docs/internals/orders.md.
  */
+
 import type { Knex } from 'knex';
 import type { Backend, Rejection } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
@@ -53,10 +55,8 @@ export async function applyReturnsOf(
   backend: Backend,
   orderIds: readonly string[],
 ): Promise<void> {
-  for (let at = 0; at < orderIds.length; at += PAGE_RETURNS) {
-    const page = numbers(orderIds.slice(at, at + PAGE_RETURNS));
-    await applyPage(db, backend, await readPending(db, 'r.order_id = ANY (?::bigint[])', [page]));
-  }
+  for (const page of chunksOf(orderIds, PAGE_RETURNS))
+    await applyPage(db, backend, await readPending(db, 'r.order_id = ANY (?::bigint[])', [numbers(page)]));
 }
 
 /** Sales with pending returns: a process is about to apply them, or has died before. */

@@ -19,6 +19,7 @@ import pLimit from 'p-limit';
 import type { Backend, Holding } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import { groupBy } from '../lib/group-by.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import type { SaleRow } from '../sales/sale-rows.ts';
@@ -77,8 +78,8 @@ export async function finishDraft(
      UNION SELECT buyer_id FROM stock_returns WHERE sale_id = ? AND generation = ? AND created_at >= ?::timestamptz`,
     [sale.id, since, sale.id, generation - 1, since],
   );
-  for (let at = 0; at < changed.length; at += PAGE_BUYERS) {
-    const buyerIds = changed.slice(at, at + PAGE_BUYERS).map((row) => row.buyer_id);
+  for (const page of chunksOf(changed, PAGE_BUYERS)) {
+    const buyerIds = page.map((row) => row.buyer_id);
     const held = new Map((await readHoldings(db, sale, buyerIds)).map((h) => [h.buyerId, h]));
     const holdings = buyerIds.map((buyerId) => held.get(buyerId) ?? { buyerId, orders: [] });
     await write(backend, { saleId: sale.id, generation, segments, id }, holdings);

@@ -16,11 +16,13 @@
  * Memory: a page of records, and the orders of some pages of the log. Work: one query to Postgres for each page; each
  * entry beyond the cursor is read about once.
  */
+
 import pLimit from 'p-limit';
 import type { Backend, HeldOrder, Holding, SegmentRef, TakeOrder } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { ID_PATTERN } from '../engine/limits.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import { numbers, texts } from '../postgres/array-literal.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import { type Database, rows } from '../postgres/database.ts';
@@ -106,8 +108,7 @@ class SegmentSearch {
         ...[...misplaced].map((holding) => this.#misplaced(holding)),
       ];
       const recorded = holdings.filter((holding) => !misplaced.has(holding)).flatMap(ordersOf);
-      for (let at = 0; at < recorded.length; at += LOOKED_UP_ORDERS)
-        strays.push(...(await this.#examine(recorded.slice(at, at + LOOKED_UP_ORDERS))));
+      for (const chunk of chunksOf(recorded, LOOKED_UP_ORDERS)) strays.push(...(await this.#examine(chunk)));
       yield { strays, unreadable: unreadable.map(({ buyerId }) => buyerId) };
     } while (page !== '');
   }

@@ -6,10 +6,12 @@
  * in the record at that time, because it is removed only after it has ended. The same holds for an order of the log
  * that no cursor has passed after its record was read.
  */
+
 import pLimit from 'p-limit';
 import type { Backend, LogPosition, SegmentRef } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import { groupBy } from '../lib/group-by.ts';
 import { numbers } from '../postgres/array-literal.ts';
 import { readCursors } from '../postgres/cursors.ts';
@@ -71,8 +73,7 @@ async function withoutRecord<T extends MissingRecord>(
   orders: readonly T[],
 ): Promise<T[]> {
   const unheld: T[] = [];
-  for (let at = 0; at < orders.length; at += RECALL_BUYERS) {
-    const chunk = orders.slice(at, at + RECALL_BUYERS);
+  for (const chunk of chunksOf(orders, RECALL_BUYERS)) {
     const { holdings } = await backend.sales.recall(
       ref,
       chunk.map(({ buyerId }) => buyerId),
