@@ -4,7 +4,9 @@
  * after the segment has counted it. So what Postgres has marked, read first, is never more than what the segments have counted,
  * read afterwards: if it is, they have lost it.
  */
+
 import type { SegmentAudit } from '../engine/contract.ts';
+import { begunUnits } from '../engine/sale/begun-units.ts';
 import { type Database, rows } from '../postgres/database.ts';
 import { LIVE } from '../postgres/live-orders.ts';
 
@@ -39,6 +41,7 @@ const GIVEN = `
       WHERE sale_id = s.id AND generation = s.generation) c
   WHERE s.id = ANY (?) AND s.archived_at IS NULL`;
 
+/** What Postgres has given these sales, without those that are archived. */
 export async function readGivenUnits(db: Database, saleIds: readonly string[]): Promise<GivenUnits[]> {
   const found = await rows<
     Record<'id' | 'returned' | 'credited' | 'withdrawn' | 'began', string> & {
@@ -73,12 +76,15 @@ export async function isStockExplained(db: Database, saleId: string): Promise<bo
   return Number(row?.gap) === 0;
 }
 
-/** Units that the segments began with, as they say, minus those that are missing; `undefined` if their counters disagree. */
-export function begunUnits(segments: readonly SegmentAudit[]): number | undefined {
+/**
+ * Units that the segments began with, as they say; `undefined` if one of them can't be read or is not published, or if its counters
+ * disagree.
+ */
+export function begunBySegments(segments: readonly SegmentAudit[]): number | undefined {
   let began = 0;
   for (const found of segments) {
-    if (found.found !== 'sound' || found.supplied !== found.left + found.taken) return undefined;
-    began += found.supplied - found.returned - found.credited + found.withdrawn + found.inTransit;
+    if (!isReadable(found) || found.supplied !== found.left + found.taken) return undefined;
+    began += begunUnits(found) + found.inTransit;
   }
   return began;
 }
@@ -87,10 +93,14 @@ export function begunUnits(segments: readonly SegmentAudit[]): number | undefine
 export function countedUnits(segments: readonly SegmentAudit[]): UnitCounts | undefined {
   const sums = { returned: 0, credited: 0, withdrawn: 0 };
   for (const found of segments) {
-    if (found.found !== 'sound' || !['open', 'paused', 'closed'].includes(found.state)) return undefined;
+    if (!isReadable(found)) return undefined;
     sums.returned += found.returned;
     sums.credited += found.credited;
     sums.withdrawn += found.withdrawn;
   }
   return sums;
+}
+
+function isReadable(found: SegmentAudit): found is Extract<SegmentAudit, { found: 'sound' }> {
+  return found.found === 'sound' && ['open', 'paused', 'closed'].includes(found.state);
 }

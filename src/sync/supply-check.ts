@@ -1,7 +1,7 @@
 /**
  * Finds sales whose segments have lost units. If the backend loses a return, a top-up or a withdrawal, but no take, then no log and
- * no lane shows it: units are for sale nowhere, or are for sale again after they were withdrawn. The same holds for a move
- * between segments on two servers, of which one loses its part.
+ * no lane shows it: units are for sale nowhere, or are for sale again after they were withdrawn. The same holds if units
+ * move between two servers, and one server loses its part of the move.
  *
  * A sale with many returns takes long to add up. So after each page the check rests for a hundred times as long as it took.
  */
@@ -9,7 +9,7 @@ import type { SegmentAudit } from '../engine/contract.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { OlderNodes } from '../postgres/older-nodes.ts';
 import {
-  begunUnits,
+  begunBySegments,
   countedUnits,
   type GivenUnits,
   isStockExplained,
@@ -65,10 +65,11 @@ export class SupplyCheck {
     return lost;
   }
 
-  /** A move between two servers, of which one has lost its part. */
+  /** Units have moved between two servers, and one server has lost its part of the move. */
   async #lossOfMoves(given: GivenUnits, segments: readonly SegmentAudit[]): Promise<string | undefined> {
-    if (!countedUnits(segments)) return undefined;
-    const units = given.began - (begunUnits(segments) ?? given.began);
+    const began = begunBySegments(segments);
+    if (began === undefined) return undefined;
+    const units = given.began - began;
     if (units === 0 || !(await isStockExplained(this.#stores.db, given.saleId))) return undefined;
     return units > 0
       ? `the segments have lost ${units} units that moved between them`

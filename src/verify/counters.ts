@@ -2,7 +2,9 @@
  * Tells which of three figures is wrong, if they contradict each other (stock.ts has the equations): the stock in Postgres, the
  * units put into the segments (`supplied`), or the units that a segment has left.
  */
+
 import type { SegmentAudit, SegmentCounts } from '../engine/contract.ts';
+import { begunUnits } from '../engine/sale/begun-units.ts';
 import { countsOf, type Finding, fault, type Look } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 
@@ -40,7 +42,7 @@ export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, s
 /** Units that the segments began with according to Postgres, minus those that were put into them. */
 function shortfallOf({ truth }: Look, sums: Sums): number {
   const byPostgres = truth.row.stock + sums.applied - truth.returned - truth.toppedUp + truth.withdrawn;
-  const bySupplied = sums.supplied - sums.returned - sums.credited + sums.withdrawn + sums.inTransit;
+  const bySupplied = begunUnits(sums) + sums.inTransit;
   return byPostgres - bySupplied;
 }
 

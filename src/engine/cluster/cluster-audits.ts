@@ -5,6 +5,7 @@ import { BackendCorrupt } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
 import { decodeAudit, RedisAudits } from '../redis/redis-audits.ts';
 import type { RawAudit, Scripts } from '../redis/scripts.ts';
+import { begunUnits } from '../sale/begun-units.ts';
 import { readUntilStable } from './stable-read.ts';
 import { unarrived } from './unarrived.ts';
 
@@ -64,6 +65,5 @@ export class ClusterAudits extends RedisAudits {
  */
 function movedUnits(found: SegmentAudit): unknown {
   if (found.found !== 'sound') return found;
-  const { supplied, returned, credited, withdrawn, inTransit } = found;
-  return [supplied - returned - credited + withdrawn, inTransit];
+  return [begunUnits(found), found.inTransit];
 }

@@ -103,15 +103,18 @@ async function spread() {
 test.each([
   [-3, 'the segments have lost 3 units that moved between them'],
   [3, 'the segments have 3 units twice, which moved between them'],
-])('a move between two servers, of which one has lost its part (%i units)', async (units, why) => {
-  const { id, sync, till } = await spread();
-  const { segment } = keys.of(id, 0);
-  await keys.redis.multi().hincrby(segment, 'left', units).hincrby(segment, 'supplied', units).exec();
-  await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
-  expect(sync.seen.rebuilds).toMatchObject([{ saleId: id, why, again: true }]);
-  await till.buyAll(id, buyers(40));
-  expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 20, rejectedOrders: 0 });
-});
+])(
+  'units move between two servers, and one server loses its part of the move (%i units)',
+  async (units, why) => {
+    const { id, sync, till } = await spread();
+    const { segment } = keys.of(id, 0);
+    await keys.redis.multi().hincrby(segment, 'left', units).hincrby(segment, 'supplied', units).exec();
+    await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
+    expect(sync.seen.rebuilds).toMatchObject([{ saleId: id, why, again: true }]);
+    await till.buyAll(id, buyers(40));
+    expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 20, rejectedOrders: 0 });
+  },
+);
 
 test('a stock that somebody has changed in Postgres is left to the operator', async () => {
   const { id, sync, audits } = await spread();

@@ -1,0 +1,11 @@
+import type { SegmentCounts } from '../contract.ts';
+
+/** Units that segments began their generation with, as their counters say. Only moves between segments change it. */
+export function begunUnits({
+  supplied,
+  returned,
+  credited,
+  withdrawn,
+}: Pick<SegmentCounts, 'supplied' | 'returned' | 'credited' | 'withdrawn'>): number {
+  return supplied - returned - credited + withdrawn;
+}
