@@ -105,10 +105,8 @@ export class RedisSales implements SaleStore {
 
   async draftHoldings(draft: DraftRef, holdings: readonly Holding[]): Promise<void> {
     const keys = this.#keys.segment(draft);
-    for (let at = 0; at < holdings.length; at += LOAD_CHUNK_BUYERS) {
-      const records = recordsOf(holdings.slice(at, at + LOAD_CHUNK_BUYERS));
-      refuseStale(await this.#scripts.draftHoldings(keys, draft.draft, records), draft);
-    }
+    for (const chunk of chunksOf(holdings, LOAD_CHUNK_BUYERS))
+      refuseStale(await this.#scripts.draftHoldings(keys, draft.draft, recordsOf(chunk)), draft);
   }
 
   async loadSegment(load: SegmentLoad): Promise<void> {
@@ -253,7 +251,6 @@ function unlessCorrupt<T>(decode: () => T): T | undefined {
   }
 }
 
-/** A reply error concerns that sale only; a connection error concerns all. */
 function recordsOf(holdings: readonly Holding[]): string[] {
   return holdings.flatMap(({ buyerId, orders }) => [buyerId, encodeRecord(orders)]);
 }

@@ -147,6 +147,7 @@ export class Scripts {
     if (error !== undefined) throw new BackendCorrupt(`a cursor could not be written: ${error}`);
   }
 
+  /** @returns heads and entries in the order of the logs. @param maxEntries of each log; 0: heads only */
   async readLogs(logs: readonly LogArguments[], maxEntries: number): Promise<RawRead[]> {
     const keys = logs.flatMap(({ keys: { segment, log } }) => [segment, log]);
     const args = logs.flatMap(({ generation, seq }) => [generation, seq]);

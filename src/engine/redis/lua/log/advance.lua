@@ -27,12 +27,12 @@ local function advance(segment, log, generation, seq, orders, tail)
   return 1
 end
 
+--include parts/error-text
+
 local reply = {}
 for i = 1, #KEYS / 2 do
   local at = 4 * i - 3
   local done, result = pcall(advance, KEYS[2 * i - 1], KEYS[2 * i], ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
-  if done then reply[i] = result
-  -- An error of a command is a table from Redis 7 on.
-  else reply[i] = 'error ' .. (type(result) == 'table' and result.err or tostring(result)) end
+  reply[i] = done and result or errorText(result)
 end
 return reply

@@ -19,11 +19,11 @@ local function read(segment, log, generation, seq)
   return { head, redis.call('XRANGE', log, '(' .. generation .. '-' .. seq, generation, 'COUNT', most) }
 end
 
+--include parts/error-text
+
 local reply = {}
 for i = 1, #KEYS / 2 do
   local done, result = pcall(read, KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
-  if done then reply[i] = result
-  -- An error of a command is a table from Redis 7 on.
-  else reply[i] = 'error ' .. (type(result) == 'table' and result.err or tostring(result)) end
+  reply[i] = done and result or errorText(result)
 end
 return reply
