@@ -8,15 +8,21 @@ import { Stores } from './stores.ts';
 import type { Outcome } from './suites.ts';
 import { TestPlan } from './test-plan.ts';
 import { Tree } from './trees.ts';
+import type { Verdicts } from './verdicts.ts';
 
 export type Draw = Iterable<Mutant, void, 'again' | undefined>;
 
-/** @param root of the repository, ending in a slash; `say` is called with each step */
+/**
+ * @param root of the repository, ending in a slash
+ * @param say is called with each step
+ * @param verdicts of earlier runs, whose mutants are not planted again; new ones are added
+ */
 export async function hunt(
   root: string,
   { instrumented: files, mutants }: Population,
   draw: Draw,
   say: (line: string) => void,
+  verdicts?: Verdicts,
 ): Promise<Verdict[]> {
   const trees: Tree[] = [];
   const fellAll = () => {
@@ -32,11 +38,8 @@ export async function hunt(
     const reaches = await reachOfTests(root, instrumented, stores, (file, number, count, outcome) =>
       say(`dry run ${number} of ${count}: ${file} ${told(outcome)}`),
     );
-    return await judgeAll(
-      { instrumented, plain, stores, testPlan: await TestPlan.build(root, mutants, reaches) },
-      draw,
-      say,
-    );
+    const setup = { instrumented, plain, stores, testPlan: await TestPlan.build(root, mutants, reaches) };
+    return await judgeAll(setup, draw, say, verdicts);
   } finally {
     fellAll();
     process.off('exit', fellAll);
@@ -48,11 +51,18 @@ function told({ passed, ms, failure, output }: Outcome): string {
   return passed ? `passes ${time}` : `FAILS and is left out ${time}\n${failure || output}`;
 }
 
-async function judgeAll(setup: Setup, draw: Draw, say: (line: string) => void): Promise<Verdict[]> {
+async function judgeAll(
+  setup: Setup,
+  draw: Draw,
+  say: (line: string) => void,
+  known: Verdicts | undefined,
+): Promise<Verdict[]> {
   const verdicts: Verdict[] = [];
   const mutants = draw[Symbol.iterator]();
   for (let next = mutants.next(); !next.done; ) {
-    const verdict = await judge(setup, next.value);
+    const earlier = known?.of(next.value);
+    const verdict = earlier ?? (await judge(setup, next.value));
+    if (!earlier) known?.keep(verdict);
     verdicts.push(verdict);
     say(lineOf(verdict, verdicts.length));
     next = mutants.next(verdict.end === 'invalid' ? 'again' : undefined);

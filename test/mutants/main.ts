@@ -13,6 +13,7 @@
  *   coverage.ts     -> a dry run of all tests: which test reaches which mutant
  *   sample.ts       -> draws some mutants, by a seed
  *   judge.ts        -> runs the tests that reach a mutant, the cheap ones first (test-plan.ts), until one fails (suites.ts)
+ *   verdicts.ts     -> keeps the result of each mutant, so that a run that was stopped can be continued
  *
  * StrykerJS's own runner is not used, because it does not reach code in processes that tests start, in threads, in Redis and in
  * Postgres.
@@ -25,6 +26,7 @@ import type { Mutant } from './mutant.ts';
 import { HELP, type Options, optionsFrom } from './options.ts';
 import { listed, summaryOf, textOf } from './report.ts';
 import { Sample } from './sample.ts';
+import { Verdicts } from './verdicts.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Share of the planted mutants that must be killed. */
@@ -45,8 +47,10 @@ async function main(options: Options): Promise<boolean> {
   const { only, sample, seed } = options;
   if (chosen.length === 0) throw new Error('no mutant is in these files');
   say(`${chosen.length} mutants to draw from, seed ${seed}`);
+  const verdicts = only.length > 0 ? undefined : new Verdicts(ROOT);
+  if (verdicts) say(`${verdicts.size} mutants of exactly this repository are judged already`);
   const drawn = only.length > 0 ? named(mutants, only) : new Sample(chosen, sample, seed);
-  const summary = summaryOf(seed, await hunt(ROOT, population, drawn, say));
+  const summary = summaryOf(seed, await hunt(ROOT, population, drawn, say, verdicts));
   console.log(options.json ? JSON.stringify(summary) : textOf(summary));
   return only.length > 0 ? summary.survivors.length === 0 : summary.score >= GOOD_SCORE;
 }

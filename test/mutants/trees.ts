@@ -7,9 +7,18 @@
  * In both, vitest runs src/, and nodes that tests start run dist/, which has the same mutant.
  */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { SWITCH_MODULE } from './find-mutants.ts';
 import { type Mutant, mutated } from './mutant.ts';
@@ -19,6 +28,19 @@ import type { SwitchState } from './mutant-switch.ts';
 const LEFT_OUT = new Set(['.git', '.stockade', 'dist', 'node_modules']);
 
 const BUILD_CONFIG = 'tsconfig.build.json';
+
+/** The files of the repository that a copy has too, as paths from its root. */
+export function copiedFiles(root: string): string[] {
+  const below = (name: string) =>
+    statSync(join(root, name)).isDirectory()
+      ? readdirSync(join(root, name), { recursive: true, withFileTypes: true })
+          .filter((entry) => entry.isFile())
+          .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      : [name];
+  return copiedEntries(root).flatMap(below).sort();
+}
+
+const copiedEntries = (root: string) => readdirSync(root).filter((name) => !LEFT_OUT.has(name));
 
 export class Tree {
   /** Ends in a slash. */
@@ -34,8 +56,7 @@ export class Tree {
     const root = `${mkdtempSync(join(tmpdir(), 'stockade-mutants-'))}/`;
     const tree = new Tree(root);
     try {
-      for (const name of readdirSync(from))
-        if (!LEFT_OUT.has(name)) cpSync(join(from, name), join(root, name), { recursive: true });
+      for (const name of copiedEntries(from)) cpSync(join(from, name), join(root, name), { recursive: true });
       symlinkSync(join(from, 'node_modules'), join(root, 'node_modules'));
       for (const [file, text] of replaced) writeFileSync(join(root, file), text);
       await build(root);
