@@ -105,6 +105,8 @@ async function watchPostgres(functions: Set<string>): Promise<void> {
   const { default: pg } = await import('pg');
   spy(pg.Client.prototype, 'query', ([query]) => {
     const text = typeof query === 'string' ? query : (query as { text?: string } | undefined)?.text;
-    for (const [name] of text?.matchAll(/\bstockade_\w+/g) ?? []) functions.add(name);
+    // Migrations and grants name functions that they don't call, and every test with a database runs them.
+    if (text === undefined || /\bFUNCTION\b/i.test(text)) return;
+    for (const [name] of text.matchAll(/\bstockade_\w+(?=\()/g)) functions.add(name);
   });
 }

@@ -1,6 +1,7 @@
 /**
  * Decides which tests a mutant must pass, and in which order; the first that fails kills it. Unit tests come first, then the
- * contract suite. Another test comes early if it is short and much of what it reaches is in the mutant's file.
+ * contract suite. Another test comes early if it is short, if much of what it reaches is in the mutant's file, and if its folder
+ * has the name of the mutant's room.
  *
  * A mutant that passes all unit and contract tests, and two minutes of the others, counts as a survivor, although a test that
  * was left out may kill it. So the score is too low rather than too high, and a mutant that every test reaches takes minutes
@@ -19,6 +20,9 @@ import { needsStores, SIMULATION } from './suites.ts';
 const LONG_UNIT_TEST_MS = 10_000;
 /** The limit for other tests, in time without a mutant. The first test is run however long it takes. */
 const BUDGET_MS = 120_000;
+
+/** A test of the mutant's room counts as that much shorter. */
+const ROOM_WEIGHT = 4;
 
 /** Tests that are run by one command. */
 export interface TestGroup {
@@ -54,7 +58,8 @@ export class TestPlan {
 
   /** @returns an empty list if no test reaches the mutant */
   groupsFor(mutant: Mutant): TestGroup[] {
-    const cost = ({ ms, seen }: Reach) => ms / this.#focusOn(mutant, seen);
+    const cost = ({ file, ms, seen }: Reach) =>
+      ms / this.#focusOn(mutant, seen) / (roomOf(file) === roomOf(mutant.file) ? ROOM_WEIGHT : 1);
     const reaches = this.#reaches
       .filter(({ seen }) => this.#isReachedBy(mutant, seen))
       .map((reach) => ({ ...reach, cost: cost(reach) }))
@@ -83,7 +88,7 @@ export class TestPlan {
     return Math.max(1, switches.filter((one) => near.has(one)).length) / Math.max(1, switches.length);
   }
 
-  #isReachedBy(mutant: Mutant, { switches, scripts, functions }: Reach['seen']): boolean {
+  #isReachedBy(mutant: Mutant, { switches, files, scripts, functions }: Reach['seen']): boolean {
     if (mutant.switch !== undefined) return switches.includes(mutant.switch);
     if (mutant.kind === 'lua') {
       const hashes = this.#scripts.get(mutant.file)!;
@@ -91,10 +96,14 @@ export class TestPlan {
     }
     const name = functionAt(readFileSync(join(this.#root, mutant.file), 'utf8'), mutant.start);
     // An index affects everything that writes.
-    if (name === undefined) return functions.length > 0;
-    return callersOf(this.#root, name).some((caller) => functions.includes(caller));
+    if (name === undefined) return files.includes('src/postgres/migrate.ts');
+    const callers = callersOf(this.#root, name);
+    return functions.some((called) => callers.has(called));
   }
 }
+
+/** `verify` for `src/verify/truth.ts` and for `test/integration/verify/verify.test.ts`. */
+const roomOf = (file: string) => file.split('/').at(file.startsWith('src/') ? 1 : 2);
 
 function switchesByFile(mutants: readonly Mutant[]): Map<string, Set<string>> {
   const byFile = new Map<string, Set<string>>();
@@ -114,16 +123,17 @@ function withinBudget(reaches: readonly Reach[]): Reach[] {
   });
 }
 
-/** The function, and the functions that call it. */
-function callersOf(root: string, name: string): string[] {
+/** The function, and the functions that call it, also through others. */
+function callersOf(root: string, name: string): Set<string> {
   const folder = join(root, 'src/postgres/migrations');
   const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
-  const callers = texts.flatMap((text) =>
-    [...text.matchAll(new RegExp(`\\b${name}\\(`, 'g'))].flatMap(
-      ({ index }) => functionAt(text, index) ?? [],
-    ),
-  );
-  return [...new Set([name, ...callers])];
+  const callers = new Set([name]);
+  // A set's loop also visits what is added meanwhile.
+  for (const called of callers)
+    for (const text of texts)
+      for (const { index } of text.matchAll(new RegExp(`\\b${called}\\(`, 'g')))
+        callers.add(functionAt(text, index) ?? called);
+  return callers;
 }
 
 /** By the file: the SHA-1 hashes of the scripts that contain it, with a fencing check and without. */
