@@ -1,0 +1,119 @@
+/** A sale as an operator sends it: what is missing gets a default, and each fault is named with its field. */
+import { describe, expect, it } from 'vitest';
+import { InvalidInput } from '../../../../src/engine/errors.ts';
+import { parseNewSale, parseSale, saleToJson } from '../../../../src/engine/sale/sale-json.ts';
+
+const NOW = Date.UTC(2026, 10, 27, 12);
+const parse = (fields: object) => parseNewSale({ id: 'tickets', stock: 10, ...fields }, NOW);
+
+/** `undefined`: the sale is valid. */
+function faultsOf(input: unknown): string[] | undefined {
+  try {
+    parseSale(input, NOW);
+    return undefined;
+  } catch (error) {
+    expect(error).toBeInstanceOf(InvalidInput);
+    return (error as InvalidInput).faults.map(({ field, problem }) => `${field}: ${problem}`);
+  }
+}
+
+const faultsWith = (fields: object) => faultsOf({ id: 'tickets', stock: 10, ...fields });
+
+/** An object with a member, whose value has a member, and so on. */
+function nested(levels: number): object {
+  let value: object = {};
+  for (let i = 1; i < levels; i++) value = { a: value };
+  return value;
+}
+
+it('needs an id and a stock; it starts now, and has no end', () => {
+  expect(parse({})).toEqual({
+    sale: {
+      ...{ id: 'tickets', title: '', stock: 10, segments: 8, perBuyerLimit: 1, requireToken: false },
+      ...{ startsAt: NOW, endsAt: undefined, payWithinSeconds: undefined, priceMinor: undefined },
+      ...{ faceValueMinor: undefined, currency: undefined, shopId: undefined, metadata: {} },
+    },
+    reason: '',
+  });
+});
+
+it('takes its fields as they are given, and times in any zone', () => {
+  const plain = {
+    ...{ title: 'Tickets', segments: 4, perBuyerLimit: 2, requireToken: true, payWithinSeconds: 900 },
+    ...{
+      priceMinor: 1_999,
+      faceValueMinor: 2_500,
+      currency: 'EUR',
+      shopId: 'shop',
+      metadata: { a: [1, null] },
+    },
+  };
+  const times = { startsAt: '2026-11-27T20:00:00+01:00', endsAt: '2026-11-27T19:00:01Z' };
+  const { sale, reason } = parse({ ...plain, ...times, reason: 'why not' });
+  const startsAt = Date.UTC(2026, 10, 27, 19);
+  expect(sale).toEqual({ id: 'tickets', stock: 10, ...plain, startsAt, endsAt: startsAt + 1_000 });
+  expect(reason).toBe('why not');
+  expect(saleToJson(sale)).toMatchObject({
+    startsAt: '2026-11-27T19:00:00.000Z',
+    endsAt: '2026-11-27T19:00:01.000Z',
+  });
+  expect(saleToJson({ ...sale, endsAt: undefined }).endsAt).toBeUndefined();
+});
+
+describe('is refused', () => {
+  const idForm = '1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit';
+
+  it('with all faults at once', () => {
+    expect(faultsOf({})).toEqual([
+      `id: is required: ${idForm}`,
+      'stock: is required: the units for sale, from 1 to 2147483648',
+    ]);
+  });
+
+  it.each([
+    [{ id: 5 }, 'id: must be a string'],
+    [{ id: 'a b' }, `id: must be ${idForm}`],
+    [{ title: 5 }, 'title: must be a string'],
+    [{ title: 'x'.repeat(201) }, 'title: must have at most 200 characters'],
+    [{ title: 'a\nb' }, 'title: must be one line of well-formed text without control characters'],
+    [{ stock: 0 }, 'stock: must be at least 1'],
+    [{ stock: 2_147_483_649 }, 'stock: must be at most 2147483648'],
+    [{ stock: 1.5 }, 'stock: must be a whole number from 1 to 2147483648'],
+    [
+      { startsAt: 'soon' },
+      'startsAt: must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
+    ],
+    [
+      { endsAt: '2026-11-27T20:00:00' },
+      'endsAt: must be a time in ISO 8601 with zone, such as 2026-11-27T20:00:00+01:00',
+    ],
+    [{ endsAt: new Date(NOW).toISOString() }, 'endsAt: must be after startsAt'],
+    [{ requireToken: 'no' }, 'requireToken: must be true or false'],
+    [{ metadata: [] }, 'metadata: must be an object'],
+    [{ metadata: nested(33) }, 'metadata: must be nested at most 32 deep'],
+    [{ metadata: { a: 'x'.repeat(16_377) } }, 'metadata: must have at most 16384 bytes as JSON'],
+    [{ metadata: { a: ['\0'] } }, 'metadata: must hold well-formed text without NUL characters'],
+    [{ metadata: { '\0': 1, b: 'b' } }, 'metadata: must hold well-formed text without NUL characters'],
+    [{ stoc: 1, '': 2 }, 'stoc, "": is not a field of a sale'],
+  ])('with %o', (fields, fault) => {
+    expect(faultsWith(fields)).toEqual([fault]);
+  });
+
+  it.each(['eur', 'EURO', '1EUR', 'EUR1', 'E', ''])('with the currency %j', (currency) => {
+    expect(faultsWith({ currency })).toEqual(['currency: must be an ISO 4217 code such as EUR']);
+  });
+
+  it.each([undefined, null, [], 'tickets', 5])('if it is no object but %o', (input) => {
+    expect(faultsOf(input)).toEqual(['the sale: must be a JSON object']);
+  });
+});
+
+it.each([
+  { metadata: nested(32) },
+  { metadata: { a: null, b: [null, 'x'], c: 'x'.repeat(16_000) } },
+  { metadata: { a: 'x'.repeat(16_376) } },
+  { title: 'x'.repeat(200), stock: 2_147_483_648 },
+  { endsAt: new Date(NOW + 1).toISOString() },
+])('is taken at its bounds', (fields) => {
+  expect(faultsWith(fields)).toBeUndefined();
+});
