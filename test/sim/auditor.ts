@@ -9,6 +9,7 @@
 import type { Outcome } from '../../src/engine/contract.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from './books.ts';
+import { LeavingWatch } from './leaving-watch.ts';
 import { LedgerWatch } from './ledger-watch.ts';
 import { OrderWatch } from './order-watch.ts';
 import { time } from './virtual-time.ts';
@@ -29,14 +30,15 @@ export interface Promised {
 export class Violation extends Error {}
 
 export class Auditor {
-  readonly promises: Promised[] = [];
+  promises: Promised[] = [];
   /** Orders for which a cancellation or a refund was requested. */
   readonly askedBack = new Set<string>();
   /** Whether Redis has lost writes at any time. */
   everLost = false;
   nodesDied = 0;
-  readonly orders = new OrderWatch((what) => this.fail(what));
-  readonly ledger = new LedgerWatch((what) => this.fail(what));
+  orders = new OrderWatch((what) => this.fail(what));
+  ledger = new LedgerWatch((what) => this.fail(what));
+  leaving = new LeavingWatch((what) => this.fail(what));
   /** A record of what has happened, for replays. */
   trace: (line: string) => void = () => {};
   truth: Truth | undefined;
@@ -94,7 +96,9 @@ export class Auditor {
       return;
     }
     if (postgres.writes !== this.#seenPostgres) {
+      const before = this.truth;
       this.truth = readTruth(this.#world);
+      if (before && !this.truth) this.#saleGone(before);
       this.#checkTruth();
     }
     this.#seenPostgres = postgres.writes;
@@ -102,10 +106,22 @@ export class Auditor {
     if (this.truth) this.#checkBooks(this.truth, readBooks(this.#world, this.truth.segments));
   }
 
+  /** The sale has left Postgres. Another sale may get its id: nothing that was seen of this one counts then. */
+  #saleGone(last: Truth): void {
+    this.leaving.gone(last);
+    this.promises = [];
+    this.#unchecked.length = 0;
+    this.orders = new OrderWatch((what) => this.fail(what));
+    this.ledger = new LedgerWatch((what) => this.fail(what));
+    this.leaving = new LeavingWatch((what) => this.fail(what));
+  }
+
   #checkTruth(): void {
     const { truth } = this;
     if (!truth) return;
     if (this.#lossIn !== undefined && truth.generation > this.#lossIn) this.#lossIn = undefined;
+    this.leaving.check(truth);
+    if (truth.isDeleting) return;
     const live = truth.orders.filter(({ status }) => LIVE.has(status));
     const sold = live.reduce((sum, { units }) => sum + units, 0);
     const total = truth.initial + truth.moved;
@@ -125,7 +141,7 @@ export class Auditor {
     const order = this.truth?.orders.find(({ id }) => id === orderId);
     if (!order)
       this.fail(`P4: ${buyerId} was answered 201 for order ${orderId}, which Postgres does not have`);
-    if (order.buyer !== buyerId || order.units !== units || order.status === 'rejected')
+    if (this.leaving.buyerOf(order.buyer) !== buyerId || order.units !== units || order.status === 'rejected')
       this.fail(
         `P4: ${buyerId} was answered 201 for ${units} units of order ${orderId}: ${JSON.stringify(order)}`,
       );
@@ -186,6 +202,7 @@ export class Auditor {
       const { orderId, quantity: units, code } = outcome;
       const promised = { orderId, buyerId, units, code } as const;
       this.promises.push(promised);
+      this.leaving.promised(orderId, buyerId);
       if (code === 'accepted') return;
       if (this.#world.postgres.isInTransaction) this.#unchecked.push(promised);
       else this.#checkKept(promised);

@@ -22,6 +22,10 @@ export interface Truth {
   readonly state: string;
   readonly requireToken: boolean;
   readonly limit: number;
+  /** Whether its deletion was accepted. */
+  readonly isDeleting: boolean;
+  /** Erasures that were asked for and are not carried out yet. */
+  readonly erasures: readonly { buyer: string; pseudonym: string; isDue: boolean }[];
   readonly orders: readonly {
     id: string;
     buyer: string;

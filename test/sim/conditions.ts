@@ -271,6 +271,23 @@ const draftsOverSetClocks: Draw = (scenario, random) => {
   return { ...rest, dealings: { ...dealings, setsClockBack: true } };
 };
 
+/** Buyers are erased while they buy without a pause, and orders wait in the logs. */
+const erasedInTheRush: Draw = (scenario, random) => {
+  const { weather, node, dealings, ...rest } = DEALINGS.leavers(scenario, random);
+  return {
+    ...rest,
+    node: { ...node, batchRows: 1 },
+    stock: 200,
+    limit: 60,
+    buyers: 3,
+    requests: 160,
+    changesOrder: 0,
+    awaitsCommit: 0,
+    weather: { ...weather, nodeDeaths: 0, rebuilds: 0, cut: 0, slow: 0.3, slowMs: 60 },
+    dealings: { ...dealings, erasures: 6, deletes: false, closesAtMs: 0 },
+  };
+};
+
 const CONDITIONS = {
   mixedWeather: (scenario: Scenario) => scenario,
   ...SQUALLS,
@@ -294,6 +311,7 @@ const CONDITIONS = {
   undoneHands,
   busyDrafts,
   draftsOverSetClocks,
+  erasedInTheRush,
 } satisfies Record<string, Draw>;
 
 export type Conditions = keyof typeof CONDITIONS;

@@ -61,8 +61,18 @@ export class Crowd {
     for (let i = 0; i < weather.topUps; i++) time.after(random.unit() * lastsMs, () => this.#topUp(), WORLD);
   }
 
-  #wish(buyerId: string): Request {
+  /** Whether it is known of each purchase of this buyer how it ended, and none is under way. */
+  isQuiet(buyerId: string): boolean {
+    return this.requests.every(
+      ({ purchase, code }) =>
+        purchase.buyerId !== buyerId || (code !== undefined && !OPEN.has(code) && !TRY_AGAIN.has(code)),
+    );
+  }
+
+  #wish(name: string): Request {
     const { random } = time;
+    // A buyer that has left for good does not come again.
+    const buyerId = this.#auditor.leaving.left.has(name) ? `${name}again` : name;
     const known = this.requests.filter(({ purchase }) => purchase.buyerId === buyerId && purchase.key !== '');
     // Sometimes the same key again, as clients do that don't know the outcome.
     if (known.length > 0 && random.chance(0.25)) return request(random.pick(known).purchase);

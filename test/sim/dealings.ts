@@ -28,6 +28,10 @@ export interface Dealings {
   readonly slowResizes: number;
   /** Whether the clock of Postgres is set back during each of these resizes. */
   readonly setsClockBack: boolean;
+  /** How often an operator erases a buyer. */
+  readonly erasures: number;
+  /** Whether the sale is deleted at the end, and Redis comes back with an older copy of it. */
+  readonly deletes: boolean;
 }
 
 export const NO_DEALINGS: Dealings = {
@@ -40,6 +44,8 @@ export const NO_DEALINGS: Dealings = {
   undoneWithdrawals: 0,
   slowResizes: 0,
   setsClockBack: false,
+  erasures: 0,
+  deletes: false,
 };
 
 type Dealing = (scenario: Scenario, random: Random) => Scenario;
@@ -153,12 +159,55 @@ const slowDrafts: Dealing = ({ weather, node, ...scenario }, { whole, pick }) =>
   dealings: { ...NO_DEALINGS, slowResizes: whole(1, 2) },
 });
 
-export const DEALINGS = { payDay, manyHands, slowHands, closedInTheRush, slowDrafts } satisfies Record<
-  string,
-  Dealing
->;
+/** Operators erase buyers while these buy, and delete the sale at the end. */
+const leavers: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick }) => ({
+  ...scenario,
+  nodes: 2,
+  node: { ...node, maxLogOrders: 1_000, batchRows: pick([1, 4, 100]) },
+  stock: 32,
+  segments: whole(1, 3),
+  limit: 3,
+  payWithinSeconds: undefined,
+  buyers: 8,
+  requests: 60,
+  changesOrder: 0.4,
+  awaitsCommit: 0.3,
+  lastsMs: 4_000,
+  weather: {
+    ...weather,
+    ...CALM,
+    cut: pick([0, 0.003]),
+    slow: pick([0, 0.1, 0.3]),
+    slowMs: pick([10, 60]),
+    nodeDeaths: whole(0, 3),
+    rebuilds: whole(0, 2),
+  },
+  dealings: {
+    ...NO_DEALINGS,
+    erasures: whole(2, 6),
+    deletes: true,
+    closesAtMs: chance(0.3) ? whole(1_000, 3_000) : 0,
+  },
+});
 
-const IN_TURN: readonly Dealing[] = [payDay, manyHands, slowHands, payDay, closedInTheRush, slowDrafts];
+export const DEALINGS = {
+  payDay,
+  manyHands,
+  slowHands,
+  closedInTheRush,
+  slowDrafts,
+  leavers,
+} satisfies Record<string, Dealing>;
+
+const IN_TURN: readonly Dealing[] = [
+  payDay,
+  manyHands,
+  slowHands,
+  payDay,
+  closedInTheRush,
+  slowDrafts,
+  leavers,
+];
 
 /** @param nth chooses the dealing; they take turns */
 export function dealingOf(nth: number, scenario: Scenario, random: Random): Scenario {

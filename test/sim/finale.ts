@@ -1,37 +1,17 @@
 /** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
-import type { Purchase } from '../../src/engine/contract.ts';
 import { StockadeError } from '../../src/engine/errors.ts';
-import type { Auditor } from './auditor.ts';
-import { isPublished, readBooks, SALE_ID } from './books.ts';
-import { type Crowd, onceOnly } from './crowd.ts';
-import type { Operators } from './operators.ts';
-import type { Payers } from './payers.ts';
+import { groupBy } from '../../src/lib/group-by.ts';
+import { SALE_ID } from './books.ts';
+import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
+import { leave } from './leave.ts';
 import type { SimNode } from './sim-node.ts';
-import { time, WORLD } from './virtual-time.ts';
-import { runToEnd, type World } from './world.ts';
+import { time } from './virtual-time.ts';
 
-/** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
-const SETTLE_MS = 60_000;
 const BY = { actor: 'sim', reason: '' };
-const LOOK_EVERY_MS = 40;
-/** How long a buyer may have to ask again after a rebuild or a pause. */
-const ASK_AGAIN_MS = 20_000;
-const MAX_ASKED = 5;
 /** How long a node that could not ask Postgres for its lost orders keeps trying. */
 const NAMING_MS = 10_000;
 /** A "sold out" from a board is never older than this, with some slack. */
 const BOARD_MS = 350;
-
-export interface FinaleParts {
-  readonly world: World;
-  readonly nodes: readonly SimNode[];
-  readonly auditor: Auditor;
-  readonly crowd: Crowd;
-  readonly payers: Payers;
-  readonly operators: Operators;
-  /** Runs the simulation for this long, with the auditor checking. */
-  readonly pass: (ms: number) => Promise<void>;
-}
 
 export async function finale(parts: FinaleParts): Promise<void> {
   const { auditor } = parts;
@@ -54,38 +34,24 @@ export async function finale(parts: FinaleParts): Promise<void> {
   await checkPromises(parts);
   checkHidden(parts);
   await verify(parts);
+  const copies = parts.world.redis.map((server) => server.copy());
+  checkErased(parts);
   await archive(parts);
+  checkErased(parts);
+  if (parts.scenario.dealings.deletes) await leave(parts, copies);
 }
 
-async function settle(
-  { world, nodes, auditor, crowd, pass }: FinaleParts,
-  what: string,
-  also: () => boolean = () => true,
-): Promise<void> {
-  const why = () => unsettled(world, nodes, auditor) ?? (also() ? undefined : what);
-  for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
-    if (time.now > end)
-      auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
-    await pass(LOOK_EVERY_MS);
+/**
+ * The id of an erased buyer is nowhere, if it was erased and has not bought since. Orders that Redis has lost may come back with
+ * it: a known gap.
+ */
+function checkErased({ world, auditor }: FinaleParts): void {
+  const { leaving, truth, everLost } = auditor;
+  const open = new Set(truth!.erasures.map(({ buyer }) => buyer));
+  for (const buyer of everLost ? [] : leaving.left) {
+    const left = open.has(buyer) ? [] : [...world.tablesWith(buyer), ...world.keysWith(buyer)];
+    if (left.length > 0) auditor.fail(`erased: the id of ${buyer} is still in ${left.join(', ')}`);
   }
-}
-
-/** @returns why the stores are not at rest yet; `undefined` if they are */
-function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): string | undefined {
-  const { truth } = auditor;
-  if (!truth || world.postgres.isInTransaction) return 'a transaction is open';
-  const down = nodes.find(({ running }) => !running);
-  if (down) return `${down.name} has not started`;
-  const books = readBooks(world, truth.segments);
-  if (books.generation !== truth.generation || books.state !== truth.state)
-    return `Redis has generation ${books.generation}, ${books.state}; Postgres ${truth.generation}, ${truth.state}`;
-  const wrong = books.segments.findIndex((segment) => !isPublished(segment, truth.generation));
-  if (wrong >= 0) return `segment ${wrong} is ${JSON.stringify(books.segments[wrong])}`;
-  const behind = truth.cursors.findIndex((cursor, i) => cursor.units !== books.segments[i]?.taken);
-  if (behind >= 0) return `the log of segment ${behind} is not drained`;
-  if (truth.pendingReturns > 0) return `${truth.pendingReturns} returns are pending`;
-  if (truth.openMovements > 0) return `${truth.openMovements} changes are open`;
-  return undefined;
 }
 
 /** Whatever Redis has lost, sync repairs it without being asked. */
@@ -114,25 +80,6 @@ async function settleDoubts(parts: FinaleParts): Promise<void> {
       auditor.fail(`P6: ${purchase.buyerId} asked again with the same key, and was answered unknown`);
   }
   await pass(LOOK_EVERY_MS);
-}
-
-/**
- * Answers that are allowed for a while in calm weather, for example from a node that does not know yet that the sale
- * was rebuilt or resumed.
- */
-const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused', 'token_required']);
-
-/** Repeats a purchase until its answer is final. */
-async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
-  for (const end = time.now + ASK_AGAIN_MS; ; ) {
-    const asked = onceOnly({ ...purchase, awaitCommit: true });
-    time.after(0, () => crowd.ask(asked), WORLD);
-    while (asked.code === undefined) await pass(1);
-    const { code } = asked;
-    if (!NOT_FINAL.has(code)) return code;
-    if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is answered ${code} in calm weather`);
-    await pass(LOOK_EVERY_MS);
-  }
 }
 
 /**
@@ -200,20 +147,14 @@ function checkHidden({ auditor, crowd }: FinaleParts): void {
   const hidden = auditor.truth!.orders.filter(
     ({ id, key, status }) => status !== 'rejected' && !named.has(id) && !key?.startsWith('retake:'),
   );
-  for (const buyer of new Set(hidden.map((order) => order.buyer))) {
-    const orders = hidden.filter((order) => order.buyer === buyer);
+  const ofBuyers = groupBy(hidden, (order) => auditor.leaving.buyerOf(order.buyer));
+  for (const [buyer, orders] of ofBuyers) {
     const open = crowd.openAttempts.get(buyer) ?? 0;
     if (orders.length > open)
       auditor.fail(
         `P6: ${buyer} has ${orders.length} orders that were never answered, and ${open} attempts with unknown outcome`,
       );
   }
-}
-
-/** P7 */
-async function verify(parts: FinaleParts): Promise<void> {
-  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
-  if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
 }
 
 /** P7 of a sale that has left Redis: only a tombstone is there, and the books of Postgres alone agree. */
@@ -241,20 +182,5 @@ async function isArchived({ service }: NonNullable<SimNode['running']>): Promise
   } catch (error) {
     if (!(error instanceof StockadeError) || error.code !== 'unavailable') throw error;
     return false;
-  }
-}
-
-/** Retries, because a connection that broke in the storm may be noticed only now. */
-async function ask<T>(
-  { nodes, auditor }: FinaleParts,
-  work: (running: NonNullable<SimNode['running']>) => Promise<T>,
-): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    const node = nodes.find(({ running }) => running)!;
-    try {
-      return await runToEnd(() => work(node.running!), node.machine);
-    } catch (error) {
-      if (attempt === MAX_ASKED) auditor.fail(`P7: asked ${attempt} times in calm weather: ${error}`);
-    }
   }
 }

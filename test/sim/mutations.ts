@@ -354,6 +354,40 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   ),
   mutation(
+    'erase: before the salvage',
+    'erasedInTheRush',
+    edit(
+      'rebuild/rebuild.ts',
+      '  let salvagedOrders = 0;\n',
+      '  const early = { saleId, generation: before.generation };\n  await db.transaction(async (trx) => applyErasures(trx, early, await lockDueErasures(trx, saleId)));\n  let salvagedOrders = 0;\n',
+    ),
+  ),
+  mutation(
+    'erase: the backend is not rebuilt',
+    'leavers',
+    edit('sync/erasures.ts', 'if (isArchived) return eraseInArchived', 'return eraseInArchived'),
+    edit('rebuild/erasures.ts', 'AND archived_at IS NOT NULL AND deleting_since IS NULL FOR', 'FOR'),
+  ),
+  mutation(
+    'delete: a new sale begins in the first generation',
+    'leavers',
+    edit('rebuild/rebuild.ts', 'generation === 0 ? await readDeletedGeneration(trx, sale.id) : 0', '0'),
+    edit(
+      'rebuild/rebuild.ts',
+      '  if (record.generation <= (await readDeletedGeneration(db, sale.id))) return [newest];\n',
+      '',
+    ),
+  ),
+  mutation(
+    'delete: is not continued if its node dies',
+    'leavers',
+    edit(
+      'deletion/deletion-finisher.ts',
+      'of await readOpenDeletions(db)',
+      'of (await readOpenDeletions(db)).slice(1)',
+    ),
+  ),
+  mutation(
     'reconciler: lost units are not noticed',
     'lostUnits',
     edit('sync/supply-check.ts', 'if (!backend.durable ||', 'if (backend.durable ||'),

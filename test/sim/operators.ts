@@ -5,6 +5,7 @@
 import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
 import type { Auditor } from './auditor.ts';
 import { readBooks, SALE_ID } from './books.ts';
+import type { Crowd } from './crowd.ts';
 import { isMoment, type Moment, when } from './moments.ts';
 import { network } from './network.ts';
 import type { Scenario } from './scenario.ts';
@@ -39,15 +40,17 @@ export class Operators {
   readonly #world: World;
   readonly #nodes: readonly SimNode[];
   readonly #auditor: Auditor;
+  readonly #crowd: Crowd;
   /** Changes that wait for a node. */
   #waiting = 0;
   #lastChangeAt = Number.NEGATIVE_INFINITY;
 
-  constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor) {
+  constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor, crowd: Crowd) {
     this.#scenario = scenario;
     this.#world = world;
     this.#nodes = nodes;
     this.#auditor = auditor;
+    this.#crowd = crowd;
   }
 
   /** Whether no change waits for a node or has just begun. */
@@ -65,6 +68,7 @@ export class Operators {
     sometime(dealings.slowWithdrawals, lastsMs / 8, () => this.#withdrawSlowly());
     sometime(dealings.undoneWithdrawals, lastsMs / 8, () => this.#withdrawUndone());
     sometime(dealings.slowResizes, lastsMs / 2, () => this.#resizeSlowly());
+    sometime(dealings.erasures, lastsMs, () => this.#erase());
     if (dealings.refills > 0) this.#refill(dealings.refills);
     if (dealings.closesAtMs > 0)
       time.after(dealings.closesAtMs, () => this.#change({ action: 'close' }), WORLD);
@@ -118,6 +122,19 @@ export class Operators {
       default:
         return { action: 'require-token', requireToken: random.chance(0.3) };
     }
+  }
+
+  /** Erases a buyer. A resize at the same moment may have the id in its draft. */
+  #erase(): void {
+    const { random } = time;
+    const buyers = [...new Set(this.#auditor.promises.map(({ buyerId }) => buyerId))];
+    const up = this.#nodes.filter(({ running }) => running);
+    if (buyers.length === 0 || up.length === 0) return;
+    const buyerId = random.pick(buyers);
+    const running = random.chance(0.7);
+    if (random.chance(0.5) && this.#crowd.isQuiet(buyerId)) this.#auditor.leaving.left.add(buyerId);
+    if (random.chance(0.3)) this.#change({ action: 'resize', segments: random.whole(1, 5) });
+    eraseBuyer(random.pick(up), { buyerId, running }, this.#auditor);
   }
 
   #withdrawSlowly(): void {
@@ -225,6 +242,17 @@ export function changeSale(node: SimNode, change: SaleChange, auditor: Auditor):
       throw error;
     }
   });
+}
+
+/** Like a change, an erasure is completed by sync if its node dies, or it was not asked for. */
+export function eraseBuyer(
+  node: SimNode,
+  wish: { readonly buyerId: string; readonly running: boolean },
+  auditor: Auditor,
+): void {
+  atNode(node, `erase ${JSON.stringify(wish)}`, auditor, ({ buyers }) =>
+    buyers.erase(wish, { actor: 'sim', reason: 'gone' }),
+  );
 }
 
 export function atNode(

@@ -113,14 +113,14 @@ async function play(
   );
   const payers = new Payers(scenario, nodes, auditor);
   const crowd = new Crowd(scenario, nodes, auditor, payers);
-  const operators = new Operators(scenario, world, nodes, auditor);
+  const operators = new Operators(scenario, world, nodes, auditor, crowd);
   const storm = new Storm(scenario, world, nodes, auditor);
   crowd.begin();
   operators.begin();
   storm.begin();
   await pass(scenario.lastsMs);
   storm.end();
-  await finale({ world, nodes, auditor, crowd, payers, operators, pass });
+  await finale({ scenario, world, nodes, auditor, crowd, payers, operators, pass });
 }
 
 let unhandled: (error: unknown) => void = () => {};

@@ -1,4 +1,5 @@
 /** A node without HTTP, put together like src/node/node.ts from the product's own parts. */
+import { DeletionFinisher } from '../../src/deletion/deletion-finisher.ts';
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Outcome, Purchase } from '../../src/engine/contract.ts';
@@ -12,6 +13,7 @@ import { OrderService } from '../../src/orders/order-service.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { PostgresLocks } from '../../src/postgres/sale-locks.ts';
 import { readSale } from '../../src/sales/sale-rows.ts';
+import { BuyerService } from '../../src/shop/buyer-service.ts';
 import { SaleService } from '../../src/shop/sale-service.ts';
 import { Sync } from '../../src/sync/sync.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
@@ -60,6 +62,7 @@ interface Running {
   readonly engines: readonly Engine[];
   readonly service: SaleService;
   readonly orders: OrderService;
+  readonly buyers: BuyerService;
 }
 
 const SILENT = { error() {}, warn() {}, info() {} } as unknown as Log;
@@ -146,6 +149,7 @@ export class SimNode {
     await sync.start();
     await sync.ready;
     new Expiry({ db, backend, events: { expired() {}, failed() {} } }).start();
+    new DeletionFinisher({ db, locks, events: { deleted() {}, failed() {} } }).start();
     const board = new WatchedBoard(BOARD_SALES);
     const directory = new SaleDirectory(backend, board, async (id) => {
       const row = await readSale(db, id);
@@ -173,7 +177,8 @@ export class SimNode {
     }
     const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
     const service = new SaleService(db, backend, locks);
-    return { backend, board, db, engines, service, orders: new OrderService({ db, backend, buy }) };
+    const orders = new OrderService({ db, backend, buy });
+    return { backend, board, db, engines, service, orders, buyers: new BuyerService({ db, backend }) };
   }
 
   async #openBackend(): Promise<Backend> {

@@ -13,7 +13,15 @@ export const POSTGRES_PORT = 5432;
 const FIRST_REDIS_PORT = 7001;
 const TABLES = [
   ...['sales', 'orders', 'segment_cursors', 'stock_movements', 'stock_returns'],
-  ...['order_events', 'webhook_pages', 'sale_losses', 'lost_orders', 'order_changes'],
+  ...[
+    'order_events',
+    'webhook_pages',
+    'sale_losses',
+    'lost_orders',
+    'order_changes',
+    'erasures',
+    'deleted_sales',
+  ],
 ];
 
 /** The changes made to an order, one word each. */
@@ -30,6 +38,9 @@ const MARKS = `concat_ws(' ', ${[
 /** See `Truth` in books.ts. */
 const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock, 'generation', generation,
   'segments', segments, 'state', state, 'requireToken', require_token, 'limit', per_buyer_limit,
+  'isDeleting', deleting_since IS NOT NULL,
+  'erasures', (SELECT coalesce(json_agg(json_build_object('buyer', buyer_id, 'pseudonym', pseudonym,
+     'isDue', while_selling OR state = 'closed')), '[]') FROM erasures),
   'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements),
   'orders', (SELECT coalesce(json_agg(json_build_object('id', order_id::text, 'buyer', buyer_id, 'units', quantity,
      'status', status, 'key', idempotency_key, 'retakenBy', retaken_by::text, 'marks', ${MARKS}) ORDER BY order_id), '[]') FROM orders),
@@ -73,6 +84,28 @@ export class World {
 
   get redisUrls(): string[] {
     return this.redis.map(({ port }) => `redis://127.0.0.1:${port}`);
+  }
+
+  /** The tables of Postgres that have this text in a row, as a word. */
+  tablesWith(word: string): string[] {
+    const pattern = `'(^|[^0-9A-Za-z-])${word}([^0-9A-Za-z]|$)'`;
+    return TABLES.filter(
+      (table) =>
+        (this.sql<number>(`SELECT count(*)::int FROM ${table} t WHERE t::text ~ ${pattern}`) ?? 0) > 0,
+    );
+  }
+
+  /** The keys of Redis that have this text in their values, as a word. */
+  keysWith(word: string): string[] {
+    const pattern = new RegExp(`(^|[^0-9A-Za-z-])${word}([^0-9A-Za-z]|$)`);
+    const holds = (value: unknown): boolean => {
+      if (typeof value === 'string') return pattern.test(value);
+      if (value instanceof Map) return [...value].some(holds);
+      return typeof value === 'object' && value !== null && Object.values(value).some(holds);
+    };
+    return this.redis.flatMap(({ redis }) =>
+      [...redis.data].filter(([, value]) => holds(value)).map(([key]) => key),
+    );
   }
 
   /** Runs a query that is no part of the simulated world: at once, between two events, and not in the trace. */

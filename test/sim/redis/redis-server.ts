@@ -81,6 +81,17 @@ export class RedisServer implements Listener {
     this.#scripts.clear();
   }
 
+  /** What it holds now. */
+  copy(): Data {
+    return structuredClone(this.redis.data);
+  }
+
+  /** Comes back with what it held once. */
+  restore(copy: Data): void {
+    this.redis.data = structuredClone(copy);
+    this.writes++;
+  }
+
   empty(): void {
     this.redis.data = new Map();
     this.writes++;

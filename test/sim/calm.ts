@@ -1,0 +1,102 @@
+/** The time after the last fault: what is asked for then is done, and everything comes to rest. */
+import type { Purchase } from '../../src/engine/contract.ts';
+import type { Auditor } from './auditor.ts';
+import { isPublished, readBooks, SALE_ID } from './books.ts';
+import { type Crowd, onceOnly } from './crowd.ts';
+import type { Operators } from './operators.ts';
+import type { Payers } from './payers.ts';
+import type { Scenario } from './scenario.ts';
+import type { SimNode } from './sim-node.ts';
+import { time, WORLD } from './virtual-time.ts';
+import { runToEnd, type World } from './world.ts';
+
+/** Everything that was begun ends within this time: reconnections, retries, sweeps, rebuilds. */
+export const SETTLE_MS = 60_000;
+export const LOOK_EVERY_MS = 40;
+/** How long a buyer may have to ask again after a rebuild or a pause. */
+const ASK_AGAIN_MS = 20_000;
+const MAX_ASKED = 5;
+
+export interface FinaleParts {
+  readonly scenario: Scenario;
+  readonly world: World;
+  readonly nodes: readonly SimNode[];
+  readonly auditor: Auditor;
+  readonly crowd: Crowd;
+  readonly payers: Payers;
+  readonly operators: Operators;
+  /** Runs the simulation for this long, with the auditor checking. */
+  readonly pass: (ms: number) => Promise<void>;
+}
+
+export async function settle(
+  { world, nodes, auditor, crowd, pass }: FinaleParts,
+  what: string,
+  also: () => boolean = () => true,
+): Promise<void> {
+  const why = () => unsettled(world, nodes, auditor) ?? (also() ? undefined : what);
+  for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
+    if (time.now > end)
+      auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
+    await pass(LOOK_EVERY_MS);
+  }
+}
+
+/** @returns why the stores are not at rest yet; `undefined` if they are */
+function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): string | undefined {
+  const { truth } = auditor;
+  if (!truth || world.postgres.isInTransaction) return 'a transaction is open';
+  const down = nodes.find(({ running }) => !running);
+  if (down) return `${down.name} has not started`;
+  const books = readBooks(world, truth.segments);
+  if (books.generation !== truth.generation || books.state !== truth.state)
+    return `Redis has generation ${books.generation}, ${books.state}; Postgres ${truth.generation}, ${truth.state}`;
+  const wrong = books.segments.findIndex((segment) => !isPublished(segment, truth.generation));
+  if (wrong >= 0) return `segment ${wrong} is ${JSON.stringify(books.segments[wrong])}`;
+  const behind = truth.cursors.findIndex((cursor, i) => cursor.units !== books.segments[i]?.taken);
+  if (behind >= 0) return `the log of segment ${behind} is not drained`;
+  if (truth.pendingReturns > 0) return `${truth.pendingReturns} returns are pending`;
+  if (truth.erasures.some(({ isDue }) => isDue)) return 'an erasure is due';
+  if (truth.openMovements > 0) return `${truth.openMovements} changes are open`;
+  return undefined;
+}
+
+/**
+ * Answers that are allowed for a while in calm weather, for example from a node that does not know yet that the sale
+ * was rebuilt or resumed.
+ */
+const NOT_FINAL = new Set(['unavailable', 'busy', 'gone', 'paused', 'token_required']);
+
+/** Repeats a purchase until its answer is final. */
+export async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Purchase): Promise<string> {
+  for (const end = time.now + ASK_AGAIN_MS; ; ) {
+    const asked = onceOnly({ ...purchase, awaitCommit: true });
+    time.after(0, () => crowd.ask(asked), WORLD);
+    while (asked.code === undefined) await pass(1);
+    const { code } = asked;
+    if (!NOT_FINAL.has(code)) return code;
+    if (time.now > end) auditor.fail(`P2: ${purchase.buyerId} is answered ${code} in calm weather`);
+    await pass(LOOK_EVERY_MS);
+  }
+}
+
+/** P7 */
+export async function verify(parts: FinaleParts): Promise<void> {
+  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
+  if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
+}
+
+/** Retries, because a connection that broke in the storm may be noticed only now. */
+export async function ask<T>(
+  { nodes, auditor }: FinaleParts,
+  work: (running: NonNullable<SimNode['running']>) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const node = nodes.find(({ running }) => running)!;
+    try {
+      return await runToEnd(() => work(node.running!), node.machine);
+    } catch (error) {
+      if (attempt === MAX_ASKED) auditor.fail(`P7: asked ${attempt} times in calm weather: ${error}`);
+    }
+  }
+}
