@@ -6,8 +6,8 @@ import { Keys } from '../redis/keys.ts';
 import type { RedisBackendOptions } from '../redis/redis-backend.ts';
 import { RedisEvents } from '../redis/redis-events.ts';
 import { RedisOwner } from '../redis/redis-owner.ts';
-import { type RedisTakeOptions, RedisTakes } from '../redis/redis-takes.ts';
 import { Scripts } from '../redis/scripts.ts';
+import { type RedisTakeOptions, RedisTakes } from '../redis/take/redis-takes.ts';
 import { ClusterAudits } from './cluster-audits.ts';
 import { ClusterLog } from './cluster-log.ts';
 import { ClusterSales } from './cluster-sales.ts';
@@ -113,5 +113,8 @@ function serverTakes(url: string, keys: Keys, options: RedisTakeOptions, connect
   const client = takeClient(url);
   client.on('ready', connected);
   connect(client).catch(() => {});
-  return { takes: new RedisTakes(client, keys, options), close: () => client.disconnect() };
+  return {
+    takes: new RedisTakes(client, keys, options, { isCluster: true }),
+    close: () => client.disconnect(),
+  };
 }

@@ -1,7 +1,7 @@
 /**
  * Takes on a cluster. Each goes to the server of its segment, over a connection that sends a command at most once.
  * Each server has one such connection, with the options, deadlines and error handling of a single Redis
- * (redis/redis-takes.ts). This file only chooses the server.
+ * (redis/take/redis-takes.ts). This file only chooses the server.
  *
  *   take ──MOVED──> not executed: sent again to the server that the reply names; the map may not know it yet
  *     │ ──READONLY──> not executed: sent again to the server that the map names by now, or `unavailable`
@@ -15,7 +15,7 @@ import { withTimeout } from '../../lib/with-timeout.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
 import type { Keys } from '../redis/keys.ts';
-import { unitsTaken } from '../redis/redis-takes.ts';
+import { unitsTaken } from '../redis/take/redis-takes.ts';
 import { SegmentCache } from '../sale/segment-cache.ts';
 import { wantOf } from '../sale/transfer-plan.ts';
 import type { ClusterSight, Stock } from './cluster-sight.ts';

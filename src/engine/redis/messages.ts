@@ -13,21 +13,33 @@ type Unread<T> = { readonly [K in keyof T]?: unknown };
 
 const REASONS = ['stock', 'limit', 'duplicate'] satisfies Rejection['reason'][] as unknown[];
 
-/** "saleId awaited segment…", where awaited is 1 or 0. */
-export function encodeHint({ saleId, awaited, segments }: LogHint): string {
-  return [saleId, awaited ? 1 : 0, ...segments].join(' ');
+/** A line for each hint: "saleId awaited segment…", where awaited is 1 or 0. */
+export function encodeHints(hints: readonly LogHint[]): string {
+  return hints
+    .map(({ saleId, awaited, segments }) => [saleId, awaited ? 1 : 0, ...segments].join(' '))
+    .join('\n');
 }
 
-/** @throws BackendCorrupt */
-export function decodeHint(message: string): LogHint {
-  const [saleId = '', awaited, ...words] = message.split(' ');
+/** @param foreign called for each line that this version can't read; the others still count */
+export function decodeHints(message: string, foreign: (error: BackendCorrupt) => void): LogHint[] {
+  const hints: LogHint[] = [];
+  for (const line of message.split('\n')) {
+    const hint = readHint(line);
+    if (hint) hints.push(hint);
+    else foreign(foundCorrupt('a hint reads', line));
+  }
+  return hints;
+}
+
+function readHint(line: string): LogHint | undefined {
+  const [saleId = '', awaited, ...words] = line.split(' ');
   const segments = words.map((word) => (/^(0|[1-9]\d{0,3})$/.test(word) ? Number(word) : Number.NaN));
   const isHint =
     SALE_ID_PATTERN.test(saleId) &&
     (awaited === '0' || awaited === '1') &&
     segments.length <= MAX_SEGMENTS &&
     segments.every(isSegment);
-  return isHint ? { saleId, awaited: awaited === '1', segments } : corrupt('a hint reads', message);
+  return isHint ? { saleId, awaited: awaited === '1', segments } : undefined;
 }
 
 /**

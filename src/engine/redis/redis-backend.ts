@@ -8,10 +8,10 @@ import { RedisEvents } from './redis-events.ts';
 import { RedisLog } from './redis-log.ts';
 import { RedisOwner } from './redis-owner.ts';
 import { RedisSales } from './redis-sales.ts';
-import { type RedisTakeOptions, RedisTakes } from './redis-takes.ts';
 import { RedisTransfers } from './redis-transfers.ts';
 import { Scripts } from './scripts.ts';
 import { listen } from './subscription.ts';
+import { type RedisTakeOptions, RedisTakes } from './take/redis-takes.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {
   readonly url: string;
@@ -38,7 +38,7 @@ export class RedisBackend implements Backend {
     this.#keys = keys;
     this.#clients = [forTakes, forWork];
     const scripts = new Scripts(forWork);
-    this.takes = new RedisTakes(forTakes, keys, options);
+    this.takes = new RedisTakes(forTakes, keys, options, { isCluster: false });
     const sendAll = pipelined(forWork);
     const cork = corking(forWork);
     this.sales = new RedisSales(forWork, scripts, keys, sendAll, cork);

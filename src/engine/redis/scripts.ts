@@ -1,16 +1,20 @@
 /** One typed function per script. No other code calls a script, and callers never build argument arrays. */
 
+import { ReplyError } from 'ioredis';
 import { fenced, fenceKey } from '../../locks/fenced.ts';
 import type { RedisClient } from '../../redis/clients.ts';
-import type { EventPart, GenerationRef, KnownEntry, SaleState, TakeOrder } from '../contract.ts';
+import type { EventPart, GenerationRef, SaleState, TakeBatch } from '../contract.ts';
 import { BackendCorrupt, StaleGeneration } from '../errors.ts';
 import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../limits.ts';
+import { NO_RULES } from '../sale/rules.ts';
 import type { Want } from '../sale/transfer-plan.ts';
 import { encodeNotes, encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
 import { luaSource } from './lua-source.ts';
 
 export const STALE = 'stale';
+/** What a script for several segments replies for one that has failed: this and the message. */
+const ERROR = 'error ';
 
 /** @throws StaleGeneration if the script answered 'stale' */
 export function refuseStale<Reply>(
@@ -46,6 +50,7 @@ const SCRIPTS = {
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
   /** Of these, the number of keys is the first argument: they serve several segments, and not always as many. */
+  takes: { lua: luaSource('purchase/takes') },
   advance: { lua: luaSource('log/advance') },
   readLogs: { lua: luaSource('log/read-logs') },
   digest: { lua: luaSource('look/digest') },
@@ -93,42 +98,50 @@ export class Scripts {
     ) as Commands;
   }
 
-  take(keys: SegmentKeys, head: TakeHead, orders: readonly TakeOrder[]): Promise<RawTakeReply> {
-    const { segment, buyers, log, lock } = keys;
-    const args = takeArguments(head, orders);
+  take(take: SegmentTake): Promise<RawTakeReply> {
+    const { keys, batch } = take;
+    const args = takeArguments(take);
     const reply =
-      head.fencingToken === undefined
-        ? this.#commands.take(segment, buyers, log, ...args)
-        : this.#commands.fencedTake(fenceKey(lock), segment, buyers, log, head.fencingToken, ...args);
+      batch.fencingToken === undefined
+        ? this.#commands.take(...takeKeys(keys), ...args)
+        : this.#commands.fencedTake(fenceKey(keys.lock), ...takeKeys(keys), batch.fencingToken, ...args);
     return reply as Promise<RawTakeReply>;
+  }
+
+  /** @returns the replies in the order of the takes, each with the error of this take alone, if it failed */
+  async takes(takes: readonly SegmentTake[]): Promise<(RawTakeReply | Error)[]> {
+    const keys = takes.flatMap((take) => takeKeys(take.keys));
+    const args = takes.flatMap(takeArguments);
+    const replies = await this.#commands.takes(keys.length, ...keys, ...args);
+    return (replies as RawTakeReply[]).map((reply) =>
+      typeof reply === 'string' && reply.startsWith(ERROR)
+        ? new ReplyError(reply.slice(ERROR.length))
+        : reply,
+    );
   }
 
   /** Sent with its source, because the number of keys differs from sale to sale, and refills are rare. */
   refillAndTake(
     refill: Want & { readonly segments: string[]; readonly sale: string },
-    keys: SegmentKeys,
-    head: TakeHead,
-    orders: readonly TakeOrder[],
+    take: SegmentTake,
   ): Promise<RawRefillReply> {
-    const takeKeys = [keys.segment, keys.buyers, keys.log];
+    const { generation, fencingToken } = take.batch;
     const refillKeys = [...refill.segments, refill.sale];
-    const refillArguments = [head.generation, refill.receiver + 1, refill.least, refill.units];
-    const { fencingToken } = head;
+    const refillArguments = [generation, refill.receiver + 1, refill.least, refill.units];
     const [lua, fenceKeys, token] =
       fencingToken === undefined
         ? [REFILL_AND_TAKE, [], []]
-        : [FENCED_REFILL_AND_TAKE, [fenceKey(keys.lock)], [fencingToken]];
+        : [FENCED_REFILL_AND_TAKE, [fenceKey(take.keys.lock)], [fencingToken]];
+    const keys = [...fenceKeys, ...refillKeys, ...takeKeys(take.keys)];
     return this.#redis.eval(
       lua,
-      fenceKeys.length + refillKeys.length + takeKeys.length,
-      ...fenceKeys,
-      ...refillKeys,
-      ...takeKeys,
+      keys.length,
+      ...keys,
       ...token,
       refillKeys.length,
       refillArguments.length,
       ...refillArguments,
-      ...takeArguments(head, orders),
+      ...takeArguments(take),
     ) as Promise<RawRefillReply>;
   }
 
@@ -143,7 +156,7 @@ export class Scripts {
     const keys = cursors.flatMap(({ keys: { segment, log } }) => [segment, log]);
     const args = cursors.flatMap(({ generation, seq, orders, tail }) => [generation, seq, orders, tail]);
     const replies = (await this.#commands.advance(keys.length, ...keys, ...args)) as (number | string)[];
-    const error = replies.find((reply) => typeof reply === 'string' && reply.startsWith('error '));
+    const error = replies.find((reply) => typeof reply === 'string' && reply.startsWith(ERROR));
     if (error !== undefined) throw new BackendCorrupt(`a cursor could not be written: ${error}`);
   }
 
@@ -294,23 +307,22 @@ export interface CursorArguments extends LogArguments {
   readonly tail: string;
 }
 
-export interface TakeHead {
-  readonly generation: number;
-  readonly lane: number;
-  readonly ticket: number;
+/** A batch for one segment. */
+export interface SegmentTake {
+  readonly keys: SegmentKeys;
+  readonly batch: TakeBatch;
+  /** Orders that the segment's log may hold beyond the cursor. */
   readonly maxLogOrders: number;
-  readonly answeredTicket: number;
-  readonly newest: KnownEntry;
-  readonly rules: string;
-  /** `undefined`: the take is not under a lock. */
-  readonly fencingToken?: number | undefined;
 }
 
-function takeArguments(head: TakeHead, orders: readonly TakeOrder[]): Argument[] {
-  const { generation, lane, ticket, maxLogOrders, answeredTicket, newest, rules } = head;
-  const { seq, tail, orders: known } = newest;
-  const lines = encodeOrders(orders);
-  const notes = encodeNotes(orders);
-  const usual = [generation, lane, ticket, maxLogOrders, answeredTicket, seq, tail, known, lines, rules];
-  return notes === '' ? usual : [...usual, notes];
+function takeKeys({ segment, buyers, log }: SegmentKeys): string[] {
+  return [segment, buyers, log];
+}
+
+/** A word costs less than an argument. */
+function takeArguments({ batch, maxLogOrders }: SegmentTake): string[] {
+  const { generation, lane, ticket, answeredTicket, newest, orders, rules = NO_RULES } = batch;
+  const attempt = `${generation} ${lane} ${ticket} ${maxLogOrders} ${answeredTicket}`;
+  const known = `${newest.seq} ${newest.tail} ${newest.orders}`;
+  return [`${attempt} ${known} ${rules}`, encodeOrders(orders), encodeNotes(orders)];
 }

@@ -3,7 +3,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import type { BackendEvents } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import type { Keys } from './keys.ts';
-import { decodeHint, decodeSaleId, decodeWatermarks } from './messages.ts';
+import { decodeHints, decodeSaleId, decodeWatermarks } from './messages.ts';
 
 const HEARTBEAT_MS = 2_000;
 /** Foreign messages are reported at most once in this time, so that a flood of them does not flood the log. */
@@ -25,7 +25,7 @@ export async function listen(client: Redis, keys: Keys, events: BackendEvents): 
     try {
       if (channel === watermarks) events.watermarks?.(decodeWatermarks(message, report));
       else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
-      else if (channel === hints) events.hint?.(decodeHint(message));
+      else if (channel === hints) for (const hint of decodeHints(message, report)) events.hint?.(hint);
     } catch (error) {
       // An error thrown here would end the process.
       if (!(error instanceof BackendCorrupt)) throw error;

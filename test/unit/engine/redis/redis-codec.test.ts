@@ -14,10 +14,10 @@ import {
   withNotes,
 } from '../../../../src/engine/redis/codec.ts';
 import {
-  decodeHint,
+  decodeHints,
   decodeSaleId,
   decodeWatermarks,
-  encodeHint,
+  encodeHints,
 } from '../../../../src/engine/redis/messages.ts';
 import { decodeSaleRecord, decodeVersion } from '../../../../src/engine/redis/sale-record.ts';
 import { seed } from '../../../support/fixtures.ts';
@@ -186,11 +186,16 @@ describe('data that no version has written', () => {
     segments: fc.array(fc.nat(MAX_SEGMENTS - 1)),
   });
 
+  const strictHints = (message: string) =>
+    decodeHints(message, (fault) => {
+      throw fault;
+    });
+
   it.each<[string, (text: string) => unknown, (value: never) => string, fc.Arbitrary<string>]>([
     ['a record', decodeRecord, encodeRecord, fc.array(heldOrder, { minLength: 1 }).map(encodeRecord)],
     ['orders', decodeOrders, encodeOrders, fc.array(takeOrder, { minLength: 1 }).map(encodeOrders)],
     ['a counter', decodeCount, String, fc.maxSafeNat().map(String)],
-    ['a hint', decodeHint, encodeHint, hint.map(encodeHint)],
+    ['hints', strictHints, encodeHints, fc.array(hint, { minLength: 1 }).map(encodeHints)],
     ['a sale id', decodeSaleId, String, fc.constantFrom('tickets', 'a.b-c_D', '0')],
     [
       'a withdrawal',
@@ -206,6 +211,21 @@ describe('data that no version has written', () => {
         expectStrict(text, decode, encode as (value: unknown) => string);
       }),
       parameters,
+    );
+  });
+
+  it('is refused in a hint, and the other hints of the message still count', () => {
+    fc.assert(
+      fc.property(fc.array(hint), fc.array(hint), (before, behind) => {
+        const faults: BackendCorrupt[] = [];
+        const message = encodeHints([
+          ...before,
+          { saleId: 's', awaited: true, segments: [MAX_SEGMENTS] },
+          ...behind,
+        ]);
+        expect(decodeHints(message, (fault) => faults.push(fault))).toEqual([...before, ...behind]);
+        expect(faults).toHaveLength(1);
+      }),
     );
   });
 

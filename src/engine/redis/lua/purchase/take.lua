@@ -10,13 +10,12 @@
 
   Input
     KEYS[1] segment (hash)   KEYS[2] buyers (hash)   KEYS[3] log (stream)
-    ARGV[1] generation   ARGV[2] lane   ARGV[3] ticket   ARGV[4] most orders that the log may hold
-    ARGV[5] the lane's last ticket that was answered, 0 for none
-    ARGV[6] newest entry that the lane knows of: seq, 0 for none   ARGV[7] its first order id   ARGV[8] orders up to it
-    ARGV[9] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
+    ARGV[1] the attempt, in words: generation, lane, ticket, most orders that the log may hold, the lane's last ticket that was
+    answered (0: none), the newest entry that the lane knows of (seq, 0: none; its first order id; orders up to it), and the
+    rules by which the orders were admitted ('': those of the segment are not compared)
+    ARGV[2] the orders, as the log holds them: lines of "orderId buyerId quantity key", the key may be empty;
     '' for none: nothing is taken, and the segment only checks for lost writes
-    ARGV[10] the rules by which the orders were admitted; '' for none: those of the segment are not compared
-    ARGV[11] only if an order of the batch has a note: lines of "orderId note"
+    ARGV[3] lines of "orderId note", for the orders that have one
   Output
     a status: 'stale' | 'loaded' | 'frozen' | 'lost' | 'paused' | 'closed' | 'outdated' | 'busy' | 'superseded'; then
     nothing was written, except the mark with 'lost'. Otherwise { seq, committed, left, orders so far, result… }, without
@@ -24,9 +23,12 @@
     'replay orderId quantity seq' | 'mismatch orderId quantity' | 'limit orderId…' (20 at most)
 ]]
 local segment, buyers, log = KEYS[1], KEYS[2], KEYS[3]
-local generation, lane, ticket, maxLogOrders = ARGV[1], 'lane:' .. ARGV[2], ARGV[3], tonumber(ARGV[4])
-local answered, knownSeq, knownTail, knownOrders = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local lines, rules, notes = ARGV[9], ARGV[10], ARGV[11]
+local generation, lane, ticket, maxLogOrders, answered, knownSeq, knownTail, knownOrders, rules =
+  string.match(ARGV[1], '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d*) (%d+) (%S*)$')
+if not generation then return redis.error_reply('BADARG the attempt ' .. ARGV[1]) end
+local lines, notes = ARGV[2], ARGV[3]
+lane, maxLogOrders, answered = 'lane:' .. lane, tonumber(maxLogOrders), tonumber(answered)
+knownSeq, knownOrders = tonumber(knownSeq), tonumber(knownOrders)
 local HEADER = 4
 -- Longer than any value that Redis keeps in a packed hash (hash-max-listpack-value).
 local LONG_VALUE = string.rep(' ', 65)
@@ -143,7 +145,7 @@ for buyer, record in pairs(records) do
   if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
 end
 -- Notes of orders that were not taken stay in the entry: their readers look for those of its orders only.
-if notes then redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines, 'x', notes)
+if notes ~= '' then redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines, 'x', notes)
 else redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines) end
 -- Redis keeps a hash of up to 512 small values as a packed list that each look-up reads through, which makes an order
 -- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer has a space as id.

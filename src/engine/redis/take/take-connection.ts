@@ -1,0 +1,79 @@
+/**
+ * The connection for takes. It sends a command at most once, limits the wait for the reply, and sorts failures into
+ * "nothing was done" and "the outcome is unknown".
+ */
+import { type Redis, ReplyError } from 'ioredis';
+import { withTimeout } from '../../../lib/with-timeout.ts';
+import { corking, DEMOTED } from '../../../redis/clients.ts';
+import { BackendCorrupt, NotExecuted, OutcomeUnknown, StockadeError } from '../../errors.ts';
+
+/**
+ * Errors of commands that did nothing: Redis refused the script before its first write, or ioredis could not send it.
+ */
+const REFUSED =
+  /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
+
+export class TakeConnection {
+  readonly redis: Redis;
+  readonly #cork: () => void;
+  readonly #timeoutMs: number;
+
+  /** @param timeoutMs if a reply takes longer, the connection is dropped and the outcome is unknown */
+  constructor(redis: Redis, timeoutMs: number) {
+    this.redis = redis;
+    this.#cork = corking(redis);
+    this.#timeoutMs = timeoutMs;
+  }
+
+  get ready(): boolean {
+    // A connection that is being closed keeps this status for a moment.
+    return this.redis.status === 'ready' && this.redis.stream.writable;
+  }
+
+  async whenReady(timeoutMs: number): Promise<void> {
+    if (this.ready) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.redis.off('ready', done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      this.redis.on('ready', done);
+    });
+  }
+
+  /** Sends a message in the same write as the takes of this turn of the event loop. It may be lost. */
+  publish(channel: string, message: string): void {
+    if (!this.ready) return;
+    this.#cork();
+    this.redis.publish(channel, message).catch(() => {});
+  }
+
+  /**
+   * @param send sends the command, and is called at once
+   * @throws NotExecuted, OutcomeUnknown or BackendCorrupt
+   */
+  async attempt<T>(send: () => Promise<T>): Promise<T> {
+    if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.redis.status})`);
+    this.#cork();
+    try {
+      return await withTimeout(this.#timeoutMs, send());
+    } catch (error) {
+      if (error instanceof StockadeError && error.code === 'timed_out') {
+        this.redis.disconnect(true);
+        throw new OutcomeUnknown(`no reply from Redis within ${this.#timeoutMs} ms`, error);
+      }
+      throw this.failure(error);
+    }
+  }
+
+  /** What an error of a take means. A server that is no primary any more is left. */
+  failure(error: unknown): NotExecuted | OutcomeUnknown | BackendCorrupt {
+    const message = error instanceof Error ? error.message : String(error);
+    if (DEMOTED.test(message)) this.redis.disconnect(true);
+    if (REFUSED.test(message)) return new NotExecuted(`Redis refused the take: ${message}`, error);
+    if (error instanceof ReplyError) return new BackendCorrupt(`the take script failed: ${message}`);
+    return new OutcomeUnknown(`the reply to a take was lost: ${message}`, error);
+  }
+}
