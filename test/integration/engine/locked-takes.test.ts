@@ -18,6 +18,9 @@ import { aSale, kinds, type LoadedSale, loadSale, refilled, served } from '../..
 import { RedisServer } from '../../support/servers/redis-server.ts';
 import { TcpProxy } from '../../support/servers/tcp-proxy.ts';
 
+/** A limit that no test here reaches. */
+const PATIENT_MS = 20_000;
+
 let server: RedisServer;
 let proxy: TcpProxy;
 let redis: Redis;
@@ -336,7 +339,7 @@ describe('inside', () => {
 describe('combining', () => {
   test('one acquisition serves all waiting batches, and later ones', async () => {
     const work = gate();
-    const backend = await open(work);
+    const backend = await open({ ...work, takeTimeoutMs: PATIENT_MS });
     const sale = await load(backend, 1_000);
     const { buy } = await engineOn(backend, sale);
     freezeTime();
@@ -357,7 +360,10 @@ describe('combining', () => {
 
   test('ends after a while, so that others get the lock', async () => {
     const work = gate();
-    const [one, other] = [await open({ ...work, takeTimeoutMs: 4_000 }), await open({ beside: true })];
+    const [one, other] = [
+      await open({ ...work, takeTimeoutMs: PATIENT_MS }),
+      await open({ beside: true, takeTimeoutMs: PATIENT_MS }),
+    ];
     const sale = await load(one, 1_000);
     const { buy } = await engineOn(one, sale);
     freezeTime();
