@@ -3,7 +3,7 @@
  * stays as long as the sale. Both are differences of the memory that Redis reports, with all its overhead.
  */
 import type { Redis } from 'ioredis';
-import { Keys } from '../../src/engine/redis/keys.ts';
+import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
 import { rounded } from '../support/figures.ts';
 import type { StoreServers } from '../support/stores.ts';

@@ -6,7 +6,7 @@ import { Board } from '../../src/engine/board/board.ts';
 import { type Backend, NO_ENTRY, type TakeReply } from '../../src/engine/contract.ts';
 import { LockedBackend } from '../../src/engine/locked/locked-backend.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
-import { Keys } from '../../src/engine/redis/keys.ts';
+import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { parseSale } from '../../src/engine/sale/sale-json.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';

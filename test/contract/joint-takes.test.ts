@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
-import { Keys } from '../../src/engine/redis/keys.ts';
+import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';

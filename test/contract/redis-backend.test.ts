@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Sale } from '../../src/engine/contract.ts';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown, StaleGeneration } from '../../src/engine/errors.ts';
 import { DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../src/engine/limits.ts';
-import { Keys } from '../../src/engine/redis/keys.ts';
+import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
 import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
 import { isSettled } from '../support/locks/locks.ts';

@@ -139,7 +139,9 @@ function callersOf(root: string, name: string): Set<string> {
 /** By the file: the SHA-1 hashes of the scripts that contain it, with a fencing check and without. */
 async function scriptsWith(root: string): Promise<Map<string, Set<string>>> {
   const load = (file: string) => import(pathToFileURL(join(root, file)).href);
-  const { luaSource } = (await load('src/engine/redis/lua-source.ts')) as { luaSource(name: string): string };
+  const { luaSource } = (await load('src/engine/redis/protocol/lua-source.ts')) as {
+    luaSource(name: string): string;
+  };
   const { fenced } = (await load('src/locks/fenced.ts')) as { fenced(lua: string): string };
   const hashes = new Map<string, Set<string>>();
   const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');

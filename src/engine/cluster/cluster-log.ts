@@ -2,9 +2,9 @@ import type { Cluster } from 'ioredis';
 import type { Command, SendAll } from '../../redis/send-all.ts';
 import type { LogPosition, LogRead, Watermark } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
-import type { Keys } from '../redis/keys.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
+import type { RawEntry, RawRead, Scripts } from '../redis/protocol/scripts.ts';
 import { HEAD_FIELDS, RedisLog } from '../redis/redis-log.ts';
-import type { RawEntry, RawRead, Scripts } from '../redis/scripts.ts';
 
 /** The order logs of a cluster. Each is read and trimmed on its own server. */
 export class ClusterLog extends RedisLog {

@@ -12,8 +12,8 @@
 import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { GenerationRef } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';
-import { decodeCount } from '../redis/codec.ts';
-import type { Keys } from '../redis/keys.ts';
+import { decodeCount } from '../redis/protocol/codec.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
 import { decodeTransfer, type OpenTransfer } from './transfer-scripts.ts';
 
 const PUBLISHED: ReadonlySet<string | null> = new Set(['open', 'paused', 'closed']);

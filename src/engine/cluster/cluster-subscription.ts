@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { connect, singleUseClient } from '../../redis/clients.ts';
 import type { BackendEvents } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
-import type { Keys } from '../redis/keys.ts';
-import { listen } from '../redis/subscription.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
+import { listen } from '../redis/protocol/subscription.ts';
 
 const RETRY_MS = 100;
 

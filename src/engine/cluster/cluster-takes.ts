@@ -14,7 +14,7 @@ import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import type { LogHint, RefillReply, TakeBatch, TakeReply, TakeStore } from '../contract.ts';
 import { BackendCorrupt, NotExecuted, StaleGeneration } from '../errors.ts';
-import type { Keys } from '../redis/keys.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
 import { unitsTaken } from '../redis/take/redis-takes.ts';
 import { SegmentCache } from '../sale/segment-cache.ts';
 import { wantOf } from '../sale/transfer-plan.ts';

@@ -16,8 +16,8 @@
  */
 import type { GenerationRef, Move, TransferStore } from '../contract.ts';
 import { NotExecuted, StaleGeneration } from '../errors.ts';
-import type { Keys } from '../redis/keys.ts';
-import { STALE } from '../redis/scripts.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
+import { STALE } from '../redis/protocol/scripts.ts';
 import type { ClusterSight } from './cluster-sight.ts';
 import type { OpenTransfer, TransferScripts } from './transfer-scripts.ts';
 

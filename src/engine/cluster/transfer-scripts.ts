@@ -4,8 +4,8 @@
  */
 import type { Cluster } from 'ioredis';
 import { BackendCorrupt } from '../errors.ts';
-import { luaSource } from '../redis/lua-source.ts';
-import { STALE } from '../redis/scripts.ts';
+import { luaSource } from '../redis/protocol/lua-source.ts';
+import { STALE } from '../redis/protocol/scripts.ts';
 
 /** The donor's record of a transfer: units that have left it and may have reached the receiver. */
 export interface OpenTransfer {

@@ -1,6 +1,6 @@
 import type { SendAll } from '../../redis/send-all.ts';
 import type { SegmentRef } from '../contract.ts';
-import type { Keys } from '../redis/keys.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
 import { decodeTransfer } from './transfer-scripts.ts';
 
 /**

@@ -18,7 +18,7 @@ import type { Primaries } from '../cluster/primaries.ts';
 import { slotOf } from '../cluster/slot.ts';
 import type { SegmentRef } from '../contract.ts';
 import { NotExecuted } from '../errors.ts';
-import type { Keys } from '../redis/keys.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
 import type { SegmentLocks } from './segment-locks.ts';
 
 /** Pause before the next attempt, while the map may not show the new server yet. */

@@ -11,7 +11,7 @@ import type {
   TakeStore,
   TransferStore,
 } from '../contract.ts';
-import { Keys } from '../redis/keys.ts';
+import { Keys } from '../redis/protocol/keys.ts';
 import { ClusterLocks } from './cluster-locks.ts';
 import { LockedTakes, type LockedTakesOptions } from './locked-takes.ts';
 import { type SegmentLocks, ServerLocks } from './segment-locks.ts';

@@ -2,7 +2,7 @@
 import type { LockHandle } from '../../locks/lock-handle.ts';
 import type { Locks } from '../../locks/locks.ts';
 import type { SegmentRef } from '../contract.ts';
-import type { Keys } from '../redis/keys.ts';
+import type { Keys } from '../redis/protocol/keys.ts';
 
 export interface SegmentLocks {
   /**

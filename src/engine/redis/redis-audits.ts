@@ -8,9 +8,9 @@ import type {
   SegmentRef,
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
-import { decodeRecord, encodeRecord, isSegmentState } from './codec.ts';
-import type { Keys } from './keys.ts';
-import { type RawAudit, refuseStale, type Scripts } from './scripts.ts';
+import { decodeRecord, encodeRecord, isSegmentState } from './protocol/codec.ts';
+import type { Keys } from './protocol/keys.ts';
+import { type RawAudit, refuseStale, type Scripts } from './protocol/scripts.ts';
 
 /** Records read at a time. */
 const PAGE_RECORDS = 1_000;

@@ -2,15 +2,15 @@ import type { Redis } from 'ioredis';
 import { connect, corking, subscriberClient, takeClient, workClient } from '../../redis/clients.ts';
 import { pipelined } from '../../redis/send-all.ts';
 import type { Backend, BackendEvents } from '../contract.ts';
-import { Keys } from './keys.ts';
+import { Keys } from './protocol/keys.ts';
+import { Scripts } from './protocol/scripts.ts';
+import { listen } from './protocol/subscription.ts';
 import { RedisAudits } from './redis-audits.ts';
 import { RedisEvents } from './redis-events.ts';
 import { RedisLog } from './redis-log.ts';
 import { RedisOwner } from './redis-owner.ts';
 import { RedisSales } from './redis-sales.ts';
 import { RedisTransfers } from './redis-transfers.ts';
-import { Scripts } from './scripts.ts';
-import { listen } from './subscription.ts';
 import { type RedisTakeOptions, RedisTakes } from './take/redis-takes.ts';
 
 export interface RedisBackendOptions extends RedisTakeOptions {

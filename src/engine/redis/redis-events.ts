@@ -1,6 +1,6 @@
 import type { Displaced, EventPart, EventStream } from '../contract.ts';
-import type { Keys } from './keys.ts';
-import type { Scripts } from './scripts.ts';
+import type { Keys } from './protocol/keys.ts';
+import type { Scripts } from './protocol/scripts.ts';
 
 /** The stream of order events, `<prefix>events`. */
 export class RedisEvents implements EventStream {

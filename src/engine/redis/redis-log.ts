@@ -12,10 +12,10 @@ import type {
 } from '../contract.ts';
 import { BackendCorrupt } from '../errors.ts';
 import { isOrderId } from '../order-id.ts';
-import { reopenSale } from './change-counter.ts';
-import { corrupt, decodeCount, decodeOrders, decodeState, withNotes } from './codec.ts';
-import type { Keys } from './keys.ts';
-import { type RawEntry, type RawRead, refuseStale, type Scripts } from './scripts.ts';
+import { reopenSale } from './protocol/change-counter.ts';
+import { corrupt, decodeCount, decodeOrders, decodeState, withNotes } from './protocol/codec.ts';
+import type { Keys } from './protocol/keys.ts';
+import { type RawEntry, type RawRead, refuseStale, type Scripts } from './protocol/scripts.ts';
 
 /** The fields of a segment that say how far its log goes. */
 export const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;

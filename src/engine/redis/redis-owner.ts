@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../redis/clients.ts';
 import type { Owner, OwnerMark, SaleStore } from '../contract.ts';
-import { corrupt } from './codec.ts';
-import type { Keys } from './keys.ts';
+import { corrupt } from './protocol/codec.ts';
+import type { Keys } from './protocol/keys.ts';
 
 /** Above every generation of a sale. */
 const AFTER_ALL_GENERATIONS = 2 ** 31;

@@ -19,11 +19,11 @@ import type {
 import { BackendCorrupt } from '../errors.ts';
 import { MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
-import { reopenSale, tellChange } from './change-counter.ts';
-import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './codec.ts';
-import type { Keys } from './keys.ts';
-import { decodeSaleRecord, decodeVersion, encodeDefinition } from './sale-record.ts';
-import { type RawSnapshot, refuseStale, type Scripts } from './scripts.ts';
+import { reopenSale, tellChange } from './protocol/change-counter.ts';
+import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './protocol/codec.ts';
+import type { Keys } from './protocol/keys.ts';
+import { decodeSaleRecord, decodeVersion, encodeDefinition } from './protocol/sale-record.ts';
+import { type RawSnapshot, refuseStale, type Scripts } from './protocol/scripts.ts';
 
 /** Records in one load call: well below the about 8,000 values that Lua can unpack. */
 const LOAD_CHUNK_BUYERS = 1_000;

@@ -1,6 +1,6 @@
 import type { GenerationRef, Move, TransferStore } from '../contract.ts';
-import type { Keys } from './keys.ts';
-import { refuseStale, type Scripts } from './scripts.ts';
+import type { Keys } from './protocol/keys.ts';
+import { refuseStale, type Scripts } from './protocol/scripts.ts';
 
 /** Transfers within one Redis server: one script on both segments. */
 export class RedisTransfers implements TransferStore {

@@ -1,6 +1,6 @@
 /** A shop embedded in this process, on Redis and Postgres: its methods do what buyers and operators get from a node. */
 import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import {
   type Logger,
   type OpenOptions,

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';

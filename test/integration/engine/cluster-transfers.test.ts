@@ -9,7 +9,7 @@ import { ClusterBackend } from '../../../src/engine/cluster/cluster-backend.ts';
 import { ClusterSight } from '../../../src/engine/cluster/cluster-sight.ts';
 import { ClusterTransfers } from '../../../src/engine/cluster/cluster-transfers.ts';
 import { TransferScripts } from '../../../src/engine/cluster/transfer-scripts.ts';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { unitsLeft } from '../../../src/engine/sale/units-left.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { scattered } from '../../../src/redis/send-all.ts';

@@ -9,7 +9,7 @@ import { TransferScripts } from '../../../src/engine/cluster/transfer-scripts.ts
 import type { Backend } from '../../../src/engine/contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../../../src/engine/errors.ts';
 import { LockedBackend } from '../../../src/engine/locked/locked-backend.ts';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
 import { rebalanceSale } from '../../../src/sales/rebalance.ts';
 import { BY } from '../../support/author.ts';

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { MAX_PER_BUYER_LIMIT } from '../../../src/engine/limits.ts';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { BY } from '../../support/author.ts';
 import { callCli, runCli } from '../../support/cli.ts';
 import { freshDatabase, freshPrefix, redisAdminUrl, redisUrl, until } from '../../support/fixtures.ts';

@@ -1,6 +1,6 @@
 /** A node with two workers forgets a sale that both stores have lost for good, and gives its slot on the board to the next one. */
 import { expect, test } from 'vitest';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { BY } from '../../support/author.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';

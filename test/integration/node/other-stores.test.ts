@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { callCli, runCli } from '../../support/cli.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { emptyDatabase, freshPrefix, redisUrl, until } from '../../support/fixtures.ts';

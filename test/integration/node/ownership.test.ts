@@ -5,7 +5,7 @@ import { openRedis } from '../../../src/engine/cluster/open-redis.ts';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
 import type { Backend, OwnerMark } from '../../../src/engine/contract.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { type Database, openDatabase } from '../../../src/postgres/database.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { LocalLocks } from '../../../src/postgres/sale-locks.ts';

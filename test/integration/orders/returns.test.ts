@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Backend, Compensation, TakeBatch } from '../../../src/engine/contract.ts';
 import { OutcomeUnknown } from '../../../src/engine/errors.ts';
-import { Scripts } from '../../../src/engine/redis/scripts.ts';
+import { Scripts } from '../../../src/engine/redis/protocol/scripts.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import {
   applyReturns,

@@ -4,7 +4,7 @@
  */
 import { type Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import type { VerifyReport } from '../../../src/operations/sale-operations.ts';
 import { rows } from '../../../src/postgres/database.ts';

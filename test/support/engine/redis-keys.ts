@@ -1,6 +1,6 @@
 /** Changes the keys of one installation directly, past Stockade. */
 import { Redis } from 'ioredis';
-import { Keys } from '../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { homeSegment } from '../../../src/engine/sale/home-segment.ts';
 import { asRedisAdmin } from '../postgres/least-rights.ts';
 

@@ -1,7 +1,7 @@
 import { chunksOf } from '../../../lib/chunks-of.ts';
 import type { TakeReply } from '../../contract.ts';
 import { MAX_BATCH_ORDERS } from '../../limits.ts';
-import type { RawTakeReply, Scripts, SegmentTake } from '../scripts.ts';
+import type { RawTakeReply, Scripts, SegmentTake } from '../protocol/scripts.ts';
 import type { TakeConnection } from './take-connection.ts';
 import { decodeTake } from './take-reply.ts';
 

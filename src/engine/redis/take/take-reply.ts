@@ -1,7 +1,7 @@
 /** What the replies of take.lua mean. */
 import type { TakeReply, TakeResult } from '../../contract.ts';
 import { BackendCorrupt } from '../../errors.ts';
-import { type RawTakeReply, STALE } from '../scripts.ts';
+import { type RawTakeReply, STALE } from '../protocol/scripts.ts';
 
 const TAKEN: TakeResult = { kind: 'taken' };
 const SHORT: TakeResult = { kind: 'short' };

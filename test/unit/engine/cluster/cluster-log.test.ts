@@ -2,8 +2,8 @@
 import type { Cluster } from 'ioredis';
 import { expect, test } from 'vitest';
 import { ClusterLog } from '../../../../src/engine/cluster/cluster-log.ts';
-import { Keys } from '../../../../src/engine/redis/keys.ts';
-import type { Scripts } from '../../../../src/engine/redis/scripts.ts';
+import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
+import type { Scripts } from '../../../../src/engine/redis/protocol/scripts.ts';
 import type { Command, Reply } from '../../../../src/redis/send-all.ts';
 import { checkChain } from '../../../../src/sync/apply/log-chain.ts';
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { ClusterTakes, type ClusterTakesParts } from '../../../../src/engine/cluster/cluster-takes.ts';
 import { NO_ENTRY, type TakeBatch, type TakeReply, type TakeStore } from '../../../../src/engine/contract.ts';
 import { NotExecuted } from '../../../../src/engine/errors.ts';
-import { Keys } from '../../../../src/engine/redis/keys.ts';
+import { Keys } from '../../../../src/engine/redis/protocol/keys.ts';
 
 const OLD = 'redis://10.0.0.1:7001/';
 const NEW = 'redis://10.0.0.1:7002/';

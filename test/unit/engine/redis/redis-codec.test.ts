@@ -12,14 +12,14 @@ import {
   encodeOrders,
   encodeRecord,
   withNotes,
-} from '../../../../src/engine/redis/codec.ts';
+} from '../../../../src/engine/redis/protocol/codec.ts';
 import {
   decodeHints,
   decodeSaleId,
   decodeWatermarks,
   encodeHints,
-} from '../../../../src/engine/redis/messages.ts';
-import { decodeSaleRecord, decodeVersion } from '../../../../src/engine/redis/sale-record.ts';
+} from '../../../../src/engine/redis/protocol/messages.ts';
+import { decodeSaleRecord, decodeVersion } from '../../../../src/engine/redis/protocol/sale-record.ts';
 import { seed } from '../../../support/fixtures.ts';
 
 const visible = fc.stringMatching(/^[!-~]{1,128}$/);

@@ -1,13 +1,13 @@
 /** One typed function per script. No other code calls a script, and callers never build argument arrays. */
 
 import { ReplyError } from 'ioredis';
-import { fenced, fenceKey } from '../../locks/fenced.ts';
-import type { RedisClient } from '../../redis/clients.ts';
-import type { EventPart, GenerationRef, SaleState, TakeBatch } from '../contract.ts';
-import { BackendCorrupt, StaleGeneration } from '../errors.ts';
-import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../limits.ts';
-import { NO_RULES } from '../sale/rules.ts';
-import type { Want } from '../sale/transfer-plan.ts';
+import { fenced, fenceKey } from '../../../locks/fenced.ts';
+import type { RedisClient } from '../../../redis/clients.ts';
+import type { EventPart, GenerationRef, SaleState, TakeBatch } from '../../contract.ts';
+import { BackendCorrupt, StaleGeneration } from '../../errors.ts';
+import { AFTER_ALL_IDS, DRAFT_KEPT_MS, TOMBSTONE_KEPT_MS } from '../../limits.ts';
+import { NO_RULES } from '../../sale/rules.ts';
+import type { Want } from '../../sale/transfer-plan.ts';
 import { encodeNotes, encodeOrders } from './codec.ts';
 import type { SegmentKeys } from './keys.ts';
 import { luaSource } from './lua-source.ts';

@@ -1,7 +1,7 @@
 /** A sale as Redis stores it: the fields of its key. */
-import type { Sale, SaleRecord, SaleState, SaleVersion } from '../contract.ts';
-import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../limits.ts';
-import { rulesOf } from '../sale/rules.ts';
+import type { Sale, SaleRecord, SaleState, SaleVersion } from '../../contract.ts';
+import { MAX_PER_BUYER_LIMIT, MAX_SEGMENTS } from '../../limits.ts';
+import { rulesOf } from '../../sale/rules.ts';
 import { corrupt, decodeCount } from './codec.ts';
 
 const STATES = ['open', 'paused', 'closed'] satisfies SaleState[] as string[];

@@ -1,4 +1,4 @@
-import type { SegmentRef } from '../contract.ts';
+import type { SegmentRef } from '../../contract.ts';
 
 /**
  * Names of all keys and channels. The keys of one segment share the hash tag `{saleId:segment}`, a sale's own key has

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { monotonicMs } from '../../lib/monotonic.ts';
-import type { BackendEvents } from '../contract.ts';
-import { BackendCorrupt } from '../errors.ts';
+import { monotonicMs } from '../../../lib/monotonic.ts';
+import type { BackendEvents } from '../../contract.ts';
+import { BackendCorrupt } from '../../errors.ts';
 import type { Keys } from './keys.ts';
 import { decodeHints, decodeSaleId, decodeWatermarks } from './messages.ts';
 

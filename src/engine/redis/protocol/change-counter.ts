@@ -1,4 +1,4 @@
-import type { RedisClient } from '../../redis/clients.ts';
+import type { RedisClient } from '../../../redis/clients.ts';
 import type { Keys } from './keys.ts';
 
 /**

@@ -6,11 +6,11 @@
  * Decoders accept exactly what encoders can write. An order that Postgres can't store (a NUL, an id beyond 63 bits)
  * would block the whole batch that it is in, and so other sales.
  */
-import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../contract.ts';
-import { BackendCorrupt } from '../errors.ts';
-import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../limits.ts';
-import { fitsOrderId, ORDER_ID_DIGITS } from '../order-id.ts';
-import { isNote } from '../sale/order-note.ts';
+import type { ExpectedSale, HeldOrder, SegmentState, TakeOrder } from '../../contract.ts';
+import { BackendCorrupt } from '../../errors.ts';
+import { MAX_ID_CHARACTERS, MAX_PER_BUYER_LIMIT } from '../../limits.ts';
+import { fitsOrderId, ORDER_ID_DIGITS } from '../../order-id.ts';
+import { isNote } from '../../sale/order-note.ts';
 
 /** Characters shown of invalid data, which may be of any length. */
 const SHOWN_CHARACTERS = 200;

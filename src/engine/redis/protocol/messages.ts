@@ -3,10 +3,10 @@
  * including nodes of other versions. An invalid message is a `BackendCorrupt`, which is reported and ignored:
  * messages may be lost anyway, and an exception would break the subscription.
  */
-import type { LogHint, Rejection, Watermark } from '../contract.ts';
-import type { BackendCorrupt } from '../errors.ts';
-import { MAX_SEGMENTS, SALE_ID_PATTERN } from '../limits.ts';
-import { isOrderId } from '../order-id.ts';
+import type { LogHint, Rejection, Watermark } from '../../contract.ts';
+import type { BackendCorrupt } from '../../errors.ts';
+import { MAX_SEGMENTS, SALE_ID_PATTERN } from '../../limits.ts';
+import { isOrderId } from '../../order-id.ts';
 import { corrupt, foundCorrupt } from './codec.ts';
 
 type Unread<T> = { readonly [K in keyof T]?: unknown };
