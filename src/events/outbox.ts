@@ -61,7 +61,7 @@ export class Outbox {
   async readRows(): Promise<OutboxPage> {
     const found = await rows<{ id: string }>(
       this.#db,
-      `SELECT id::text FROM (${oldest('id')}) e ORDER BY id`,
+      `SELECT id::text FROM (${oldest('id')}) e ORDER BY e.id`,
     );
     return { rows: found.map(({ id }) => id), parts: [] };
   }

@@ -116,7 +116,7 @@ export class WebhookQueue {
          to_char(happened_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS at,
          to_char(dead_at AT TIME ZONE 'UTC', ${ISO_TIME}) AS "deadAt",
          attempts, failed_with AS "failedWith", order_ids::text[] AS "orderIds"
-       FROM webhook_pages WHERE dead_at IS NOT NULL ORDER BY id LIMIT ?`,
+       FROM webhook_pages WHERE dead_at IS NOT NULL ORDER BY webhook_pages.id LIMIT ?`,
       [MAX_LISTED],
     );
   }
