@@ -14,10 +14,14 @@ import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import { type DeletedSale, writeDeletion } from '../sales/deleted-sales.ts';
 import { readOpenMovements } from '../sales/ledger.ts';
 import { readKnownSale } from '../sales/sale-rows.ts';
+import { countOrders } from './orders-of-sale.ts';
+
+/** Orders of an archived sale are added only if a Redis that was restored from an older copy has sold some. */
+const MAX_COUNTS = 3;
 
 /**
- * One transaction. The new generation stops every rebuild of the sale that is under way, so no order can be added
- * after the count. The sale's row is locked while its orders are counted, some 0.3 s for a million of them.
+ * Counts the orders, and then hides the sale in one transaction, unless orders may have been added since the count began: then
+ * it counts again. The new generation stops every rebuild of the sale that is under way, so none is added afterwards.
  * @param orders how many orders the sale has
  * @throws as `DeleteOperations.delete`
  */
@@ -33,24 +37,65 @@ export async function beginDeletion(
   if (await backend.sales.read(saleId)) throw stillHeld(saleId);
   await assertMayDelete(db);
   await refuseBesideOlderNodes(db, 'would still show the sale and change its orders');
-  return db.transaction(
-    async (trx) => {
-      await trx.raw('SELECT 1 FROM sales WHERE id = ? FOR UPDATE', [saleId]);
-      const row = await readKnownSale(trx, saleId);
-      if ((await readOpenMovements(trx, saleId)).length > 0) throw stillHeld(saleId);
-      const counted = await countOrders(trx, saleId);
-      if (counted !== orders) throw new OrdersDiffer(saleId, counted, orders);
-      const sale = { saleId, generation: row.generation + 1 };
-      await trx.raw('UPDATE sales SET deleting_since = now(), generation = ? WHERE id = ?', [
-        sale.generation,
-        saleId,
-      ]);
-      await writeDeletion(trx, sale, counted, author);
-      return sale;
-    },
-    // The count must see all that was committed before the lock.
-    { isolationLevel: 'read committed' },
+  for (let count = 1; count <= MAX_COUNTS; count++) {
+    const version = await readVersion(db, saleId);
+    const counted = await countOrders(db, saleId);
+    if (counted !== orders) {
+      // Another process may be deleting them.
+      await readKnownSale(db, saleId);
+      throw new OrdersDiffer(saleId, counted, orders);
+    }
+    const sale = await db.transaction(
+      (trx) => hide(trx, { saleId, version, orders, author }),
+      // What is read under the lock must be what is committed then.
+      { isolationLevel: 'read committed' },
+    );
+    if (sale) return sale;
+  }
+  throw new StockadeError(
+    'unavailable',
+    `sale ${saleId} was changed each of the ${MAX_COUNTS} times that its orders were counted: delete it in a moment`,
   );
+}
+
+interface Counted {
+  readonly saleId: string;
+  /** Of the sale's row, when the count began. */
+  readonly version: string | undefined;
+  readonly orders: number;
+  readonly author: Author;
+}
+
+/** @returns `undefined`, and nothing was changed, if the row has another version */
+async function hide(
+  trx: Knex.Transaction,
+  { saleId, version, orders, author }: Counted,
+): Promise<DeletedSale | undefined> {
+  const locked = await readVersion(trx, saleId, 'FOR UPDATE');
+  const row = await readKnownSale(trx, saleId);
+  if (locked !== version) return undefined;
+  if ((await readOpenMovements(trx, saleId)).length > 0) throw stillHeld(saleId);
+  const sale = { saleId, generation: row.generation + 1 };
+  await trx.raw('UPDATE sales SET deleting_since = now(), generation = ? WHERE id = ?', [
+    sale.generation,
+    saleId,
+  ]);
+  await writeDeletion(trx, sale, orders, author);
+  return sale;
+}
+
+/** A transaction that adds orders writes the sale's row, so the row has another version when it has committed. */
+async function readVersion(
+  db: Knex,
+  saleId: string,
+  lock: 'FOR UPDATE' | '' = '',
+): Promise<string | undefined> {
+  const [row] = await rows<{ version: string }>(
+    db,
+    `SELECT xmin::text AS version FROM sales WHERE id = ? ${lock}`,
+    [saleId],
+  );
+  return row?.version;
 }
 
 const notArchived = (saleId: string, state: SaleState) =>
@@ -61,12 +106,3 @@ const stillHeld = (saleId: string) =>
     'unavailable',
     `sale ${saleId} has not left the backend yet, and sync is removing it: delete it in a moment`,
   );
-
-async function countOrders(trx: Knex.Transaction, saleId: string): Promise<number> {
-  const [counted] = await rows<{ orders: string }>(
-    trx,
-    'SELECT count(*) AS orders FROM orders WHERE sale_id = ?',
-    [saleId],
-  );
-  return Number(counted!.orders);
-}

@@ -8,14 +8,10 @@ import { type Database, rows } from '../postgres/database.ts';
 import { despiteDeadlocks } from '../postgres/deadlock.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { closeDeletion, type DeletedSale } from '../sales/deleted-sales.ts';
+import { BEFORE_ALL_ORDERS, ORDERS_AFTER } from './orders-of-sale.ts';
 
 /** Rows that one statement deletes. */
 const PAGE_ROWS = 1_000;
-const BEFORE_ALL_ORDERS = '-1';
-
-/** Pairs, so that no plan can walk through the orders of all sales by their ids. */
-const ORDERS = `FROM orders WHERE (sale_id, order_id) > (?, ?::bigint) AND (sale_id, order_id) <= (?, ${2n ** 63n - 1n})
-  ORDER BY sale_id, order_id`;
 
 /**
  * @param signal ends it after the page under way
@@ -66,7 +62,7 @@ async function deleteOrderPage(
   const [page] = await rows<{ last: string | null }>(
     db,
     `WITH page AS (
-       SELECT order_id ${ORDERS} LIMIT ? FOR UPDATE
+       SELECT order_id ${ORDERS_AFTER} LIMIT ? FOR UPDATE
      ), changes AS (
        DELETE FROM order_changes WHERE order_id = ANY (ARRAY(SELECT order_id FROM page))
      ), returns AS (
@@ -113,7 +109,7 @@ async function deleteRest(trx: Knex.Transaction, sale: DeletedSale): Promise<boo
   );
   // Another process was faster.
   if (found.length === 0) return true;
-  const left = await rows(trx, `SELECT 1 ${ORDERS} LIMIT 1`, [saleId, BEFORE_ALL_ORDERS, saleId]);
+  const left = await rows(trx, `SELECT 1 ${ORDERS_AFTER} LIMIT 1`, [saleId, BEFORE_ALL_ORDERS, saleId]);
   if (left.length > 0) return false;
   await trx.raw('DELETE FROM lost_orders WHERE sale_id = ?', [saleId]);
   await trx.raw('DELETE FROM sale_losses WHERE sale_id = ?', [saleId]);

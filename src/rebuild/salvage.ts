@@ -104,12 +104,17 @@ async function applySingly(trx: Knex.Transaction, row: SaleRow, read: LogRead): 
   return { orders, rejected: [...rejected.values()] };
 }
 
-/** @throws StaleGeneration */
+/**
+ * Locks the sale's row, and writes to it although orders that are rejected change no units: a deletion sees by the row's version
+ * that orders were added (deletion/begin-deletion.ts), and a draft by this time (draft.ts).
+ * @throws StaleGeneration
+ */
 async function lockGeneration(trx: Knex.Transaction, { sale, generation }: SaleRow): Promise<void> {
-  const current = await rows(trx, 'SELECT 1 FROM sales WHERE id = ? AND generation = ? FOR UPDATE', [
-    sale.id,
-    generation,
-  ]);
+  const current = await rows(
+    trx,
+    'UPDATE sales SET draft_since = least(draft_since, now()) WHERE id = ? AND generation = ? RETURNING 1',
+    [sale.id, generation],
+  );
   if (current.length === 0) throw new StaleGeneration(sale.id, generation);
 }
 

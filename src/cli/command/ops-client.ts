@@ -93,6 +93,7 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
       method: 'DELETE',
       path: `${pathOf(saleId)}${urlQuery({ orders, reason: reason || undefined })}`,
       ...{ saleId, wanted: 'deleted: archive it first', orders },
+      deadlineMs: VERIFY_DEADLINE_MS,
       operator: actor,
     });
   }

@@ -68,7 +68,9 @@ export class BoundedOperations implements SaleOperations {
   }
 
   delete(saleId: string, orders: number, author: Author): Promise<Deletion> {
-    return this.#bounded.run('delete', () => this.#work.delete(saleId, orders, author), { changes: true });
+    const { verifyMs } = this.#bounded.bounds;
+    const work = () => this.#work.delete(saleId, orders, author);
+    return this.#bounded.run('delete', work, { deadlineMs: verifyMs, changes: true });
   }
 
   deletion(saleId: string): Promise<Deletion> {

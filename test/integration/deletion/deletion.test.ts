@@ -414,6 +414,106 @@ test('two processes delete the same sale at once: each order is counted once', a
   expect(await rows(shop.db, 'SELECT 1 FROM deleted_sales')).toHaveLength(1);
 });
 
+describe('between the count of the orders and the lock on the sale', () => {
+  /** Does this before each slice is counted, and before each transaction. @returns how many slices were counted as well */
+  function meanwhile(work: (at: 'count' | 'lock', nth: number) => Promise<unknown> | undefined) {
+    const seen = { count: 0, lock: 0 };
+    const db: Database = new Proxy(shop.db, {
+      get(target, property) {
+        if (property === 'raw')
+          return async (sql: string, bindings: never) => {
+            if (/SELECT count.*FROM orders/s.test(sql)) await work('count', ++seen.count);
+            return target.raw(sql, bindings);
+          };
+        if (property === 'transaction')
+          return async (scope: never, options: never) => {
+            await work('lock', ++seen.lock);
+            return target.transaction(scope, options);
+          };
+        return Reflect.get(target, property, target);
+      },
+    });
+    return { db, seen };
+  }
+
+  /** A sale of one buyer, archived, that a copy of Redis without this buyer has again. */
+  async function restored() {
+    const { id } = await shop.sell({ stock: 5, segments: 1 });
+    const copied = await keys.redis.keys(`${shop.keyPrefix}*${id}*`);
+    const copy = await keys.dump(copied);
+    const sync = await shop.startSync();
+    await (await shop.startEngine()).buy(id, 'anna');
+    await closeAndArchive(id);
+    await sync.stop();
+    await keys.restore(copied, copy);
+    return { id, till: await shop.startEngine() };
+  }
+
+  /** The record in the backend appears after the deletion has looked for it. */
+  const unseen = () => ({ ...shop.backend, sales: { ...shop.backend.sales, read: async () => undefined } });
+
+  test('an order changes: they are counted again', async () => {
+    const { id, orders, orderIds } = await archivedSale();
+    const { db, seen } = meanwhile((at, nth) =>
+      at === 'lock' && nth === 1 ? orders.changeOrder(orderIds[0], { kind: 'refund' }, BY) : undefined,
+    );
+    const sale = await beginDeletion(db, shop.backend, id, 4, BY);
+    // A slice with the orders and one after it, each time.
+    expect(seen.count).toBe(4);
+    expect(await finish(sale)).toBe(true);
+  });
+
+  test.each([
+    ['sold to another buyer', 'ben', 'unpaid'],
+    ['refused, because its buyer has one', 'anna', 'rejected'],
+  ])('a salvage adds an order, %s: nothing is deleted', async (_, buyerId, status) => {
+    const { id, till } = await restored();
+    await till.buy(id, buyerId, { awaitCommit: false });
+    const { before, stalled, goOn } = stallAt('log.readLog');
+    let reads = 0;
+    const second = (call: string) => (call === 'log.readLog' && ++reads < 2 ? undefined : before(call, []));
+    let salvage: Promise<unknown> | undefined;
+    const { db, seen } = meanwhile(async (at) => {
+      if (at === 'count') return;
+      salvage ??= rebuildSale(shop.db, intercept(shop.backend, second), id);
+      await stalled;
+    });
+    const refusal = beginDeletion(db, unseen() as never, id, 1, BY);
+    await expect(refusal).rejects.toMatchObject({ code: 'orders_differ', orders: 2 });
+    expect(seen.count).toBe(4);
+    const added = 'SELECT status FROM orders WHERE sale_id = ? ORDER BY committed_at DESC LIMIT 1';
+    expect(await rows(shop.db, added, [id])).toEqual([{ status }]);
+    goOn();
+    await salvage;
+    expect(await shop.service.show(id)).toMatchObject({ archivedAt: expect.any(String) });
+  });
+
+  test.each(['count', 'lock'] as const)('another process deletes them before the %s', async (when) => {
+    const { id } = await archivedSale();
+    const { db } = meanwhile(async (at, nth) => {
+      if (at === when && nth === 1) await finish(await begin(id, 4));
+    });
+    await expect(beginDeletion(db, shop.backend, id, 4, BY)).rejects.toThrow(UnknownSale);
+    await expectDeleted(id, 4);
+  });
+
+  test('orders change each time: nothing is deleted, and the operator is asked to repeat it', async () => {
+    const { id, orders, orderIds } = await archivedSale();
+    const [paid, , ...unpaid] = orderIds;
+    const { db, seen } = meanwhile((at, nth) => {
+      if (at === 'count') return undefined;
+      if (nth === 1) return orders.changeOrder(paid, { kind: 'refund' }, BY);
+      return orders.changeOrder(unpaid[nth - 2]!, { kind: 'cancel' }, BY);
+    });
+    const refusal = beginDeletion(db, shop.backend, id, 4, BY);
+    await expect(refusal).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(refusal).rejects.toThrow('was changed each of the 3 times');
+    expect(seen.count).toBe(6);
+    expect(await shop.service.deletion(id)).toEqual({ saleId: id, state: 'none' });
+    expect(await finish(await begin(id, 4))).toBe(true);
+  });
+});
+
 test('a salvage that is under way when the deletion begins adds no order', async () => {
   const { id } = await shop.sell({ stock: 5, segments: 1 });
   const copied = await keys.redis.keys(`${shop.keyPrefix}*${id}*`);
