@@ -3,7 +3,7 @@
  * is.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -70,16 +70,21 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
 
   afterEach(() => listener?.drain(0));
 
-  const open = (port: number, format = 'ndjson', after = '') =>
+  const open = (port: number, format = 'ndjson', after = '', agent: Agent | false = false) =>
     request({
-      ...{ host: '127.0.0.1', port, agent: false },
+      ...{ host: '127.0.0.1', port, agent },
       path: `/v1/sales/big/orders/export?format=${format}${after && `&after=${after}`}`,
       headers: { authorization: `Bearer ${TOKEN}` },
     }).end();
 
-  async function read(port: number, format: string, after = ''): Promise<{ text: string; broken: unknown }> {
+  async function read(
+    port: number,
+    format: string,
+    after = '',
+    agent?: Agent,
+  ): Promise<{ text: string; broken: unknown }> {
     const [response] = await new Promise<[AsyncIterable<Buffer>]>((resolve, reject) =>
-      open(port, format, after)
+      open(port, format, after, agent)
         .once('response', (one) => resolve([one]))
         .once('error', reject),
     );
@@ -161,6 +166,18 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
     const texts = await Promise.all(['', '196500', '197700'].map((after) => read(port, 'csv', after)));
     expect(texts.map(({ broken }) => broken)).toEqual([undefined, undefined, undefined]);
     expect(texts.map(({ text }) => text.split('\r\n').length)).toEqual([ORDERS + 2, 3_501, 2_301]);
+  });
+
+  test('a client that keeps its connections open gets it whole, and the next one too', async () => {
+    const port = await serve();
+    const agent = new Agent({ keepAlive: true });
+    for (let nth = 0; nth < 2; nth++) {
+      const { text, broken } = await read(port, 'ndjson', '196500', agent);
+      expect(broken).toBeUndefined();
+      expect(text.trimEnd().split('\n')).toHaveLength(3_501);
+      expect(JSON.parse(text.trimEnd().split('\n').at(-1)!)).toMatchObject({ end: true });
+    }
+    agent.destroy();
   });
 
   test('CSV has a header line and all orders', async () => {

@@ -57,8 +57,12 @@ export class UwsExchange extends Exchange {
     return hasRoom;
   }
 
+  /**
+   * The client closes the connection, as the head has told it. If uWebSockets.js were to close it, it would first write a head
+   * field of its own, behind the pieces.
+   */
   protected endPieces(): void {
-    this.#response.cork(() => this.#response.end(undefined, true));
+    this.#response.cork(() => this.#response.end());
   }
 
   protected close(): void {
