@@ -1,7 +1,7 @@
 /** Fixtures for tests: fresh databases and key prefixes, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { afterAll, inject } from 'vitest';
-import { APP_ROLE, asRedisAdmin, asUser } from './postgres/least-rights.ts';
+import { APP_ROLE, asRedisAdmin, asRole } from './postgres/least-rights.ts';
 import { createDatabase, dropUnused } from './servers/create-database.ts';
 
 export { type UntilOptions, until } from './until.ts';
@@ -26,7 +26,7 @@ async function create(template?: string): Promise<string> {
  * anything else use `asAdmin`.
  */
 export async function freshDatabase(): Promise<string> {
-  return asUser(await create(inject('migratedDatabase')), APP_ROLE);
+  return asRole(await create(inject('migratedDatabase')), APP_ROLE);
 }
 
 /** The url of a new, empty database on the run's Postgres, as its administrator. */

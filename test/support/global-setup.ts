@@ -5,6 +5,7 @@ import type { ProvidedContext } from 'vitest';
 import type { TestProject } from 'vitest/node';
 import { ensureBuilt } from './build.ts';
 import { createMigratedDatabase } from './postgres/least-rights.ts';
+import { GivenPostgres } from './servers/given-postgres.ts';
 import { GivenRedis } from './servers/given-redis.ts';
 import { PostgresServer } from './servers/postgres-server.ts';
 import { RedisServer } from './servers/redis-server.ts';
@@ -71,10 +72,12 @@ function theRun(): Run {
 async function startServers(): Promise<Servers> {
   refuseServersOfOthers();
   await ensureBuilt();
-  const given = process.env.TEST_REDIS_URL;
+  const { TEST_REDIS_URL, TEST_POSTGRES_URL } = process.env;
   const starts = await Promise.allSettled([
-    given === undefined ? RedisServer.start() : GivenRedis.claim(given),
-    PostgresServer.start({ settings: SETTINGS }),
+    TEST_REDIS_URL === undefined ? RedisServer.start() : GivenRedis.claim(TEST_REDIS_URL),
+    TEST_POSTGRES_URL === undefined
+      ? PostgresServer.start({ settings: SETTINGS })
+      : GivenPostgres.claim(TEST_POSTGRES_URL),
   ]);
   const [redis, postgres] = starts;
   const stopAll = async (): Promise<void> => {
@@ -108,7 +111,7 @@ function refuseServersOfOthers(): void {
     if (process.env[name] === undefined) continue;
     delete process.env[name];
     console.warn(
-      `${name} is ignored: tests only use servers that they have started, or an empty Redis in TEST_REDIS_URL.`,
+      `${name} is ignored: tests only use servers that they have started, or those of TEST_REDIS_URL and TEST_POSTGRES_URL.`,
     );
   }
 }

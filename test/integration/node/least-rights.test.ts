@@ -18,6 +18,7 @@ import {
 import {
   APP_ROLE,
   asAdmin,
+  asRole,
   asUser,
   OWNER_ROLE,
   REDIS_PASSWORD,
@@ -156,7 +157,7 @@ describe('the role of Postgres', () => {
   const database = () => (shared ??= freshDatabase());
 
   test('starts no node if tables would have to be created', async () => {
-    const env = { DATABASE_URL: asUser(await emptyDatabase(), APP_ROLE), PORT: '0', OPS_PORT: '0' };
+    const env = { DATABASE_URL: asRole(await emptyDatabase(), APP_ROLE), PORT: '0', OPS_PORT: '0' };
     const { exitCode, stderr } = await runCli(['serve', '--json'], { env });
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
@@ -176,7 +177,7 @@ describe('the role of Postgres', () => {
         /lacks UPDATE on sales, UPDATE on webhook_pages, EXECUTE on stockade_apply_batch: run `stockade migrate --grant-to/,
       );
     }
-    const env = { DATABASE_URL: asUser(url, OWNER_ROLE) };
+    const env = { DATABASE_URL: asRole(url, OWNER_ROLE) };
     const { exitCode, stdout } = await callCli(['migrate', '--grant-to', APP_ROLE], { env });
     expect({ exitCode, stdout }).toEqual({
       exitCode: 0,
@@ -204,7 +205,7 @@ describe('the role of Postgres', () => {
   test('has the same rights after they are granted again', async () => {
     const url = await freshDatabase();
     await query(asAdmin(url), `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${APP_ROLE}`);
-    const db = openDatabase({ url: asUser(url, OWNER_ROLE), maxConnections: 1 });
+    const db = openDatabase({ url: asRole(url, OWNER_ROLE), maxConnections: 1 });
     try {
       await migrate(db, { grantee: APP_ROLE });
       expect(await granted(url)).toEqual(listed());
@@ -218,7 +219,7 @@ describe('the role of Postgres', () => {
 
   test('may delete sales if that is granted, until the rights are granted without', async () => {
     const url = await freshDatabase();
-    const env = { DATABASE_URL: asUser(url, OWNER_ROLE) };
+    const env = { DATABASE_URL: asRole(url, OWNER_ROLE) };
     const grant = ['migrate', '--grant-to', APP_ROLE];
     expect((await callCli([...grant, '--may-delete-sales'], { env })).exitCode).toBe(0);
     const more = DELETING_TABLES.map((table) => `${table} DELETE`);

@@ -15,6 +15,8 @@ const deploy = fileURLToPath(new URL('../../../deploy/', import.meta.url));
 
 export const OWNER_ROLE = 'stockade_owner';
 export const APP_ROLE = 'stockade_app';
+/** On a Postgres that tests have started. */
+const ADMINISTRATOR = 'postgres';
 
 /** The url with another user. */
 export function asUser(url: string, user: string, password = ''): string {
@@ -24,9 +26,29 @@ export function asUser(url: string, user: string, password = ''): string {
   return other.href;
 }
 
-/** The url of the administrator, on a Postgres that tests have started. */
+/** The url of the administrator. */
 export function asAdmin(databaseUrl: string): string {
-  return asUser(databaseUrl, 'postgres');
+  const given = givenServer(databaseUrl);
+  return given ? asUser(databaseUrl, given.username, given.password) : asUser(databaseUrl, ADMINISTRATOR);
+}
+
+/** The url of one of the two roles. */
+export function asRole(databaseUrl: string, role: typeof OWNER_ROLE | typeof APP_ROLE): string {
+  const given = givenServer(databaseUrl);
+  return asUser(databaseUrl, role, given && passwordOfRoles(given));
+}
+
+/** The server of TEST_POSTGRES_URL, if the database is there. A Postgres that tests have started needs no password. */
+function givenServer(databaseUrl: string): URL | undefined {
+  const given = process.env.TEST_POSTGRES_URL;
+  if (given === undefined) return undefined;
+  const server = new URL(given);
+  return server.host === new URL(databaseUrl).host ? server : undefined;
+}
+
+/** As hard to guess as the administrator's own, and the same in all processes of a run. */
+function passwordOfRoles(server: URL): string {
+  return createHash('sha256').update(`the roles of the tests at ${server.href}`).digest('hex');
 }
 
 /**
@@ -40,8 +62,16 @@ export async function createMigratedDatabase(
 ): Promise<string> {
   const url = await createDatabase(serverUrl, { label: 'migrated' });
   await onDatabase(url, (db) => db.raw(readFileSync(join(deploy, 'postgres-roles.sql'), 'utf8')));
-  await onDatabase(encrypted(asUser(url, OWNER_ROLE)), (db) => migrate(db, { grantee: APP_ROLE }));
+  const given = givenServer(url);
+  if (given) await onDatabase(url, (db) => admitRoles(db, passwordOfRoles(given)));
+  await onDatabase(encrypted(asRole(url, OWNER_ROLE)), (db) => migrate(db, { grantee: APP_ROLE }));
   return new URL(url).pathname.slice(1);
+}
+
+/** An administrator that is no superuser may do with the tables what it may do as their owner. */
+async function admitRoles(db: ReturnType<typeof openDatabase>, password: string): Promise<void> {
+  for (const role of [OWNER_ROLE, APP_ROLE]) await db.raw(`ALTER ROLE ${role} PASSWORD '${password}'`);
+  await db.raw(`GRANT ${OWNER_ROLE}, ${APP_ROLE} TO CURRENT_USER`);
 }
 
 /** Lets the product delete sales in this database. */

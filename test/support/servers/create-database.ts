@@ -36,11 +36,11 @@ export async function dropUnused(serverUrl: string, databaseUrls: readonly strin
   });
 }
 
-async function onServer(serverUrl: string, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+export async function onServer<T>(serverUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
-    await work(client);
+    return await work(client);
   } finally {
     await client.end();
   }
