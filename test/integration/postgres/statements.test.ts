@@ -6,7 +6,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { beginDeletion } from '../../../src/deletion/begin-deletion.ts';
 import { finishDeletion } from '../../../src/deletion/finish-deletion.ts';
 import { Outbox } from '../../../src/events/outbox.ts';
@@ -82,9 +82,9 @@ async function fill(filler: pg.Client): Promise<void> {
 }
 
 /** Applies orders as sync does, but moves no cursor. */
-async function commit(saleId: string, buyers: readonly string[]): Promise<void> {
+async function commit({ db }: Shop, saleId: string, buyers: readonly string[]): Promise<void> {
   const ids = buyers.map(() => ++lastOrder);
-  await shop.db.raw(
+  await db.raw(
     `SELECT stockade_apply_batch(ARRAY[?], ARRAY[?::bigint], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',
        ?::bigint[], array_fill(1, ARRAY[?::integer]), ?::text[], array_fill(1, ARRAY[?::integer]), NULL)`,
     [saleId, ids.length, `{${ids}}`, ids.length, `{${buyers}}`, ids.length],
@@ -101,7 +101,7 @@ async function operate(): Promise<void> {
     ['two', 2],
   ] as const) {
     await service.create({ id, stock: 50, perBuyerLimit }, BY.actor);
-    await commit(id, ['a', 'b', 'c']);
+    await commit(shop, id, ['a', 'b', 'c']);
     await service.change(id, { action: 'top-up', units: 5 }, BY);
     await service.change(id, { action: 'resize', segments: 3 }, BY);
     await service.change(id, { action: 'withdraw', units: 5 }, BY);
@@ -158,6 +158,11 @@ interface Plan {
   readonly 'Relation Name'?: string;
   readonly 'Index Name'?: string;
   readonly 'Index Cond'?: string;
+  /** With ANALYZE: averages of the node's loops. */
+  readonly 'Actual Rows'?: number;
+  readonly 'Actual Loops'?: number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Join Filter'?: number;
   readonly Plans?: readonly Plan[];
 }
 
@@ -243,3 +248,36 @@ test('a statement that reads all orders is found', async () => {
     'Seq Scan of orders',
   ]);
 });
+
+/** Rows that the nodes of the plan have handled, also those that a filter removed. */
+function handledRows(plan: Plan): number {
+  const rows =
+    plan['Actual Rows']! + (plan['Rows Removed by Filter'] ?? 0) + (plan['Rows Removed by Join Filter'] ?? 0);
+  return (plan.Plans ?? []).reduce((sum, inner) => sum + handledRows(inner), rows * plan['Actual Loops']!);
+}
+
+test('verify handles each order a few times, although Postgres has no statistics yet', async () => {
+  const orders = 6_000;
+  const database = await emptyDatabase();
+  await using fresh = await Shop.open({ database });
+  const freshAdmin = new pg.Client({ connectionString: database });
+  await freshAdmin.connect();
+  onTestFinished(() => freshAdmin.end());
+  await fresh.service.create({ id: 'first', stock: orders, perBuyerLimit: 1 }, BY.actor);
+  await commit(
+    fresh,
+    'first',
+    Array.from({ length: orders }, (_, i) => `buyer-${i}`),
+  );
+  await rebuildSale(fresh.db, fresh.backend, 'first');
+  const sent: Executed[] = [];
+  fresh.db.on('query', (query: Executed) => sent.push(query));
+  expect(await fresh.service.verify('first')).toMatchObject({ ok: true });
+  const handled: Record<string, number> = {};
+  for (const { sql, bindings } of sent.filter(({ sql }) => /^\s*(SELECT|WITH)\b/.test(sql))) {
+    const { rows } = await freshAdmin.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...bindings]);
+    handled[plain(sql)] = (handled[plain(sql)] ?? 0) + handledRows(rows[0]['QUERY PLAN'][0].Plan);
+  }
+  expect(Object.values(handled).some((rows) => rows >= orders)).toBe(true);
+  expect(Object.entries(handled).filter(([, rows]) => rows > 6 * orders)).toEqual([]);
+}, 120_000);
