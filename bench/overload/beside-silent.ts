@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { note } from '../../src/cli/terminal/output.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
+import { nextMessage } from '../support/crowd/crowd.ts';
 import { count, rounded } from '../support/figures.ts';
 import { median } from '../support/median.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import type { StoreServers } from '../support/stores.ts';
 import { runWrk } from '../support/wrk.ts';
-import { nextMessage } from './crowd.ts';
 import type { OverloadParameters } from './options.ts';
 import type { SilentOrder } from './silent-program.ts';
 

@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { note } from '../../src/cli/terminal/output.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import type { Teardown } from '../../src/lib/teardown.ts';
+import { runCrowd } from '../support/crowd/crowd.ts';
+import type { StreamPlan, StreamResult } from '../support/crowd/stream.ts';
+import { type Span, Summary, WINDOW_MS } from '../support/crowd/tally.ts';
 import { BenchFailure } from '../support/failure.ts';
 import { count } from '../support/figures.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import type { StoreServers } from '../support/stores.ts';
-import { runCrowd } from './crowd.ts';
 import type { OverloadParameters } from './options.ts';
 import { SlowLink } from './slow-link.ts';
-import type { StreamPlan, StreamResult } from './stream.ts';
-import { type Span, Summary, WINDOW_MS } from './tally.ts';
 
 /** With one lane, the capacity is one batch per answer of Redis. */
 const ONE_LANE = { workers: 1, segments: 1 };

@@ -14,6 +14,7 @@ async function runTiny(
     | 'growth'
     | 'history'
     | 'http'
+    | 'latency'
     | 'locks'
     | 'overload'
     | 'rebalance'
@@ -21,6 +22,7 @@ async function runTiny(
     | 'resize'
     | 'scale'
     | 'soak'
+    | 'start'
     | 'sync',
   ...more: string[]
 ): Promise<string> {
@@ -99,6 +101,36 @@ describe('bench:locks', () => {
     const kinds = new Set(result.grid.map(({ task }: { task: { kind: string } }) => task.kind));
     expect(kinds).toEqual(new Set(['spin', 'wake-up']));
     expect(result.parameters).toMatchObject({ clients: 16, processes: 2 });
+  });
+});
+
+describe('bench:latency', () => {
+  it('prints one object with the latencies of each load', async () => {
+    const result = JSON.parse(await runTiny('latency'));
+    const latency = { perSecond: positive, p50Ms: positive, p99Ms: positive, unsent: someOrNone };
+    expect(result).toMatchObject({ capacity: positive, lone: latency });
+    expect(result.loads).toMatchObject({ 10: latency, 30: latency, 60: latency });
+    expect(result.loads[10].perSecond).toBeLessThan(result.capacity / 2);
+  });
+});
+
+describe('bench:start', () => {
+  it('prints one object with starts, costs and memory', async () => {
+    const result = JSON.parse(await runTiny('start'));
+    const kinds = [
+      'storesFirst',
+      'storesAgain',
+      'embeddedFirst',
+      'embeddedAgain',
+      'pgliteFirst',
+      'pgliteAgain',
+    ];
+    for (const kind of kinds) expect(result.startMs[kind], kind).toEqual(positive);
+    expect(result).toMatchObject({
+      createMs: positive,
+      idle: { nodeMsPerSecond: positive },
+      memory: { before: positive, connected: positive },
+    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countAnswer, Summary, type Tally, windowAt } from '../../../bench/overload/tally.ts';
+import { countAnswer, Summary, type Tally, windowAt } from '../../../bench/support/crowd/tally.ts';
 
 test('a span has the answers of its windows, and percentiles within the width of a bucket', () => {
   const tally: Tally = {};

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { BenchFailure } from '../support/failure.ts';
+import { BenchFailure } from '../failure.ts';
 import type { CrowdMessage, CrowdOrder } from './crowd-program.ts';
 import type { StreamPlan, StreamResult } from './stream.ts';
 

@@ -15,6 +15,8 @@ export interface StreamPlan {
   readonly perSecond: number | undefined;
   readonly fromMs: number;
   readonly toMs: number;
+  /** Whether they wait for `201`; otherwise `202` is enough for them. */
+  readonly awaitCommit?: boolean;
 }
 
 export interface StreamResult {
@@ -88,8 +90,9 @@ export class Stream {
 
   /** @param dueMs when the request should have been sent: a late generator must not make the node look faster */
   #ask(line: Line, dueMs: number): void {
-    const { name, saleId } = this.#plan;
-    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\nPrefer: respond-async\r\n`;
+    const { name, saleId, awaitCommit } = this.#plan;
+    const prefer = awaitCommit ? '' : 'Prefer: respond-async\r\n';
+    const head = `POST /v1/sales/${saleId}/orders HTTP/1.1\r\nHost: localhost\r\n${prefer}`;
     this.#underWay++;
     windowAt(this.#tally, dueMs).asked++;
     line.ask(`${head}X-Buyer-Id: ${name}-${this.#buyers++}\r\nContent-Length: 0\r\n\r\n`, (answer) => {

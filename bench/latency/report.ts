@@ -1,0 +1,73 @@
+import { columns } from '../../src/cli/terminal/output.ts';
+import { count, rounded } from '../support/figures.ts';
+import { type Machine, machineText } from '../support/machine.ts';
+import { median, quartiles } from '../support/median.ts';
+import { parametersText } from '../support/options.ts';
+import type { BenchResult } from '../support/run.ts';
+import { type LatencyParameters, OPTIONS } from './options.ts';
+import { type Latency, LOADS, type LoadName, type Round } from './rounds.ts';
+
+/** The promised limits. */
+const BARS: Readonly<Partial<Record<LoadName, { readonly figure: 'p50Ms' | 'p99Ms'; readonly ms: number }>>> =
+  {
+    lone: { figure: 'p50Ms', ms: 5 },
+    '30 %': { figure: 'p99Ms', ms: 10 },
+  };
+const HEAD = ['load', 'committed/s', 'p50 ms', 'p99 ms', 'unsent', 'bar'];
+
+export function report(
+  rounds: readonly Round[],
+  parameters: LatencyParameters,
+  machine: Machine,
+): BenchResult {
+  const capacity = median(rounds.map((round) => round.capacity));
+  const of = (load: LoadName, figure: keyof Latency) => rounds.map((round) => round.loads[load][figure]);
+  const rows = LOADS.map((load) => [
+    load === 'lone' ? 'one buyer after the other' : `${load} of the full load`,
+    count(median(of(load, 'perSecond'))),
+    spreadText(of(load, 'p50Ms')),
+    spreadText(of(load, 'p99Ms')),
+    count(median(of(load, 'unsent'))),
+    barText(load, rounds),
+  ]);
+  const text = [
+    machineText(machine),
+    parametersText(OPTIONS, parameters),
+    '',
+    `Full load: ${count(capacity)} purchases/s are committed. Below it:`,
+    '',
+    columns(rows, { head: HEAD, align: ['left', 'right', 'right', 'right', 'right', 'left'] }),
+    '',
+    'All purchases were committed, and verify found every sale in order.',
+  ];
+  const figures = (load: LoadName) => ({
+    perSecond: rounded(median(of(load, 'perSecond')), 1),
+    p50Ms: rounded(median(of(load, 'p50Ms')), 2),
+    p99Ms: rounded(median(of(load, 'p99Ms')), 2),
+    unsent: median(of(load, 'unsent')),
+  });
+  const [lone, ten, thirty, sixty] = LOADS.map(figures);
+  return {
+    text: text.join('\n'),
+    json: {
+      capacity: rounded(capacity, 1),
+      lone,
+      loads: { 10: ten, 30: thirty, 60: sixty },
+      parameters,
+      machine,
+    },
+  };
+}
+
+function barText(load: LoadName, rounds: readonly Round[]): string | undefined {
+  const bar = BARS[load];
+  if (!bar) return undefined;
+  const isMet = median(rounds.map((round) => round.loads[load][bar.figure])) <= bar.ms;
+  return `${bar.figure === 'p50Ms' ? 'p50' : 'p99'} ≤ ${bar.ms} ms ${isMet ? 'met' : 'not met'}`;
+}
+
+/** The median, and the quartiles around it. */
+function spreadText(values: readonly number[]): string {
+  const [first, third] = quartiles(values);
+  return `${median(values).toFixed(1)} (${first.toFixed(1)}–${third.toFixed(1)})`;
+}
