@@ -1,7 +1,10 @@
 /**
- * Rebalances sales by timer: those that this sync works on, are open, have sold since the last round and have become
- * uneven. Runs beside the loop, as no order waits for it. Each round also finishes transfers that others have left
+ * Rebalances sales by timer: those that this sync works on, are open, have sold since their last look and have become
+ * uneven. Runs beside the loop, as no order waits for it. Each look also finishes transfers that others have left
  * open.
+ *
+ * A round looks at a limited number of sales, those first that have waited longest: what rebalancing costs must not grow with the
+ * number of sales. A purchase that comes too early for it waits for a refill.
  */
 import type { Move } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
@@ -11,12 +14,16 @@ import type { SaleLog } from './apply/sale-log.ts';
 import type { HeldSales } from './held-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
 
+/** Sales of a round, and how many of them at most because they have sold. The rest may have a transfer left open. */
+const SALES_OF_ROUND = 64;
+const SOLD_OF_ROUND = 48;
+
 export class Rebalancer {
   readonly #stores: SyncStores;
   readonly #sales: Pick<HeldSales, 'logs'>;
   readonly #everyMs: number;
-  /** The number of log entries of each sale in the last round. */
-  #seen = new Map<string, number>();
+  /** The number of log entries of each sale at its last look. The sale that was looked at longest ago comes first. */
+  readonly #looked = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -41,15 +48,32 @@ export class Rebalancer {
 
   /** Never rejects. */
   async run(): Promise<void> {
-    const logs = [...this.#sales.logs];
-    const before = this.#seen;
-    this.#seen = new Map(logs.map((log) => [log.saleId, entriesOf(log)]));
-    const open = await this.#open(logs);
-    for (const log of open) {
-      if (this.#stopped) return;
-      const hasSold = before.get(log.saleId) !== entriesOf(log);
-      await this.#apart(log, () => this.#look(log, hasSold));
+    const logs = this.#next();
+    const sold = new Set(logs.filter((log) => this.#hasSold(log)));
+    for (const log of logs) {
+      this.#looked.delete(log.saleId);
+      this.#looked.set(log.saleId, entriesOf(log));
     }
+    for (const log of await this.#open(logs)) {
+      if (this.#stopped) return;
+      await this.#apart(log, () => this.#look(log, sold.has(log)));
+    }
+  }
+
+  /** The sales of this round. */
+  #next(): SaleLog[] {
+    const held = new Map([...this.#sales.logs].map((log) => [log.saleId, log]));
+    for (const saleId of this.#looked.keys()) if (!held.has(saleId)) this.#looked.delete(saleId);
+    const unlooked = [...held.values()].filter(({ saleId }) => !this.#looked.has(saleId));
+    const inTurn = [...unlooked, ...[...this.#looked.keys()].map((saleId) => held.get(saleId)!)];
+    const sold = inTurn.filter((log) => this.#hasSold(log)).slice(0, SOLD_OF_ROUND);
+    const quiet = inTurn.filter((log) => !this.#hasSold(log));
+    return [...sold, ...quiet].slice(0, SALES_OF_ROUND);
+  }
+
+  /** Whether it has sold since its last look. */
+  #hasSold(log: SaleLog): boolean {
+    return this.#looked.get(log.saleId) !== entriesOf(log);
   }
 
   async #open(logs: readonly SaleLog[]): Promise<SaleLog[]> {

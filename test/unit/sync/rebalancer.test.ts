@@ -1,49 +1,129 @@
 /** Which sales the timer looks at: an operator's rebalance looks at any. */
-import { beforeEach, expect, test } from 'vitest';
-import { type KnownEntry, NO_ENTRY } from '../../../src/engine/contract.ts';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { type GenerationRef, type KnownEntry, NO_ENTRY } from '../../../src/engine/contract.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
 import type { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import { Rebalancer } from '../../../src/sync/rebalancer.ts';
 import type { SyncStores } from '../../../src/sync/sync-stores.ts';
 import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
 
-let sale: LoadedSale;
-let newest: KnownEntry[];
+interface Held {
+  readonly sale: LoadedSale;
+  /** Assigned by tests. */
+  newest: KnownEntry[];
+}
+
+let backend: MemoryBackend;
+let held: Held[];
 let rebalancer: Rebalancer;
 
 beforeEach(async () => {
-  const backend = new MemoryBackend({ maxLogOrders: 1_000 });
-  sale = await loadSale(backend, aSale({ stock: 12, segments: 2 }), { split: [0, 12] });
-  newest = [NO_ENTRY, NO_ENTRY];
-  const log = {
-    saleId: sale.sale.id,
-    generation: 1,
-    positions: [0, 1].map((segment) => ({ ...sale.ref(segment), seq: 0, tail: '' })),
-    get newest() {
-      return newest;
-    },
-  };
+  backend = new MemoryBackend({ maxLogOrders: 1_000 });
+  held = [];
+  await hold(1);
   const events = {
     transferred() {},
     saleFailed: ({ error }: { error: unknown }) => expect.fail(String(error)),
   };
   const stores = { backend, events } as unknown as SyncStores;
-  rebalancer = new Rebalancer(stores, { logs: [log as unknown as SaleLog] }, 0);
+  const sales = {
+    get logs() {
+      return held.map(logOf);
+    },
+  };
+  rebalancer = new Rebalancer(stores, sales, 0);
 });
 
-const unevenAgain = () => sale.backend.transfers.transfer(sale.ref(), { from: 0, to: 1, units: 6 });
+/** So many more sales that sync works on, each with all units in its second segment. */
+async function hold(sales: number): Promise<void> {
+  for (let i = 0; i < sales; i++) {
+    const sale = await loadSale(backend, aSale({ stock: 12, segments: 2 }), { split: [0, 12] });
+    held.push({ sale, newest: [NO_ENTRY, NO_ENTRY] });
+  }
+}
 
-test('a sale that is new to the rebalancer is checked', async () => {
+function logOf({ sale, newest }: Held): SaleLog {
+  const positions = [0, 1].map((segment) => ({ ...sale.ref(segment), seq: 0, tail: '' }));
+  return { saleId: sale.sale.id, generation: 1, positions, newest } as unknown as SaleLog;
+}
+
+function sell(one: Held): void {
+  const seq = one.newest[1]!.seq + 1;
+  one.newest = [NO_ENTRY, { seq, tail: String(seq), orders: seq }];
+}
+
+const isEven = async ({ sale }: Held) => (await sale.left())[0] === 6;
+
+async function evenSales(): Promise<number> {
+  const even = await Promise.all(held.map(isEven));
+  return even.filter(Boolean).length;
+}
+
+const unevenAgain = ({ sale }: Held) =>
+  sale.backend.transfers.transfer(sale.ref(), { from: 0, to: 1, units: 6 });
+
+test('a sale that is new to the rebalancer is looked at', async () => {
   await rebalancer.run();
-  expect(await sale.left()).toEqual([6, 6]);
+  expect(await evenSales()).toBe(1);
 });
 
 test('an uneven sale is left alone until it sells again', async () => {
+  const [one] = held as [Held];
   await rebalancer.run();
-  await unevenAgain();
+  await unevenAgain(one);
   await rebalancer.run();
-  expect(await sale.left()).toEqual([0, 12]);
-  newest = [NO_ENTRY, { seq: 1, tail: '7', orders: 1 }];
+  expect(await isEven(one)).toBe(false);
+  sell(one);
   await rebalancer.run();
-  expect(await sale.left()).toEqual([6, 6]);
+  expect(await isEven(one)).toBe(true);
+});
+
+test('a round looks at 48 sales that have sold, and the others follow in later rounds', async () => {
+  await hold(99);
+  const even: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    await rebalancer.run();
+    even.push(await evenSales());
+  }
+  expect(even).toEqual([48, 96, 100]);
+});
+
+test('those that have waited longest come first', async () => {
+  await hold(59);
+  await rebalancer.run();
+  await rebalancer.run();
+  expect(await evenSales()).toBe(60);
+  for (const one of held) {
+    await unevenAgain(one);
+    sell(one);
+  }
+  await rebalancer.run();
+  // The second round looked at the twelve that had sold, and then again at the first 48, which were quiet.
+  expect((await Promise.all(held.map(isEven))).slice(36, 48)).toEqual(Array(12).fill(false));
+  await rebalancer.run();
+  expect(await evenSales()).toBe(60);
+});
+
+test('quiet sales are looked at in turn, because a transfer may be left open', async () => {
+  await hold(99);
+  for (let round = 0; round < 3; round++) await rebalancer.run();
+  const finished: string[] = [];
+  vi.spyOn(backend.transfers, 'finish').mockImplementation(async (...[sale]: GenerationRef[]) => {
+    finished.push(sale!.saleId);
+    return [];
+  });
+  for (let round = 0; round < 2; round++) await rebalancer.run();
+  expect(new Set(finished)).toEqual(new Set(held.map(({ sale }) => sale.sale.id)));
+  expect(finished).toHaveLength(128);
+});
+
+test('a sale that sync no longer works on is forgotten, and looked at when it comes back', async () => {
+  const [one] = held as [Held];
+  await rebalancer.run();
+  held = [];
+  await rebalancer.run();
+  await unevenAgain(one);
+  held = [one];
+  await rebalancer.run();
+  expect(await isEven(one)).toBe(true);
 });
