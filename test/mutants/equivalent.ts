@@ -21,6 +21,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
     replacement: 'this.#head * 2 >= this.#items.length',
     why: 'the array is copied one shift sooner: the same order, the same amortised cost',
   },
+  {
+    file: 'src/verify/counters.ts',
+    mutator: 'EqualityOperator',
+    original: 'soldGap > 0',
+    replacement: 'soldGap >= 0',
+    why: 'a gap of 0 has returned before',
+  },
 ];
 
 /** @throws if an entry does not match exactly one mutant, and so is out of date */

@@ -62,7 +62,8 @@ async function judgeAll(
   for (let next = mutants.next(); !next.done; ) {
     const earlier = known?.of(next.value);
     const verdict = earlier ?? (await judge(setup, next.value));
-    if (!earlier) known?.keep(verdict);
+    // A test that was left out may kill it.
+    if (!earlier && (setup.testPlan.isWhole || verdict.end !== 'survived')) known?.keep(verdict);
     verdicts.push(verdict);
     say(lineOf(verdict, verdicts.length));
     next = mutants.next(verdict.end === 'invalid' ? 'again' : undefined);

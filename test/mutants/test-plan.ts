@@ -33,6 +33,8 @@ export interface TestGroup {
 }
 
 export class TestPlan {
+  /** No test was left out because it had failed without a mutant. */
+  readonly isWhole: boolean;
   readonly #root: string;
   readonly #reaches: readonly Reach[];
   readonly #scripts: ReadonlyMap<string, ReadonlySet<string>>;
@@ -47,6 +49,7 @@ export class TestPlan {
   ) {
     this.#root = root;
     this.#reaches = reaches.filter(({ passed }) => passed);
+    this.isWhole = this.#reaches.length === reaches.length;
     this.#scripts = scripts;
     this.#switches = switchesByFile(mutants);
   }

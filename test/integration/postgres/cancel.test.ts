@@ -42,6 +42,17 @@ test('a query beyond its time limit', async () => {
   await db.raw('SELECT 1');
 });
 
+test('a query beyond its time limit is not cancelled where one connection is all that there is', async () => {
+  const db = openDatabase({ url, maxConnections: 1, queryTimeoutMs: 300 });
+  open.push(db);
+  await admin.raw('CREATE TABLE ends (at timestamptz)');
+  const statement = 'INSERT INTO ends SELECT now() FROM pg_sleep(1)';
+  await expect(rows(db, statement)).rejects.toThrow('Query read timeout');
+  await until(async () => (await rows(admin, 'SELECT 1 FROM ends')).length === 1, {
+    what: 'it has run to its end',
+  });
+});
+
 /** An operation that is given up as soon as its statement runs. */
 async function operation(work: () => Promise<unknown>, changes = false): Promise<unknown> {
   const bounded = new BoundedWork(AT_HAND, { operationMs: 300, verifyMs: 300, lookEveryMs: 50 });

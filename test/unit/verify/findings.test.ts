@@ -1,6 +1,6 @@
 /**
  * What one look at a sale finds: the cause of each difference, its units, whether it is a fault, and the repair that is proven. The
- * sale has 20 units in two segments, of which each has sold three.
+ * sale has two segments or more of ten units each, of which three are sold.
  */
 import { describe, expect, it } from 'vitest';
 import type { SegmentAudit, SegmentCounts } from '../../../src/engine/contract.ts';
@@ -33,16 +33,17 @@ function lookOf({ truth = {}, row = {}, segments = [], look = {} }: Spec): Look 
   const cursor = (segment: number) => ({
     ...{ saleId: 'sale', segment, generation: 4, seq: 3, tail: '1003', orders: 3, units: 3 },
   });
-  const audits = [0, 1].map((i): SegmentAudit => {
+  const audits = Array.from({ length: Math.max(2, segments.length) }, (_, i): SegmentAudit => {
     const given = segments[i] ?? {};
     return 'found' in given ? given : { ...SOUND, ...given };
   });
+  const each = audits.length;
   const whole: Truth = {
-    row: { ...ROW, ...row } as Truth['row'],
-    cursors: [cursor(0), cursor(1)],
+    row: { ...ROW, sale: { ...ROW.sale, stock: 10 * each }, stock: 7 * each, ...row } as Truth['row'],
+    cursors: audits.map((_, segment) => cursor(segment)),
     ...{
       movements: 0,
-      liveUnits: 6,
+      liveUnits: 3 * each,
       committedOrders: 6,
       distinctBuyers: 5,
       rejectedOrders: 0,
@@ -64,7 +65,7 @@ function lookOf({ truth = {}, row = {}, segments = [], look = {} }: Spec): Look 
       const counts = countsOf(found);
       return counts ? [{ cursor: whole.cursors[i]!, units: counts.taken - whole.cursors[i]!.units }] : [];
     }),
-    confirmed: new Set([0, 1]),
+    confirmed: new Set(audits.keys()),
     since: { isRebuilt: false, isChanged: false, moved: new Set() },
     ...look,
   };
@@ -279,6 +280,37 @@ describe('a look at a sale', () => {
       [0, 0],
     ],
     [
+      'units that moved between two of three segments, uncounted',
+      { segments: [{}, { left: 9 }, { left: 5 }] },
+      [
+        'foreign_redis! 2 <counter segment=1 field=supplied off=-2> (1 9 3 10)',
+        'foreign_redis! 2 <counter segment=2 field=supplied off=2> (2 5 3 10)',
+      ],
+      [0, 0],
+    ],
+    [
+      'units left in two segments, beside one where they are no number',
+      { segments: [{ found: 'fault', fault: 'bad', others: OTHERS }, { left: 9 }, { left: 5 }] },
+      [
+        'foreign_redis! 0 <counter segment=0 field=left off=undefined> (0 3 10)',
+        'foreign_redis! 2 <counter segment=1 field=left off=-2> (1 9 3 10)',
+        'foreign_redis! 2 <counter segment=2 field=left off=2> (2 5 3 10)',
+      ],
+      [0, 0],
+    ],
+    [
+      'units that moved uncounted, and another total',
+      { segments: [{ left: 13, supplied: 14 }, { left: 5 }] },
+      ['foreign_redis! 2 (0 13 3 14)', 'foreign_redis! 2 (1 5 3 10)', 'unexplained! 4 (4)'],
+      [0, -4],
+    ],
+    [
+      'units supplied, beside units left that are no number',
+      { segments: [{ found: 'fault', fault: 'bad', others: OTHERS }, { supplied: 12 }] },
+      ['foreign_redis! 0 (0 3 10)', 'foreign_redis! 2 <counter segment=1 field=supplied off=2> (1 7 3 12)'],
+      [0, 0],
+    ],
+    [
       'a counter that agrees with neither of the others',
       { segments: [{ supplied: 15, left: 9 }] },
       ['foreign_redis! 3 (0 9 3 15)', 'unexplained! 5 (5)'],
@@ -360,6 +392,20 @@ describe('a look at a sale', () => {
     const given = { returned: 2, credited: 0, withdrawn: 2 };
     const lost: Spec = { truth: { returned: 2, withdrawn: 2, liveUnits: 3 }, look: { given } };
     expect(found(lost).slice(0, 2)).toEqual(['foreign_redis! 2 (2)', 'lost_entries! 2 (2)']);
+  });
+
+  it('explains units that were withdrawn, and then sold by segments that had lost the withdrawal', () => {
+    const [first, second] = lookOf({}).truth.cursors;
+    const given = { returned: 0, credited: 0, withdrawn: 2 };
+    const sold: Spec = {
+      truth: { withdrawn: 2, movements: -2, cursors: [{ ...first!, units: 5 }, second!] },
+      row: { stock: 12 },
+      segments: [{ left: 5, taken: 5 }],
+      look: { given },
+    };
+    expect(found(sold)).toEqual(['lost_entries! 2 <rebuild> (2)']);
+    const more: Spec = { ...sold, segments: [{ left: 4, taken: 5, supplied: 9 }] };
+    expect(found(more)).toEqual(['lost_entries! 2 <rebuild> (2)', 'unexplained! 1 (1)']);
   });
 
   it('does not call a withdrawal missing if the ledger has changed since', () => {
