@@ -47,6 +47,7 @@ export class ClusterAudits extends RedisAudits {
     const found = decodeAudit(values);
     if (found.found !== 'sound') return found;
     try {
+      // The last value is the donor's record of an open transfer.
       const record = Array.isArray(values) ? values.at(-1) : null;
       return {
         ...found,

@@ -13,6 +13,7 @@ export class ClusterLog extends RedisLog {
   readonly #sendAll: SendAll;
 
   constructor(cluster: Cluster, scripts: Scripts, keys: Keys, sendAll: SendAll) {
+    // Nothing to cork: the commands leave over the connections of several servers.
     super(cluster, scripts, keys, () => {});
     this.#cluster = cluster;
     this.#sendAll = sendAll;
@@ -21,13 +22,15 @@ export class ClusterLog extends RedisLog {
 
   /**
    * Head and entries are two commands, and the cluster client repeats each by itself if a server fails or redirects
-   * it. So the head may be read long after the entries, and name entries that were not there yet. Entries that are
-   * missing according to the head are read once more. Entries that are still missing after that were lost.
+   * it. So the head may be newer than the entries, and count some that were appended after the entries were read. If entries
+   * are missing according to the head, they are read once more. Those that are still missing after that were lost.
    */
   override async readLog(positions: readonly LogPosition[], maxEntries: number): Promise<readonly LogRead[]> {
     const reads = await super.readLog(positions, maxEntries);
     if (maxEntries === 0) return reads;
-    return Promise.all(reads.map((read) => (lacksEntries(read) ? this.#readBehind(read, maxEntries) : read)));
+    return Promise.all(
+      reads.map((read) => (lacksEntries(read) ? this.#readEntriesAgain(read, maxEntries) : read)),
+    );
   }
 
   /** Two commands for each log, because a command can't name keys of several slots. */
@@ -54,7 +57,7 @@ export class ClusterLog extends RedisLog {
     });
   }
 
-  async #readBehind({ position, head }: LogRead, maxEntries: number): Promise<LogRead> {
+  async #readEntriesAgain({ position, head }: LogRead, maxEntries: number): Promise<LogRead> {
     const [again] = await super.readLog([position], maxEntries);
     // The older head, because the newer one may again be ahead of its entries.
     return again!.head ? { ...again!, head } : again!;

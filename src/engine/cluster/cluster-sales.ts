@@ -27,7 +27,7 @@ export class ClusterSales extends RedisSales {
   }
 
   /**
-   * Checks all segments first, so that a sale is left unchanged if one of its segments can't follow. If the process
+   * Checks all segments first, so that a sale is left unchanged if one of its segments can't be changed. If the process
    * dies between two segments, they differ, and the record names the old state. Then the operator or the reconciler
    * repeats the change; a generation that was published in part was not announced, and is rebuilt.
    */
@@ -39,8 +39,8 @@ export class ClusterSales extends RedisSales {
     const states = await this.#sendAll(keys.map((key) => ['hmget', key, 'generation', 'state'] as const));
     for (const [error, reply] of states) {
       if (error) throw error;
-      const [current, now] = reply as (string | null)[];
-      if (current !== String(generation) || !follows(now, publish))
+      const [current, stateNow] = reply as (string | null)[];
+      if (current !== String(generation) || !mayChange(stateNow, publish))
         throw new StaleGeneration(sale.id, generation);
     }
     const rules = { rules: rulesOf(sale), limit: sale.perBuyerLimit };
@@ -81,6 +81,7 @@ export class ClusterSales extends RedisSales {
     const replies = await Promise.all(keys.map((key) => this.#scripts.snapshot([key], generation)));
     return Promise.all(
       replies.map(async ([values = null], segment) => {
+        // The last value is the donor's record of an open transfer.
         const inTransit = await unarrived(this.#sendAll, this.#keys, { saleId, segment }, values?.at(-1));
         return decodeSnapshot(segment, values, inTransit);
       }),
@@ -95,6 +96,7 @@ function lineOf([error, reply]: Reply): string {
   return values.includes(null) ? '' : values.join(' ');
 }
 
-function follows(state: string | null | undefined, publish: boolean): boolean {
+/** Whether a segment in this state can be published, or can change its state. */
+function mayChange(state: string | null | undefined, publish: boolean): boolean {
   return publish ? state === 'loaded' : state === 'open' || state === 'paused' || state === 'closed';
 }

@@ -49,8 +49,8 @@ export class ClusterSight {
   }
 
   /**
-   * The segments in this order; `undefined` where a server does not answer. @throws StaleGeneration if one is not
-   * published in that generation
+   * The segments in this order; `undefined` where a server does not answer.
+   * @throws StaleGeneration if one is not published in that generation
    */
   async of(sale: GenerationRef, segments: readonly number[]): Promise<(SegmentSight | undefined)[]> {
     const replies = await this.#sendAll(

@@ -1,7 +1,8 @@
 /**
  * Takes on a cluster. Each goes to the server of its segment, over a connection that sends a command at most once.
  * Each server has one such connection, with the options, deadlines and error handling of a single Redis
- * (redis/take/redis-takes.ts). This file only chooses the server.
+ * (redis/take/redis-takes.ts). This file chooses the server. It also makes the refill before a take, and reads what is
+ * left after it, because no script sees all segments (refill.ts, cluster-sight.ts).
  *
  *   take ──MOVED──> not executed: sent again to the server that the reply names; the map may not know it yet
  *     │ ──READONLY──> not executed: sent again to the server that the map names by now, or `unavailable`
@@ -31,12 +32,15 @@ const REDIRECTED = /\bMOVED\b|\bREADONLY\b/;
 const MOVING = /\bASK\b|\bTRYAGAIN\b/;
 /** Pause between two attempts while a segment moves, which takes some milliseconds. */
 const MOVING_PAUSE_MS = 20;
-/** How long a server to which a take was redirected is kept, although the map does not name it: the map comes from any server. */
+/**
+ * How long the connection to a server is kept if a take was redirected there and the map does not name it. The map comes from any
+ * one server, which may not know the new one yet.
+ */
 const KEEP_REDIRECTED_MS = 10_000;
 /** The address in a redirect. Without a host it is the answering server's own host. */
 const MOVED_TO = /\bMOVED \d+ (\S*:\d+)/;
-/** Attempts to prove the total while units move. */
-const MAX_LOOKS = 3;
+/** Attempts to read a total that is certain while units move. */
+const MAX_TOTAL_READS = 3;
 
 export interface ServerTakes {
   readonly takes: TakeStore;
@@ -58,8 +62,8 @@ export class ClusterTakes implements TakeStore {
   readonly #servers = new Map<string, ServerTakes>();
   /** Connections that are being opened for the first time. Their takes wait, because the server may just have been added. */
   readonly #opening = new Map<string, Promise<void>>();
-  /** By url, until when it is kept. */
-  readonly #redirectedTo = new Map<string, number>();
+  /** Servers that takes were redirected to, by url: until when each is kept, by `monotonicMs`. */
+  readonly #keptUntilMs = new Map<string, number>();
   readonly #slots: SegmentCache<number>;
 
   constructor(parts: ClusterTakesParts) {
@@ -76,7 +80,7 @@ export class ClusterTakes implements TakeStore {
 
   async whenReady(timeoutMs: number): Promise<void> {
     const servers = [...this.#servers.values()].map(({ takes }) => takes.whenReady(timeoutMs));
-    // The map is empty for a moment when all servers were lost at once.
+    // There is no server for a moment if all were lost at once (`follow`).
     await Promise.race(servers.length > 0 ? servers : [delay(timeoutMs, undefined, { ref: false })]);
   }
 
@@ -103,7 +107,7 @@ export class ClusterTakes implements TakeStore {
         const next = await this.#redirect(batch, url, error.message);
         if (redirects >= MAX_REDIRECTS || next === undefined) throw error;
         redirects++;
-        this.#redirectedTo.set(next, monotonicMs() + KEEP_REDIRECTED_MS);
+        this.#keptUntilMs.set(next, monotonicMs() + KEEP_REDIRECTED_MS);
         url = next;
       }
     }
@@ -115,8 +119,8 @@ export class ClusterTakes implements TakeStore {
     const take = await this.take(batch);
     const total = before.total - unitsTaken(take, batch);
     if (total > 0 && !isShort(take)) return { status: 'refilled', take, total, epoch: before.epoch };
-    const { total: proven, epoch } = await this.#proof(batch, segments, before);
-    return { status: 'refilled', take, total: proven, epoch };
+    const { total: left, epoch } = await this.#totalAfter(batch, segments, before);
+    return { status: 'refilled', take, total: left, epoch };
   }
 
   hint(hint: LogHint): void {
@@ -125,14 +129,15 @@ export class ClusterTakes implements TakeStore {
     server?.takes.hint(hint);
   }
 
-  /** Opens connections to new servers, and closes those to removed ones. */
+  /** Follows the map: opens connections to servers that are new in it, and closes those to servers that were removed. */
   follow(): void {
     const wanted = new Set(this.#parts.primaries.all());
     for (const url of wanted) this.#server(url);
     for (const [url, server] of this.#servers) {
+      // The map is empty for a moment when all servers were lost at once: none of them was removed.
       if (wanted.has(url) || wanted.size === 0) continue;
-      if (monotonicMs() < (this.#redirectedTo.get(url) ?? 0)) continue;
-      this.#redirectedTo.delete(url);
+      if (monotonicMs() < (this.#keptUntilMs.get(url) ?? 0)) continue;
+      this.#keptUntilMs.delete(url);
       server.close();
       this.#servers.delete(url);
     }
@@ -160,12 +165,12 @@ export class ClusterTakes implements TakeStore {
   }
 
   /**
-   * What is left after the take, if that can be proven. Otherwise the total is unknown, and the lane asks again for
-   * the orders that were short. Never throws.
+   * What is left in the sale after the take, if that can be read for certain. Otherwise the total is unknown, and the lane asks
+   * again for the orders that were short. Never throws.
    */
-  async #proof(batch: TakeBatch, segments: number, { epoch }: Stock): Promise<Stock> {
+  async #totalAfter(batch: TakeBatch, segments: number, { epoch }: Stock): Promise<Stock> {
     const { sight, takeTimeoutMs } = this.#parts;
-    for (let look = 0; look < MAX_LOOKS; look++) {
+    for (let read = 0; read < MAX_TOTAL_READS; read++) {
       const seen = await withTimeout(takeTimeoutMs, sight.stock(batch, segments)).catch(() => undefined);
       if (seen) return seen;
     }
@@ -179,6 +184,7 @@ export class ClusterTakes implements TakeStore {
   /** Another server to try, if the error says that there may be one. */
   async #redirect(batch: TakeBatch, asked: string | undefined, failure: string): Promise<string | undefined> {
     const { primaries } = this.#parts;
+    // Not awaited yet: after another error nothing is sent elsewhere now, but the next take may find the new server.
     const refreshed = primaries.refresh();
     if (asked === undefined || !REDIRECTED.test(failure)) return undefined;
     await refreshed;

@@ -4,8 +4,8 @@ import type { Keys } from '../redis/protocol/keys.ts';
 import { decodeTransfer } from './transfer-scripts.ts';
 
 /**
- * Units of a transfer that have not arrived at the receiver. @param record the donor's record, `''` or missing if
- * there is none
+ * Units of an open transfer that have not arrived at the receiver.
+ * @param record the donor's record of the transfer; `''` or missing if none is open
  */
 export async function unarrived(
   sendAll: SendAll,
