@@ -21,6 +21,7 @@ export interface LockedBackendOptions
     Pick<LocksOptions, 'ttlMs'>,
     Pick<LockedTakesOptions, 'inside' | 'insideMaxMs'> {}
 
+/** The backend whose takes get locks. */
 type Unlocked = Backend & Required<Pick<Backend, 'owner'>>;
 
 /** The backend of one Redis or of a Redis Cluster with the `lock` strategy: each take runs under the lock of its segment. */
@@ -37,6 +38,7 @@ export class LockedBackend implements Backend {
   readonly #locks: SegmentLocks;
 
   private constructor(unlocked: Unlocked, locks: SegmentLocks, options: LockedBackendOptions) {
+    // A batch waits for its lock no longer than for the reply to its take.
     const { takeTimeoutMs: lockWaitMs, inside, insideMaxMs } = options;
     this.#unlocked = unlocked;
     this.#locks = locks;

@@ -72,7 +72,7 @@ export class LockedTakes implements TakeStore {
   readonly #options: LockedTakesOptions;
   readonly #holds = new Map<string, SegmentHold>();
   /** Orders that `inside` has approved. When such an order is repeated, it may have been taken already. */
-  readonly #admitted = new WeakSet<TakeOrder>();
+  readonly #approved = new WeakSet<TakeOrder>();
 
   /** @param takes a store that refuses a batch whose fencing token is not the newest */
   constructor(takes: TakeStore, options: LockedTakesOptions) {
@@ -93,12 +93,13 @@ export class LockedTakes implements TakeStore {
   }
 
   take(batch: TakeBatch): Promise<TakeReply> {
-    return this.#underLock(batch, async (handle, open) => {
-      const refused = await this.#refusedOf(open, handle);
-      const orders = open.filter((order) => !order.settled && !refused.has(order));
+    return this.#underLock(batch, async (handle, waiting) => {
+      const refused = await this.#refusedOf(waiting, handle);
+      // Deadlines may have passed while `inside` ran.
+      const orders = waiting.filter((order) => !order.settled && !refused.has(order));
       if (orders.length === 0 && batch.orders.length > 0) return nothingTaken(resultsOf(batch, refused));
       const reply = await this.#takes.take({ ...batch, orders, fencingToken: handle.token });
-      return forAll(batch, orders, reply, refused);
+      return replyForAll(batch, orders, reply, refused);
     });
   }
 
@@ -107,21 +108,21 @@ export class LockedTakes implements TakeStore {
     return this.#underLock(batch, async (handle, orders) => {
       const sent = { ...batch, orders, fencingToken: handle.token };
       const reply = await this.#takes.refillAndTake(sent, segments);
-      return reply.status === 'stale' ? reply : { ...reply, take: forAll(batch, orders, reply.take) };
+      return reply.status === 'stale' ? reply : { ...reply, take: replyForAll(batch, orders, reply.take) };
     });
   }
 
   /** @param work gets the orders whose buyers still wait when the lock is held: at least one, if the batch has any */
   async #underLock<T>(
     batch: TakeBatch,
-    work: (handle: LockHandle, open: readonly TakeOrder[]) => Promise<T>,
+    work: (handle: LockHandle, waiting: readonly TakeOrder[]) => Promise<T>,
   ): Promise<T> {
     try {
       return await this.#holdOf(batch).serve((handle) => {
-        const open = batch.orders.filter((order) => !order.settled);
-        if (open.length === 0 && batch.orders.length > 0)
+        const waiting = batch.orders.filter((order) => !order.settled);
+        if (waiting.length === 0 && batch.orders.length > 0)
           throw new NotExecuted('nothing was taken: all buyers were answered before the lock was free');
-        return work(handle, open);
+        return work(handle, waiting);
       });
     } catch (error) {
       if (error instanceof LockLost || error instanceof LockNotAcquired) {
@@ -159,14 +160,14 @@ export class LockedTakes implements TakeStore {
   ): Promise<ReadonlyMap<TakeOrder, TakeResult>> {
     const { inside, insideMaxMs = DEFAULT_INSIDE_MAX_MS } = this.#options;
     const refused = new Map<TakeOrder, TakeResult>();
-    const unseen = inside ? orders.filter((order) => !this.#admitted.has(order)) : [];
+    const unseen = inside ? orders.filter((order) => !this.#approved.has(order)) : [];
     if (!inside || unseen.length === 0) return refused;
     const refusals = await runInside(inside, unseen, handle, insideMaxMs);
     handle.assertHeld();
     const reasons = new Map(refusals.map(({ orderId, reason }) => [orderId, reason]));
     for (const order of unseen) {
       const reason = reasons.get(order.orderId);
-      if (reason === undefined) this.#admitted.add(order);
+      if (reason === undefined) this.#approved.add(order);
       else refused.set(order, { kind: 'refused', reason });
     }
     return refused;
@@ -194,7 +195,7 @@ async function runInside(
 }
 
 /** Turns the reply for the sent orders into a reply for the whole batch. */
-function forAll(
+function replyForAll(
   batch: TakeBatch,
   sent: readonly TakeOrder[],
   reply: TakeReply,

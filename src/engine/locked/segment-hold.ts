@@ -14,7 +14,8 @@ import { KEEP_MAX_MS } from '../../locks/lock-limits.ts';
 /** Not less than KEEP_MAX_MS: otherwise this process would pass the lock to itself instead of releasing it. */
 export const HOLD_MAX_MS = 100;
 
-if (HOLD_MAX_MS < KEEP_MAX_MS) throw new Error('a segment must be held for as long as a lock is kept');
+if (HOLD_MAX_MS < KEEP_MAX_MS)
+  throw new Error(`HOLD_MAX_MS is ${HOLD_MAX_MS}: must be at least KEEP_MAX_MS, ${KEEP_MAX_MS}`);
 
 export interface HeldLock {
   acquire(): Promise<LockHandle>;
@@ -23,31 +24,31 @@ export interface HeldLock {
 
 export class SegmentHold {
   readonly #lock: HeldLock;
-  readonly #over: () => void;
-  readonly #line = pLimit(1);
+  readonly #unused: () => void;
+  readonly #batches = pLimit(1);
   #handle: LockHandle | undefined;
   #heldSince = 0;
 
-  /** @param over called when the lock is not held and no batch waits */
-  constructor(lock: HeldLock, over: () => void) {
+  /** @param unused called when the lock is not held and no batch waits */
+  constructor(lock: HeldLock, unused: () => void) {
     this.#lock = lock;
-    this.#over = over;
+    this.#unused = unused;
   }
 
   /** One batch at a time. @throws what the acquisition or the work throws */
   serve<T>(work: (handle: LockHandle) => Promise<T>): Promise<T> {
-    return this.#line(async () => {
+    return this.#batches(async () => {
       try {
         this.#handle = await this.#current();
         return await work(this.#handle);
       } catch (error) {
-        // The lock may be lost without notice so far. It is acquired again in any case.
+        // The lock may be lost although the handle does not know it yet. So the next batch acquires it again.
         const handle = this.#handle;
         this.#handle = undefined;
-        void this.#giveBack(handle);
+        void this.#release(handle);
         throw error;
       } finally {
-        setImmediate(() => setImmediate(() => this.#letGo()));
+        setImmediate(() => setImmediate(() => this.#releaseIfUnused()));
       }
     });
   }
@@ -59,21 +60,21 @@ export class SegmentHold {
     this.#handle = undefined;
     // The new request is made before the release, so that the lock queue knows that this process waits, and lets others
     // go first.
-    const [next] = await Promise.all([this.#lock.acquire(), this.#giveBack(handle)]);
+    const [next] = await Promise.all([this.#lock.acquire(), this.#release(handle)]);
     this.#heldSince = monotonicMs();
     return next;
   }
 
-  #letGo(): void {
-    if (this.#line.activeCount + this.#line.pendingCount > 0) return;
+  #releaseIfUnused(): void {
+    if (this.#batches.activeCount + this.#batches.pendingCount > 0) return;
     const handle = this.#handle;
     this.#handle = undefined;
-    void this.#giveBack(handle);
-    this.#over();
+    void this.#release(handle);
+    this.#unused();
   }
 
-  /** A lost lock does no harm here: the take was refused, or no other process had the lock before it. */
-  async #giveBack(handle: LockHandle | undefined): Promise<void> {
+  /** Errors are ignored. A lost lock did no harm: the take was refused, or it came before another process had the lock. */
+  async #release(handle: LockHandle | undefined): Promise<void> {
     if (handle) await this.#lock.release(handle).catch(() => {});
   }
 }
