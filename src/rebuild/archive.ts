@@ -43,8 +43,8 @@ export async function archiveSale(
 }
 
 /**
- * A purchase whose order is only salvaged would be answered `unknown`: no log tells its node of the commit any more. A
- * closed sale takes no new orders, so its logs stay drained.
+ * If the rebuild salvaged an order, no watermark would name it, and its purchase would be answered `unknown`. So sync must
+ * have applied all orders before. A closed sale takes no new orders, so its logs stay drained.
  */
 async function assertDrained(
   { db, backend }: Pick<ArchiveStores, 'db' | 'backend'>,

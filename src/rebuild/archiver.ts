@@ -4,9 +4,9 @@
  *
  *   over for ARCHIVE_AFTER_DAYS ──closed?──no──> closed by `stockade` ──next round──> archived (archive.ts)
  *
- * A few sales in each round, one after the other, beside the loop of sync; several processes may do this at once. Nothing is
- * kept in memory but the sales that have failed: they are left out until a round finds no others. So if a process dies, the
- * next round of any process goes on.
+ * Each round works on a few sales, one after the other, beside the loop of sync. Several processes may do this at once. Only the
+ * sales that have failed are kept in memory: they are left out until a round finds no others. So if a process dies, the next
+ * round of any process continues its work.
  */
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
@@ -74,12 +74,12 @@ export class Archiver {
     else await claim?.();
     for (const sale of over) {
       if (signal.aborted) break;
-      await this.#goOnWith(sale).catch((error) => this.#setAside(sale.id, error));
+      await this.#closeOrArchive(sale).catch((error) => this.#setAside(sale.id, error));
     }
     return false;
   }
 
-  async #goOnWith({ id, state }: OverSale): Promise<void> {
+  async #closeOrArchive({ id, state }: OverSale): Promise<void> {
     const { db, backend, locks, events } = this.#options;
     if (state !== 'closed') {
       await makeChange(db, id, { action: 'close' }, this.#author);

@@ -5,11 +5,11 @@
  *
  *   begun ──page by page──> written ──frozen, salvaged, next generation (rebuild.ts)──> finished ──> loaded with the segments
  *
- * finished: the records of some buyers are read again, because the draft may have them wrong. Those buyers have an
- * order or a return that the draft's pages may have missed. They are found by its time, and no clock is trusted for that:
- * the draft notes its beginning in the sale's row, and every transaction that writes orders or returns of the sale notes
- * its time there, if that is earlier (sales.draft_since). Both lock the row. So a transaction either has committed before
- * the draft's first page is read, or its time is noted, wherever the clock was set in between.
+ * To finish a draft, the records of some buyers are read again: those who have an order or a return that the draft's pages
+ * may have missed. They are found by the time of that order or return. The clock may be set back meanwhile, so the time at
+ * which the draft began is not used. Instead every transaction that writes orders or returns of the sale notes its own time
+ * in the sale's row, if that is earlier than the noted one (sales.draft_since). The draft clears the note when it begins. Both
+ * lock the row. So a transaction either has committed before the draft's first page is read, or its time is noted.
  *
  * Crash points. A draft that is not loaded is never read: the next process begins a draft with another id, and the
  * old one expires. Once it is loaded, it has all buyers.
@@ -46,8 +46,8 @@ export async function writeDraft(
   const id = randomUUID();
   await noteBeginning(db, { saleId: sale.id, generation, id });
   const place = { saleId: sale.id, generation: generation + 1, segments, id };
-  const numbers = Array.from({ length: segments }, (_, segment) => segment);
-  await pLimit(PARALLEL_WRITES).map(numbers, (segment) =>
+  const all = Array.from({ length: segments }, (_, segment) => segment);
+  await pLimit(PARALLEL_WRITES).map(all, (segment) =>
     backend.sales.beginDraft({ saleId: sale.id, segment, generation: generation + 1, draft: id }),
   );
   let buyers = 0;
@@ -87,7 +87,7 @@ export async function finishDraft(
   return true;
 }
 
-/** Waits for the transactions that write orders and returns of the sale now: the draft's pages have these. */
+/** Waits for transactions that are writing orders or returns of the sale, so that the draft's pages include them. */
 async function noteBeginning(
   db: Database,
   { saleId, generation, id }: Pick<Place, 'saleId' | 'generation' | 'id'>,
@@ -101,8 +101,8 @@ async function noteBeginning(
 }
 
 /**
- * The earliest time that was written since the draft began, in Postgres' own format. @returns `undefined` if another
- * draft has begun
+ * The earliest time that was noted since the draft began, in Postgres' own format.
+ * @returns `undefined` if another draft has begun
  */
 async function readSince(db: Database, saleId: string, id: string): Promise<string | undefined> {
   const [noted] = await rows<{ since: string }>(

@@ -67,7 +67,7 @@ export interface RebuildOptions {
 }
 
 /** The author of the ledger's row when an archived sale leaves the backend once more. */
-const AGAIN: Author = { actor: 'stockade', reason: 'the backend held the archived sale again' };
+const ARCHIVED_AGAIN: Author = { actor: 'stockade', reason: 'the backend held the archived sale again' };
 
 /**
  * @returns `undefined` if there is nothing to do: there is no such sale, or it is archived and not in the backend
@@ -85,9 +85,9 @@ export async function rebuildSale(
   if ((witness.generation ?? before.generation) !== before.generation) {
     throw new StaleGeneration(saleId, before.generation);
   }
-  const begun = await unfinished(backend, before);
-  if (begun !== undefined) {
-    const loadedBuyers = await loadAndPublish(db, backend, before, begun, progress);
+  const loadedUpTo = await loadedByUnfinished(backend, before);
+  if (loadedUpTo !== undefined) {
+    const loadedBuyers = await loadAndPublish(db, backend, before, loadedUpTo, progress);
     return { generation: before.generation, salvagedOrders: 0, loadedBuyers };
   }
   let salvagedOrders = 0;
@@ -101,7 +101,7 @@ export async function rebuildSale(
     salvagedOrders += salvaged.orders;
     heads = salvaged.heads;
   }
-  const archiving = archive ?? (before.archivedAt && AGAIN);
+  const archiving = archive ?? (before.archivedAt && ARCHIVED_AGAIN);
   const { row, losses, hasErased } = await despiteDeadlocks(() =>
     nextGeneration(db, before, (trx) => lossesOf(trx, saleId, heads, witness.newest), archiving),
   );
@@ -119,8 +119,11 @@ export async function rebuildSale(
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }
 
-/** How far an unfinished rebuild has loaded this generation; `undefined` if there is no such rebuild. */
-async function unfinished(backend: Backend, { sale, generation }: SaleRow): Promise<string | undefined> {
+/** How far a rebuild that was not finished has loaded this generation; `undefined` if there is no such rebuild. */
+async function loadedByUnfinished(
+  backend: Backend,
+  { sale, generation }: SaleRow,
+): Promise<string | undefined> {
   const record = await backend.sales.read(sale.id);
   if (generation === 0 || record?.generation === generation) return undefined;
   return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
@@ -221,7 +224,7 @@ async function loadAndPublish(
 async function publishAsItIs(db: Database, backend: Backend, { sale, generation }: SaleRow): Promise<void> {
   const row = await readSale(db, sale.id);
   if (row?.generation !== generation) {
-    // What was loaded too late must not remain.
+    // The sale was deleted or archived meanwhile: what was loaded after that must not remain in the backend.
     const isGone = !row || row.archivedAt !== undefined;
     if (isGone)
       await backend.sales.archive({ saleId: sale.id, generation: row?.generation ?? generation + 1 });

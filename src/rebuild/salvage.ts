@@ -14,6 +14,7 @@ import { type Batch, batchOf, type Slice, unitsOf } from '../sync/apply/batch.ts
 import { after } from '../sync/apply/log-chain.ts';
 import { knownOrders } from './known-orders.ts';
 
+/** Log entries in one read, and so in one transaction. */
 const SALVAGE_ENTRIES = 500;
 
 /** The logs of a sale in one generation. */
@@ -75,8 +76,8 @@ interface Applied {
 }
 
 /**
- * Applies orders in the same way as sync, which may be applying the same ones: orders first, the sale's row last.
- * Only what Postgres refuses, perhaps because a sync was faster, is applied again under a lock on the row.
+ * Applies orders in the same way as sync, which may be applying the same ones: orders first, the sale's row last. If Postgres
+ * refuses them, perhaps because a sync was faster, they are applied one by one, under a lock on the row.
  */
 async function applyUnknown(db: Database, row: SaleRow, read: LogRead): Promise<Applied> {
   try {
@@ -92,7 +93,7 @@ async function applyAtOnce(trx: Knex.Transaction, row: SaleRow, read: LogRead): 
   const { slices, orders } = await unknownOf(trx, read);
   if (orders > 0) await applySlices(trx, slices, []);
   await lockGeneration(trx, row);
-  await count(trx, read, slices);
+  await countInCursor(trx, read, slices);
   return { orders, rejected: [] };
 }
 
@@ -100,13 +101,13 @@ async function applySingly(trx: Knex.Transaction, row: SaleRow, read: LogRead): 
   await lockGeneration(trx, row);
   const { slices, orders } = await unknownOf(trx, read);
   const rejected = await sellEach(trx, slices);
-  await count(trx, read, slices);
+  await countInCursor(trx, read, slices);
   return { orders, rejected: [...rejected.values()] };
 }
 
 /**
- * Locks the sale's row, and writes to it although orders that are rejected change no units: a deletion sees by the row's version
- * that orders were added (deletion/begin-deletion.ts), and a draft by this time (draft.ts).
+ * Locks the sale's row by writing to it. It is written even if all orders are rejected and no units change: a deletion sees by the
+ * row's version that orders were added (deletion/begin-deletion.ts), and a draft by the time in the row (draft.ts).
  * @throws StaleGeneration
  */
 async function lockGeneration(trx: Knex.Transaction, { sale, generation }: SaleRow): Promise<void> {
@@ -133,7 +134,11 @@ async function unknownOf(trx: Knex.Transaction, read: LogRead): Promise<Batch> {
  * Adds the orders to the cursor's counts; its position stays. So a rebuild that starts again finds them in Postgres
  * and does not count them as lost.
  */
-async function count(trx: Knex.Transaction, { position }: LogRead, slices: readonly Slice[]): Promise<void> {
+async function countInCursor(
+  trx: Knex.Transaction,
+  { position }: LogRead,
+  slices: readonly Slice[],
+): Promise<void> {
   const orders = slices.flatMap((slice) => slice.entries.flatMap((entry) => entry.orders));
   if (orders.length === 0) return;
   await trx.raw(
