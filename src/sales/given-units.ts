@@ -1,8 +1,9 @@
 /**
- * What Postgres has given the segments of a sale in their generation, and what they have counted. A segment counts the units that
- * returns and top-ups have brought, and those that withdrawals have taken out. Postgres marks each of them as applied only
- * after the segment has counted it. So what Postgres has marked, read first, is never more than what the segments have counted,
- * read afterwards: if it is, they have lost it.
+ * Compares what Postgres has given the segments of a sale in their generation with what the segments have counted.
+ *
+ * A segment counts the units of each return, top-up and withdrawal that it has carried out. Only after that does Postgres mark the
+ * row as applied. Read Postgres first and the segments second: if Postgres has marked more units than the segments have counted,
+ * the segments have lost some.
  */
 
 import type { SegmentAudit } from '../engine/contract.ts';
@@ -20,11 +21,14 @@ export interface GivenUnits extends UnitCounts {
   readonly saleId: string;
   readonly generation: number;
   readonly segments: number;
-  /** Units that the segments began the generation with. */
+  /** Units that the segments began the generation with, as Postgres has it. */
   readonly began: number;
 }
 
-/** `began` is what stock and cursors say, without what came or went since. Each of these changes at the same instant as the stock. */
+/**
+ * `began` goes back from the stock of now: units that were sold since (as the cursors count them) and withdrawn are added, units
+ * that were returned and topped up are subtracted. The transaction that changes one of these changes the stock too.
+ */
 const GIVEN = `
   SELECT s.id, s.generation, s.segments, r.returned, m.credited, m.withdrawn,
     s.stock + c.units - r.arisen - m.added + m.removed AS began
@@ -41,7 +45,7 @@ const GIVEN = `
       WHERE sale_id = s.id AND generation = s.generation) c
   WHERE s.id = ANY (?) AND s.archived_at IS NULL`;
 
-/** What Postgres has given these sales, without those that are archived. */
+/** What Postgres has given the segments of these sales. Archived sales are left out. */
 export async function readGivenUnits(db: Database, saleIds: readonly string[]): Promise<GivenUnits[]> {
   const found = await rows<
     Record<'id' | 'returned' | 'credited' | 'withdrawn' | 'began', string> & {
@@ -61,7 +65,7 @@ export async function readGivenUnits(db: Database, saleIds: readonly string[]): 
 }
 
 /**
- * Whether the ledger and the orders explain the stock. If not, the stock was changed by hand, and says nothing about the segments.
+ * Whether the ledger and the orders explain the stock. If not, the stock was changed by hand, and proves nothing about the segments.
  * Reads all live orders of the sale.
  */
 export async function isStockExplained(db: Database, saleId: string): Promise<boolean> {

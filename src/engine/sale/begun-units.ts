@@ -1,6 +1,6 @@
 import type { SegmentCounts } from '../contract.ts';
 
-/** Units that segments began their generation with, as their counters say. Only moves between segments change it. */
+/** Units that segments began their generation with, as their counters say. Of all later changes, only transfers change this sum. */
 export function begunUnits({
   supplied,
   returned,

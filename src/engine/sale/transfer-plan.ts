@@ -7,7 +7,7 @@ const POOR_SHARE = 0.5;
 
 /** What the buyers of one segment request. */
 export interface Want {
-  /** The segment. */
+  /** The segment that needs units. */
   readonly receiver: number;
   /** Units of the smallest order. */
   readonly least: number;
@@ -24,8 +24,9 @@ export function wantOf(receiver: number, orders: readonly TakeOrder[]): Want {
 }
 
 /**
- * Plans a refill as redis/lua/purchase/refill.lua does it: half of the richest donor, at least what is missing, then
- * the next richest while that is not enough. Nothing, if the whole sale has fewer units than the smallest order.
+ * Plans a refill as redis/lua/purchase/refill.lua does it. The richest donor gives half of its units, or what is missing if that
+ * is more. While that is not enough, the next richest gives too. If the whole sale has fewer units than the smallest order,
+ * nothing is moved.
  */
 export function planRefill(lefts: readonly number[], { receiver, least, units }: Want): Move[] {
   if (sumOf(lefts) < least) return [];
