@@ -64,7 +64,7 @@ export interface OtherProcess {
   readonly differs: readonly string[];
 }
 
-/** The sales of one state that are not archived. */
+/** The sales of one state that are neither archived nor being deleted. */
 export interface StateTotal {
   readonly state: SaleStatus['state'];
   readonly sales: number;
@@ -139,15 +139,15 @@ export class TooManyConsoles extends StockadeError {
   }
 }
 
-const LIMIT = `must be a whole number from 0 to ${MAX_SHOWN_SALES}`;
+const LIMIT_PROBLEM = `must be a whole number from 0 to ${MAX_SHOWN_SALES}`;
 
 const query = z.strictObject({
   ...saleQueryFields,
   limit: z.coerce
-    .number({ error: LIMIT })
-    .int(LIMIT)
-    .min(0, LIMIT)
-    .max(MAX_SHOWN_SALES, LIMIT)
+    .number({ error: LIMIT_PROBLEM })
+    .int(LIMIT_PROBLEM)
+    .min(0, LIMIT_PROBLEM)
+    .max(MAX_SHOWN_SALES, LIMIT_PROBLEM)
     .default(DEFAULT_SHOWN_SALES),
   saleId: z.string().regex(SALE_ID_PATTERN, { error: 'must be the id of a sale' }).optional(),
 });
