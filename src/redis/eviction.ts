@@ -11,19 +11,19 @@ const KEEPS_ALL = 'noeviction';
 /** For one server, from the start of the connection to the last answer. */
 const ANSWER_MS = 5_000;
 
-export interface EvictingServer {
+export interface ServerPolicy {
   /** `host:port`. */
   readonly server: string;
   /** Its `maxmemory-policy`. */
   readonly policy: string;
 }
 
-export interface EvictionLook {
+export interface EvictionFindings {
   /**
    * Primaries with another `maxmemory-policy` than `noeviction`, whether or not they have a memory limit now: one may
    * be set at any time. A server that does not report its policy is left out.
    */
-  readonly evicting: readonly EvictingServer[];
+  readonly evicting: readonly ServerPolicy[];
   /**
    * Primaries of a cluster, `host:port`, that did not answer. They stop their own segments, but not the start of a
    * node.
@@ -35,26 +35,28 @@ export interface EvictionLook {
  * @param urls as in REDIS_URL
  * @throws NotExecuted, or another connection error, if no server answers
  */
-export async function lookForEviction(urls: readonly string[]): Promise<EvictionLook> {
-  const look = await firstLook(urls);
-  const looks =
-    'first' in look
-      ? [look.first]
-      : await Promise.all(look.primaries.map((url) => policyOf(url).catch(() => url)));
-  const told = looks.filter((found) => typeof found !== 'string');
+export async function lookForEviction(urls: readonly string[]): Promise<EvictionFindings> {
+  const first = await askFirst(urls);
+  // The url of a server that did not answer stands for its policy.
+  const answers =
+    'single' in first
+      ? [first.single]
+      : await Promise.all(first.primaries.map((url) => policyOf(url).catch(() => url)));
+  const policies = answers.filter((answer) => typeof answer !== 'string');
   return {
-    evicting: told.filter(({ policy }) => policy !== KEEPS_ALL),
-    silent: looks.filter((found) => typeof found === 'string').map(serverOf),
+    evicting: policies.filter(({ policy }) => policy !== KEEPS_ALL),
+    silent: answers.filter((answer) => typeof answer === 'string').map(serverOf),
   };
 }
 
-type Look =
+type FirstAnswer =
   /** Of a single Redis. */
-  | { readonly first: EvictingServer }
+  | { readonly single: ServerPolicy }
   /** Of a cluster: where its primaries are. */
   | { readonly primaries: readonly string[] };
 
-async function firstLook(urls: readonly string[]): Promise<Look> {
+/** Asks the servers in turn, until one answers. */
+async function askFirst(urls: readonly string[]): Promise<FirstAnswer> {
   let fault: unknown;
   for (const url of urls) {
     try {
@@ -62,7 +64,7 @@ async function firstLook(urls: readonly string[]): Promise<Look> {
         const isCluster = (await redis.info('cluster')).includes('cluster_enabled:1');
         return isCluster
           ? { primaries: primariesOf(await redis.cluster('SLOTS'), url) }
-          : { first: await evictingServer(redis, url) };
+          : { single: await readPolicy(redis, url) };
       });
     } catch (error) {
       fault = error;
@@ -83,8 +85,8 @@ function primariesOf(slots: unknown, asked: string): string[] {
   return [...new Set(primaries)];
 }
 
-function policyOf(url: string): Promise<EvictingServer> {
-  return ask(url, (redis) => evictingServer(redis, url));
+function policyOf(url: string): Promise<ServerPolicy> {
+  return ask(url, (redis) => readPolicy(redis, url));
 }
 
 function serverOf(url: string): string {
@@ -92,7 +94,7 @@ function serverOf(url: string): string {
   return `${hostname}:${port || DEFAULT_PORT}`;
 }
 
-async function evictingServer(redis: Redis, url: string): Promise<EvictingServer> {
+async function readPolicy(redis: Redis, url: string): Promise<ServerPolicy> {
   const policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1] ?? KEEPS_ALL;
   return { server: serverOf(url), policy };
 }

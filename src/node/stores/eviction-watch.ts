@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/load-config.ts';
 import { redisUrls } from '../../config/values/redis-urls.ts';
 import type { Teardown } from '../../lib/teardown.ts';
-import { type EvictingServer, type EvictionLook, lookForEviction } from '../../redis/eviction.ts';
+import { type EvictionFindings, lookForEviction, type ServerPolicy } from '../../redis/eviction.ts';
 import type { Log } from '../process/log.ts';
 
 const CHECK_EVERY_MS = 5_000;
@@ -61,9 +61,9 @@ export async function refuseEviction(
 
 /** The servers that may evict keys. A server that does not answer keeps its last state. */
 export class EvictionAlarm {
-  servers: readonly EvictingServer[] = [];
+  servers: readonly ServerPolicy[] = [];
 
-  learn({ evicting, silent }: EvictionLook): void {
+  learn({ evicting, silent }: EvictionFindings): void {
     const kept = this.servers.filter(({ server }) => silent.includes(server));
     this.servers = [...evicting, ...kept].sort((a, b) => a.server.localeCompare(b.server));
   }
@@ -74,7 +74,7 @@ export class EvictionAlarm {
   }
 }
 
-function problemOf({ server, policy }: EvictingServer): string {
+function problemOf({ server, policy }: ServerPolicy): string {
   return (
     `leads to the Redis at ${server}, whose maxmemory-policy is ${policy}: set it to noeviction there ` +
     '(CONFIG SET maxmemory-policy noeviction, and in redis.conf), because stock is lost with each evicted key'
