@@ -20,9 +20,9 @@ import { version } from './process/version.ts';
 import { differencesTo, type SettingDifference } from './stores/shared-settings.ts';
 import type { Stores } from './stores/stores.ts';
 
-const LOOK_EVERY_MS = 1_000;
-const LOOKS_PER_REPORT = 2;
-/** Limit for one check. A check that takes longer is made again at the next turn. */
+const CHECK_EVERY_MS = 1_000;
+const CHECKS_PER_REPORT = 2;
+/** Limit for each answer of the stores. A check without an answer says nothing; the next one comes after the usual pause. */
 const ANSWER_MS = 5_000;
 
 export interface ShopWatchOptions {
@@ -39,13 +39,14 @@ export class ShopWatch {
   /** The name of this process in the list. */
   readonly #process: string;
   readonly #gauge: Gauge;
-  #looks = 0;
+  /** How often the stores were those of the start. */
+  #checks = 0;
   #differences: readonly SettingDifference[] = [];
   #others: readonly ListedProcess[] = [];
   /** The differences as they were last logged; `''` if there were none. */
   #logged = '';
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #checking: Promise<void> | undefined;
   #stopped = false;
   #tellStoresChanged!: (error: Error) => void;
   /** Resolves with the reason if the stores are others than at the start. */
@@ -57,7 +58,7 @@ export class ShopWatch {
   static begin(options: ShopWatchOptions, teardown: Teardown): ShopWatch {
     const watch = new ShopWatch(options);
     teardown.add(() => watch.#stop());
-    if (options.stores.isShared) watch.#lookIn(0);
+    if (options.stores.isShared) watch.#checkIn(0);
     return watch;
   }
 
@@ -92,20 +93,20 @@ export class ShopWatch {
     return this.#differences;
   }
 
-  #lookIn(ms: number): void {
+  #checkIn(ms: number): void {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
-      this.#looking = this.#look().then((goesOn) => {
-        if (goesOn) this.#lookIn(LOOK_EVERY_MS);
+      this.#checking = this.#check().then((isSame) => {
+        if (isSame) this.#checkIn(CHECK_EVERY_MS);
       });
     }, ms);
   }
 
-  /** @returns whether to go on looking: not once the stores have changed */
-  async #look(): Promise<boolean> {
+  /** @returns false once the stores have changed: then there is nothing more to check */
+  async #check(): Promise<boolean> {
     try {
       await withTimeout(ANSWER_MS, this.#options.stores.ownership.claim());
-      if (this.#looks++ % LOOKS_PER_REPORT === 0)
+      if (this.#checks++ % CHECKS_PER_REPORT === 0)
         this.#learn(await withTimeout(ANSWER_MS, this.#list.report()));
     } catch (error) {
       if (!(error instanceof ForeignStores)) return true;
@@ -124,20 +125,20 @@ export class ShopWatch {
       setting: each.setting,
       processes: each.processes.map((other) => `${other.process}, version ${other.version}`),
     }));
-    const found = JSON.stringify(differing);
-    if (found === this.#logged) return;
+    const text = JSON.stringify(differing);
+    if (text === this.#logged) return;
     if (differing.length > 0) {
       const what =
         'settings differ from those of other processes of this shop: give them the same value everywhere';
       log.warn({ differing, version: version() }, what);
     } else if (this.#logged !== '') log.info('all processes of this shop have the same settings again');
-    this.#logged = differing.length > 0 ? found : '';
+    this.#logged = differing.length > 0 ? text : '';
   }
 
   async #stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await this.#looking;
-    if (this.#looks > 0) await withTimeout(ANSWER_MS, this.#list.remove()).catch(() => {});
+    await this.#checking;
+    if (this.#checks > 0) await withTimeout(ANSWER_MS, this.#list.remove()).catch(() => {});
   }
 }

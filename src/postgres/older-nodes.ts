@@ -14,7 +14,7 @@ import { type Database, rows } from './database.ts';
 /** Begins the name of each holder of leases since version 0.1.0. A host name has no slash. */
 export const HOLDER_MARK = 'node/';
 /** How old an answer of `OlderNodes` may be. */
-const LOOK_EVERY_MS = 2_000;
+const MAX_AGE_MS = 2_000;
 
 interface OlderNode {
   /** `host:pid` */
@@ -51,8 +51,8 @@ export async function refuseBesideOlderNodes(db: Knex, why: string): Promise<voi
 /** For work that asks often. */
 export class OlderNodes {
   readonly #db: Database;
-  #run = false;
-  #lookAtMs = Number.NEGATIVE_INFINITY;
+  #found = false;
+  #readAgainAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(db: Database) {
     this.#db = db;
@@ -60,10 +60,10 @@ export class OlderNodes {
 
   /** Whether a node of version 0.1.0 runs. While Postgres can't be reached: the last answer, or no. */
   async run(): Promise<boolean> {
-    if (monotonicMs() < this.#lookAtMs) return this.#run;
-    this.#lookAtMs = monotonicMs() + LOOK_EVERY_MS;
-    const found = await readOlderNodes(this.#db).catch(() => undefined);
-    if (found) this.#run = found.length > 0;
-    return this.#run;
+    if (monotonicMs() < this.#readAgainAtMs) return this.#found;
+    this.#readAgainAtMs = monotonicMs() + MAX_AGE_MS;
+    const nodes = await readOlderNodes(this.#db).catch(() => undefined);
+    if (nodes) this.#found = nodes.length > 0;
+    return this.#found;
   }
 }

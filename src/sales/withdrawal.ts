@@ -24,8 +24,8 @@ import { type Movement, readOpenMovements, writeMovement } from './ledger.ts';
 import { lockSale } from './sale-changes.ts';
 
 const PARALLEL_SEGMENTS = 16;
-/** Buyers take units meanwhile, so the segments are searched up to this many times more. */
-const MAX_LOOKS = 5;
+/** Buyers take units meanwhile. So if too few are out, the segments are read again, up to this many times. */
+const MAX_REPEATS = 5;
 
 interface Withdrawal {
   readonly movement: Movement;
@@ -74,13 +74,13 @@ async function takeOut(
   { movement, segments, wanted }: Withdrawal,
 ): Promise<number | undefined> {
   const { saleId, generation, id } = movement;
-  for (let look = 1; ; look++) {
+  for (let repeats = 0; ; repeats++) {
     const snapshot = await backend.sales.snapshot(saleId, segments, generation);
     const left = snapshot.map(({ counters }) => counters?.left ?? 0);
     const out = snapshot.map((segment) => outFor(segment, id));
     const missing = wanted - sum(out);
     if (missing <= 0) return undefined;
-    if (sum(left) < missing || look > MAX_LOOKS) return sum(left) + sum(out);
+    if (sum(left) < missing || repeats >= MAX_REPEATS) return sum(left) + sum(out);
     await pLimit(PARALLEL_SEGMENTS).map(levelDown(left, missing), async (more, segment) => {
       if (more === 0) return;
       await backend.sales.withdraw({
