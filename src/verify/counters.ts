@@ -23,23 +23,23 @@ export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, s
   const isStockChanged = soldGap !== 0 && shortfall === -soldGap;
   // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
   const soldAgain = Math.min(Math.max(0, shortfall), lostWithdrawals);
-  const open = isStockChanged ? 0 : shortfall - soldAgain;
+  const gap = isStockChanged ? 0 : shortfall - soldAgain;
   const surpluses = look.segments.map(surplusOf);
-  const isMoved = open === 0 && onlyMoved(look, surpluses);
-  const wrong = isMoved ? 'supplied' : wrongCounter(open, sumOf(surpluses));
-  const isLost = isBroken(look);
+  const isMoved = gap === 0 && onlyMoved(look, surpluses);
+  const wrong = isMoved ? 'supplied' : wrongCounter(gap, sumOf(surpluses));
+  const hasLostWrites = hasLost(look);
   return [
     ...(isStockChanged
       ? [stockChanged(look, soldGap)]
       : gapFindings(soldGap, ', and the stock is what the segments say: orders or ledger were changed')),
     ...look.segments.flatMap((found, segment) =>
-      contradiction(look, found, segment, surpluses[segment]!, isLost ? undefined : wrong),
+      contradiction(look, found, segment, surpluses[segment]!, hasLostWrites ? undefined : wrong),
     ),
-    ...(wrong === undefined ? [unexplained(open, isLost)] : []),
+    ...(wrong === undefined ? [unexplained(gap, hasLostWrites)] : []),
   ];
 }
 
-/** Units that the segments began with according to Postgres, minus those that were put into them. */
+/** Units that the segments began the generation with, as Postgres has it, minus those that their counters say they began with. */
 function shortfallOf({ truth }: Look, sums: Sums): number {
   const byPostgres = truth.row.stock + sums.applied - truth.returned - truth.toppedUp + truth.withdrawn;
   const bySupplied = begunUnits(sums) + sums.inTransit;
@@ -109,8 +109,8 @@ function contradiction(
   const isUnreadable = found.found === 'fault';
   if (!counts || (surplus === 0 && !isUnreadable)) return [];
   const { left, taken, supplied } = counts;
-  const held = isUnreadable ? found.fault : `${left} units left`;
-  const what = `segment ${segment}: ${held}, ${taken} taken, but ${supplied} supplied`;
+  const leftText = isUnreadable ? found.fault : `${left} units left`;
+  const what = `segment ${segment}: ${leftText}, ${taken} taken, but ${supplied} supplied`;
   const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;
   const isProven = look.confirmed.has(segment) && (field === 'supplied' || supplied >= taken);
   const repair: RepairStep | undefined =
@@ -126,14 +126,15 @@ function contradiction(
   ];
 }
 
-function unexplained(units: number, isLost: boolean): Finding {
+function unexplained(units: number, hasLostWrites: boolean): Finding {
   const found = `the segments were supplied with ${Math.abs(units)} units ${units > 0 ? 'fewer' : 'more'} than Postgres gave them`;
-  return isLost
+  return hasLostWrites
     ? fault('lost_entries', units, `${found}: they have lost writes`, { kind: 'rebuild' })
     : fault('unexplained', units, `${found}, and no counter contradicts another`);
 }
 
-function isBroken({ record, logs, segments }: Look): boolean {
+/** Whether anything shows that the backend has lost writes. */
+function hasLost({ record, logs, segments }: Look): boolean {
   const isLost = segments.some((found) => found.found === 'sound' && found.state === 'lost');
   return record === undefined || isLost || logs.some(({ problem }) => problem !== undefined);
 }

@@ -58,8 +58,8 @@ export function term(name: string, units: number): Term {
 export const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /**
- * The age of pending work, if it is more than a moment: the process that began it has died, and no sync has finished
- * it.
+ * How long the oldest of this work has waited, as the end of a sentence; `''` if that is but a moment. If it is longer, the process
+ * that began the work has died, and no sync has finished it.
  */
 export function waiting({ ageS }: Pending): string {
   return ageS < 2 ? '' : `, for ${Math.round(ageS)} s`;

@@ -128,13 +128,13 @@ function judgeArchived({ truth, record, recordFault }: Look, soldGap: number): F
   const { count } = truth.pendingChanges;
   const isThere = record !== undefined || recordFault !== undefined;
   const remove: RepairStep = { kind: isThere ? 'rebuild' : 'changes' };
-  const left = 'the sale is archived, and the backend holds its record: the backend may be an older copy';
+  const restored = 'the sale is archived, and the backend holds its record: the backend may be an older copy';
   return [
     ...gapFindings(soldGap, ': orders, stock or ledger were changed'),
     ...(count > 0
       ? [underWay('change_pending', 0, 'the sale is to be removed from the backend', remove)]
       : isThere
-        ? [fault('rebuild_pending', 0, left, remove)]
+        ? [fault('rebuild_pending', 0, restored, remove)]
         : []),
   ];
 }

@@ -24,8 +24,8 @@ import { foreignWriteIn } from './foreign-write.ts';
 import type { MissingRecord } from './repair-step.ts';
 import type { Truth } from './truth.ts';
 
-/** Buyers per query. */
-const RECALL_BUYERS = 1_000;
+/** Orders whose buyers' records one query reads. */
+const RECALL_ORDERS = 1_000;
 /** At most this many orders are named in a finding. */
 const NAMED_ORDERS = 5;
 /** The search ends at this number of missing orders: to restore more records one by one, a rebuild is less work. */
@@ -57,8 +57,8 @@ export async function missingRecords(
         unheld.push(...(await withoutRecord(backend, ref, home)));
       } catch (error) {
         if (error instanceof StaleGeneration) throw error;
-        const fault = foreignWriteIn(error);
-        faults.set(segment, `the buyers' records of segment ${segment} were written by others: ${fault}`);
+        const problem = foreignWriteIn(error);
+        faults.set(segment, `the buyers' records of segment ${segment} were written by others: ${problem}`);
       }
     }
     missing.push(...(await stillLive(db, unheld)));
@@ -67,13 +67,14 @@ export async function missingRecords(
   return { missing: missing.slice(0, MAX_MISSING), faults: [...faults.values()] };
 }
 
+/** The orders that their buyers' records lack. */
 async function withoutRecord<T extends MissingRecord>(
   backend: Backend,
   ref: SegmentRef,
   orders: readonly T[],
 ): Promise<T[]> {
   const unheld: T[] = [];
-  for (const chunk of chunksOf(orders, RECALL_BUYERS)) {
+  for (const chunk of chunksOf(orders, RECALL_ORDERS)) {
     const { holdings } = await backend.sales.recall(
       ref,
       chunk.map(({ buyerId }) => buyerId),
@@ -149,6 +150,7 @@ async function unrecordedIn(
   for (let upTo: number | undefined; ; ) {
     const [read] = await backend.log.readLog([position], LOG_PAGE_ENTRIES);
     const { head, entries } = read!;
+    // The search ends where the log ended at the first read: it grows meanwhile.
     upTo ??= head?.seq ?? 0;
     const orders = entries.flatMap(({ seq, orders }) =>
       orders.filter(({ buyerId }) => !unreadable.has(buyerId)).map((order) => ({ ...order, seq })),
@@ -161,6 +163,7 @@ async function unrecordedIn(
   }
 }
 
+/** The orders that no cursor has passed by now. @throws StaleGeneration */
 async function notApplied<T extends { readonly seq: number }>(
   db: Database,
   { saleId, segment, generation }: SegmentRef,

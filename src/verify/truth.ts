@@ -92,9 +92,10 @@ export async function readTruth(db: Database, saleId: string): Promise<Truth> {
   );
 }
 
-const openOf = (name: string, which: string, units: string) => `
-  count(*) FILTER (WHERE ${which}) AS ${name}count, coalesce(sum(${units}) FILTER (WHERE ${which}), 0) AS ${name}units,
-  coalesce(extract(epoch FROM now() - min(moved_at) FILTER (WHERE ${which})), 0) AS ${name}age`;
+/** SQL: count, units and age of the movements for which `which` holds, in columns that begin with `prefix`. */
+const openOf = (prefix: string, which: string, units: string) => `
+  count(*) FILTER (WHERE ${which}) AS ${prefix}count, coalesce(sum(${units}) FILTER (WHERE ${which}), 0) AS ${prefix}units,
+  coalesce(extract(epoch FROM now() - min(moved_at) FILTER (WHERE ${which})), 0) AS ${prefix}age`;
 
 const MOVEMENTS = `
   SELECT coalesce(sum(units), 0) AS movements, coalesce(max(id), 0)::text AS last,
@@ -113,11 +114,11 @@ const RETURNS = `
     coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE applied_at IS NULL)), 0) AS age
   FROM stock_returns WHERE sale_id = ?`;
 
-function pendingOf(row: Record<string, string>, name: string): Pending {
+function pendingOf(row: Record<string, string>, prefix: string): Pending {
   return {
-    count: Number(row[`${name}count`]),
-    units: Number(row[`${name}units`]),
-    ageS: Math.max(0, Number(row[`${name}age`])),
+    count: Number(row[`${prefix}count`]),
+    units: Number(row[`${prefix}units`]),
+    ageS: Math.max(0, Number(row[`${prefix}age`])),
   };
 }
 
