@@ -12,7 +12,7 @@ export const PART_EVENTS = 256;
 /** Events in one page of the webhook, and so in one request at most. */
 export const WEBHOOK_PAGE_EVENTS = 100;
 
-/** ISO 8601, as JavaScript writes it. */
+/** SQL: the format of `to_char` for ISO 8601, as JavaScript writes it. */
 export const ISO_TIME = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
 
 export interface OutboxPage {
@@ -57,7 +57,7 @@ export class Outbox {
     return { rows: [...new Set(found.map(({ row }) => row))], parts: found };
   }
 
-  /** As `read`, without the events. */
+  /** As `read`, without the events: cheaper if nobody wants them. */
   async readRows(): Promise<OutboxPage> {
     const found = await rows<{ id: string }>(
       this.#db,
@@ -96,11 +96,11 @@ export class Outbox {
   }
 }
 
-/** Age of the oldest `happened_at`, by the database's clock. */
+/** SQL: the age of the oldest `happened_at` in milliseconds, by the database's clock; 0 if there is no row. */
 export const AGE_MS =
   'greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(happened_at)), 0) * 1000)::float8';
 
-/** pg_column_size needs the array's size only, and does not read it. */
+/** SQL: the oldest rows, up to PAGE_ROWS and PAGE_BYTES. `pg_column_size` does not read an array to tell its size. */
 function oldest(columns: string): string {
   return `SELECT ${columns} FROM (
     SELECT *, sum(pg_column_size(order_ids)) OVER (ORDER BY id) - pg_column_size(order_ids) AS bytes_before

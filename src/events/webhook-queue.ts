@@ -56,6 +56,7 @@ export class WebhookQueue {
        LEFT JOIN LATERAL unnest(p.order_ids) WITH ORDINALITY AS u (order_id, place) ON true
        LEFT JOIN orders o ON o.order_id = u.order_id
        WHERE p.events <= ? AND (p.tried = 0 OR p.rank = 1) ORDER BY p.id, u.place`,
+      // A page has at least one event, so a request can't have more pages than events.
       [WEBHOOK_PAGE_EVENTS, WEBHOOK_PAGE_EVENTS],
     );
     if (found.length === 0) return undefined;

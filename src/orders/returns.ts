@@ -1,7 +1,9 @@
 /**
  * The outbox of returns (table stock_returns): each ended order is removed from its buyer's record in the backend,
- * and its units go back to the home segment. The process that commits a return applies it at once; the reconciler does
- * it for one that died, as the backend compensates once per order id. Steps and crash points: docs/internals/orders.md.
+ * and its units go back to the home segment. The process that commits a return applies it at once. If that process
+ * dies, the reconciler applies it. A repetition does no harm: the backend compensates once per order id.
+ *
+ * Steps and crash points: docs/internals/orders.md.
  */
 
 import type { Knex } from 'knex';
@@ -68,20 +70,19 @@ export async function salesWithReturns(db: Database): Promise<string[]> {
   return found.map(({ id }) => id);
 }
 
-function readPending(db: Database, which: string, bindings: readonly Knex.RawBinding[]) {
+function readPending(db: Database, condition: string, bindings: readonly Knex.RawBinding[]) {
   return rows<PendingReturn>(
     db,
     `SELECT r.order_id::text, r.sale_id, r.buyer_id, r.units, s.segments, s.generation, r.xmin::text AS version
      FROM stock_returns r JOIN sales s ON s.id = r.sale_id
-     WHERE r.applied_at IS NULL AND ${which}`,
+     WHERE r.applied_at IS NULL AND ${condition}`,
     bindings,
   );
 }
 
 /**
- * @returns how many could not be applied because their sale is being rebuilt. If the rebuild has not begun its
- * generation yet, it marks them, because the state that it loads includes them; otherwise they are applied after it
- * has published.
+ * @returns how many could not be applied because their sale is being rebuilt. If the rebuild has not begun its generation yet, it
+ * loads a state that includes them, and marks them. Otherwise they are applied after the rebuild has published.
  */
 async function applyPage(db: Database, backend: Backend, pending: readonly PendingReturn[]): Promise<number> {
   const ends = await Promise.allSettled(pending.map((row) => compensate(backend, row)));
