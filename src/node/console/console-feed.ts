@@ -30,7 +30,7 @@ export interface FeedTimes {
   readonly readingMs: number;
 }
 
-const TIMES: FeedTimes = { everyMs: 1_000, totalsEveryMs: 5_000, readingMs: 500 };
+const DEFAULT_TIMES: FeedTimes = { everyMs: 1_000, totalsEveryMs: 5_000, readingMs: 500 };
 /** Share of its time by which a reading may begin early: timers are not exact. */
 const EARLY_SHARE = 0.1;
 /** Pages and single sales that are read at the same time, however many consoles are open. */
@@ -55,7 +55,7 @@ export class ConsoleFeed implements ConsoleOperations {
   /** The wait for the next second and its readings, shared by all consoles that have asked for their next picture. */
   #turn: Promise<void> | undefined;
 
-  constructor(sources: NodeSources, times = TIMES) {
+  constructor(sources: NodeSources, times = DEFAULT_TIMES) {
     this.#sources = sources;
     this.#times = times;
   }
@@ -106,7 +106,7 @@ export class ConsoleFeed implements ConsoleOperations {
   /** The samples that a console needs. Each is shared, and lives as long as a console uses it. */
   #use({ saleId, ...page }: ConsoleQuery): { parts: Parts; release: () => void } {
     const names: string[] = [];
-    const used = <T>(name: string, read: () => Promise<T>, ms = this.#times.everyMs): Sample<T> => {
+    const use = <T>(name: string, read: () => Promise<T>, ms = this.#times.everyMs): Sample<T> => {
       const sample = (this.#samples.get(name) ?? new Sample(read, ms * (1 - EARLY_SHARE))) as Sample<T>;
       this.#samples.set(name, sample);
       sample.users++;
@@ -117,10 +117,10 @@ export class ConsoleFeed implements ConsoleOperations {
     const list = () => this.#readings(() => sources.list(page));
     const detail = (id: string) => () => this.#readings(() => sources.detail(id));
     const parts = {
-      node: used('node', sources.node),
-      totals: used('totals', sources.totals, this.#times.totalsEveryMs),
-      list: page.limit > 0 ? used(`list ${JSON.stringify(page)}`, list) : undefined,
-      detail: saleId === undefined ? undefined : used(`sale ${saleId}`, detail(saleId)),
+      node: use('node', sources.node),
+      totals: use('totals', sources.totals, this.#times.totalsEveryMs),
+      list: page.limit > 0 ? use(`list ${JSON.stringify(page)}`, list) : undefined,
+      detail: saleId === undefined ? undefined : use(`sale ${saleId}`, detail(saleId)),
     };
     const release = () => {
       for (const name of names) if (--this.#samples.get(name)!.users === 0) this.#samples.delete(name);
@@ -129,21 +129,22 @@ export class ConsoleFeed implements ConsoleOperations {
   }
 
   #nextTurn(): Promise<void> {
-    this.#turn ??= this.#rest().finally(() => {
+    this.#turn ??= this.#restAndRead().finally(() => {
       this.#turn = undefined;
     });
     return this.#turn;
   }
 
-  async #rest(): Promise<void> {
+  async #restAndRead(): Promise<void> {
     await rest(this.#times.everyMs, this.#end.signal);
     if (!this.#end.signal.aborted) await this.#read([...this.#samples.values()]);
   }
 
+  /** Resolves when all are read, or after `readingMs`: the others go on being read. */
   async #read(samples: readonly (Sample<unknown> | undefined)[]): Promise<void> {
-    const over = new AbortController();
-    const late = rest(this.#times.readingMs, over.signal);
-    await Promise.race([Promise.all(samples.map((sample) => sample?.refresh())), late]);
-    over.abort();
+    const allRead = new AbortController();
+    const limit = rest(this.#times.readingMs, allRead.signal);
+    await Promise.race([Promise.all(samples.map((sample) => sample?.refresh())), limit]);
+    allRead.abort();
   }
 }

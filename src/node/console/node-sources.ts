@@ -1,4 +1,4 @@
-/** Where the parts of a console's picture come from: what this node counts anyway, and what operators can ask for anyway. */
+/** Reads the parts of a console's picture. Nothing is counted for consoles alone: metrics and operators need the same figures. */
 import type { Registry } from 'prom-client';
 import type { Backend } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -45,7 +45,7 @@ export interface NodeSourceParts {
 
 export function nodeSources(parts: NodeSourceParts): NodeSources {
   const { db, backend, operations, registry, processes } = parts;
-  const meter = new Meter();
+  const meter = new RateMeter();
   return {
     processes,
     async node() {
@@ -83,8 +83,8 @@ export function nodeSources(parts: NodeSourceParts): NodeSources {
   };
 }
 
-/** Remembers the counts of the last picture. */
-class Meter {
+/** Tells rates from the counts of two pictures in turn. */
+class RateMeter {
   #last: { readonly counts: ReadonlyMap<string, number>; readonly atMs: number } | undefined;
 
   rates(workers: readonly WorkerMetrics[]): PurchaseRates | undefined {

@@ -50,9 +50,9 @@ export class SegmentBars {
   element = el('div', { class: 'segments' }, this.#row, this.#note, this.#table);
 
   set(segments) {
-    const each = Math.ceil(segments.length / MAX_BARS);
-    const groups = Array.from({ length: Math.ceil(segments.length / each) }, (_, i) =>
-      groupOf(segments.slice(i * each, (i + 1) * each)),
+    const perBar = Math.ceil(segments.length / MAX_BARS);
+    const groups = Array.from({ length: Math.ceil(segments.length / perBar) }, (_, i) =>
+      groupOf(segments.slice(i * perBar, (i + 1) * perBar)),
     );
     const most = Math.max(1, ...groups.map(({ left, taken }) => left + taken));
     while (this.#bars.length < groups.length) this.#bars.push(el('span', {}, el('span', { class: 'fill' })));
@@ -66,7 +66,7 @@ export class SegmentBars {
     setAttribute(this.#row, 'aria-label', textOf(segments));
     setText(
       this.#note,
-      each > 1 ? `${textOf(segments)} Each bar stands for up to ${each} segments.` : textOf(segments),
+      perBar > 1 ? `${textOf(segments)} Each bar stands for up to ${perBar} segments.` : textOf(segments),
     );
     if (this.#table.open) this.#fillTable(segments);
     else this.#body.replaceChildren();

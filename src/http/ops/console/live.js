@@ -13,7 +13,7 @@ export class Live {
 
   /**
    * @param {(picture: object) => void} onPicture
-   * @param {(state: 'live' | 'waiting' | 'lost', why: string) => void} onState
+   * @param {(state: 'live' | 'lost', why: string) => void} onState
    */
   constructor(onPicture, onState) {
     this.#onPicture = onPicture;
@@ -24,7 +24,7 @@ export class Live {
     });
   }
 
-  /** Shows this from now on. */
+  /** Reads the pictures at this path from now on. */
   watch(path) {
     if (path === this.#path) return;
     this.#path = path;
@@ -48,14 +48,14 @@ export class Live {
     this.#abort = abort;
     try {
       await this.#read(await open(this.#path, abort.signal), abort.signal);
-      if (!abort.signal.aborted) this.#again('The stream has ended');
+      if (!abort.signal.aborted) this.#retry('The stream has ended');
     } catch (error) {
       if (abort.signal.aborted || (error instanceof Refused && error.status === 401)) return;
-      this.#again(error instanceof Refused ? error.message : 'The connection is lost');
+      this.#retry(error instanceof Refused ? error.message : 'The connection is lost');
     }
   }
 
-  #again(why) {
+  #retry(why) {
     const wait = RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)];
     this.#onState('lost', why);
     this.#timer = setTimeout(() => this.#connect(), wait);

@@ -220,7 +220,7 @@ function stat(label) {
   };
 }
 
-/** The newest entry first: that is what somebody looks for. */
+/** The newest entry first: an operator mostly looks for that one. */
 function ledgerTab(saleId) {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the ledger …'));
   const read = async () => {

@@ -1,17 +1,24 @@
 // How fast a sale sells, from pictures in turn. The units are those of the whole shop, so the rate is too.
-const OVER_MS = 5_000;
+/** The rate is that of this time, or a bit more. */
+const WINDOW_MS = 5_000;
+/** Over less time a rate says nothing. */
+const MIN_MS = 500;
 
 export class SoldRate {
   #seen = [];
 
-  /** @returns units per second over the last seconds; undefined while that can't be told */
+  /**
+   * @param {number | undefined} sold units sold, as of the newest picture
+   * @param {number} ageMs how old that figure is
+   * @returns units per second over the last seconds; undefined while that can't be told
+   */
   add(sold, ageMs = 0) {
     if (sold === undefined) return undefined;
     const now = performance.now() - ageMs;
     this.#seen.push({ sold, now });
-    while (this.#seen.length > 2 && now - this.#seen[1].now >= OVER_MS) this.#seen.shift();
+    while (this.#seen.length > 2 && now - this.#seen[1].now >= WINDOW_MS) this.#seen.shift();
     const first = this.#seen[0];
-    if (now - first.now < 500) return undefined;
+    if (now - first.now < MIN_MS) return undefined;
     return Math.max(0, ((sold - first.sold) * 1_000) / (now - first.now));
   }
 }
