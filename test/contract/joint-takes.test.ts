@@ -1,4 +1,4 @@
-/** The takes of one turn of the event loop, which one Redis server gets as one command. */
+/** Takes of one turn of the event loop: a Redis server gets many of them as one command. */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
@@ -52,7 +52,7 @@ const segmentKey = (segment: number) =>
 const takeFromAll = (orders: number) =>
   Promise.all(Array.from({ length: SEGMENTS }, (_, segment) => sale.take(sale.crowd(orders), segment)));
 
-it('are one command if there are many, and each has its own reply', async () => {
+it('sends many takes of a turn as one command, and each has its own reply', async () => {
   const [anna, again] = [sale.order('anna'), sale.order('anna', { key: 'another' })];
   await sale.take([anna], 0);
   const scripts = await scriptsOf(async () => {
@@ -71,12 +71,12 @@ it('are one command if there are many, and each has its own reply', async () => 
   await sale.expectConserved();
 });
 
-it('are a command each if there are few', async () => {
+it('sends a few takes of a turn as a command each', async () => {
   const few = () => Promise.all([0, 1, 2].map((segment) => sale.take(sale.crowd(1), segment)));
   expect(await scriptsOf(few)).toBe(3);
 });
 
-it('are several commands if one would take longer than the largest take', async () => {
+it('sends them as several commands if one would take longer than the largest take', async () => {
   const scripts = await scriptsOf(async () => {
     const replies = await takeFromAll(MAX_BATCH_ORDERS / 4);
     expect(replies.flatMap(kinds)).toEqual(new Array(SEGMENTS * 64).fill('taken'));
@@ -85,7 +85,7 @@ it('are several commands if one would take longer than the largest take', async 
   await sale.expectConserved();
 });
 
-it('fail alone: invalid data of a segment does not concern the others', async () => {
+it('fails only the takes of a segment with invalid data', async () => {
   await outsider.set(segmentKey(1), 'no hash');
   await outsider.hset(segmentKey(2), 'left', 'many');
   const taken = await Promise.allSettled([
@@ -101,7 +101,7 @@ it('fail alone: invalid data of a segment does not concern the others', async ()
   for (const other of others) expect(other).toMatchObject({ value: { status: 'served', orders: 1 } });
 });
 
-it('fail together when their reply is lost, and happened once', async () => {
+it('fails all takes of a command whose reply is lost, and each is executed once', async () => {
   const proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
   const behind = await RedisBackend.open({
     url: proxy.through(redisUrl()),
@@ -125,7 +125,7 @@ it('fail together when their reply is lost, and happened once', async () => {
   }
 });
 
-it('count as sent when they are gathered: a purchase whose deadline passes then may have been taken', async () => {
+it('reports a take as sent when it is gathered: a purchase whose deadline passes after that may have been taken', async () => {
   let sent = false;
   const taking = backend.takes.take({ ...sale.batch(sale.crowd(1)), sending: () => (sent = true) });
   expect(sent).toBe(true);

@@ -20,8 +20,11 @@ afterEach(async () => {
   await shop[Symbol.asyncDispose]();
 });
 
-/** Six of twenty units are sold, all orders are in Postgres, and the logs are trimmed. Then Redis forgets what `change` did. */
-async function losing(change: (saleId: string, orderId: string) => Promise<unknown>) {
+/**
+ * Six of twenty units are sold, all orders are in Postgres, and the logs are trimmed. Then `change` runs, and Redis forgets what it
+ * did there.
+ */
+async function afterLossOf(change: (saleId: string, orderId: string) => Promise<unknown>) {
   const { id } = await shop.sell({ stock: 20, segments: SEGMENTS });
   const sync = await shop.startSync();
   const till = await shop.startEngine();
@@ -41,13 +44,13 @@ async function losing(change: (saleId: string, orderId: string) => Promise<unkno
 
 async function cancel(orderId: string): Promise<void> {
   const orders = shop.orders(async () => {
-    throw new Error('nobody pays late');
+    throw new Error('no order of this test is paid late');
   });
   expect(await orders.changeOrder(orderId, { kind: 'cancel' }, 'buyer-0')).toMatchObject({ code: 'done' });
 }
 
-test('the units of a cancelled order', async () => {
-  const { id, till, rebuilt } = await losing((_, orderId) => cancel(orderId));
+test('a lost return of a cancelled order is noticed', async () => {
+  const { id, till, rebuilt } = await afterLossOf((_, orderId) => cancel(orderId));
   expect(await rebuilt()).toMatchObject([
     { saleId: id, why: 'the segments have lost 1 units that came back', again: true },
   ]);
@@ -55,8 +58,8 @@ test('the units of a cancelled order', async () => {
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 6 });
 });
 
-test('units that an operator has added', async () => {
-  const { id, till, rebuilt } = await losing((saleId) =>
+test('a lost top-up is noticed', async () => {
+  const { id, till, rebuilt } = await afterLossOf((saleId) =>
     shop.service.change(saleId, { action: 'top-up', units: 10 }, BY),
   );
   expect(await rebuilt()).toMatchObject([{ why: 'the segments have lost 10 units that were added' }]);
@@ -64,8 +67,8 @@ test('units that an operator has added', async () => {
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 30 });
 });
 
-test('a withdrawal, so that units are for sale again', async () => {
-  const { id, till, rebuilt } = await losing((saleId) =>
+test('a lost withdrawal is noticed, which has put units on sale again', async () => {
+  const { id, till, rebuilt } = await afterLossOf((saleId) =>
     shop.service.change(saleId, { action: 'withdraw', units: 10 }, BY),
   );
   expect(await rebuilt()).toMatchObject([{ why: 'the segments have lost the withdrawal of 10 units' }]);
@@ -73,8 +76,8 @@ test('a withdrawal, so that units are for sale again', async () => {
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 10, rejectedOrders: 0 });
 });
 
-test('of a closed sale, too', async () => {
-  const { id, rebuilt } = await losing(async (saleId, orderId) => {
+test('a lost return of a closed sale is noticed', async () => {
+  const { id, rebuilt } = await afterLossOf(async (saleId, orderId) => {
     await shop.service.change(saleId, { action: 'close' }, BY);
     await until(() => shop.isUnlocked(saleId), { what: 'the closed sale is released' });
     await cancel(orderId);
@@ -83,8 +86,11 @@ test('of a closed sale, too', async () => {
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 5 });
 });
 
-/** A sale whose segments may be on several servers, as far as sync knows. @returns how often sync has added up its units */
-async function spread() {
+/**
+ * Sells from a sale whose segments are on several servers, as far as sync knows.
+ * @returns `audits`: how often sync has added up its units
+ */
+async function sellSpread() {
   const { backend } = shop;
   Object.assign(backend, { isSpread: true });
   let audits = 0;
@@ -104,9 +110,9 @@ test.each([
   [-3, 'the segments have lost 3 units that moved between them'],
   [3, 'the segments have 3 units twice, which moved between them'],
 ])(
-  'units move between two servers, and one server loses its part of the move (%i units)',
+  'a transfer between two servers is noticed if one of them loses its part (%i units)',
   async (units, why) => {
-    const { id, sync, till } = await spread();
+    const { id, sync, till } = await sellSpread();
     const { segment } = keys.of(id, 0);
     await keys.redis.multi().hincrby(segment, 'left', units).hincrby(segment, 'supplied', units).exec();
     await until(() => sync.seen.rebuilds.length > 0, { what: 'the sale is rebuilt' });
@@ -116,8 +122,8 @@ test.each([
   },
 );
 
-test('a stock that somebody has changed in Postgres is left to the operator', async () => {
-  const { id, sync, audits } = await spread();
+test('a stock that was changed in Postgres by hand causes no rebuild: the operator decides', async () => {
+  const { id, sync, audits } = await sellSpread();
   await shop.db.raw('UPDATE sales SET stock = stock + 3 WHERE id = ?', [id]);
   const before = audits();
   await until(() => audits() > before + 1, { what: 'sync has added up the units twice' });

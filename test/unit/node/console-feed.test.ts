@@ -1,4 +1,4 @@
-/** What open consoles cost: what they show, shared, and nothing when none is open. */
+/** Consoles that show the same share its readings; what no open console shows is not read. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InvalidInput } from '../../../src/engine/errors.ts';
 import { ConsoleFeed } from '../../../src/node/console/console-feed.ts';
@@ -18,7 +18,7 @@ const TIMES = { everyMs: 10, totalsEveryMs: 10, readingMs: 5 };
 /** Counts the readings of each part. */
 class FakeSources implements NodeSources {
   readonly readings: string[] = [];
-  /** The parts that are never read to the end. */
+  /** Readings whose names begin with this never end; '': all end. */
   hanging = '';
 
   readonly node = () => this.#read('node', { connections: 0, queued: 0, waiting: 0 });
@@ -90,6 +90,7 @@ describe('consoles', () => {
     await reader.return?.();
     expect(feed.consoles).toBe(0);
     const before = sources.readings.length;
+    // A feed with sources of its own shows how much time passes: that of six pictures.
     const other = new ConsoleFeed(new FakeSources(), TIMES);
     await take(other.watch(SALES)[Symbol.asyncIterator](), 6);
     other.stop();
@@ -109,8 +110,8 @@ describe('consoles', () => {
     // Three begin together, and there is room for one.
     const late = [open(), open(), open()];
     await Promise.all(readers.map((reader) => reader.next()));
-    const ends = await Promise.all(late.map((reader) => reader.next()));
-    expect(ends.map(({ done }) => done)).toEqual([false, true, true]);
+    const first = await Promise.all(late.map((reader) => reader.next()));
+    expect(first.map(({ done }) => done)).toEqual([false, true, true]);
     expect(() => open()).toThrow(TooManyConsoles);
     await readers[0]!.return?.();
     expect((await open().next()).done).toBe(false);
@@ -127,7 +128,7 @@ describe('consoles', () => {
 });
 
 describe('a part that can’t be read', () => {
-  test('leaves the others alone, and says why', async () => {
+  test('has the reason, and the other parts are read', async () => {
     const picture = await take(open({ limit: 50, saleId: 'gone' }), 2);
     expect(picture.detail).toEqual({ problem: 'there is no sale gone' });
     expect(picture.list).toMatchObject({ value: { sales: [] } });
@@ -147,7 +148,7 @@ describe('a part that can’t be read', () => {
 });
 
 describe('the query', () => {
-  test('is for fifty sales unless it says otherwise', () => {
+  test('asks for fifty sales by default', () => {
     expect(parseConsoleQuery({})).toEqual({ limit: 50 });
     expect(parseConsoleQuery({ limit: '0', saleId: 'tickets' })).toEqual({ limit: 0, saleId: 'tickets' });
   });
@@ -170,7 +171,7 @@ describe('rates', () => {
     batches: { buckets: [], sum: 0 },
   });
 
-  test('are the sums of all workers by what was answered', () => {
+  test('add up all workers, by the code of the answer', () => {
     const before = countsByCode([worker({ committed: [5] })]);
     const now = countsByCode([
       worker({ committed: [5, 10], sold_out: [100], busy: [2] }),
@@ -185,7 +186,7 @@ describe('rates', () => {
     });
   });
 
-  test('leave out what was not answered', () => {
+  test('leave out codes that were not answered since', () => {
     const counts = countsByCode([worker({ committed: [5] })]);
     expect(purchaseRates(counts, counts, 1)).toEqual({
       purchases: 0,

@@ -79,7 +79,7 @@ describe('a take on a cluster', () => {
     },
   );
 
-  it('goes where the map has its segment after a failover', async () => {
+  it('goes to the server that the map names after a failover', async () => {
     const readOnly = refusing("READONLY You can't write against a read only replica.");
     const { takes, asked } = cluster({ [OLD]: readOnly, [NEW]: () => SERVED }, true);
     expect(await takes.take(BATCH)).toBe(SERVED);
