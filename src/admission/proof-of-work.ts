@@ -16,6 +16,7 @@ const VERSION = 1;
 const NONCE_BYTES = 12;
 /** Time to solve a challenge. A slow phone needs seconds. */
 const SOLVE_WITHIN_S = 300;
+/** Begins with VERSION. */
 const SEED = /^1\.(\d{1,10})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/;
 const SOLUTION = /^\d{1,20}$/;
 

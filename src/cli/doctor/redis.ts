@@ -10,7 +10,8 @@ import { checkCommands } from './redis-commands.ts';
 const { ok, warn, fail } = checksOf('redis');
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
-const FULL_FROM = 0.8;
+/** Share of maxmemory above which there is a warning. */
+const WARN_ABOVE_SHARE = 0.8;
 
 /** Fields of Redis' INFO and CLUSTER INFO, and `appendfsync` if CONFIG may be read. */
 export type RedisFacts = Readonly<Record<string, string | undefined>>;
@@ -165,7 +166,7 @@ function appendOnly({ aof_enabled: enabled, appendfsync }: RedisFacts): Check {
   return ok('appendonly', `on, appendfsync ${appendfsync ?? 'is not known'}`);
 }
 
-/** Fails even if Redis has no memory limit now: a limit may be set at any time, and a node refuses to start. */
+/** Fails even if Redis has no memory limit now: one may be set at any time, so a node refuses to start with such a Redis. */
 function eviction({ maxmemory_policy: policy }: RedisFacts): Check {
   const advice = 'Set maxmemory-policy noeviction: stock is lost with each evicted key.';
   if (policy === undefined) return warn('maxmemory-policy', 'is not known', advice);
@@ -183,7 +184,7 @@ function memory({ maxmemory, used_memory: used }: RedisFacts): Check {
     );
   }
   const found = `${megabytes(inUse)} of ${megabytes(limit)} in use`;
-  return inUse > limit * FULL_FROM
+  return inUse > limit * WARN_ABOVE_SHARE
     ? warn('memory', found, 'Raise maxmemory, or remove what is not needed.')
     : ok('memory', found);
 }

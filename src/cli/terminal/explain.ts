@@ -71,14 +71,14 @@ function explainCommander(error: CommanderError): Explanation {
   return { exitCode: EXIT_USAGE, lines: [], json: { error: { code: 'usage', message } } };
 }
 
-const MOST_CAUSES = 5;
+const MAX_CAUSES = 5;
 /** Postgres' code before the first `migrate`. Its message speaks of a "relation", which operators may not know. */
 const UNDEFINED_TABLE = '42P01';
 
 /** The message of an error, followed by those of its causes that add something. */
 export function describe(error: unknown): string {
   const parts: string[] = [];
-  for (let current = error, depth = 0; current != null && depth < MOST_CAUSES; depth++) {
+  for (let current = error, depth = 0; current != null && depth < MAX_CAUSES; depth++) {
     const text = ownMessage(current);
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
     current = (current as { cause?: unknown }).cause;
@@ -168,11 +168,11 @@ const TLS_ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** What to do about a failed TLS connection; `undefined` if the error has another reason. */
+/** What to do about a failed TLS connection; `undefined` if the error has another cause. */
 export function tlsAdviceFor(error: unknown): string | undefined {
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
-  const said = `${code ?? ''} ${describe(error)}`;
-  return TLS_ADVICE.find(([words]) => words.test(said))?.[1];
+  const text = `${code ?? ''} ${describe(error)}`;
+  return TLS_ADVICE.find(([words]) => words.test(text))?.[1];
 }
 
 function adviceFor(error: unknown): string | undefined {

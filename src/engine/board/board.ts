@@ -6,8 +6,8 @@
  * `soldOutEpoch === epoch`.
  * - A sale is closed only after an observation, made wholly within one epoch, that nothing is left anywhere:
  *   `close(slot, epoch)`.
- * - Each return of stock raises the epoch. A node that learns the newer epoch has thereby reopened the sale: there is
- *   no flag to clear, and a late "sold out" of an older epoch can't close a newer one.
+ * - Each return of stock raises the epoch. As soon as a node learns the newer epoch, the sale is open on its board: there
+ *   is no flag to clear, and a late "sold out" of an older epoch can't close a newer one.
  * - Both epochs only rise (compare-and-swap), so writers may write in any order. A reader loads `soldOutEpoch` before
  *   `epoch`. If the two are equal, the sale was sold out in the epoch that was current at the second load.
  * - A backend that has lost writes may have its old epoch and units again. So a worker that has lost a connection to
@@ -78,7 +78,7 @@ export class Board {
     this.#raise(slot, SOLD_OUT_EPOCH, epoch);
   }
 
-  /** Makes the slot as if it was never used. Call it only when no thread uses the slot. */
+  /** Resets the slot, as if it had never been used. Call it only when no thread uses the slot. */
   clear(slot: number): void {
     for (let which = 0; which < WORDS_PER_SLOT; which++)
       Atomics.store(this.#words, slot * WORDS_PER_SLOT + which, 0);

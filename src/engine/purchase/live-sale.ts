@@ -18,7 +18,7 @@
  *
  * | the purchase is | it ends as |
  * |---|---|
- * | queued, parked, sent, unconfirmed | before: by the reply of its segment or its deadline, never as sold out by the board |
+ * | queued, parked, sent, unconfirmed | as in any sale, by the reply of its segment or its deadline; the board never calls it sold out |
  * | taken, and waits for its commit | `unknown` at once: neither a watermark nor the buyer's record will tell |
  * | checking | `unknown`, by its deadline |
  *

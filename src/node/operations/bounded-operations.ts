@@ -68,6 +68,7 @@ export class BoundedOperations implements SaleOperations {
   }
 
   delete(saleId: string, orders: number, author: Author): Promise<Deletion> {
+    // As much time as for a verify: both go through all orders of the sale.
     const { verifyMs } = this.#bounded.bounds;
     const work = () => this.#work.delete(saleId, orders, author);
     return this.#bounded.run('delete', work, { deadlineMs: verifyMs, changes: true });

@@ -55,7 +55,7 @@ export function settingsOfSync(): SettingName[] {
   return settingNames.filter((name) => groupOf(name) === 'Events');
 }
 
-/** A setting that the other process lacks does not count as a difference: another version may not know it. */
+/** The settings whose digests differ. One that another process lacks does not count: another version may not know it. */
 export function differencesTo(
   own: Readonly<Record<string, string>>,
   others: readonly ListedProcess[],
