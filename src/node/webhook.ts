@@ -1,6 +1,7 @@
-/** Sends events to the shop's webhook by signed HTTP POST requests. docs/events.md describes them for receivers. */
-import { createHmac } from 'node:crypto';
+/** Sends events to the shop's webhook by HTTP POST requests, signed as Standard Webhooks has it. docs/events.md describes them for receivers. */
+import { createHash, createHmac } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
+import { webhookKey } from '../config/values/webhook-secret.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { OrderEvent, Receiver } from '../events/order-event.ts';
 
@@ -23,13 +24,13 @@ export class NotDelivered extends StockadeError {
 
 export class Webhook implements Receiver {
   readonly #url: URL;
-  readonly #secret: string;
+  readonly #key: Buffer;
   readonly #timeoutMs: number;
   readonly #agent: Agent;
 
   constructor({ url, secret, timeoutMs }: WebhookOptions) {
     this.#url = new URL(url);
-    this.#secret = secret;
+    this.#key = webhookKey(secret);
     this.#timeoutMs = timeoutMs;
     // One connection and no pipelining: a request is sent only when the one before it is answered.
     this.#agent = new Agent({ connections: 1, pipelining: 1, connect: { timeout: timeoutMs } });
@@ -41,7 +42,7 @@ export class Webhook implements Receiver {
    */
   async deliver(events: readonly OrderEvent[], signal: AbortSignal): Promise<void> {
     const deadline = new Deadline(this.#timeoutMs, signal);
-    const status = await this.#post(JSON.stringify({ events }), deadline.signal)
+    const status = await this.#post(idOf(events), JSON.stringify({ events }), deadline.signal)
       .catch((error: unknown) => {
         if (deadline.isOver) throw new NotDelivered(`did not answer within ${this.#timeoutMs} ms`, error);
         throw new NotDelivered(`can't be reached: ${reasonOf(error)}`, error);
@@ -54,7 +55,7 @@ export class Webhook implements Receiver {
     return this.#agent.destroy();
   }
 
-  async #post(body: string, signal: AbortSignal): Promise<number> {
+  async #post(id: string, body: string, signal: AbortSignal): Promise<number> {
     const timestamp = String(Math.floor(Date.now() / 1_000));
     const options: Dispatcher.RequestOptions = {
       method: 'POST',
@@ -62,8 +63,9 @@ export class Webhook implements Receiver {
       path: `${this.#url.pathname}${this.#url.search}`,
       headers: {
         'content-type': 'application/json',
-        'stockade-timestamp': timestamp,
-        'stockade-signature': `v1=${signatureOf(this.#secret, timestamp, body)}`,
+        'webhook-id': id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': signatureOf(this.#key, `${id}.${timestamp}.${body}`),
       },
       body,
       signal,
@@ -108,9 +110,18 @@ class Deadline {
   readonly #abort = (): void => this.#controller.abort(this.#outer.reason);
 }
 
-/** HMAC-SHA256 of `<timestamp>.<body>`, in hexadecimal. */
-function signatureOf(secret: string, timestamp: string, body: string): string {
-  return createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
+/** As Standard Webhooks has it: HMAC-SHA256 in base64, with the version of the scheme. */
+function signatureOf(key: Buffer, content: string): string {
+  return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+}
+
+/**
+ * Names the events of a request. A receiver may drop a request whose id it knows, so requests with different events must
+ * have different ids: a failed request is followed by smaller ones.
+ */
+function idOf(events: readonly OrderEvent[]): string {
+  const hash = createHash('sha256').update(events.map(({ id }) => id).join(' '));
+  return `msg_${hash.digest('hex').slice(0, 32)}`;
 }
 
 function reasonOf(error: unknown): string {

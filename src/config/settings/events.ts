@@ -1,6 +1,7 @@
 /** Settings of order events, which tell other programs about orders. */
-import { plainUrl, secret, whole } from '../values/schemas.ts';
+import { plainUrl, whole } from '../values/schemas.ts';
 import { originOnly, type Secret, type SecretUrl } from '../values/secret.ts';
+import { webhookSecret } from '../values/webhook-secret.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface EventsSettings {
@@ -40,9 +41,10 @@ export const eventsSettings: SettingTable<EventsSettings> = {
   },
   webhookSecret: {
     env: 'WEBHOOK_SECRET',
-    schema: secret(16),
+    schema: webhookSecret,
     fallback: undefined,
-    description: 'Key of the signature in each request to `WEBHOOK_URL`, at least 16 characters.',
+    description:
+      'Key of the signature in each request to `WEBHOOK_URL`, at least 16 characters; or `whsec_` and the key in base64.',
     shared: 'value',
   },
   webhookTimeoutMs: {

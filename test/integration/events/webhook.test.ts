@@ -2,10 +2,12 @@
  * Order events at the shop's webhook: signed, in order for each order, tried again until they are taken, laid aside when
  * they are not, and sent again on demand.
  */
+import { execFileSync } from 'node:child_process';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { EventService } from '../../../src/events/event-service.ts';
+import type { OrderEvent } from '../../../src/events/order-event.ts';
 import { Outbox, WEBHOOK_PAGE_EVENTS } from '../../../src/events/outbox.ts';
 import { emptyOutbox } from '../../../src/events/outbox-work.ts';
 import { WebhookQueue } from '../../../src/events/webhook-queue.ts';
@@ -87,9 +89,66 @@ test('a request describes the event, and passes the check in the docs', async ()
   expect(isFromStockade(headers, body, SECRET)).toBe(true);
   expect(isFromStockade(headers, body, 'another-secret-of-somebody')).toBe(false);
   expect(isFromStockade(headers, body.replace('paid', 'gone'), SECRET)).toBe(false);
-  const old = { ...headers, 'stockade-timestamp': String(Number(headers['stockade-timestamp']) - 301) };
+  const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 301) };
   expect(isFromStockade(old, body, SECRET)).toBe(false);
   expect(isFromStockade({}, body, SECRET)).toBe(false);
+});
+
+/** By a program that has nothing in common with this one. @param key in hexadecimal */
+const hmacOfOpenssl = (key: string, content: string) =>
+  execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${key}`, '-binary'], {
+    input: content,
+  }).toString('base64');
+
+/** As published with the libraries of Standard Webhooks. */
+const PUBLISHED = {
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  headers: {
+    'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+    'webhook-timestamp': '1614265330',
+    'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+  },
+  body: '{"test": 2432232314}',
+};
+
+describe('the signature is that of Standard Webhooks', () => {
+  test('the published example passes the check in the docs, and openssl computes the same', async () => {
+    const { secret, headers, body } = PUBLISHED;
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64').toString('hex');
+    const content = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+    expect(`v1,${hmacOfOpenssl(key, content)}`).toBe(headers['webhook-signature']);
+    const isFromStockade = await checkOfTheDocs();
+    vi.spyOn(Date, 'now').mockReturnValue(Number(headers['webhook-timestamp']) * 1_000);
+    try {
+      expect(isFromStockade(headers, body, secret)).toBe(true);
+      const several = { ...headers, 'webhook-signature': `v1,AAAA ${headers['webhook-signature']}` };
+      expect(isFromStockade(several, body, secret)).toBe(true);
+      expect(isFromStockade({ ...headers, 'webhook-id': 'msg_other' }, body, secret)).toBe(false);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
+  test.each([
+    ['in base64', PUBLISHED.secret, Buffer.from('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'base64')],
+    ['as text', SECRET, Buffer.from(SECRET)],
+  ])('a delivery with a secret %s is signed as openssl signs it', async (_, secret, key) => {
+    await using receiver = await WebhookReceiver.start();
+    const webhook = new Webhook({ url: receiver.url, secret, timeoutMs: PATIENT_MS });
+    const event = (id: string) => ({ id, kind: 'order.paid' }) as OrderEvent;
+    const signal = new AbortController().signal;
+    for (const ids of [['1-1', '1-2'], ['1-1', '1-2'], ['1-1']])
+      await webhook.deliver(ids.map(event), signal);
+    await webhook.close();
+    for (const { headers, body } of receiver.requests) {
+      const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature } = headers;
+      expect(Math.abs(Date.now() / 1_000 - Number(timestamp))).toBeLessThan(60);
+      expect(signature).toBe(`v1,${hmacOfOpenssl(key.toString('hex'), `${id}.${timestamp}.${body}`)}`);
+    }
+    const [first, again, fewer] = receiver.requests.map(({ headers }) => headers['webhook-id']);
+    expect(again).toBe(first);
+    expect(fewer).not.toBe(first);
+  });
 });
 
 type Check = (headers: object, body: string, secret: string) => boolean;

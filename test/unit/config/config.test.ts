@@ -258,6 +258,14 @@ describe('relations', () => {
     const WEBHOOK_URL = 'https://shop.example/hook';
     expect(faultsOf({ WEBHOOK_URL })).toEqual([expect.stringMatching(/^WEBHOOK_URL .*WEBHOOK_SECRET/)]);
     expect(faultsOf({ WEBHOOK_URL, WEBHOOK_SECRET: '16-characters-xy' })).toEqual([]);
+    const prefixed = (base64: string) => faultsOf({ WEBHOOK_URL, WEBHOOK_SECRET: `whsec_${base64}` });
+    expect(prefixed('MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')).toEqual([]);
+    for (const wrong of [
+      'MfKQ9r8GKYqrTwjUPD8I',
+      'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS',
+      'MfKQ9r8GKYqr_wjUPD8ILPZIo2LaLaSw',
+    ])
+      expect(prefixed(wrong), wrong).toEqual([expect.stringMatching(/^WEBHOOK_SECRET .*base64/)]);
   });
 
   test('connections are counted by address only where proxies are named', () => {
