@@ -38,6 +38,9 @@ export class Crowd {
   readonly #payers: Payers;
   #keys = 0;
 
+  /** Whether buyers return no order that they get from now on. */
+  keepsOrders = false;
+
   constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor, payers: Payers) {
     this.#scenario = scenario;
     this.#nodes = nodes;
@@ -72,7 +75,8 @@ export class Crowd {
   #wish(name: string): Request {
     const { random } = time;
     // A buyer that has left for good does not come again.
-    const buyerId = this.#auditor.leaving.left.has(name) ? `${name}again` : name;
+    let buyerId = name;
+    while (this.#auditor.leaving.left.has(buyerId)) buyerId = `${buyerId}again`;
     const known = this.requests.filter(({ purchase }) => purchase.buyerId === buyerId && purchase.key !== '');
     // Sometimes the same key again, as clients do that don't know the outcome.
     if (known.length > 0 && random.chance(0.25)) return request(random.pick(known).purchase);
@@ -156,7 +160,7 @@ export class Crowd {
 
   #changeOrder(orderId: string): void {
     const { random } = time;
-    if (!random.chance(this.#scenario.changesOrder)) return;
+    if (this.keepsOrders || !random.chance(this.#scenario.changesOrder)) return;
     const kinds = random.chance(0.5) ? (['cancel'] as const) : (['pay', 'refund'] as const);
     const later = random.chance(0.3) ? random.unit() * 2_500 : random.unit() * 100;
     time.after(later, () => this.#change(orderId, kinds), WORLD);

@@ -46,10 +46,9 @@ export async function finale(parts: FinaleParts): Promise<void> {
  * it: a known gap.
  */
 function checkErased({ world, auditor }: FinaleParts): void {
-  const { leaving, truth, everLost } = auditor;
-  const open = new Set(truth!.erasures.map(({ buyer }) => buyer));
-  for (const buyer of everLost ? [] : leaving.left) {
-    const left = open.has(buyer) ? [] : [...world.tablesWith(buyer), ...world.keysWith(buyer)];
+  const { leaving, everLost } = auditor;
+  for (const buyer of everLost ? [] : leaving.erased) {
+    const left = [...world.tablesWith(buyer), ...world.keysWith(buyer)];
     if (left.length > 0) auditor.fail(`erased: the id of ${buyer} is still in ${left.join(', ')}`);
   }
 }

@@ -5,13 +5,15 @@
 import type { Truth } from './books.ts';
 
 export class LeavingWatch {
-  /** Buyers that were erased and have not bought since, so their ids must go from both stores. */
+  /** Buyers that an operator has tried to erase, and that don't buy any more. */
   readonly left = new Set<string>();
   readonly #fail: (what: string) => never;
   /** Buyers by their pseudonyms. */
   readonly #buyers = new Map<string, string>();
   /** Buyers by their orders, as far as these were seen or promised. */
   readonly #orders = new Map<string, string>();
+  /** Buyers whose erasure was in Postgres at any time. */
+  readonly #asked = new Set<string>();
   /** Orders that must have a pseudonym from now on. */
   readonly #erased = new Set<string>();
   #open: ReadonlySet<string> = new Set();
@@ -26,13 +28,21 @@ export class LeavingWatch {
     return this.#buyers.get(name) ?? name;
   }
 
+  /** Buyers whose ids must be in neither store. A node may have died before it wrote an erasure. */
+  get erased(): string[] {
+    return [...this.left].filter((buyer) => this.#asked.has(buyer) && !this.#open.has(buyer));
+  }
+
   /** An order that is in a log, or in Postgres. */
   promised(orderId: string, buyerId: string): void {
     this.#orders.set(orderId, buyerId);
   }
 
   check({ orders, erasures, isDeleting }: Truth): void {
-    for (const { buyer, pseudonym } of erasures) this.#buyers.set(pseudonym, buyer);
+    for (const { buyer, pseudonym } of erasures) {
+      this.#buyers.set(pseudonym, buyer);
+      this.#asked.add(buyer);
+    }
     const open = new Set(erasures.map(({ buyer }) => buyer));
     for (const [orderId, buyer] of this.#orders)
       if (this.#open.has(buyer) && !open.has(buyer)) this.#erased.add(orderId);
