@@ -34,8 +34,9 @@ export async function lossesOf(
   heads: readonly (LogHead | undefined)[],
   newest: readonly KnownEntry[],
 ): Promise<Loss[]> {
-  const cursors = await readCursors(trx, saleId);
   const known = heads.map((head, i) => [head, head?.lost, newest[i]].filter(isEntry));
+  if (known.flat().length === 0) return [];
+  const cursors = await readCursors(trx, saleId);
   const kept = await knownOrders(
     trx,
     known.flat().map(({ tail }) => tail),

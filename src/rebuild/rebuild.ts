@@ -90,9 +90,11 @@ export async function rebuildSale(
     const loadedBuyers = await loadAndPublish(db, backend, before, loadedUpTo, progress);
     return { generation: before.generation, salvagedOrders: 0, loadedBuyers };
   }
+  // A sale that was never built has no logs and no orders.
+  const isNew = before.generation === 0;
   let salvagedOrders = 0;
   let heads: Salvage['heads'] = [];
-  for (const logs of await logsOf(db, backend, before)) {
+  for (const logs of isNew ? [] : await logsOf(db, backend, before)) {
     await backend.sales.freeze(saleId, logs.segments, logs.generation);
     const salvaged = await salvage(db, backend, before, logs, {
       rejected: (rejection) => witness.rejected(rejection),
@@ -115,6 +117,10 @@ export async function rebuildSale(
   const fits = draft?.segments === row.sale.segments && !hasErased;
   const drafted = fits && (await finishDraft(db, backend, row, draft)) ? draft : undefined;
   await loadSegments(backend, row, drafted?.id);
+  if (isNew) {
+    await publish(db, backend, row, progress);
+    return { generation: row.generation, salvagedOrders, loadedBuyers: 0 };
+  }
   const loadedBuyers = await loadAndPublish(db, backend, row, drafted ? AFTER_ALL_IDS : '', progress);
   return { generation: row.generation, salvagedOrders, loadedBuyers: loadedBuyers + (drafted?.buyers ?? 0) };
 }
@@ -124,8 +130,7 @@ async function loadedByUnfinished(
   backend: Backend,
   { sale, generation }: SaleRow,
 ): Promise<string | undefined> {
-  const record = await backend.sales.read(sale.id);
-  if (generation === 0 || record?.generation === generation) return undefined;
+  if (generation === 0 || (await backend.sales.read(sale.id))?.generation === generation) return undefined;
   return backend.sales.loadedUpTo({ saleId: sale.id, generation }, sale.segments);
 }
 
@@ -206,15 +211,24 @@ async function loadAndPublish(
   from: string,
   progress: NonNullable<RebuildOptions['progress']>,
 ): Promise<number> {
-  const { sale, generation } = row;
   const buyers = await loadBuyers(db, backend, row, from, (done, total) =>
     progress({ step: 'load', done, total }),
   );
+  await publish(db, backend, row, progress);
+  return buyers;
+}
+
+async function publish(
+  db: Database,
+  backend: Backend,
+  row: SaleRow,
+  progress: NonNullable<RebuildOptions['progress']>,
+): Promise<void> {
+  const { sale, generation } = row;
   progress({ step: 'publish', done: 0, total: 1 });
   await backend.sales.removeSegments({ saleId: sale.id, generation }, sale.segments);
   await publishAsItIs(db, backend, row);
   progress({ step: 'publish', done: 1, total: 1 });
-  return buyers;
 }
 
 /**

@@ -146,16 +146,18 @@ export class SaleService implements SaleOperations {
    */
   async #build(saleId: string, what: string): Promise<void> {
     const deadline = Date.now() + BUILD_WAIT_MS;
-    while (!(await this.#isBuilt(saleId))) {
+    for (;;) {
       if (await this.#locks.tryLock(saleId)) {
         try {
           if (!(await this.#isBuilt(saleId))) await this.#rebuild(saleId);
+          return;
         } catch (error) {
           if (!(error instanceof StaleGeneration) || Date.now() > deadline) throw error;
         } finally {
           await this.#locks.unlock(saleId);
         }
-      } else if (Date.now() > deadline) {
+      } else if (await this.#isBuilt(saleId)) return;
+      else if (Date.now() > deadline) {
         throw new StockadeError(
           'unavailable',
           `${what}, but its state was not built within ${BUILD_WAIT_MS} ms; sync continues: ` +
