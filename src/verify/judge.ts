@@ -132,7 +132,7 @@ function judgeArchived({ truth, record, recordFault }: Look, soldGap: number): F
   return [
     ...gapFindings(soldGap, ': orders, stock or ledger were changed'),
     ...(count > 0
-      ? [underWay('change_pending', 0, 'the sale is to be removed from the backend', remove)]
+      ? [underWay('change_pending', 0, 'the archived sale must still be removed from the backend', remove)]
       : isThere
         ? [fault('rebuild_pending', 0, restored, remove)]
         : []),
@@ -197,7 +197,7 @@ function judgeState({ truth, record, segments, since }: Look): Finding[] {
   const others = [...states, ...(record ? [record.state] : [])].filter((other) => other !== state);
   const open = truth.pendingChanges;
   if (open.count > 0) {
-    const what = `${counted(open.count, 'change')} of the sale to be applied to the segments${waiting(open)}`;
+    const what = `${counted(open.count, 'change')} of the sale must still be applied to the segments${waiting(open)}`;
     return [underWay('change_pending', 0, what, { kind: 'changes' })];
   }
   if (others.length === 0 || since.isChanged) return [];

@@ -123,11 +123,11 @@ function pendingFindings(
     findings.push(underWay('transfer_pending', inTransit, what, { kind: 'transfers' }));
   }
   if (returns.count > 0) {
-    const what = `${counted(returns.count, 'order')} of ${returns.units} units to be removed from the segments' records${waiting(returns)}`;
+    const what = `${counted(returns.count, 'order')} with ${returns.units} units must still be removed from the buyers' records${waiting(returns)}`;
     findings.push(underWay('return_pending', pending.returns, what, { kind: 'returns' }));
   }
   if (topUps.count > 0) {
-    const what = `${counted(topUps.count, 'top-up')} of ${topUps.units} units to be credited to the segments${waiting(topUps)}`;
+    const what = `${counted(topUps.count, 'top-up')} with ${topUps.units} units must still be credited to the segments${waiting(topUps)}`;
     findings.push(underWay('top_up_pending', pending.topUps, what, { kind: 'changes' }));
   }
   if (open.count > 0) {
