@@ -24,7 +24,7 @@ import type { StoreWatch } from '../stores/store-watch.ts';
  * How often the stock's store is checked while the work goes on, so that an operator does not wait until the deadline for a
  * Redis that hangs. Postgres is not checked: its statements have their own bound, and one may hold PGlite's only session.
  */
-const LOOK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 
 if (OPERATION_DEADLINE_MS <= QUERY_TIMEOUT_MS) {
   throw new Error(
@@ -50,13 +50,13 @@ export type Watch = Pick<StoreWatch, 'away' | 'backendAway'>;
 export interface Bounds {
   readonly operationMs: number;
   readonly verifyMs: number;
-  readonly lookEveryMs: number;
+  readonly checkEveryMs: number;
 }
 
 const BOUNDS: Bounds = {
   operationMs: OPERATION_DEADLINE_MS,
   verifyMs: VERIFY_DEADLINE_MS,
-  lookEveryMs: LOOK_EVERY_MS,
+  checkEveryMs: CHECK_EVERY_MS,
 };
 
 interface Operation {
@@ -75,8 +75,8 @@ export class BoundedWork {
   }
 
   /**
-   * The work's result. Abandoned work that changes something continues, and its result is discarded. Of other abandoned work
-   * the statements in Postgres are ended.
+   * The work's result. Abandoned work that changes something continues, and its result is discarded. Other abandoned work
+   * stops: its statements in Postgres are cancelled.
    * @param changes the work makes a change; then the error says that the change may have been made
    * @throws what the work throws, StoresAway, OperationTimedOut; MetRebuild for StaleGeneration
    */
@@ -96,7 +96,7 @@ export class BoundedWork {
       throw error instanceof StaleGeneration ? new MetRebuild(name, { changes, cause: error }) : error;
     } finally {
       end.abort();
-      // Of work that has ended, there is nothing left to end.
+      // This has no effect on work that has ended.
       abandoned.abort();
     }
   }
@@ -105,7 +105,7 @@ export class BoundedWork {
   async #abandon({ name, deadlineMs, changes }: Operation, signal: AbortSignal): Promise<never> {
     const deadline = monotonicMs() + deadlineMs;
     for (;;) {
-      await delay(Math.min(this.bounds.lookEveryMs, deadline - monotonicMs()), undefined, { signal });
+      await delay(Math.min(this.bounds.checkEveryMs, deadline - monotonicMs()), undefined, { signal });
       const away = await this.#watch.backendAway();
       if (away !== undefined) throw new StoresAway([away], { changes });
       if (monotonicMs() >= deadline) throw new OperationTimedOut(name, deadlineMs, { changes });

@@ -6,7 +6,7 @@ import { MetRebuild, OperationTimedOut, StoresAway } from '../../../src/operatio
 import type { SaleOperations } from '../../../src/operations/sale-operations.ts';
 import { BY } from '../../support/author.ts';
 
-const BOUNDS = { operationMs: 40, verifyMs: 120, lookEveryMs: 10 };
+const BOUNDS = { operationMs: 40, verifyMs: 120, checkEveryMs: 10 };
 const never = new Promise<never>(() => {});
 
 /** Operations with a given outcome, on stores of which some are away. */
