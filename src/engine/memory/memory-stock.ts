@@ -14,7 +14,7 @@ export interface MemorySale {
 export class MemoryStock {
   readonly #sales = new Map<string, MemorySale>();
 
-  /** `undefined`: the sale is unknown here. */
+  /** The sale; `undefined` if it is unknown here. */
   sale(saleId: string): MemorySale | undefined {
     return this.#sales.get(saleId);
   }
@@ -28,13 +28,13 @@ export class MemoryStock {
     return sale;
   }
 
-  /** `undefined`: the segment is missing in that generation. */
+  /** The segment; `undefined` if it is missing in that generation. */
   segment({ saleId, segment, generation }: SegmentRef): MemorySegment | undefined {
     const found = this.#sales.get(saleId)?.segments.get(segment);
     return found?.generation === generation ? found : undefined;
   }
 
-  /** @throws StaleGeneration */
+  /** The segment. @throws StaleGeneration if it is missing in that generation, or not published */
   published(ref: SegmentRef): MemorySegment {
     const segment = this.segment(ref);
     if (!segment?.isPublished) throw new StaleGeneration(ref.saleId, ref.generation);

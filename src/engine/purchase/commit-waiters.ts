@@ -6,13 +6,14 @@ import { type LivePurchase, NO_PURCHASES } from './purchase.ts';
 const MAX_REMEMBERED_REJECTIONS = 10_000;
 /** The names of entries are remembered for the same reason. */
 const MAX_REMEMBERED_ENTRIES = 256;
+
 /**
  * Purchases of one segment and generation that are taken and wait for Postgres. A watermark settles all of them up to its
  * position: as rejected if it lists their orders as rejected by Postgres, otherwise as committed.
  *
  * A backend that has lost writes reuses the numbers of lost entries, so a number alone proves nothing. If no watermark names the
  * entry of a purchase, the buyer's record must be read, because the entry or the message that named it may be lost. The same
- * holds for a repeated purchase, the name of whose entry is not known here. Such purchases are handed back as `checking`.
+ * holds for a repeated purchase if the name of its entry is not known here. Such purchases are handed back as `checking`.
  */
 export class CommitWaiters {
   /** In the order of their log entries. */
@@ -77,10 +78,10 @@ export class CommitWaiters {
     for (const { orderId, reason } of rejected) this.#rejected.set(orderId, reason);
     this.#named = tails !== undefined;
     for (const [i, tail] of tails?.entries() ?? []) this.#entries.set(seq - tails!.length + 1 + i, tail);
-    const unnamed = seq > this.#watermark ? this.#settleUpTo(seq) : NO_PURCHASES;
+    const toCheck = seq > this.#watermark ? this.#settleUpTo(seq) : NO_PURCHASES;
     forgetOldest(this.#rejected, MAX_REMEMBERED_REJECTIONS);
     forgetOldest(this.#entries, MAX_REMEMBERED_ENTRIES);
-    return unnamed;
+    return toCheck;
   }
 
   /**
@@ -88,7 +89,7 @@ export class CommitWaiters {
    * long as their sale, so without this the memory in use would grow with every sale.
    */
   forget(): void {
-    // V8 gives even an empty map a new table.
+    // `clear` gives a map a new table, even if it is empty already.
     if (this.#rejected.size > 0) this.#rejected.clear();
     if (this.#entries.size > 0) this.#entries.clear();
   }
@@ -100,7 +101,7 @@ export class CommitWaiters {
       this.#waiting.shift();
       if (this.#settle(head)) toCheck.push(head);
     }
-    for (let unseen = this.#replays.length; unseen > 0; unseen--) {
+    for (let left = this.#replays.length; left > 0; left--) {
       const purchase = this.#replays.shift()!;
       if (purchase.seq > seq) this.#replays.push(purchase);
       else if (this.#settle(purchase)) toCheck.push(purchase);

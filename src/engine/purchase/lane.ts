@@ -144,7 +144,7 @@ export class Lane {
         if (this.#batch.length > 0) await this.#attempt(handedBack);
         else {
           await this.#parts.ticks.next();
-          this.#begin(handedBack);
+          this.#makeBatch(handedBack);
           if (this.#batch.length === 0 && this.#mayHaveLost) await this.#askForLosses(handedBack);
         }
       }
@@ -183,8 +183,8 @@ export class Lane {
     }
   }
 
-  /** Makes the next batch. */
-  #begin(handedBack: HandedBack[]): void {
+  /** Makes the next batch from the head of the queue. Purchases with other rules than the sale's are handed back. */
+  #makeBatch(handedBack: HandedBack[]): void {
     const batch: LivePurchase[] = [];
     const outdated: LivePurchase[] = [];
     const { rules = NO_RULES } = this.#sale.record;
@@ -240,7 +240,7 @@ export class Lane {
     return purchases.length === 0 ? NO_PURCHASES : purchases.filter((purchase) => !purchase.settled);
   }
 
-  /** @returns `undefined` if nothing was sent because the batch has fewer open purchases now; the rest is sent next */
+  /** @returns `undefined` if nothing was sent, because the batch has lost purchases meanwhile; the next attempt sends the rest */
   #refill(asked: readonly LivePurchase[]): Promise<AttemptReply | undefined> {
     return this.#sale.refills(async () => {
       if (this.settlement.isRetired) return undefined;
