@@ -10,7 +10,7 @@ const nameOf = ({ id, title }) => (title === '' ? id : `${title} (${id})`);
 const leftOf = ({ remaining }) =>
   remaining === undefined ? 'The units left can’t be counted now.' : `${plural(remaining, 'unit')} left now.`;
 
-/** Makes a change of the sale; the field of its reason is empty if there is none. */
+/** @param {string} reason may be empty: then none is sent */
 async function change(sale, body, reason) {
   return call('PATCH', saleUrl(sale.id), reason ? { ...body, reason } : body);
 }
@@ -22,7 +22,7 @@ export function pause(sale) {
     fields: [REASON],
     lines: () => [
       leftOf(sale),
-      'From the answer on, no node sells it. Buyers are told that it is paused.',
+      'Once this node answers, no node sells it any more. Buyers are told that it is paused.',
       `The ${plural(sale.committedOrders, 'order')} so far stay, and can be paid and cancelled.`,
       'Resume makes it sell again.',
     ],
@@ -85,7 +85,7 @@ export function withdraw(sale) {
         ...(left < 0 ? ['That is more than what is left: the node will refuse it, and change nothing.'] : []),
         ...(left === 0 ? ['Nothing is left then: buyers are told that it is sold out.'] : []),
         'Only unsold units are taken. No order is touched.',
-        'A top-up brings them back. What buyers are refused meanwhile can’t be undone.',
+        'A top-up brings the units back, but not the purchases that are refused until then.',
       ];
     },
     run: async ({ units, reason }) => {
@@ -120,7 +120,7 @@ export function resize(sale) {
     lines: ({ segments }) => [
       `${plural(sale.segments, 'segment')} now, ${number(Number(segments) || sale.segments)} after.`,
       `The records of the buyers of ${plural(sale.committedOrders, 'order')} are copied while the sale sells. Then buyers wait for a moment; none is refused.`,
-      'It takes some seconds. Another resize goes back.',
+      'It takes some seconds. Another resize can undo it.',
     ],
     run: async ({ segments, reason }) => {
       const after = await change(sale, { action: 'resize', segments: Number(segments) }, reason);

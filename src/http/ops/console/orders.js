@@ -183,12 +183,12 @@ export function refundsView() {
   return { element, stream: NODE_ONLY, set() {} };
 }
 
-/** Views that show no sale need no more than the node's own figures. */
+/** The stream of views that show no sale: the node's own figures. */
 export const NODE_ONLY = 'v1/console/events?limit=0';
 
 const isoTime = (local) => (local === '' ? undefined : new Date(local).toISOString());
 
-/** In the form that an input of this type takes, in the reader's zone. */
+/** A time in the form of an input of type datetime-local, in the zone of the browser. */
 function localTime(iso) {
   if (iso === undefined || Number.isNaN(Date.parse(iso))) return '';
   const at = new Date(iso);

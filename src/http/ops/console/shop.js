@@ -41,7 +41,7 @@ function askAll(total, read) {
     lines: () => [
       `${plural(total, 'page of events', 'pages of events')} will be sent to the webhook before all younger ones.`,
       'What the webhook does not accept becomes dead again after all attempts.',
-      'Receivers know an event by its id: they may get one twice.',
+      'Receivers may get an event twice. They recognize it by its id.',
     ],
     run: async () => {
       const { resent } = await call('POST', 'v1/events/dead/resend');
