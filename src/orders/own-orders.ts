@@ -52,7 +52,7 @@ export async function readOwnOrdersOfSale(
 ): Promise<OwnPage | undefined> {
   const record = query.after === undefined ? await recordOf() : undefined;
   const page = await readOrderPage(db, saleId, { ...query, buyerId });
-  // Also if there are orders: the sale may be being deleted.
+  // Checked even if there are orders, because the sale may be in deletion.
   if (!record && !(await isSale(db, saleId))) return undefined;
   const saved = new Set(page.orders.map(({ orderId }) => orderId));
   const accepted = (record?.orders ?? [])

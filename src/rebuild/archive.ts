@@ -62,6 +62,6 @@ async function assertDrained(
   if (isDrained) return;
   throw new StockadeError(
     'unavailable',
-    `${waiting} orders of sale ${sale.id} are on their way to Postgres, and sync announces them: archive it again in a moment`,
+    `${waiting} orders of sale ${sale.id} are on their way to Postgres: archive it again in a moment, when sync has announced them`,
   );
 }

@@ -1,7 +1,8 @@
 /**
  * Erases buyers: replaces their ids by pseudonyms, another in each sale. A sale in the backend is rebuilt for this: the
- * transaction that begins the next generation replaces the ids, and then the backend is loaded with the pseudonyms. Of an
- * archived sale Postgres has everything. States, crash points and what is left of an id: docs/internals/leaving.md.
+ * transaction that begins the next generation replaces the ids, and then the backend is loaded with the pseudonyms. An
+ * archived sale is in Postgres alone, so one transaction is enough. States, crash points and what is left of an id:
+ * docs/internals/leaving.md.
  *
  *   asked ──the sale is closed, or the operator wants it while it sells──> due ──next generation──> erased
  *                                                     └──archived: one transaction──> erased
@@ -26,10 +27,11 @@ export interface DueSale {
   readonly saleId: string;
   readonly isClosed: boolean;
   readonly isArchived: boolean;
-  /** Seconds since the oldest of its erasures was asked for, the last time. */
+  /** The age of its oldest request in seconds. A repeated request is as old as its last repetition. */
   readonly ageS: number;
 }
 
+/** SQL: whether erasure `e` can be carried out now in sale `s`. */
 const DUE = "(s.state = 'closed' OR e.while_selling)";
 
 export interface AskedErasure extends Erasure {
@@ -39,8 +41,8 @@ export interface AskedErasure extends Erasure {
 }
 
 /**
- * Writes down in which sales the buyer is to be erased: those in which Postgres has the buyer. If that is asked for
- * again, the pseudonym stays.
+ * Records in which sales the buyer is to be erased: those in which Postgres has the buyer. If the request is repeated, the
+ * pseudonym stays.
  */
 export async function askErasures(
   db: Database,
@@ -74,6 +76,7 @@ export async function askErasures(
      SELECT e.sale_id, e.pseudonym, s.orders, ${DUE} AS is_due, s.archived_at IS NOT NULL AS is_archived
      FROM asked e JOIN found s ON s.id = e.sale_id ORDER BY e.sale_id`,
     [
+      // Three are for `ofBuyer`.
       ...[buyerId, buyerId, buyerId, buyerId, buyerId],
       ...(saleId === undefined ? [] : [saleId]),
       ...[buyerId, running, actor, reason],

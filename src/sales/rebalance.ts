@@ -29,8 +29,9 @@ export async function rebalanceSale(
 }
 
 /**
- * Makes the moves one after the other. @returns the moved units, fewer where the donor had fewer by then. @throws
- * StaleGeneration
+ * Makes the moves one after the other.
+ * @returns the moves that were made, with fewer units where the donor had fewer by then
+ * @throws StaleGeneration
  */
 export async function makeMoves(
   backend: Backend,

@@ -168,8 +168,9 @@ async function edit(trx: Knex.Transaction, { sale, state }: SaleRow, change: Sal
     ...edited.map(value),
     sale.id,
   ]);
-  const of = (values: SaleEdit) => Object.fromEntries(edited.map((name) => [name, values[name] ?? null]));
-  return { action: 'edit', detail: { from: of(sale), to: of(change) } };
+  const onlyEdited = (values: SaleEdit) =>
+    Object.fromEntries(edited.map((name) => [name, values[name] ?? null]));
+  return { action: 'edit', detail: { from: onlyEdited(sale), to: onlyEdited(change) } };
 }
 
 /** Only records the request: the next generation is built with that number. */

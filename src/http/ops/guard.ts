@@ -16,8 +16,8 @@ const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FO
 const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
 
 /**
- * `id`: the path's parameter. `operator`: the name that the request gives for its sender, unchecked. `query`: the query of
- * the address, not decoded.
+ * `id`: the path's parameter. `operator`: the name that the request gives for its sender, checked only if the action has a body.
+ * `query`: the query of the address, not decoded.
  */
 export type Action = (
   id: string,
