@@ -1,29 +1,37 @@
 /** Takes of one turn of the event loop: a Redis server gets many of them as one command. */
 import { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { BackendCorrupt, NotExecuted, OutcomeUnknown } from '../../src/engine/errors.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
 import { Keys } from '../../src/engine/redis/protocol/keys.ts';
 import { RedisBackend } from '../../src/engine/redis/redis-backend.ts';
-import { freshPrefix, redisUrl, until } from '../support/fixtures.ts';
+import { freshPrefix, until } from '../support/fixtures.ts';
 import { LONG_TIMEOUTS } from '../support/long-timeouts.ts';
-import { asRedisAdmin } from '../support/postgres/least-rights.ts';
 import { aSale, kinds, type LoadedSale, loadSale } from '../support/sales.ts';
+import { RedisServer } from '../support/servers/redis-server.ts';
 import { TcpProxy } from '../support/servers/tcp-proxy.ts';
 
 const SEGMENTS = 48;
 
+let server: RedisServer;
 let keyPrefix: string;
 let backend: RedisBackend;
 let sale: LoadedSale;
 let outsider: Redis;
 
+// A server of its own: on a shared one, other tests make Redis forget its scripts, and commands are sent twice.
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+
+afterAll(() => server[Symbol.asyncDispose]());
+
 beforeEach(async () => {
   keyPrefix = freshPrefix();
   const { takeTimeoutMs } = LONG_TIMEOUTS;
-  backend = await RedisBackend.open({ url: redisUrl(), keyPrefix, takeTimeoutMs, maxLogOrders: 2_000 });
+  backend = await RedisBackend.open({ url: server.url, keyPrefix, takeTimeoutMs, maxLogOrders: 2_000 });
   sale = await loadSale(backend, aSale({ stock: 9_600, segments: SEGMENTS }));
-  outsider = new Redis(asRedisAdmin(redisUrl()));
+  outsider = new Redis(server.url);
 });
 
 afterEach(async () => {
@@ -102,9 +110,9 @@ it('fails only the takes of a segment with invalid data', async () => {
 });
 
 it('fails all takes of a command whose reply is lost, and each is executed once', async () => {
-  const proxy = await TcpProxy.start(Number(new URL(redisUrl()).port));
+  const proxy = await TcpProxy.start(Number(new URL(server.url).port));
   const behind = await RedisBackend.open({
-    url: proxy.through(redisUrl()),
+    url: proxy.through(server.url),
     keyPrefix,
     takeTimeoutMs: LONG_TIMEOUTS.takeTimeoutMs,
     maxLogOrders: 2_000,
