@@ -7,6 +7,7 @@
  * docs/internals/events.md.
  */
 import type { EventPart, EventStream } from '../engine/contract.ts';
+import { chunksOf } from '../lib/chunks-of.ts';
 import { type Outbox, PART_EVENTS } from './outbox.ts';
 import type { RelayEvents } from './relay-events.ts';
 import { Contested } from './sole-loop.ts';
@@ -37,19 +38,10 @@ export async function emptyOutbox(options: OutboxWorkOptions): Promise<number> {
 }
 
 /** The parts of each call to the stream: small ones go together. */
-function callsOf(parts: readonly EventPart[]): EventPart[][] {
-  const calls: EventPart[][] = [];
-  let events = PART_EVENTS;
+function callsOf(parts: readonly EventPart[]): readonly EventPart[][] {
   // A part whose orders are no longer in Postgres has no events.
-  for (const part of parts.filter((part) => part.events > 0)) {
-    if (events + part.events > PART_EVENTS) {
-      calls.push([]);
-      events = 0;
-    }
-    calls.at(-1)!.push(part);
-    events += part.events;
-  }
-  return calls;
+  const withEvents = parts.filter(({ events }) => events > 0);
+  return chunksOf(withEvents, PART_EVENTS, ({ events }) => events);
 }
 
 function eventsIn(parts: readonly EventPart[]): number {

@@ -14,7 +14,7 @@ import { SoleLoop } from './sole-loop.ts';
 import { WebhookQueue } from './webhook-queue.ts';
 import { deliverPages, type WebhookWorkOptions } from './webhook-work.ts';
 
-const LOOK_EVERY_MS = 1_000;
+const COUNT_EVERY_MS = 1_000;
 const NOTHING = { rows: 0, oldestMs: 0, pages: 0, oldestPageMs: 0, deadPages: 0 };
 
 export interface RelayOptions {
@@ -33,7 +33,7 @@ export class EventRelay {
   readonly #events: RelayEvents;
   readonly #outboxLoop: SoleLoop;
   readonly #webhookLoop: SoleLoop | undefined;
-  #looking: Promise<void> | undefined;
+  #counting: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ db, locks, stream, webhook, backpressure, events }: RelayOptions) {
@@ -64,20 +64,20 @@ export class EventRelay {
     this.#webhookLoop?.start();
     // A timer of its own, because the loops may rest for long.
     this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = undefined;
+      this.#counting ??= this.#countWaiting().finally(() => {
+        this.#counting = undefined;
       });
-    }, LOOK_EVERY_MS);
+    }, COUNT_EVERY_MS);
   }
 
   /** Ends after the page under way; a webhook request is aborted. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all([this.#outboxLoop.stop(), this.#webhookLoop?.stop(), this.#looking]);
+    await Promise.all([this.#outboxLoop.stop(), this.#webhookLoop?.stop(), this.#counting]);
   }
 
-  /** Counts what waits, if this process empties the outbox; it reports for both loops. */
-  async #look(): Promise<void> {
+  /** Reports what waits, for both loops, if this process empties the outbox. */
+  async #countWaiting(): Promise<void> {
     if (!this.#outboxLoop.isWorking) return this.#events.waiting(NOTHING);
     try {
       this.#events.waiting({ ...(await this.#outbox.waiting()), ...(await this.#queue.waiting()) });
