@@ -92,7 +92,7 @@ async function repairFinding(
 
 function adviceFor(cause: Cause, saleId: string): string {
   if (cause === 'foreign_postgres')
-    return 'Postgres is never repaired: undo there what was written past the engine';
+    return 'Postgres is never repaired: undo there what other programs have written';
   if (cause === 'unexplained')
     return `Nothing proves which store is right. Pause the sale, and find out which program writes to this Redis. If Postgres is right, \`stockade recover ${saleId}\` rebuilds the segments from it`;
   return `The right value is not proven. \`stockade recover ${saleId}\` rebuilds the segments from Postgres and their logs; remove a key of another type before`;
@@ -143,7 +143,7 @@ async function carryOut(stores: RepairStores, saleId: string, step: RepairStep):
   }
 }
 
-/** Locks the orders' rows meanwhile, so that an order that is returned afterwards finds its record. */
+/** Restores records. The orders' rows are locked meanwhile, so an order can be returned only after its record has it again. */
 async function remember(
   { db, backend }: RepairStores,
   saleId: string,

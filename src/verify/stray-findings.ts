@@ -41,7 +41,7 @@ export function judgeStrays(strays: readonly Stray[], soldGap: number): Finding[
  * A rebuild makes records from Postgres and the logs, so it is no repair if Postgres itself may have been changed.
  */
 function ofRecord(what: string, soldGap: number): Finding {
-  const text = `${what}: it was written by others, or has gone back`;
+  const text = `${what}: it was written by others, or the backend has gone back to an older state`;
   return soldGap === 0
     ? fault('foreign_redis', 0, text, { kind: 'rebuild' })
     : fault('foreign_redis', 0, text);

@@ -36,7 +36,7 @@ import { changesSince, readTruth } from './truth.ts';
 const MAX_LOOKS = 10;
 const MAX_SUPPLY_READS = 5;
 /** Pause before the look that must find a fault again. */
-const AGAIN_MS = 50;
+const CONFIRM_PAUSE_MS = 50;
 /** How long to wait for a rebuild before the report says that the segments can't be counted. */
 const REBUILD_WAIT_MS = 5_000;
 
@@ -80,7 +80,7 @@ async function settledLook(db: Database, backend: Backend, saleId: string): Prom
     const isSettled = isConfirmed && (isBuilding || isCounted || look.since.moved.size === 0);
     if (!mayWait && (isSettled || looks++ >= MAX_LOOKS)) return look;
     before = { look, faults };
-    if (faults.length > 0) await delay(AGAIN_MS);
+    if (faults.length > 0) await delay(CONFIRM_PAUSE_MS);
   }
 }
 
@@ -112,8 +112,8 @@ async function lookAt(
 }
 
 /**
- * Reads the segments, and before them what Postgres has given them. If a return arrived between the two reads, it would hide that as
- * many units are lost. So they are read again until no units have come or gone meanwhile, at most MAX_SUPPLY_READS times.
+ * Reads the segments, and before them what Postgres has given them. A return that arrived between the two reads would hide a loss of
+ * as many units. So they are read again until no units have come or gone meanwhile, at most MAX_SUPPLY_READS times.
  */
 async function readSupplies(
   db: Database,
