@@ -3,9 +3,9 @@
  * connections can't be counted. But they close a silent connection after some ten seconds. So the silent connections of one
  * address are at most the burst plus those that it may open in ten seconds.
  *
- *   up to the burst  every request is served
- *   above it         the next request from that address is answered `busy`, and its connection is closed
- *   above by a share a new connection is closed at once, without an answer
+ *   up to the burst   every request is served
+ *   above it          the next request from that address is answered `busy`, and its connection is closed
+ *   further above it  a new connection is closed at once, without an answer (`answeredAboveShare`)
  *
  * http/server/connections.ts limits all connections of a port in the same way, and gives the reasons. A connection that this
  * limit closes is not counted any more.

@@ -58,7 +58,7 @@ export class Bulkhead {
     }
   }
 
-  /** Resolves when a slot has become free. */
+  /** Resolves when a slot has become free. @throws Busy if too many wait, or if the wait was too long */
   #turn(): Promise<void> {
     const { maxWaiting } = this.#options;
     const first = this.#waiting.peek();

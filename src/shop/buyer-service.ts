@@ -22,8 +22,8 @@ export interface BuyerParts {
 }
 
 /**
- * Erases buyers (rebuild/erasures.ts). It writes down what is wanted, and does archived sales itself. Sync does the
- * others, also if this process dies.
+ * Erases buyers (rebuild/erasures.ts). It records the request, and erases the buyer in archived sales. Sync does that in the other
+ * sales, even if this process dies.
  */
 export class BuyerService implements BuyerOperations {
   readonly #db: Database;
@@ -47,7 +47,7 @@ export class BuyerService implements BuyerOperations {
     return reportOf(asked, await this.#waitForSync(buyerId, asked));
   }
 
-  /** An order that is only in a log is found in no index of Postgres. */
+  /** Orders that are only in a log may be the buyer's, and Postgres can't find them. @throws StockadeError `unavailable` */
   async #assertArrived(): Promise<void> {
     if (await this.#arrivals.caughtUp()) return;
     throw new StockadeError(
@@ -56,7 +56,7 @@ export class BuyerService implements BuyerOperations {
     );
   }
 
-  /** @returns the sales in which the id still is */
+  /** @returns the sales that still hold the id */
   async #waitForSync(buyerId: string, asked: readonly AskedErasure[]): Promise<Set<string>> {
     const deadline = monotonicMs() + this.#syncWaitMs;
     const due = asked.filter(({ isDue }) => isDue).map(({ saleId }) => saleId);

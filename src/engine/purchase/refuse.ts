@@ -98,7 +98,7 @@ function precheckOf(purchase: Purchase, { record, checkToken }: SaleFacts): Outc
   return reason && { code: 'token_invalid', reason };
 }
 
-/** Each code is listed: a new one that nobody decided on must not let made-up keys reach the store. */
+/** Each code is listed, so that a new one does not compile before it is decided here: made-up keys must not reach the store. */
 function mayHideRepeat(refusal: Outcome): boolean {
   switch (refusal.code) {
     case 'sold_out':

@@ -1,7 +1,7 @@
 /**
  * A lane's attempts to take from its segment. Each carries a newer ticket than the one before, so that the segment refuses an
- * older attempt that arrives late. Each also states what the segment has told the lane so far, by which a segment that has lost
- * writes finds that out.
+ * older attempt that arrives late. Each also states what the segment has told the lane so far. If the segment has
+ * less than that, it has lost writes.
  */
 import {
   NO_ENTRY,
