@@ -7,8 +7,8 @@
 --
 --   psql --dbname=shop --set=ON_ERROR_STOP=1 --file=deploy/postgres-roles.sql
 --
--- Then give both a password (`\password stockade_owner` in psql: until then nobody gets in by one), and at the beginning and
--- after each upgrade create the tables and grant the app's rights on them:
+-- Then give both a password (`\password stockade_owner` in psql; until then no password works). At the beginning, and after
+-- each upgrade, create the tables and grant the app's rights on them:
 --
 --   DATABASE_URL=postgres://stockade_owner:…@db/shop stockade migrate --grant-to stockade_app
 --
@@ -23,13 +23,13 @@ BEGIN
       EXECUTE format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS', role);
     END IF;
   END LOOP;
-  -- Of itself everybody may connect, and create temporary tables.
+  -- By default everybody may connect, and create temporary tables.
   EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
   EXECUTE format('GRANT CONNECT ON DATABASE %I TO stockade_owner, stockade_app', current_database());
 END
 $$;
 
--- Before Postgres 15 everybody may create tables in it.
+-- Before Postgres 15, everybody may create tables in the schema public.
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA public TO stockade_owner;
 GRANT USAGE ON SCHEMA public TO stockade_app;
