@@ -3,8 +3,8 @@ import { rest } from './rest.ts';
 export interface RoundsOptions {
   /** The pause between two rounds, in milliseconds. */
   readonly everyMs: number;
-  /** Whether the first round comes after a pause, too. */
-  readonly isFirstLater?: boolean;
+  /** Whether there is a pause before the first round, too. */
+  readonly beginsWithPause?: boolean;
   /** One round of work, which ends early if the signal aborts. @returns whether the next one is to follow at once */
   round(signal: AbortSignal): Promise<boolean>;
   failed(error: unknown): void;
@@ -31,9 +31,9 @@ export class Rounds {
   }
 
   async #keepRunning(): Promise<void> {
-    const { everyMs, isFirstLater = false } = this.#options;
+    const { everyMs, beginsWithPause = false } = this.#options;
     const { signal } = this.#end;
-    if (isFirstLater) await rest(everyMs, signal);
+    if (beginsWithPause) await rest(everyMs, signal);
     while (!signal.aborted) {
       const isMore = await this.#options.round(signal).catch((error) => {
         this.#options.failed(error);

@@ -52,7 +52,7 @@ export class Archiver {
     this.#author = { actor: 'stockade', reason: `over for ${options.afterDays} days` };
     this.#rounds = new Rounds({
       everyMs,
-      isFirstLater: true,
+      beginsWithPause: true,
       round: (signal) => this.#round(signal),
       failed: (error) => events.failed({ error }),
     });
