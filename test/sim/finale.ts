@@ -11,7 +11,7 @@ const BY = { actor: 'sim', reason: '' };
 /** How long a node that could not ask Postgres for its lost orders keeps trying. */
 const NAMING_MS = 10_000;
 /** A "sold out" from a board is never older than this, with some slack. */
-const BOARD_MS = 350;
+const BOARD_AGE_MS = 350;
 
 export async function finale(parts: FinaleParts): Promise<void> {
   const { auditor } = parts;
@@ -27,7 +27,7 @@ export async function finale(parts: FinaleParts): Promise<void> {
     await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
   await untilSound(parts);
-  await settleDoubts(parts);
+  await settleUnknown(parts);
   if (isClosed) await sellNothing(parts);
   else await sellOut(parts);
   await settle(parts, 'the last orders are in Postgres');
@@ -42,8 +42,8 @@ export async function finale(parts: FinaleParts): Promise<void> {
 }
 
 /**
- * The id of an erased buyer is nowhere, if it was erased and has not bought since. Orders that Redis has lost may come back with
- * it: a known gap.
+ * No store has the id of a buyer who was erased and has not bought since. Orders that Redis has lost may come back with the id: a
+ * known gap.
  */
 function checkErased({ world, auditor }: FinaleParts): void {
   const { leaving, everLost } = auditor;
@@ -53,7 +53,7 @@ function checkErased({ world, auditor }: FinaleParts): void {
   }
 }
 
-/** Whatever Redis has lost, sync repairs it without being asked. */
+/** Waits until sync has repaired whatever Redis has lost, without being asked. */
 async function untilSound(parts: FinaleParts): Promise<void> {
   const { auditor, pass } = parts;
   if (!auditor.everLost) return;
@@ -62,13 +62,13 @@ async function untilSound(parts: FinaleParts): Promise<void> {
     if (ok) return;
     if (time.now > end)
       auditor.fail(
-        `P3: nobody has repaired within ${SETTLE_MS} ms what Redis has lost: ${findings.join('; ')}`,
+        `P3: sync has not repaired within ${SETTLE_MS} ms what Redis has lost: ${findings.join('; ')}`,
       );
   }
 }
 
 /** P6: a buyer whose purchase is unknown repeats it with the same key, and learns the outcome. */
-async function settleDoubts(parts: FinaleParts): Promise<void> {
+async function settleUnknown(parts: FinaleParts): Promise<void> {
   const { crowd, auditor, pass } = parts;
   const open = crowd.requests.filter(
     ({ code, purchase }) => (code === 'unknown' || code === 'gone') && purchase.key !== '',
@@ -102,7 +102,7 @@ async function sellOut(parts: FinaleParts): Promise<void> {
     if (stock === 0) return;
     if (refused++ > 0 && before === stock)
       auditor.fail(`P2: ${stock} units are left, and a buyer is answered sold_out`);
-    await pass(BOARD_MS);
+    await pass(BOARD_AGE_MS);
   }
 }
 
