@@ -3,6 +3,7 @@
  * own for each worker on Redis (worker-thread.ts).
  */
 import { getHeapStatistics } from 'node:v8';
+import type { PurchaseTokens } from '../../admission/purchase-token.ts';
 import type { Config } from '../../config/config.ts';
 import type { Board } from '../../engine/board/board.ts';
 import type { Directory } from '../../engine/board/directory.ts';
@@ -38,7 +39,7 @@ import type { Log } from '../process/log.ts';
 import { AcceptedOrders } from './accepted-orders.ts';
 import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './load.ts';
-import { startEngine } from './start-engine.ts';
+import { type EngineParts, startEngine } from './start-engine.ts';
 
 /** A worker's settings. They cross a thread boundary, so they are plain values only. */
 export interface WorkerSettings {
@@ -112,15 +113,8 @@ export interface RunningWorker {
 const PARALLEL_ORDER_WORK = 16;
 const WAITING_ORDER_WORK_MAX = 4_096;
 
-export async function startWorker({
-  settings,
-  backend,
-  directory,
-  board,
-  db,
-  log,
-  uncommitted,
-}: WorkerParts): Promise<RunningWorker> {
+export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
+  const { settings, backend, db, log } = parts;
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
   const {
@@ -134,24 +128,9 @@ export async function startWorker({
   let { leaseEnd } = settings;
   const counted = countRefills(backend);
   const engine = await startEngine({
+    ...engineParts(parts, tokens, stats),
     backend: counted.backend,
-    directory,
-    board,
-    worker: settings.worker,
-    orderIdKey: settings.orderIdKey,
     leaseEnd: () => leaseEnd,
-    requestDeadlineMs: settings.requestDeadlineMs,
-    laneCapacity: settings.laneCapacity,
-    checkToken: (purchase, generation) => {
-      const verdict = tokens.check(purchase.token ?? '', purchase, generation);
-      return verdict === 'genuine' ? undefined : verdict;
-    },
-    onBatch: (orders) => stats.batchSent(orders),
-    onUncommitted: uncommitted,
-    onFault: (error, saleId, segment) =>
-      log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
-    onForeign: (error) =>
-      log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   });
   const buy = (purchase: Purchase) => engine.purchase(purchase);
   const connections = new Connections(settings.maxConnections, bound);
@@ -238,6 +217,31 @@ export async function startWorker({
       // After the drain every connection is closed, so no client needs the outcome of a purchase that is still under way.
       await withTimeout(Math.max(0, deadline - monotonicMs()), engine.close()).catch(() => {});
     },
+  };
+}
+
+function engineParts(
+  { settings, directory, board, log, uncommitted }: WorkerParts,
+  tokens: Pick<PurchaseTokens, 'check'>,
+  stats: RequestStats,
+): Omit<EngineParts, 'backend' | 'leaseEnd'> {
+  return {
+    directory,
+    board,
+    worker: settings.worker,
+    orderIdKey: settings.orderIdKey,
+    requestDeadlineMs: settings.requestDeadlineMs,
+    laneCapacity: settings.laneCapacity,
+    checkToken: (purchase, generation) => {
+      const verdict = tokens.check(purchase.token ?? '', purchase, generation);
+      return verdict === 'genuine' ? undefined : verdict;
+    },
+    onBatch: (orders) => stats.batchSent(orders),
+    onUncommitted: uncommitted,
+    onFault: (error, saleId, segment) =>
+      log.error({ err: error, saleId, segment }, 'a batch of purchases failed'),
+    onForeign: (error) =>
+      log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   };
 }
 
