@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MUTATIONS } from '../sim/mutations.ts';
 import { plantAll } from '../sim/planting.ts';
 import type { SeedReport } from '../sim/run.ts';
-import { ROOT, Runner, type Task } from '../sim/seed-processes.ts';
+import { Runner, SESSION, type Task } from '../sim/seed-processes.ts';
+import { embeddedArchive } from '../support/embedded-data.ts';
 import { seed } from '../support/fixtures.ts';
 import { inTier } from '../support/tier.ts';
 
@@ -25,26 +26,27 @@ const directed = usedConditions.flatMap((conditions) =>
 );
 
 interface Ran extends SeedReport {
-  readonly plan: Omit<Task, 'root'>;
+  readonly plan: Omit<Task, 'session'>;
   readonly by: Runner;
 }
 
-async function runAll(runners: readonly Runner[], plans: readonly Omit<Task, 'root'>[]): Promise<Ran[]> {
+async function runAll(runners: readonly Runner[], plans: readonly Omit<Task, 'session'>[]): Promise<Ran[]> {
   const queue = [...plans];
   const ran: Ran[] = [];
   const work = async (by: Runner) => {
     for (let plan = queue.shift(); plan; plan = queue.shift())
-      ran.push({ ...(await by.run({ root: ROOT, ...plan })), plan, by });
+      ran.push({ ...(await by.run({ session: SESSION, ...plan })), plan, by });
   };
   await Promise.all(runners.map(work));
   return ran;
 }
 
 describe('the simulation', { timeout: TIMEOUT_MS }, () => {
-  // All tests share them, because each starts its own Postgres, which takes seconds.
+  // All tests share them, because each starts its own Postgres, which takes a second.
   let runners: readonly Runner[] = [];
-  beforeAll(() => {
-    runners = Array.from({ length: PROCESSES }, () => new Runner());
+  beforeAll(async () => {
+    const archive = await embeddedArchive();
+    runners = Array.from({ length: PROCESSES }, () => new Runner(archive));
   });
   afterAll(() => {
     for (const runner of runners) runner.end();
@@ -58,7 +60,7 @@ describe('the simulation', { timeout: TIMEOUT_MS }, () => {
     // Repeated in another process, after other seeds.
     for (const { plan, hash, by } of ran.slice(-2)) {
       const other = runners.find((runner) => runner !== by)!;
-      const again = await other.run({ root: ROOT, ...plan });
+      const again = await other.run({ session: SESSION, ...plan });
       expect({ ...plan, hash: again.hash }).toEqual({ ...plan, hash });
     }
   });

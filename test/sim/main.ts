@@ -23,7 +23,7 @@ import { ALL_CONDITIONS, type Conditions, isConditions } from './conditions.ts';
 import { MUTATIONS, type Mutation } from './mutations.ts';
 import { type Found, plantAll } from './planting.ts';
 import type { SeedReport } from './run.ts';
-import { ROOT, type Runner, type Task, withRunners } from './seed-processes.ts';
+import { type Runner, SESSION, type Task, withRunners } from './seed-processes.ts';
 import { SeedRunner } from './seeds.ts';
 
 const HELP = `Usage: npm run sim -- [options]
@@ -63,6 +63,8 @@ const { values } = parsed({
     frequency: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     child: { type: 'boolean', default: false },
+    // For a child: see `SeedRunner.open`.
+    data: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -101,16 +103,16 @@ function range(first: number, count: number): Iterable<number> {
 
 /** Runs seeds for the parent process, until the parent ends. */
 async function serveSeeds(): Promise<void> {
-  const seedRunner = SeedRunner.open();
+  const seedRunner = SeedRunner.open(values.data);
   process.on('disconnect', () => process.exit());
-  process.on('message', async ({ root, ...plan }: Task) => {
-    const seeds = await (await seedRunner).seedsOf(root);
+  process.on('message', async ({ session, ...plan }: Task) => {
+    const seeds = await (await seedRunner).seedsOf(session);
     process.send!(await seeds.run(plan));
   });
 }
 
 async function runOne(seed: number): Promise<boolean> {
-  const seeds = await (await SeedRunner.open()).seedsOf(ROOT);
+  const seeds = await (await SeedRunner.open()).seedsOf(SESSION);
   const report = await seeds.run(
     { seed, conditions },
     values.trace ? (line) => console.log(line) : undefined,
@@ -147,7 +149,7 @@ async function runMany(first: number, count: number, processes: number): Promise
   };
   const queue = range(first, count);
   const work = async (runner: Runner) => {
-    for (const seed of queue) note(await runner.run({ root: ROOT, seed, conditions }));
+    for (const seed of queue) note(await runner.run({ session: SESSION, seed, conditions }));
   };
   await withRunners(processes, (runners) => Promise.all(runners.map(work)));
   const seconds = (performance.now() - began) / 1e3;

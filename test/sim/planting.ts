@@ -1,16 +1,18 @@
 /**
- * Plants bugs without any switches in the program: each in a copy of the source, in which its text is replaced. The copy is then
- * run like the repository itself.
+ * Plants bugs without any switches in the program: each in a bundle of the source, in which its text is replaced. To bundle the
+ * source costs a tenth of the processor time that Node.js takes to load a copy of each file.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
 import type { Conditions } from './conditions.ts';
 import type { Mutation } from './mutations.ts';
-import { ROOT, type Runner } from './seed-processes.ts';
+import { ROOT, type Runner, SESSION } from './seed-processes.ts';
 
-const COPIED = ['src', 'test/sim', 'test/support/random.ts', 'test/support/author.ts'];
-const LINKED = ['node_modules', 'package.json', 'tsconfig.json'];
+/** What the program reads as files, from beside its source. */
+const ASSETS = ['src/engine/redis/lua', 'src/locks/lua', 'src/postgres/migrations'];
 
 export interface Found {
   /** The first seed that found it. */
@@ -56,12 +58,12 @@ async function plant(
   mutation: Mutation,
   { first, count, conditions = mutation.conditions, everySeed = false }: Omit<PlantOptions, 'mutations'>,
 ): Promise<Found | undefined> {
-  const root = `${mkdtempSync(join(tmpdir(), 'stockade-mutation-'))}/`;
+  const folder = mkdtempSync(join(tmpdir(), 'stockade-mutation-'));
   try {
-    copyInto(root, mutation);
+    const session = await bundleInto(folder, mutation);
     let found: Found | undefined;
     for (let seed = first; seed < first + count && (everySeed || !found); seed++) {
-      const { violation } = await runner.run({ root, seed, conditions });
+      const { violation } = await runner.run({ session, seed, conditions });
       const tried = seed - first + 1;
       if (violation !== undefined)
         found = { seed, violation, ...found, seeds: (found?.seeds ?? 0) + 1, tried };
@@ -69,24 +71,69 @@ async function plant(
     }
     return found;
   } finally {
-    rmSync(root, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function copyInto(copy: string, { name, edits }: Mutation): void {
-  mkdirSync(join(copy, 'test/support'), { recursive: true });
-  for (const path of COPIED) cpSync(join(ROOT, path), join(copy, path), { recursive: true });
-  for (const path of LINKED) symlinkSync(join(ROOT, path), join(copy, path));
+/** @returns the path of the bundle's session module */
+async function bundleInto(folder: string, mutation: Mutation): Promise<string> {
+  const edited = editedTexts(mutation);
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const assets of ASSETS) {
+    const copy = join(folder, assets);
+    const texts = [...edited].filter(([file]) => file.startsWith(`${assets}/`));
+    mkdirSync(dirname(copy), { recursive: true });
+    if (texts.length === 0) symlinkSync(join(ROOT, assets), copy);
+    else cpSync(join(ROOT, assets), copy, { recursive: true });
+    for (const [file, text] of texts) writeFileSync(join(folder, file), text);
+  }
+  await build({
+    entryPoints: [SESSION],
+    outbase: ROOT,
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    // The session sets the clock before it imports the product. Without splitting, packages would be loaded earlier.
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+    keepNames: true,
+    logLevel: 'error',
+    plugins: [sourceWith(edited, folder)],
+  });
+  return join(folder, relative(ROOT, SESSION).replace(/ts$/, 'mjs'));
+}
+
+/** Loads edited files, and gives each file the URL that it would have in a copy of the source in this folder. */
+function sourceWith(edited: ReadonlyMap<string, string>, folder: string): Plugin {
+  return {
+    name: 'planted bug',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const file = relative(ROOT, path);
+        const text = edited.get(file) ?? readFileSync(path, 'utf8');
+        const url = JSON.stringify(pathToFileURL(join(folder, file)).href);
+        return { contents: text.replaceAll('import.meta.url', () => url), loader: 'ts' };
+      });
+    },
+  };
+}
+
+/** The new text of each file that the mutation changes. @throws if it does not match the source */
+function editedTexts({ name, edits }: Mutation): Map<string, string> {
+  const texts = new Map<string, string>();
   for (const { file, find, replace } of edits) {
-    const path = join(copy, file);
-    const text = readFileSync(path, 'utf8');
+    const text = texts.get(file) ?? readFileSync(join(ROOT, file), 'utf8');
     if (text.split(find).length !== 2)
       throw new Error(
         `mutation "${name}" is out of date: ${file} does not hold ${JSON.stringify(find)} once`,
       );
-    writeFileSync(
-      path,
+    texts.set(
+      file,
       text.replace(find, () => replace),
     );
   }
+  return texts;
 }

@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import type { SeedPlan, SeedReport } from './run.ts';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Of the repository, without a planted bug. */
+export const SESSION = fileURLToPath(new URL('./session.ts', import.meta.url));
 
 export interface Task extends SeedPlan {
   /** See `SeedRunner.seedsOf`. */
-  readonly root: string;
+  readonly session: string;
 }
 
 /** A child that runs one seed at a time. */
@@ -16,8 +18,10 @@ export class Runner {
   #complaint = '';
   #waiting: { resolve(report: SeedReport): void; reject(error: Error): void } | undefined;
 
-  constructor() {
-    this.#child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), ['--child'], {
+  /** @param archive see `SeedRunner.open` */
+  constructor(archive?: string) {
+    const data = archive === undefined ? [] : ['--data', archive];
+    this.#child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), ['--child', ...data], {
       execArgv: ['--import', 'tsx'],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });

@@ -1,12 +1,16 @@
 /**
- * Runs seeds on the source beside this file: the repository's own, or a copy with a planted bug. Modules loaded from another
- * copy are not used any more. The migrations of this source create the schema anew.
+ * Runs seeds on the source beside this file: the repository's own, or a bundle with a planted bug. Modules loaded from another
+ * bundle are not used any more. If the migrations of this source are others, they create the schema anew.
  */
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import type { PGlite } from '@electric-sql/pglite';
 import { installNetwork } from './network.ts';
 import type { SeedPlan, SeedReport } from './run.ts';
 import { install, time } from './virtual-time.ts';
 import { runToEnd, World } from './world.ts';
+
+const MIGRATIONS = new URL('../../src/postgres/migrations/', import.meta.url);
 
 export interface Seeds {
   run(plan: SeedPlan, trace?: (line: string) => void): Promise<SeedReport>;
@@ -26,13 +30,24 @@ export async function openSeeds(db: PGlite): Promise<Seeds> {
   const world = new World(db);
   // The last seed of another source may have ended in the middle of a transaction.
   world.sql('ROLLBACK');
-  world.sql('DROP SCHEMA public CASCADE');
-  world.sql('CREATE SCHEMA public');
-  await runToEnd(async () => {
-    const database = openDatabase({ url: DATABASE_URL, maxConnections: 1 });
-    await migrate(database);
-    await database.destroy();
-  });
+  const schema = migrationsHash();
+  if (world.sql("SELECT to_json(obj_description('public'::regnamespace))") !== schema) {
+    world.sql('DROP SCHEMA public CASCADE');
+    world.sql('CREATE SCHEMA public');
+    await runToEnd(async () => {
+      const database = openDatabase({ url: DATABASE_URL, maxConnections: 1 });
+      await migrate(database);
+      await database.destroy();
+    });
+    world.sql(`COMMENT ON SCHEMA public IS '${schema}'`);
+  }
   world.prepare();
   return { run: (plan, trace) => runSeed(world, plan, trace) };
+}
+
+/** Of the texts of all migrations. */
+function migrationsHash(): string {
+  const hash = createHash('sha256');
+  for (const file of readdirSync(MIGRATIONS).sort()) hash.update(readFileSync(new URL(file, MIGRATIONS)));
+  return hash.digest('hex');
 }

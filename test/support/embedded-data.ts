@@ -2,14 +2,18 @@
  * The data folder that an embedded node has left, for copying: to create the database of PGlite takes five seconds of processor
  * time. The first test that asks for it has it made, for all test files of the run.
  */
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { startTestNode } from './node.ts';
 import { until } from './until.ts';
 
 const LIMIT_MS = 180_000;
+/** The folder of PGlite in a node's data folder. */
+const DATABASE = 'pglite';
 
 /** @returns its path; `undefined` if the run has no folder for shared files */
 export async function embeddedData(): Promise<string | undefined> {
@@ -21,6 +25,15 @@ export async function embeddedData(): Promise<string | undefined> {
     timeoutMs: LIMIT_MS,
   });
   return folder;
+}
+
+/** @returns the path of an archive of its database; `undefined` if the run has no folder for shared files */
+export async function embeddedArchive(): Promise<string | undefined> {
+  const folder = await embeddedData();
+  if (folder === undefined) return undefined;
+  const archive = `${folder}.tar`;
+  await promisify(execFile)('tar', ['-cf', archive, '-C', join(folder, DATABASE), '.']);
+  return archive;
 }
 
 /** @returns whether it was made; not if another process is making it */
