@@ -12,6 +12,7 @@ import { settled } from '../support/settled.ts';
 import { StockadeNode } from '../support/stockade-node.ts';
 import { checkpoint } from '../support/stores.ts';
 import { runWrk } from '../support/wrk.ts';
+import { type ConnectionsWanted, connectionsForTakes } from './equal-batches.ts';
 import type { ScaleParameters } from './options.ts';
 import type { ShopSize } from './points.ts';
 import type { Place } from './stores.ts';
@@ -30,6 +31,8 @@ const MAX_WRONG_SHARE = 0.001;
 
 /** Processor time is in microseconds per committed order; `undefined` where the system does not report it. */
 export interface Measurement {
+  /** To all nodes together. */
+  readonly connections: number;
   readonly ordersPerSecond: number;
   readonly nodeCpuMicros: number | undefined;
   readonly redisCpuMicros: number | undefined;
@@ -43,7 +46,8 @@ export interface Measurement {
 
 export interface SaleRun {
   readonly saleId: string;
-  readonly connections: number;
+  /** As many as these, or as many as make takes of this size. */
+  readonly connections: number | ConnectionsWanted;
 }
 
 export class Fleet {
@@ -82,11 +86,11 @@ export class Fleet {
   }
 
   /** Sells a new sale to a crowd that is divided evenly among the nodes. @throws BenchFailure if an answer was not `201` */
-  async sell({ saleId, connections }: SaleRun): Promise<Measurement> {
-    const { segments, seconds, warmupSeconds } = this.#parameters;
+  async sell({ saleId, connections: wanted }: SaleRun): Promise<Measurement> {
+    const { segments, seconds } = this.#parameters;
     const [first] = this.#nodes;
     await first!.createSale({ id: saleId, stock: NEVER_SOLD_OUT, segments });
-    if (warmupSeconds > 0) await this.#crowd(saleId, connections, warmupSeconds, 'w');
+    const connections = await this.#warmUp(saleId, wanted);
     const before = await this.#settled();
     await checkpoint(this.#place.postgres);
     const used = measureCpu({
@@ -104,6 +108,7 @@ export class Fleet {
     const micros = (spent: number | undefined) => spent && (spent / orders) * 1e6;
     const [node, redis, postgres] = [micros(cpu.node), micros(cpu.redis), micros(cpu.postgres)];
     return {
+      connections,
       ordersPerSecond: orders / tookSeconds,
       nodeCpuMicros: node,
       redisCpuMicros: redis,
@@ -115,6 +120,21 @@ export class Fleet {
       takeOrders: meanBatch(before.takes, after.takes),
       transactionOrders: meanBatch(before.transactions, after.transactions),
     };
+  }
+
+  /** @returns the connections for the measurement */
+  async #warmUp(saleId: string, wanted: number | ConnectionsWanted): Promise<number> {
+    const { warmupSeconds } = this.#parameters;
+    const run = async (connections: number, attempt: number) => {
+      const before = await this.#settled();
+      await this.#crowd(saleId, connections, warmupSeconds, `w${attempt}`);
+      return meanBatch(before.takes, (await this.#settled()).takes);
+    };
+    if (typeof wanted !== 'number') {
+      return warmupSeconds > 0 ? connectionsForTakes(wanted, run) : wanted.first;
+    }
+    if (warmupSeconds > 0) await run(wanted, 0);
+    return wanted;
   }
 
   /** Verifies a sale and closes it, so that the next one has the nodes for itself. @throws BenchFailure if it does not add up */
@@ -137,8 +157,8 @@ export class Fleet {
     return settled(read, this.#parameters.eventsStreamMax > 0);
   }
 
-  /** @param series keeps the buyers of the warm-up and of the measurement apart */
-  async #crowd(saleId: string, connections: number, seconds: number, series: 'w' | 'm'): Promise<void> {
+  /** @param series keeps the buyers of the warm-ups and of the measurement apart */
+  async #crowd(saleId: string, connections: number, seconds: number, series: string): Promise<void> {
     const shares = splitEvenly(connections, this.#nodes.length);
     await Promise.all(
       this.#nodes.map((node, i) =>
@@ -147,7 +167,7 @@ export class Fleet {
           connections: shares[i]!,
           seconds,
           script: SCRIPT,
-          scriptArgs: [`buyer-${series}${i}-`, ''],
+          scriptArgs: [`buyer-${series}-${i}-`, ''],
         }),
       ),
     );

@@ -26,12 +26,12 @@ export const OPTIONS = {
     fallback: 256,
     tiny: 12,
   },
-  connectionsPerLane: {
-    flags: '--connections-per-lane <n>',
-    description: 'equal batches: connections for each segment of each node',
+  takeOrders: {
+    flags: '--take-orders <n>',
+    description: 'equal batches: orders in a take; warm-ups find the connections for it',
     least: 1,
-    most: 1_000,
-    fallback: 16,
+    most: 100,
+    fallback: 6,
     tiny: 1,
   },
   seconds: {
@@ -44,7 +44,7 @@ export const OPTIONS = {
   },
   warmupSeconds: {
     flags: '--warmup-seconds <n>',
-    description: 'how long each point runs before it is measured; 0: not at all',
+    description: 'how long each point runs before it is measured; 0: not at all, so batches are not equal',
     least: 0,
     most: 3_600,
     fallback: 2,

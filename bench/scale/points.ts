@@ -11,8 +11,13 @@ interface CrowdSizes {
   readonly nodes: number;
   readonly segments: number;
   readonly connections: number;
-  readonly connectionsPerLane: number;
+  readonly takeOrders: number;
 }
+
+/** A take has about as many orders as a lane has connections, divided by this. */
+const CONNECTIONS_PER_ORDER = 2.5;
+/** How far warm-ups may go beyond that. */
+const MOST_FACTOR = 4;
 
 export interface Crowd {
   readonly name: CrowdName;
@@ -33,16 +38,20 @@ export function shopSizes(mostNodes: number): ShopSize[] {
 }
 
 /**
- * Connections to all nodes together. A worker has a lane for each segment, and a node has one worker here: with the same number
- * of connections for each lane, batches stay equally large. The same crowd is divided among more and more lanes.
+ * Connections to all nodes together. A worker has a lane for each segment, and a node has one worker here. The same crowd is
+ * divided among more and more lanes. For equal batches this is the first guess.
  */
 export function connectionsOf(crowd: CrowdName, { nodes }: ShopSize, sizes: CrowdSizes): number {
-  return crowd === 'sameCrowd' ? sizes.connections : sizes.connectionsPerLane * nodes * sizes.segments;
+  if (crowd === 'sameCrowd') return sizes.connections;
+  return Math.ceil(sizes.takeOrders * CONNECTIONS_PER_ORDER * nodes * sizes.segments);
+}
+
+/** What warm-ups may find for equal batches. */
+export function connectionLimits(size: ShopSize, sizes: CrowdSizes): { least: number; most: number } {
+  return { least: size.nodes, most: connectionsOf('equalBatches', size, sizes) * MOST_FACTOR };
 }
 
 export function mostConnections(sizes: CrowdSizes): number {
-  const all = shopSizes(sizes.nodes).flatMap((size) =>
-    CROWDS.map(({ name }) => connectionsOf(name, size, sizes)),
-  );
-  return Math.max(...all);
+  const all = shopSizes(sizes.nodes).map((size) => connectionLimits(size, sizes).most);
+  return Math.max(sizes.connections, ...all);
 }

@@ -15,7 +15,6 @@ import type { DrainLeg, Leg, Measured } from './rounds.ts';
 export interface Point extends Measurement {
   readonly primaries: number;
   readonly nodes: number;
-  readonly connections: number;
 }
 
 export interface CrowdResult {
@@ -23,7 +22,12 @@ export interface CrowdResult {
   /** Processor time per order of the dearest point, divided by that of the cheapest; `undefined` where it is not known. */
   readonly worstOverBest: number | undefined;
   readonly bar: number;
+  /** The largest mean size of a take, divided by the smallest; `undefined` if a point made no take. */
+  readonly takesSpread: number | undefined;
 }
+
+/** Takes whose mean sizes differ by no more than this count as equally large. */
+const EQUAL_TAKES = 1.1;
 
 export interface DrainPoint extends Drain {
   readonly syncs: number;
@@ -78,12 +82,17 @@ export function crowdResult(
     const own = legs.filter(
       ({ size, crowd: name }) => name === crowd && size.nodes === nodes && size.primaries === primaries,
     );
-    return { primaries, nodes, connections: own[0]!.connections, ...medians(own) };
+    return { primaries, nodes, ...medians(own) };
   });
-  const costs = points.map(({ cpuMicros }) => cpuMicros).filter((cost) => cost !== undefined);
-  const worstOverBest =
-    costs.length < points.length ? undefined : rounded(Math.max(...costs) / Math.min(...costs), 2);
-  return { points, worstOverBest, bar };
+  const worstOverBest = spreadOf(points.map(({ cpuMicros }) => cpuMicros));
+  const takesSpread = spreadOf(points.map(({ takeOrders }) => takeOrders));
+  return { points, worstOverBest, bar, takesSpread };
+}
+
+/** The largest divided by the smallest; `undefined` if one is not known. */
+function spreadOf(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length < values.length ? undefined : rounded(Math.max(...known) / Math.min(...known), 2);
 }
 
 export function drainPoints(drains: readonly DrainLeg[]): DrainPoint[] {
@@ -109,6 +118,7 @@ function medians(legs: readonly Leg[]): Measurement {
   const middle = (figure: (m: Measurement) => number | undefined, digits: number) =>
     medianOf(legs, ({ measured }) => figure(measured), digits);
   return {
+    connections: middle((m) => m.connections, 0)!,
     ordersPerSecond: middle((m) => m.ordersPerSecond, 0)!,
     nodeCpuMicros: middle((m) => m.nodeCpuMicros, 1),
     redisCpuMicros: middle((m) => m.redisCpuMicros, 1),
@@ -119,7 +129,7 @@ function medians(legs: readonly Leg[]): Measurement {
   };
 }
 
-function crowdText(title: string, { points, worstOverBest, bar }: CrowdResult): string[] {
+function crowdText(title: string, { points, worstOverBest, bar, takesSpread }: CrowdResult): string[] {
   const rows = points.map((point) => [
     String(point.primaries),
     String(point.nodes),
@@ -137,7 +147,9 @@ function crowdText(title: string, { points, worstOverBest, bar }: CrowdResult): 
       ? 'this system reports no processor time, so nothing can be compared'
       : `the dearest order costs ${worstOverBest.toFixed(2)} times the cheapest ` +
         `(≤ ${bar.toFixed(2)} ${worstOverBest <= bar ? 'met' : 'not met'})`;
-  return [`${title}: ${verdict}`, columns(rows, { head: HEAD, align: HEAD.map(() => 'right') })];
+  const equality = takesSpread !== undefined && takesSpread <= EQUAL_TAKES ? 'equal' : 'not equal';
+  const takes = `the largest takes have ${takesSpread?.toFixed(2)} times the orders of the smallest: ${equality}`;
+  return [`${title}: ${verdict}`, takes, columns(rows, { head: HEAD, align: HEAD.map(() => 'right') })];
 }
 
 function drainText(points: readonly DrainPoint[]): string[] {

@@ -9,13 +9,19 @@ import { rotated } from '../support/rotated.ts';
 import { type Drain, measureDrain } from './drains.ts';
 import { Fleet, type Measurement } from './fleet.ts';
 import type { ScaleParameters } from './options.ts';
-import { CROWDS, type CrowdName, connectionsOf, type ShopSize, shopSizes } from './points.ts';
+import {
+  CROWDS,
+  type CrowdName,
+  connectionLimits,
+  connectionsOf,
+  type ShopSize,
+  shopSizes,
+} from './points.ts';
 import { type Places, startPlaces } from './stores.ts';
 
 export interface Leg {
   readonly crowd: CrowdName;
   readonly size: ShopSize;
-  readonly connections: number;
   readonly measured: Measurement;
 }
 
@@ -61,11 +67,13 @@ async function measureShop(
     const legs: Leg[] = [];
     try {
       for (const { name: crowd, title } of rotated(CROWDS, round)) {
-        const connections = connectionsOf(crowd, size, parameters);
+        const first = connectionsOf(crowd, size, parameters);
+        const { takeOrders } = parameters;
+        const equal = { takeOrders, first, ...connectionLimits(size, parameters) };
         const saleId = `sale-${crowd.toLowerCase()}`;
-        const measured = await fleet.sell({ saleId, connections });
+        const measured = await fleet.sell({ saleId, connections: crowd === 'equalBatches' ? equal : first });
         tell(`${title}, ${size.nodes} nodes, ${size.primaries} primaries`, measured);
-        legs.push({ crowd, size, connections, measured });
+        legs.push({ crowd, size, measured });
         await fleet.finish(saleId);
       }
     } catch (error) {
@@ -94,7 +102,8 @@ async function measureDrains(
   return legs;
 }
 
-function tell(what: string, { ordersPerSecond, cpuMicros, takeOrders }: Measurement): void {
+function tell(what: string, { connections, ordersPerSecond, cpuMicros, takeOrders }: Measurement): void {
   const cost = cpuMicros === undefined ? '' : `, ${cpuMicros.toFixed(1)} µs of processor time each`;
-  note(`  ${what}: ${count(ordersPerSecond)} orders/s in takes of ${takeOrders?.toFixed(1)}${cost}`);
+  const rate = `${count(ordersPerSecond)} orders/s in takes of ${takeOrders?.toFixed(1)}`;
+  note(`  ${what}, ${count(connections)} connections: ${rate}${cost}`);
 }

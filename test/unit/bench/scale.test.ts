@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import { connectionsForTakes } from '../../../bench/scale/equal-batches.ts';
 import { connectionsOf, mostConnections, shopSizes } from '../../../bench/scale/points.ts';
 import { crowdResult, drainPoints } from '../../../bench/scale/report.ts';
 import { type NodeFigures, together } from '../../../bench/support/metrics-text.ts';
 
-const SIZES = { nodes: 3, segments: 24, connections: 256, connectionsPerLane: 16 };
+const SIZES = { nodes: 3, segments: 24, connections: 256, takeOrders: 6 };
 
 test('the same crowd is as large in every shop, the other grows with the lanes', () => {
   const crowds = shopSizes(SIZES.nodes).map((size) => [
@@ -11,16 +12,42 @@ test('the same crowd is as large in every shop, the other grows with the lanes',
     connectionsOf('equalBatches', size, SIZES),
   ]);
   expect(crowds.map(([same]) => same)).toEqual([256, 256, 256, 256, 256, 256]);
-  expect(crowds.map(([, equal]) => equal)).toEqual([384, 768, 1_152, 384, 768, 1_152]);
-  expect(mostConnections(SIZES)).toBe(1_152);
+  expect(crowds.map(([, equal]) => equal)).toEqual([360, 720, 1_080, 360, 720, 1_080]);
+  expect(mostConnections(SIZES)).toBe(4_320);
+});
+
+test('warm-ups find the connections for takes of a given size, within limits', async () => {
+  const wanted = { takeOrders: 6, first: 360, least: 1, most: 1_000 };
+  const tried: number[] = [];
+  const find = (takeOrders: (connections: number) => number | undefined) => {
+    tried.length = 0;
+    return connectionsForTakes(wanted, async (connections) => {
+      tried.push(connections);
+      return takeOrders(connections);
+    });
+  };
+  expect(await find((connections) => connections / 60)).toBe(360);
+  expect(tried).toEqual([360]);
+  // Larger takes with more connections, and never fewer than one order.
+  const found = await find((connections) => 1 + connections / 150);
+  expect(1 + found / 150).toBeCloseTo(6, 0);
+  expect(Math.abs((1 + found / 150) / 6 - 1)).toBeLessThanOrEqual(0.05);
+  expect(await find(() => 1)).toBe(1_000);
+  expect(await find(() => 10_000)).toBe(1);
+  expect(await find(() => undefined)).toBe(360);
 });
 
 const leg = (nodes: number, primaries: 1 | 3, cpuMicros: number | undefined) => ({
   crowd: 'sameCrowd' as const,
   size: { nodes, primaries },
-  connections: 256,
   measured: {
-    ...{ ordersPerSecond: 1_000, nodeCpuMicros: cpuMicros, redisCpuMicros: 0, postgresCpuMicros: 0 },
+    ...{
+      connections: 256,
+      ordersPerSecond: 1_000,
+      nodeCpuMicros: cpuMicros,
+      redisCpuMicros: 0,
+      postgresCpuMicros: 0,
+    },
     ...{ cpuMicros, takeOrders: 4, transactionOrders: 100 },
   },
 });
@@ -31,6 +58,7 @@ test('the dearest point is divided by the cheapest, each as the median of its ro
     points: [{ cpuMicros: 12 }, { cpuMicros: 30 }],
     worstOverBest: 2.5,
     bar: 1.8,
+    takesSpread: 1,
   });
   const unknown = [leg(1, 1, undefined), leg(1, 3, 30)];
   expect(crowdResult(unknown, 'sameCrowd', 1, 1.8).worstOverBest).toBeUndefined();
