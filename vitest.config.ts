@@ -35,9 +35,12 @@ const withServers = {
 };
 
 /** These replace a module for their whole file, so they need one process each. */
-const WITH_MOCKS = ['cli/cli-usage', 'config/private-folder-beside', 'engine/board/board'].map(
-  (name) => `test/unit/${name}.test.ts`,
-);
+const WITH_MOCKS = [
+  'cli/cli-usage',
+  'config/private-folder-beside',
+  'engine/board/board',
+  'sync/sale-shares',
+].map((name) => `test/unit/${name}.test.ts`);
 
 /** The others wait for servers and for deadlines more than they compute: three for each core keep it busy. */
 const WAITING_WORKERS = 3 * availableParallelism();

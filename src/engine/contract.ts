@@ -51,6 +51,7 @@ import type { EventStream } from './contract/events.ts';
 import type { LogHint, OrderLog, Watermark } from './contract/order-log.ts';
 import type { OwnerMark } from './contract/owner.ts';
 import type { SaleStore } from './contract/sales.ts';
+import type { SyncChannel, SyncNews } from './contract/sync-news.ts';
 import type { TakeStore } from './contract/takes.ts';
 import type { TransferStore } from './contract/transfers.ts';
 import type { BackendCorrupt } from './errors.ts';
@@ -65,6 +66,7 @@ export type * from './contract/purchase.ts';
 export type * from './contract/sale.ts';
 export type * from './contract/sales.ts';
 export type * from './contract/stock-changes.ts';
+export type * from './contract/sync-news.ts';
 export type * from './contract/take-order.ts';
 export type * from './contract/takes.ts';
 export type * from './contract/transfers.ts';
@@ -74,6 +76,8 @@ export interface BackendEvents {
   watermarks?(watermarks: readonly Watermark[]): void;
   /** May be lost. */
   hint?(hint: LogHint): void;
+  /** A sync has told its news. May be lost, late or repeated. */
+  syncNews?(news: SyncNews): void;
   /** The sale was created, changed, or its epoch was raised. May be lost. */
   saleChanged?(saleId: string): void;
   /**
@@ -99,6 +103,8 @@ export interface Backend {
   readonly audits: AuditStore;
   /** Missing: no other process can reach this backend. */
   readonly owner?: OwnerMark;
+  /** Missing: no other sync can reach this backend. */
+  readonly syncs?: SyncChannel;
   /** @returns a function that ends the subscription */
   subscribe(events: BackendEvents): Promise<() => Promise<void>>;
   close(): Promise<void>;

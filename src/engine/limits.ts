@@ -5,6 +5,8 @@
 
 export const MAX_STOCK = 2 ** 31;
 export const MAX_SEGMENTS = 1_024;
+/** Sales that a sync gives another one at once. Both loops stand still meanwhile. */
+export const MAX_HANDED_OVER = 20;
 export const MAX_PER_BUYER_LIMIT = 1_000;
 /**
  * How many orders `limit_reached` names: a buyer who holds a thousand orders must not get all of them with each

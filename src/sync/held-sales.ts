@@ -4,6 +4,7 @@
  *
  *   unknown ──lock──> held ──release──> unknown
  *      └──another sync has the lock──> left alone for FOREIGN_MS
+ *   held ──handed over (sale-shares.ts)──> left alone for HANDED_OVER_MS
  *   held ──its data in the backend is invalid──> left alone for FAILED_SALE_MS
  *   held ──lost writes, or an older generation──> rebuilt beside the loop (rebuilds.ts) ──> unknown
  *                                                     └──the rebuild fails──> left alone for FAILED_SALE_MS
@@ -27,6 +28,8 @@ import type { SyncStores } from './sync-stores.ts';
 
 /** A sale that another sync works on is tried again after this time. */
 const FOREIGN_MS = 500;
+/** A sale that was handed over is tried again after this time: by then, the other sync has it. */
+const HANDED_OVER_MS = 1_000;
 /** A sale that failed is tried again after this time. */
 const FAILED_SALE_MS = 2_000;
 
@@ -57,6 +60,11 @@ export class HeldSales {
     return this.#logs.size === 0;
   }
 
+  /** How many sales this sync has locked, with those that are being rebuilt. */
+  get count(): number {
+    return this.#logs.size + this.#rebuilds.count;
+  }
+
   get haveGrown(): boolean {
     for (const log of this.#logs.values()) if (log.hasGrown) return true;
     return false;
@@ -64,7 +72,7 @@ export class HeldSales {
 
   /**
    * The positions of logs that have grown, at most `most`. Sales take turns: a sale that was just read goes to the
-   * end.
+   * end. So the order of the sales also says which of them are busy (`handOver`).
    */
   takeGrown(most: number): LogPosition[] {
     const positions: LogPosition[] = [];
@@ -112,6 +120,30 @@ export class HeldSales {
       await this.#unlock(waiting);
       throw error;
     }
+  }
+
+  /** Takes over sales that another sync has released for this one, without waiting until they are tried again. */
+  async takeReleased(saleIds: readonly string[]): Promise<void> {
+    for (const saleId of saleIds) this.#leftAloneUntil.delete(saleId);
+    await this.takeOver(saleIds);
+  }
+
+  /**
+   * Releases sales for another sync, at even distances in the order of their last reads, the latest first, and never the
+   * first: busy sales are divided like the others, and a single busy one stays. No batch may be under way.
+   * @returns the released sales, the busiest first
+   */
+  async handOver(count: number): Promise<string[]> {
+    const latestFirst = [...this.#logs.keys()].reverse();
+    const given = Math.min(count, latestFirst.length);
+    const place = (i: number) => Math.ceil(((i + 1) * latestFirst.length) / given) - 1;
+    const saleIds = Array.from({ length: given }, (_, i) => latestFirst[place(i)]!);
+    for (const saleId of saleIds) {
+      this.#dropLog(saleId);
+      this.#leftAloneUntil.set(saleId, monotonicMs() + HANDED_OVER_MS);
+    }
+    await this.#unlock(saleIds);
+    return saleIds;
   }
 
   async #begin(saleId: string): Promise<void> {
@@ -234,7 +266,7 @@ export class HeldSales {
     }
   }
 
-  /** Gives up the locks of sales that are not held yet: nothing else would. */
+  /** Gives up the locks of sales that are not held, or not any more. */
   async #unlock(saleIds: Iterable<string>): Promise<void> {
     for (const saleId of saleIds) await this.#stores.locks.unlock(saleId).catch(() => {});
   }

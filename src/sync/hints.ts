@@ -28,6 +28,11 @@ export class Hints {
     if (this.#waking === 'all' || (this.#waking === 'awaited' && awaited)) this.#wake?.();
   }
 
+  /** Ends the sleep, but not the pause after a failure. */
+  notify(): void {
+    if (this.#waking !== 'none') this.#wake?.();
+  }
+
   /** Ends the sleep, whatever it listens to. */
   wake(): void {
     this.#wake?.();

@@ -53,6 +53,11 @@ export class Rebuilds {
     this.#setAside = setAside;
   }
 
+  /** Rebuilds under way or queued. */
+  get count(): number {
+    return this.#begun.size;
+  }
+
   has(saleId: string): boolean {
     return this.#begun.has(saleId);
   }

@@ -4,8 +4,8 @@
  * It is a loop: read the logs that have grown -> apply a batch in one transaction, announce the watermarks, trim the
  * logs (applier.ts). While a batch commits, the next one grows in the logs, as in a lane. Hints name the logs that
  * have grown (hints.ts); sweeps over all sales cover lost hints (reconciler.ts). held-sales.ts has the sales
- * that this sync works on, and handles faulty ones; rebuilds run beside the loop (rebuilds.ts). lib/backpressure.ts
- * decides when the loop yields the processor to buyers.
+ * that this sync works on, and handles faulty ones; sale-shares.ts divides them among several syncs; rebuilds run
+ * beside the loop (rebuilds.ts). lib/backpressure.ts decides when the loop yields the processor to buyers.
  *
  * Crash points, and what a second sync on the same sale does: docs/internals/log-and-sync.md.
  */
@@ -20,6 +20,7 @@ import { HeldSales } from './held-sales.ts';
 import { Hints } from './hints.ts';
 import { Rebalancer } from './rebalancer.ts';
 import { Reconciler } from './reconciler.ts';
+import { SaleShares } from './sale-shares.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 const RETRY_FIRST_MS = 100;
@@ -44,6 +45,7 @@ export class Sync {
   readonly #hints = new Hints();
   readonly #teller: WatermarkTeller;
   readonly #sales: HeldSales;
+  readonly #shares: SaleShares;
   readonly #reconciler: Reconciler;
   readonly #applier: Applier;
   readonly #rebalancer: Rebalancer;
@@ -59,6 +61,7 @@ export class Sync {
     this.#backpressure = new Backpressure(options.backpressure ?? { isLoadHigh: () => false, maxMs: 0 });
     this.#teller = new WatermarkTeller(options.backend.log);
     this.#sales = new HeldSales(options, this.#teller, this.#hints);
+    this.#shares = new SaleShares(options.backend.syncs, this.#sales, () => this.#hints.notify());
     this.#reconciler = new Reconciler(
       options,
       this.#teller,
@@ -89,6 +92,7 @@ export class Sync {
         if (awaited) this.#backpressure.awaited(monotonicMs());
         this.#hints.add(saleId, segments, awaited);
       },
+      syncNews: (news) => this.#shares.hear(news),
       foreign: (error) => this.#options.events.foreign({ error }),
     });
     this.#running = this.#keepRunning();
@@ -129,6 +133,7 @@ export class Sync {
   async #step(): Promise<void> {
     this.#applier.throwFailure();
     if (this.#reconciler.dueInMs <= 0) await this.#reconciler.advance(() => this.#applier.settled());
+    await this.#shares.advance(() => this.#quiet());
     const idle = this.#hints.isEmpty && !this.#sales.haveGrown;
     if (!idle && this.#backpressure.mayYield(monotonicMs())) {
       await this.#hints.sleep(Math.min(YIELD_STEP_MS, this.#reconciler.dueInMs), 'awaited');
@@ -147,6 +152,12 @@ export class Sync {
     } else if (this.#hints.isEmpty && !this.#sales.haveGrown) {
       await this.#hints.sleep(this.#reconciler.dueInMs);
     }
+  }
+
+  /** Resolves when all batches have ended, and what they announce has been sent. */
+  async #quiet(): Promise<void> {
+    await this.#applier.settled();
+    await this.#teller.settled;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { BackendEvents, LogHint, Watermark } from '../../src/engine/contract.ts';
+import type { BackendEvents, LogHint, SyncNews, Watermark } from '../../src/engine/contract.ts';
 import { until } from '../support/fixtures.ts';
 import { onEachBackend } from './backends.ts';
 
@@ -46,6 +46,23 @@ onEachBackend((stage) => {
       for (const hint of hints) stage.backend.takes.hint(hint);
       await until(() => heard.hints.length === hints.length, { what: 'the hints' });
       expect(heard.hints).toEqual(hints);
+    });
+
+    it('hears the news of syncs, if other processes can reach the backend', async () => {
+      const heard: SyncNews[] = [];
+      await stage.backend.subscribe({ syncNews: (news) => heard.push(news) });
+      const from = '0123456789abcdef';
+      const handedOver = { to: 'fedcba9876543210', saleIds: ['a.sale-1', 'another'] };
+      const told = stage.backend.syncs
+        ? [
+            { from, sales: 0 },
+            { from, sales: 1_000, handedOver },
+          ]
+        : [];
+      for (const news of told) stage.backend.syncs?.tell(news);
+      await until(() => heard.length === told.length, { what: 'the news' });
+      expect(heard).toEqual(told);
+      expect(told.length > 0).toBe(stage.backend.durable);
     });
 
     it('gets watermarks unchanged, with the rejected orders', async () => {

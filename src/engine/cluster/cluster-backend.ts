@@ -1,8 +1,9 @@
 import type { Cluster } from 'ioredis';
 import { clusterClient, connect, takeClient } from '../../redis/clients.ts';
 import { scattered } from '../../redis/send-all.ts';
-import type { Backend, BackendEvents } from '../contract.ts';
+import type { Backend, BackendEvents, SyncChannel } from '../contract.ts';
 import { Keys } from '../redis/protocol/keys.ts';
+import { syncChannel } from '../redis/protocol/messages.ts';
 import { Scripts } from '../redis/protocol/scripts.ts';
 import type { RedisBackendOptions } from '../redis/redis-backend.ts';
 import { RedisEvents } from '../redis/redis-events.ts';
@@ -38,6 +39,7 @@ export class ClusterBackend implements Backend {
   readonly audits: ClusterAudits;
   readonly events: RedisEvents;
   readonly owner: RedisOwner;
+  readonly syncs: SyncChannel;
   readonly primaries: Primaries;
   readonly #cluster: Cluster;
   readonly #keys: Keys;
@@ -68,6 +70,7 @@ export class ClusterBackend implements Backend {
     this.log = new ClusterLog(cluster, scripts, keys, sendAll);
     this.events = new RedisEvents(scripts, keys);
     this.owner = new RedisOwner(cluster, keys, this.sales);
+    this.syncs = syncChannel(cluster, keys);
     cluster.on('refresh', () => this.takes.follow());
   }
 

@@ -8,6 +8,7 @@ import type {
   OrderLog,
   OwnerMark,
   SaleStore,
+  SyncChannel,
   TakeStore,
   TransferStore,
 } from '../contract.ts';
@@ -22,7 +23,7 @@ export interface LockedBackendOptions
     Pick<LockedTakesOptions, 'inside' | 'insideMaxMs'> {}
 
 /** The backend whose takes get locks. */
-type Unlocked = Backend & Required<Pick<Backend, 'owner'>>;
+type Unlocked = Backend & Required<Pick<Backend, 'owner' | 'syncs'>>;
 
 /** The backend of one Redis or of a Redis Cluster with the `lock` strategy: each take runs under the lock of its segment. */
 export class LockedBackend implements Backend {
@@ -34,6 +35,7 @@ export class LockedBackend implements Backend {
   readonly transfers: TransferStore;
   readonly audits: AuditStore;
   readonly owner: OwnerMark;
+  readonly syncs: SyncChannel;
   readonly #unlocked: Backend;
   readonly #locks: SegmentLocks;
 
@@ -50,6 +52,7 @@ export class LockedBackend implements Backend {
     this.transfers = unlocked.transfers;
     this.audits = unlocked.audits;
     this.owner = unlocked.owner;
+    this.syncs = unlocked.syncs;
   }
 
   /** @throws as `openRedis` and `Locks.open` */

@@ -1,8 +1,9 @@
 import type { Redis } from 'ioredis';
 import { connect, corking, subscriberClient, takeClient, workClient } from '../../redis/clients.ts';
 import { pipelined } from '../../redis/send-all.ts';
-import type { Backend, BackendEvents } from '../contract.ts';
+import type { Backend, BackendEvents, SyncChannel } from '../contract.ts';
 import { Keys } from './protocol/keys.ts';
+import { syncChannel } from './protocol/messages.ts';
 import { Scripts } from './protocol/scripts.ts';
 import { listen } from './protocol/subscription.ts';
 import { RedisAudits } from './redis-audits.ts';
@@ -29,6 +30,7 @@ export class RedisBackend implements Backend {
   readonly audits: RedisAudits;
   readonly events: RedisEvents;
   readonly owner: RedisOwner;
+  readonly syncs: SyncChannel;
   readonly #url: string;
   readonly #keys: Keys;
   readonly #clients: Redis[];
@@ -47,6 +49,7 @@ export class RedisBackend implements Backend {
     this.audits = new RedisAudits(forWork, scripts, keys);
     this.events = new RedisEvents(scripts, keys);
     this.owner = new RedisOwner(forWork, keys, this.sales);
+    this.syncs = syncChannel(forWork, keys);
   }
 
   /** @throws the connection's error if Redis can't be reached now */

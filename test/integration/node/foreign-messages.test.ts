@@ -44,7 +44,7 @@ describe('a message that this version does not send', () => {
     await until(async () => told.test(await node.log()), { what: 'the log tells of it' });
   });
 
-  test('on the channels of hints and sales ends no process', async () => {
+  test('on the channels of hints, sales and syncs ends no process', async () => {
     for (const message of [
       '',
       ' ',
@@ -53,11 +53,14 @@ describe('a message that this version does not send', () => {
       's 1 1e9',
       's 2 0',
       '{"a":1}',
+      '{"from":"0123456789abcdef","sales":-1}',
+      '{"from":"0123456789abcdef","sales":1,"handedOver":{"to":"","saleIds":[]}}',
       '\0 1 0',
       'x'.repeat(100_000),
     ]) {
       await keys.redis.publish(`${prefix}hints`, message);
       await keys.redis.publish(`${prefix}sales`, message);
+      await keys.redis.publish(`${prefix}syncs`, message);
     }
     await expectNobodyMinds();
   });

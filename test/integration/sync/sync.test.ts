@@ -320,7 +320,7 @@ describe('two syncs on the same sale, without a lock between them', () => {
 });
 
 describe('a sync beside another one that works on all sales', () => {
-  test('tries all their locks in one statement, and takes the sales over when the other one stops', async () => {
+  test('tries their locks in one statement, and takes the sales over when the other one stops', async () => {
     const ids: string[] = [];
     for (let i = 0; i < 20; i++) ids.push((await shop.sell({ stock: 10, segments: 1 })).id);
     const first = await shop.startSync();
@@ -338,7 +338,8 @@ describe('a sync beside another one that works on all sales', () => {
     const second = await shop.startSync({ locks });
     await until(() => second.seen.sweeps > 2, { what: 'three sweeps' });
     expect(tried.length).toBeGreaterThan(1);
-    expect(new Set(tried.map((some) => some.length))).toEqual(new Set([ids.length]));
+    // It gets half of them by a hand-over, and tries the other half from then on.
+    for (const some of tried) expect(some.length).toBeGreaterThanOrEqual(ids.length / 2);
     await first.stop();
     const till = await shop.startEngine();
     for (const id of ids) expect((await till.buy(id, 'anna')).code).toBe('committed');

@@ -18,6 +18,7 @@ export function intercept(backend: Backend, before: Before, after?: After): Back
     log: part(backend.log, 'log', before, after),
     transfers: part(backend.transfers, 'transfers', before),
     audits: part(backend.audits, 'audits', before),
+    ...(backend.syncs && { syncs: part(backend.syncs, 'syncs', before) }),
     ...(backend.events && { events: part(backend.events, 'events', before) }),
     subscribe: (events) => backend.subscribe(events),
     // The real one belongs to the test.

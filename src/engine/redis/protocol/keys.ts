@@ -8,6 +8,7 @@ export class Keys {
   readonly watermarks: string;
   readonly hints: string;
   readonly sales: string;
+  readonly syncs: string;
   /** Counts the messages on `sales`. */
   readonly changes: string;
   readonly events: string;
@@ -20,6 +21,7 @@ export class Keys {
     this.watermarks = `${prefix}watermarks`;
     this.hints = `${prefix}hints`;
     this.sales = `${prefix}sales`;
+    this.syncs = `${prefix}syncs`;
     this.changes = `${prefix}changes`;
     this.events = `${prefix}events`;
     this.owner = `${prefix}{${this.changes}}:owner`;

@@ -3,11 +3,13 @@
  * including nodes of other versions. An invalid message is a `BackendCorrupt`, which is reported and ignored:
  * messages may be lost anyway, and an exception would break the subscription.
  */
-import type { LogHint, Rejection, Watermark } from '../../contract.ts';
+import type { RedisClient } from '../../../redis/clients.ts';
+import type { LogHint, Rejection, SyncChannel, SyncNews, Watermark } from '../../contract.ts';
 import type { BackendCorrupt } from '../../errors.ts';
-import { MAX_SEGMENTS, SALE_ID_PATTERN } from '../../limits.ts';
+import { MAX_HANDED_OVER, MAX_SEGMENTS, SALE_ID_PATTERN } from '../../limits.ts';
 import { isOrderId } from '../../order-id.ts';
 import { corrupt, foundCorrupt } from './codec.ts';
+import type { Keys } from './keys.ts';
 
 type Unread<T> = { readonly [K in keyof T]?: unknown };
 
@@ -49,12 +51,7 @@ function readHint(line: string): LogHint | undefined {
  * @throws BackendCorrupt if the message is no list
  */
 export function decodeWatermarks(message: string, foreign: (error: BackendCorrupt) => void): Watermark[] {
-  let told: unknown;
-  try {
-    told = JSON.parse(message);
-  } catch {
-    // Reported below.
-  }
+  const told = parsed(message);
   if (!Array.isArray(told)) corrupt('watermarks read', message);
   const known = told.filter(isWatermark);
   if (known.length < told.length) foreign(foundCorrupt('watermarks read', message));
@@ -64,6 +61,48 @@ export function decodeWatermarks(message: string, foreign: (error: BackendCorrup
 /** @throws BackendCorrupt */
 export function decodeSaleId(message: string): string {
   return SALE_ID_PATTERN.test(message) ? message : corrupt('a sale’s change reads', message);
+}
+
+/** Every server of a cluster forwards the news to all subscribers. */
+export function syncChannel(redis: RedisClient, { syncs }: Keys): SyncChannel {
+  return { tell: (news) => void redis.publish(syncs, JSON.stringify(news)).catch(() => {}) };
+}
+
+/** @throws BackendCorrupt */
+export function decodeSyncNews(message: string): SyncNews {
+  const told = parsed(message);
+  return isSyncNews(told) ? told : corrupt('news of a sync reads', message);
+}
+
+/** `undefined` if it is no JSON. */
+function parsed(message: string): unknown {
+  try {
+    return JSON.parse(message);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Unknown members are allowed: later versions may add some. */
+function isSyncNews(told: unknown): told is SyncNews {
+  if (typeof told !== 'object' || told === null) return false;
+  const { from, sales, handedOver } = told as Unread<SyncNews>;
+  return isSyncName(from) && isCount(sales) && (handedOver === undefined || isHandOver(handedOver));
+}
+
+function isHandOver(told: unknown): boolean {
+  if (typeof told !== 'object' || told === null) return false;
+  const { to, saleIds } = told as Unread<NonNullable<SyncNews['handedOver']>>;
+  return (
+    isSyncName(to) &&
+    Array.isArray(saleIds) &&
+    saleIds.length <= MAX_HANDED_OVER &&
+    saleIds.every((id) => typeof id === 'string' && SALE_ID_PATTERN.test(id))
+  );
+}
+
+function isSyncName(told: unknown): boolean {
+  return typeof told === 'string' && /^[0-9a-f]{16}$/.test(told);
 }
 
 /** Unknown members are allowed: later versions may add some. */

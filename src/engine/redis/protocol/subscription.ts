@@ -3,7 +3,7 @@ import { monotonicMs } from '../../../lib/monotonic.ts';
 import type { BackendEvents } from '../../contract.ts';
 import { BackendCorrupt } from '../../errors.ts';
 import type { Keys } from './keys.ts';
-import { decodeHints, decodeSaleId, decodeWatermarks } from './messages.ts';
+import { decodeHints, decodeSaleId, decodeSyncNews, decodeWatermarks } from './messages.ts';
 
 const HEARTBEAT_MS = 2_000;
 /** Foreign messages are reported at most once in this time, so that a flood of them does not flood the log. */
@@ -14,7 +14,7 @@ const REPORT_EVERY_MS = 10_000;
  * that ends the subscription and closes the connection
  */
 export async function listen(client: Redis, keys: Keys, events: BackendEvents): Promise<() => Promise<void>> {
-  const { watermarks, hints, sales } = keys;
+  const { watermarks, hints, sales, syncs } = keys;
   let reportedMs = Number.NEGATIVE_INFINITY;
   const report = (error: BackendCorrupt) => {
     if (monotonicMs() < reportedMs + REPORT_EVERY_MS) return;
@@ -26,13 +26,19 @@ export async function listen(client: Redis, keys: Keys, events: BackendEvents): 
       if (channel === watermarks) events.watermarks?.(decodeWatermarks(message, report));
       else if (channel === sales) events.saleChanged?.(decodeSaleId(message));
       else if (channel === hints) for (const hint of decodeHints(message, report)) events.hint?.(hint);
+      else if (channel === syncs) events.syncNews?.(decodeSyncNews(message));
     } catch (error) {
       // An error thrown here would end the process.
       if (!(error instanceof BackendCorrupt)) throw error;
       report(error);
     }
   });
-  const wanted = [events.watermarks && watermarks, events.hint && hints, events.saleChanged && sales];
+  const wanted = [
+    events.watermarks && watermarks,
+    events.hint && hints,
+    events.saleChanged && sales,
+    events.syncNews && syncs,
+  ];
   await client.subscribe(...wanted.filter((channel) => channel !== undefined));
   // A subscriber sends no commands, so without a heartbeat it would not notice a dead connection.
   const heartbeat = setInterval(() => client.ping().catch(() => {}), HEARTBEAT_MS);
