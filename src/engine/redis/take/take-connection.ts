@@ -17,12 +17,17 @@ export class TakeConnection {
   readonly redis: Redis;
   readonly #cork: () => void;
   readonly #timeoutMs: number;
+  /** Callers of `whenReady`: as many as lanes, so they share one listener. */
+  readonly #waiting = new Set<() => void>();
 
   /** @param timeoutMs if a reply takes longer, the connection is dropped and the outcome is unknown */
   constructor(redis: Redis, timeoutMs: number) {
     this.redis = redis;
     this.#cork = corking(redis);
     this.#timeoutMs = timeoutMs;
+    redis.on('ready', () => {
+      for (const done of this.#waiting) done();
+    });
   }
 
   get ready(): boolean {
@@ -35,11 +40,11 @@ export class TakeConnection {
     await new Promise<void>((resolve) => {
       const done = () => {
         clearTimeout(timer);
-        this.redis.off('ready', done);
+        this.#waiting.delete(done);
         resolve();
       };
       const timer = setTimeout(done, timeoutMs);
-      this.redis.on('ready', done);
+      this.#waiting.add(done);
     });
   }
 
