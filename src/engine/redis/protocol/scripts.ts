@@ -110,6 +110,7 @@ export class Scripts {
 
   /** @returns the replies in the order of the takes, each with the error of this take alone, if it failed */
   async takes(takes: readonly SegmentTake[]): Promise<(RawTakeReply | Error)[]> {
+    if (takes.length === 1) return [await this.take(takes[0]!)];
     const keys = takes.flatMap((take) => takeKeys(take.keys));
     const args = takes.flatMap(takeArguments);
     const replies = await this.#commands.takes(keys.length, ...keys, ...args);

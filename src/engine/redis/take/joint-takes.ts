@@ -46,22 +46,9 @@ export class JointTakes {
   #sendAll(): void {
     const gathered = this.#gathered;
     this.#gathered = [];
-    if (gathered.length < JOINED_FROM) {
-      for (const each of gathered) void this.#sendAlone(each);
-      return;
-    }
     const sizeOf = ({ take }: Gathered) => take.batch.orders.length + ORDERS_WORTH;
-    for (const command of chunksOf(gathered, MAX_BATCH_ORDERS + ORDERS_WORTH, sizeOf))
-      void this.#send(command);
-  }
-
-  async #sendAlone({ take, resolve, reject }: Gathered): Promise<void> {
-    try {
-      const reply = await this.#connection.attempt(() => this.#scripts.take(take));
-      resolve(decodeTake(reply, take.batch.orders.length));
-    } catch (error) {
-      reject(error);
-    }
+    const most = gathered.length < JOINED_FROM ? 0 : MAX_BATCH_ORDERS + ORDERS_WORTH;
+    for (const command of chunksOf(gathered, most, sizeOf)) void this.#send(command);
   }
 
   async #send(command: readonly Gathered[]): Promise<void> {

@@ -14,7 +14,7 @@ const REFUSED =
   /^(FENCED|OOM|LOADING|READONLY|MISCONF|NOREPLICAS|NOSCRIPT|BADARG|BUSY|CLUSTERDOWN|MASTERDOWN|NOAUTH|NOPERM|MOVED|ASK|TRYAGAIN|Stream isn't writeable)\b/;
 
 export class TakeConnection {
-  readonly redis: Redis;
+  readonly #redis: Redis;
   readonly #cork: () => void;
   readonly #timeoutMs: number;
   /** Callers of `whenReady`: as many as lanes, so they share one listener. */
@@ -22,7 +22,7 @@ export class TakeConnection {
 
   /** @param timeoutMs if a reply takes longer, the connection is dropped and the outcome is unknown */
   constructor(redis: Redis, timeoutMs: number) {
-    this.redis = redis;
+    this.#redis = redis;
     this.#cork = corking(redis);
     this.#timeoutMs = timeoutMs;
     redis.on('ready', () => {
@@ -32,7 +32,7 @@ export class TakeConnection {
 
   get ready(): boolean {
     // A connection that is being closed keeps this status for a moment.
-    return this.redis.status === 'ready' && this.redis.stream.writable;
+    return this.#redis.status === 'ready' && this.#redis.stream.writable;
   }
 
   async whenReady(timeoutMs: number): Promise<void> {
@@ -52,7 +52,7 @@ export class TakeConnection {
   publish(channel: string, message: string): void {
     if (!this.ready) return;
     this.#cork();
-    this.redis.publish(channel, message).catch(() => {});
+    this.#redis.publish(channel, message).catch(() => {});
   }
 
   /**
@@ -60,13 +60,13 @@ export class TakeConnection {
    * @throws NotExecuted, OutcomeUnknown or BackendCorrupt
    */
   async attempt<T>(send: () => Promise<T>): Promise<T> {
-    if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.redis.status})`);
+    if (!this.ready) throw new NotExecuted(`Redis can't be reached (connection is ${this.#redis.status})`);
     this.#cork();
     try {
       return await withTimeout(this.#timeoutMs, send());
     } catch (error) {
       if (error instanceof StockadeError && error.code === 'timed_out') {
-        this.redis.disconnect(true);
+        this.#redis.disconnect(true);
         throw new OutcomeUnknown(`no reply from Redis within ${this.#timeoutMs} ms`, error);
       }
       throw this.failure(error);
@@ -76,7 +76,7 @@ export class TakeConnection {
   /** What an error of a take means. A server that is no primary any more is left. */
   failure(error: unknown): NotExecuted | OutcomeUnknown | BackendCorrupt {
     const message = error instanceof Error ? error.message : String(error);
-    if (DEMOTED.test(message)) this.redis.disconnect(true);
+    if (DEMOTED.test(message)) this.#redis.disconnect(true);
     if (REFUSED.test(message)) return new NotExecuted(`Redis refused the take: ${message}`, error);
     if (error instanceof ReplyError) return new BackendCorrupt(`the take script failed: ${message}`);
     return new OutcomeUnknown(`the reply to a take was lost: ${message}`, error);
