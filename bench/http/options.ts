@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { settings } from '../../src/config/settings.ts';
-import { type Parameters, parametersText, parseOptions } from '../support/options.ts';
+import { type Parameters, parametersText, parseOptions, SEGMENTS } from '../support/options.ts';
 
 export const OPTIONS = {
   seconds: {
@@ -30,13 +30,7 @@ export const OPTIONS = {
     most: 64,
     fallback: Math.max(1, availableParallelism() - 1),
   },
-  segments: {
-    flags: '--segments <n>',
-    description: 'segments of the sales',
-    least: 1,
-    most: 1_024,
-    fallback: 8,
-  },
+  segments: SEGMENTS,
   eventsStreamMax: {
     flags: '--events-stream-max <n>',
     description: "the node's EVENTS_STREAM_MAX; 0: order events are not delivered",

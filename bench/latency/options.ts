@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
-import { type Invocation, type Parameters, parseOptions } from '../support/options.ts';
+import { type Invocation, type Parameters, parseOptions, SEGMENTS } from '../support/options.ts';
 
 export const OPTIONS = {
   seconds: {
@@ -26,13 +26,7 @@ export const OPTIONS = {
     most: 64,
     fallback: Math.max(1, availableParallelism() - 1),
   },
-  segments: {
-    flags: '--segments <n>',
-    description: 'segments of the sales',
-    least: 1,
-    most: 1_024,
-    fallback: 8,
-  },
+  segments: SEGMENTS,
   rounds: {
     flags: '--rounds <n>',
     description: 'how often everything is measured; medians and quartiles are printed',

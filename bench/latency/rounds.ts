@@ -100,9 +100,7 @@ async function onNewSale<T>(
   await checkpoint(stores.postgres);
   const result = await work(id);
   await node.settled();
-  const report = await node.verify(id);
-  if (!report.ok || report.rejectedOrders > 0)
-    throw new BenchFailure(`verify of sale ${id} found a difference: ${JSON.stringify(report)}`);
+  await node.assertVerified(id);
   return result;
 }
 

@@ -12,6 +12,15 @@ export interface NumberOption {
   readonly tiny?: number;
 }
 
+/** For benches whose sales have as many segments as a shop's usually have. */
+export const SEGMENTS: NumberOption = {
+  flags: '--segments <n>',
+  description: 'segments of the sales',
+  least: 1,
+  most: 1_024,
+  fallback: 8,
+};
+
 export type NumberOptions = Readonly<Record<string, NumberOption>>;
 export type Parameters<T extends NumberOptions> = { readonly [K in keyof T]: number };
 

@@ -127,6 +127,13 @@ export class StockadeNode implements AsyncDisposable {
     return (await this.#ops('POST', `/v1/sales/${saleId}/verify`)).json() as Promise<VerifyReport>;
   }
 
+  /** @throws BenchFailure if the sale does not add up, or if Postgres has refused an order */
+  async assertVerified(saleId: string): Promise<void> {
+    const report = await this.verify(saleId);
+    if (report.ok && report.rejectedOrders === 0) return;
+    throw new BenchFailure(`verify of sale ${saleId} found a difference: ${JSON.stringify(report)}`);
+  }
+
   async figures(): Promise<NodeFigures> {
     return readFigures(await this.metrics());
   }
