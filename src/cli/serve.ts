@@ -1,11 +1,14 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../config/config.ts';
 import { describeConfig } from '../config/describe.ts';
 import { settingNames } from '../config/settings.ts';
-import { createLog } from '../node/process/log.ts';
+import type { RunningNode } from '../node/node.ts';
+import { createLog, type Log } from '../node/process/log.ts';
 import type { CommandSpec } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, print, printJson } from './terminal/output.ts';
 import { readyText } from './terminal/ready.ts';
-import { HOW_TO_STOP, startingText, stoppedText, stoppingText } from './terminal/serve-notes.ts';
+import { HOW_TO_STOP, leavingText, startingText, stoppedText, stoppingText } from './terminal/serve-notes.ts';
 import { watchSignals } from './terminal/signals.ts';
 
 export const serve: CommandSpec = {
@@ -31,15 +34,19 @@ export const serve: CommandSpec = {
     const { startNode } = await import('../node/node.ts');
     const node = await startNode(config, log);
 
-    const { publicUrl, opsUrl, backendName: backend, databaseName: database } = node;
-    const place = { publicUrl, opsUrl, backend, database };
+    const { publicUrl, opsUrl, probeUrl, backendName: backend, databaseName: database } = node;
+    const place = { publicUrl, opsUrl, probeUrl, backend, database };
     const text = readyText(node, config);
     if (json) printJson({ ready: true, pid: process.pid, ...place });
     else if (process.stdout.isTTY) print(text);
     else log.info(place, text);
     tell(HOW_TO_STOP);
 
-    const end = await Promise.race([interruption.asked, node.failed]);
+    let end = await Promise.race([interruption.asked, node.failed]);
+    if (!(end instanceof Error) && config.stopDelayMs > 0) {
+      tell(leavingText(config));
+      end = await sellOn(end, node, config, log);
+    }
     if (end instanceof Error) log.fatal({ err: end }, 'the node failed');
     else {
       const underWay = await node.underWay();
@@ -54,3 +61,15 @@ export const serve: CommandSpec = {
     return end instanceof Error ? EXIT_FAILED : EXIT_OK;
   },
 };
+
+/** Sells for `STOP_DELAY_MS` more while `/readyz` says 503. @returns why the node ends */
+async function sellOn(
+  signal: NodeJS.Signals,
+  node: RunningNode,
+  { stopDelayMs }: Config,
+  log: Log,
+): Promise<NodeJS.Signals | Error> {
+  node.leave();
+  log.info({ signal, delayMs: stopDelayMs }, 'not ready any more, but still selling');
+  return Promise.race([delay(stopDelayMs, signal), node.failed]);
+}

@@ -6,7 +6,7 @@ import { note, printJson } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 
 /** Settings of its groups that have no effect here, because this process serves no buyers. */
-const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl']);
+const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl', 'stopDelayMs']);
 
 export const sync: CommandSpec = {
   name: 'sync',
@@ -28,7 +28,8 @@ export const sync: CommandSpec = {
     try {
       const { startSyncProcess } = await import('../node/sync-process.ts');
       const running = await startSyncProcess(config, log);
-      if (json) printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl });
+      if (json)
+        printJson({ syncing: true, pid: process.pid, opsUrl: running.opsUrl, probeUrl: running.probeUrl });
       else note(`Copying orders to Postgres until Ctrl-C. Metrics: ${running.opsUrl}/metrics`);
       const end = await Promise.race([interruption.asked, running.failed]);
       if (end instanceof Error) log.fatal({ err: end }, 'sync failed');

@@ -105,6 +105,14 @@ export const relations: readonly Relation[] = [
         ? `is ${opsPort}, and so is PORT: set one of them to another port`
         : undefined,
   },
+  {
+    of: ['probePort', 'port', 'opsPort'],
+    broken: ({ probePort, port, opsPort }) => {
+      if (probePort === undefined || probePort === 0) return undefined;
+      const taken = probePort === port ? 'PORT' : probePort === opsPort ? 'OPS_PORT' : undefined;
+      return taken && `is ${probePort}, and so is ${taken}: set one of them to another port`;
+    },
+  },
 ];
 
 /** False also if the path is invalid, or if this user may not look at it. */

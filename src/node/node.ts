@@ -2,7 +2,7 @@
  * A whole node: a shop (shop.ts) in the main thread; workers with the buyers' port; the operators' port. It starts its
  * parts in this order:
  *
- *   shop (every sale is in the backend) -> worker numbers -> workers -> ops port
+ *   probe port -> shop (every sale is in the backend) -> worker numbers -> workers -> ops port
  *
  * It stops them in the reverse order, both ports together: each port answers the requests that it has accepted before sync,
  * the directory and the stores are closed.
@@ -24,6 +24,7 @@ import { NodeMetrics } from './observability/node-metrics.ts';
 import { whyNotSelling } from './observability/readiness.ts';
 import { operationsOn } from './operations/operations.ts';
 import { openOpsPort } from './operations/ops-port.ts';
+import { openProbePort, type ProbedProcess } from './operations/probe-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import { workersPossible } from './process/http-server.ts';
 import { type Log, writesToStderr } from './process/log.ts';
@@ -47,6 +48,7 @@ export interface RunningNode {
   readonly publicUrl: string;
   readonly opsUrl: string;
   readonly opsToken: string;
+  readonly probeUrl: string | undefined;
   readonly backendName: string;
   readonly databaseName: string;
   readonly operations: SaleOperations;
@@ -54,6 +56,8 @@ export interface RunningNode {
   readonly failed: Promise<Error>;
   /** Requests at both ports that are not answered yet; `undefined` if a worker does not report its number at once. */
   underWay(): Promise<number | undefined>;
+  /** From now on `/readyz` says that the node stops; it sells as before. */
+  leave(): void;
   stop(): Promise<void>;
 }
 
@@ -68,6 +72,8 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   secureDataDir(config, log);
   warnOfPublicPayment(config, log);
   warnOfPublicNotes(config, log);
+  const probed: ProbedProcess = { stage: 'starting' };
+  const probeUrl = await openProbePort(config, log, probed, teardown);
   const parts = { config, log, registry: new Registry() };
   const { stores, watch: shop } = await openShop(parts, settingsOfNode(config), teardown);
   const workers: RunningWorker[] = [];
@@ -92,9 +98,8 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   ];
   const port = workers[0]!.port;
   const watch = new StoreWatch(stores);
-  let stopping = false;
   const services = operationsOn(stores, (purchase) => workers[0]!.buy(purchase));
-  const notReady = async () => (stopping ? 'stopping' : whyNotSelling(watch, workers));
+  const notReady = async () => (probed.stage === 'stopping' ? 'stopping' : whyNotSelling(watch, workers));
   const consoles = new ConsoleFeed(
     nodeSources({
       ...{ db: stores.db, backend: stores.backend, operations: services.operations, notReady },
@@ -111,10 +116,15 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     notReady,
   });
   drainables.push(ops);
+  Object.assign(probed, { stage: 'running', notReady });
+  const leave = () => {
+    probed.stage = 'stopping';
+  };
   return {
     publicUrl: httpUrl(config.host, port),
     opsUrl: ops.url,
     opsToken: ops.token,
+    probeUrl,
     backendName: stores.backendName,
     databaseName: stores.databaseName,
     operations: services.operations,
@@ -124,8 +134,9 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
       const known = await withTimeout(UNDER_WAY_WAIT_MS, counts).catch(() => undefined);
       return known?.reduce((sum, { underWay }) => sum + underWay, ops.underWay());
     },
+    leave,
     async stop() {
-      stopping = true;
+      leave();
       consoles.stop();
       await teardown.release();
     },

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { whyNotSyncing } from './observability/readiness.ts';
 import { openOpsPort } from './operations/ops-port.ts';
+import { openProbePort, type ProbedProcess } from './operations/probe-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
 import { watchProcess } from './process/process-metrics.ts';
@@ -14,6 +15,7 @@ import { StoreWatch } from './stores/store-watch.ts';
 
 export interface RunningSyncProcess {
   readonly opsUrl: string;
+  readonly probeUrl: string | undefined;
   /** Resolves with the reason if the process can't go on. A loop that fails and starts again does not count. */
   readonly failed: Promise<Error>;
   stop(): Promise<void>;
@@ -26,24 +28,28 @@ export function startSyncProcess(config: Config, log: Log): Promise<RunningSyncP
 
 async function start(config: Config, log: Log, teardown: Teardown): Promise<RunningSyncProcess> {
   secureDataDir(config, log);
+  const probed: ProbedProcess = { stage: 'starting' };
+  const probeUrl = await openProbePort(config, log, probed, teardown);
   const registry = new Registry();
   watchProcess(registry);
   const parts = { config, log, registry };
   const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
   await startBackgroundWork({ ...parts, stores }, teardown);
   const watch = new StoreWatch(stores);
-  let stopping = false;
+  const notReady = async () => (probed.stage === 'stopping' ? 'stopping' : whyNotSyncing(watch));
   const ops = await openOpsPort(config, log, {
     metrics: () => registry.metrics(),
     settingsDiffer: () => shop.differences,
-    notReady: async () => (stopping ? 'stopping' : whyNotSyncing(watch)),
+    notReady,
   });
   teardown.add(() => ops.stop(), config.shutdownGraceMs);
+  Object.assign(probed, { stage: 'running', notReady });
   return {
     opsUrl: ops.url,
+    probeUrl,
     failed: Promise.race([stores.failed, shop.storesChanged]),
     async stop() {
-      stopping = true;
+      probed.stage = 'stopping';
       await teardown.release();
     },
   };

@@ -38,6 +38,8 @@ interface Place {
   readonly pid: number;
   readonly publicUrl: string;
   readonly opsUrl: string;
+  /** If `PROBE_PORT` is set. */
+  readonly probeUrl?: string;
   readonly backend: string;
   readonly database: string;
 }
@@ -105,6 +107,12 @@ export class TestNode implements AsyncDisposable {
 
   get opsUrl(): string {
     return this.#running.opsUrl;
+  }
+
+  get probeUrl(): string {
+    const { probeUrl } = this.#running;
+    if (probeUrl === undefined) throw new Error('the node has no probe port: set PROBE_PORT');
+    return probeUrl;
   }
 
   get pid(): number {

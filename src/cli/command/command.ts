@@ -49,7 +49,10 @@ export function settingsOf(...groups: readonly SettingGroup[]): SettingName[] {
 export const QUIET = { logLevel: 'warn' } as const;
 
 /** Settings of commands that work on sales: they name the stores, or a running node. */
-export const SALE_SETTINGS: readonly SettingName[] = [...settingsOf('Stores', 'Operators'), 'logLevel'];
+export const SALE_SETTINGS: readonly SettingName[] = [
+  ...settingsOf('Stores', 'Operators').filter((name) => name !== 'probeHost' && name !== 'probePort'),
+  'logLevel',
+];
 
 /** Where a command line gets its settings from, and what it calls with its exit code. */
 export interface Surroundings {

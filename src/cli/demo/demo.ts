@@ -31,7 +31,10 @@ export const demo: CommandSpec = {
     ...scenarioOptions,
     new Option('--keep', 'leave the node running afterwards, and print commands to try on it'),
   ],
-  settings: [...settingsOf('Stores', 'Process'), 'port', 'opsPort', 'workers'],
+  settings: [
+    ...settingsOf('Stores', 'Process').filter((name) => name !== 'stopDelayMs'),
+    ...(['port', 'opsPort', 'workers'] as const),
+  ],
   defaults: { port: 0, opsPort: 0, logLevel: 'warn', dataDir: ownDataDir },
   // The crowd names its buyers in a header, which a node accepts only on a loopback address.
   fixed: { host: '127.0.0.1', opsHost: '127.0.0.1', buyerAuth: 'header' },

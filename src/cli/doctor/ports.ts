@@ -8,13 +8,16 @@ import { type Check, checksOf } from './check.ts';
 const { ok, warn, fail } = checksOf('ports');
 const PROBE_TIMEOUT_MS = 1_000;
 
-type PortSetting = 'PORT' | 'OPS_PORT';
+type PortSetting = 'PORT' | 'OPS_PORT' | 'PROBE_PORT';
+const HOSTS = { PORT: 'HOST', OPS_PORT: 'OPS_HOST', PROBE_PORT: 'PROBE_HOST' } as const;
 
-export async function checkPorts({ host, port, opsHost, opsPort }: Config): Promise<Check[]> {
+export async function checkPorts(config: Config): Promise<Check[]> {
+  const { host, port, opsHost, opsPort, probeHost, probePort } = config;
   const nodeRuns = opsPort !== 0 && (await answersHealth(httpUrl(reachableHost(opsHost), opsPort)));
   return [
     await checkPort('PORT', host, port, nodeRuns),
     await checkPort('OPS_PORT', opsHost, opsPort, nodeRuns),
+    ...(probePort === undefined ? [] : [await checkPort('PROBE_PORT', probeHost, probePort, nodeRuns)]),
     opsReach(opsHost),
   ];
 }
@@ -48,7 +51,7 @@ function adviceFor(setting: PortSetting, code: string | undefined): string {
   if (code === 'EADDRINUSE')
     return `Stop the program that listens there, or set ${setting} to another port (0: any free one).`;
   if (code === 'EACCES') return `This user may not listen there: set ${setting} to 1024 or above.`;
-  return `Set ${setting === 'PORT' ? 'HOST' : 'OPS_HOST'} to an address of this machine.`;
+  return `Set ${HOSTS[setting]} to an address of this machine.`;
 }
 
 function tryListen(host: string, port: number): Promise<NodeJS.ErrnoException | undefined> {

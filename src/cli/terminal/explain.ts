@@ -114,7 +114,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ECONNRESET: `The server closed the connection: if it requires TLS, begin REDIS_URL with rediss://; ${doctor}.`,
   ETIMEDOUT: `No answer: is the host right, does the server speak TLS if the URL asks for it, is there a firewall? ${doctor}.`,
   EADDRINUSE:
-    'Something listens on that port already: set PORT or OPS_PORT to another, or to 0 for any free one.',
+    'Something listens on that port already: set PORT, OPS_PORT or PROBE_PORT to another, or to 0 for any free one.',
   EACCES:
     'This user may not do that: choose a port of at least 1024, or a DATA_DIR that this user may write to.',
   '28P01': 'Correct the user or password in DATABASE_URL.',

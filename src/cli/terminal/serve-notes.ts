@@ -16,6 +16,11 @@ export function startingText(config: Config): string {
 
 export const HOW_TO_STOP = 'Ctrl-C stops it.';
 
+/** Printed if `STOP_DELAY_MS` is set, before the stop itself. */
+export function leavingText({ stopDelayMs }: Config): string {
+  return `Stopping in ${stopDelayMs / 1_000} s; until then it sells, and /readyz says 503. A second Ctrl-C ends it at once …`;
+}
+
 /** @param underWay `undefined` if a worker did not report its number in time */
 export function stoppingText(underWay: number | undefined, { shutdownGraceMs }: Config): string {
   const grace = `${shutdownGraceMs / 1_000} s`;

@@ -1,4 +1,4 @@
-/** Settings of the ops port. */
+/** Settings of the ops port, and of the port for health checks. */
 import { host, secret, url, whole } from '../values/schemas.ts';
 import type { Secret, SecretUrl } from '../values/secret.ts';
 import type { SettingTable } from './setting.ts';
@@ -8,6 +8,8 @@ export interface OperatorsSettings {
   readonly opsPort: number;
   readonly opsToken: Secret | undefined;
   readonly opsUrl: SecretUrl | undefined;
+  readonly probeHost: string;
+  readonly probePort: number | undefined;
 }
 
 export const operatorsSettings: SettingTable<OperatorsSettings> = {
@@ -39,5 +41,21 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     fallback: undefined,
     fallbackText: '`OPS_HOST` and `OPS_PORT`',
     description: 'Ops port of the running node to which commands such as `sale` and `verify` connect.',
+  },
+  probeHost: {
+    env: 'PROBE_HOST',
+    flag: '--probe-host <address>',
+    schema: host,
+    fallback: '127.0.0.1',
+    description: 'Address of the probe port. `0.0.0.0`: all addresses, as a kubelet needs it.',
+  },
+  probePort: {
+    env: 'PROBE_PORT',
+    flag: '--probe-port <n>',
+    schema: whole(0, 65_535),
+    fallback: undefined,
+    fallbackText: 'no probe port',
+    description:
+      'Port for health checks by other machines. It answers `/healthz` and `/readyz` without a token and without details, and nothing else. 0: any free port.',
   },
 };

@@ -16,6 +16,7 @@ import { addBuyerRoutes } from './buyer-routes.ts';
 import { addConsoleRoutes } from './console-routes.ts';
 import { addEventRoutes } from './event-routes.ts';
 import { guard } from './guard.ts';
+import { notReadyReply } from './not-ready.ts';
 import { addOrderRoutes } from './order-routes.ts';
 import { addSaleRoutes } from './sale-routes.ts';
 
@@ -75,19 +76,9 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
 /** Differing settings don't make a node unready: otherwise no node would be ready while they are changed node by node. */
 async function readiness(host: OpsHost): Promise<Reply> {
   const reason = await host.notReady();
-  if (reason !== undefined) return notReady(reason);
+  if (reason !== undefined) return notReadyReply(reason);
   const differing = host.settingsDiffer().map((each) => ({ ...each, processes: each.processes.length }));
   return json(200, { status: 'ready', ...(differing.length > 0 && { settingsDiffer: differing }) });
-}
-
-const RETRY_LATER = { 'content-type': 'application/json', 'retry-after': '1' };
-
-function notReady(reason: string): Reply {
-  return {
-    status: 503,
-    head: headOf(503, RETRY_LATER),
-    body: JSON.stringify({ status: 'not ready', reason }),
-  };
 }
 
 function text(body: string): Reply {

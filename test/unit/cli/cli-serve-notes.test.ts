@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { startingText, stoppedText, stoppingText } from '../../../src/cli/terminal/serve-notes.ts';
+import {
+  leavingText,
+  startingText,
+  stoppedText,
+  stoppingText,
+} from '../../../src/cli/terminal/serve-notes.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 
 const config = loadConfig({ SHUTDOWN_GRACE_MS: '10000' }, {});
@@ -9,6 +14,12 @@ test('a start says where stock and orders are, without passwords', () => {
   const urls = { REDIS_URL: 'redis://:hunter2@cache', DATABASE_URL: 'postgres://shop:hunter2@db/shop' };
   expect(startingText(loadConfig(urls, {}))).toBe(
     'Starting a node (stock in redis://:***@cache; orders in postgres://shop:***@db/shop) …',
+  );
+});
+
+test('a stop with a delay says how long it sells on', () => {
+  expect(leavingText(loadConfig({ STOP_DELAY_MS: '1500' }, {}))).toMatch(
+    /^Stopping in 1\.5 s; until then it sells/,
   );
 });
 

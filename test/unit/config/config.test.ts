@@ -54,6 +54,8 @@ describe('defaults', () => {
       opsPort: 9090,
       opsToken: undefined,
       opsUrl: undefined,
+      probeHost: '127.0.0.1',
+      probePort: undefined,
       requestDeadlineMs: 2_000,
       takeTimeoutMs: 500,
       laneCapacity: 4_096,
@@ -73,6 +75,7 @@ describe('defaults', () => {
       webhookTimeoutMs: 10_000,
       webhookMaxAttempts: 12,
       logLevel: 'info',
+      stopDelayMs: 0,
       shutdownGraceMs: 10_000,
     } satisfies Config);
   });
@@ -315,9 +318,15 @@ describe('relations', () => {
     expect(faultsOf({ TAKE_TIMEOUT_MS: '2000', REQUEST_DEADLINE_MS: '2001' })).toEqual([]);
   });
 
-  test('the two ports differ', () => {
+  test('the ports differ', () => {
     expect(faultsOf({ PORT: '9090' })).toEqual([expect.stringMatching(/^OPS_PORT is 9090/)]);
-    expect(faultsOf({ PORT: '0', OPS_PORT: '0' })).toEqual([]);
+    expect(faultsOf({ PROBE_PORT: '8080' })).toEqual([
+      'PROBE_PORT is 8080, and so is PORT: set one of them to another port',
+    ]);
+    expect(faultsOf({ PROBE_PORT: '9090' })).toEqual([
+      'PROBE_PORT is 9090, and so is OPS_PORT: set one of them to another port',
+    ]);
+    expect(faultsOf({ PORT: '0', OPS_PORT: '0', PROBE_PORT: '0' })).toEqual([]);
   });
 
   test('are not checked if one of the settings is invalid', () => {

@@ -1,0 +1,38 @@
+import type { Config } from '../../config/config.ts';
+import { httpUrl } from '../../config/values/hosts.ts';
+import { type ProbeHost, serveProbes } from '../../http/ops/probe-server.ts';
+import type { Teardown } from '../../lib/teardown.ts';
+import { chooseHttpServer } from '../process/http-server.ts';
+import type { Log } from '../process/log.ts';
+import { claimPort } from '../process/ports.ts';
+
+/** How far a process is, in the words of `/readyz`. */
+export interface ProbedProcess {
+  stage: 'starting' | 'running' | 'stopping';
+  /** Set once the process runs. */
+  notReady?: () => Promise<string | undefined>;
+}
+
+/**
+ * Opens the probe port, if one is wanted. It is opened before everything else and closed after everything else, so that it
+ * answers as long as the process lives.
+ * @returns its address @throws StockadeError `port_in_use`
+ */
+export async function openProbePort(
+  config: Config,
+  log: Log,
+  probed: ProbedProcess,
+  teardown: Teardown,
+): Promise<string | undefined> {
+  if (config.probePort === undefined) return undefined;
+  const host: ProbeHost = {
+    isStopping: () => probed.stage === 'stopping',
+    notReady: async () => (probed.notReady ? probed.notReady() : 'starting'),
+    fault: (error) => log.error({ err: error }, 'a health check failed'),
+  };
+  const port = await claimPort(config.probeHost, config.probePort);
+  const { open } = await chooseHttpServer(config.httpServer);
+  const listener = await serveProbes(host, open, { host: config.probeHost, port, isShared: false });
+  teardown.add(() => listener.drain(0));
+  return httpUrl(config.probeHost, listener.port);
+}
