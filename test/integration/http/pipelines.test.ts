@@ -1,5 +1,6 @@
 /** Requests sent before earlier ones are answered, and answers that clients do not read. */
 import { describe, expect, test } from 'vitest';
+import { notModified } from '../../../src/http/server/conditional.ts';
 import { json, problem } from '../../../src/http/server/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
@@ -14,6 +15,8 @@ import { redisAndPostgres } from '../../support/stores.ts';
 const PIPELINE = 20_000;
 const GET = rawRequest('GET', '/now');
 const LONG = 'x'.repeat(3_000);
+/** As long as `LONG`, without a body. */
+const UNCHANGED = notModified({ etag: `"${LONG}"` });
 /** More than the kernels on both sides of a connection buffer. */
 const VAST = 'y'.repeat(16 * 1024 * 1024);
 /** An upper limit for what the kernels on both sides of a connection buffer. */
@@ -46,6 +49,7 @@ async function openPort(): Promise<Port> {
   const listener = await new Router(openHttpServer, { fault: (error) => faults.push(error) }, traffic, gate)
     .route('get', '/now', (exchange) => exchange.reply(json(200, {})))
     .route('get', '/long', (exchange) => exchange.reply(json(200, LONG)))
+    .route('get', '/unchanged', (exchange) => exchange.reply(UNCHANGED))
     .route('get', '/vast', (exchange) => exchange.reply(json(200, VAST)))
     .route('post', '/body', (exchange, request) =>
       exchange.readBody(request, () => exchange.reply(json(200, {}))),
@@ -145,21 +149,24 @@ test('a client that waits for each answer keeps its connection', async () => {
   expect(port.handled).toBe(1_500);
 });
 
-test('a client that does not read answers is closed as soon as the kernel’s buffer is full', async () => {
-  await using port = await openPort();
-  const connection = await port.open();
-  connection.stopReading();
-  const request = rawRequest('GET', '/long');
-  let asked = 0;
-  do {
-    const due = ++asked;
-    void connection.send(request);
-    await until(() => port.handled === due || port.held === 0, { what: `request ${due}` });
-    // The answer is written at the end of this turn: a request before that is a pipeline.
-    await new Promise((resolve) => setImmediate(resolve));
-  } while (port.held > 0 && asked * LONG.length < MOST_KEPT_BYTES);
-  expect(asked * LONG.length).toBeLessThan(MOST_KEPT_BYTES);
-});
+test.each(['/long', '/unchanged'])(
+  'a client that does not read answers is closed as soon as the kernel’s buffer is full: %s',
+  async (path) => {
+    await using port = await openPort();
+    const connection = await port.open();
+    connection.stopReading();
+    const request = rawRequest('GET', path);
+    let asked = 0;
+    do {
+      const due = ++asked;
+      void connection.send(request);
+      await until(() => port.handled === due || port.held === 0, { what: `request ${due}` });
+      // The answer is written at the end of this turn: a request before that is a pipeline.
+      await new Promise((resolve) => setImmediate(resolve));
+    } while (port.held > 0 && asked * LONG.length < MOST_KEPT_BYTES);
+    expect(asked * LONG.length).toBeLessThan(MOST_KEPT_BYTES);
+  },
+);
 
 test('an answer larger than the kernel’s buffer keeps its request under way until the client has read it', async () => {
   await using port = await openPort();

@@ -44,13 +44,18 @@ export class NodeExchange extends Exchange implements UnderWay {
     });
   }
 
-  protected write({ status, head, body }: Reply, isLast: boolean, isLong: boolean): boolean {
+  protected write(
+    { status, head, body, bytes, isBodiless }: Reply,
+    isLast: boolean,
+    isLong: boolean,
+  ): boolean {
     this.#isWriting = true;
     const response = this.#response;
-    const length = ['content-length', String(Buffer.byteLength(body))];
+    const length = isBodiless ? [] : ['content-length', String(Buffer.byteLength(body))];
     const closing = isLast || this.traffic.draining ? CLOSING : [];
     response.writeHead(status, head.reason, [...head.fields, ...length, ...closing]);
-    response.end(body);
+    // The bytes of a long answer to many clients are in memory once, however slowly they read.
+    response.end(isLong && bytes ? bytes : body);
     const isTaken = this.#connection.isAllTaken;
     if (isLong && !isTaken) response.once('finish', () => this.end());
     return isTaken;
