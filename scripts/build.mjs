@@ -1,4 +1,4 @@
-// Compiles src/ to dist/ and puts what is read as files beside the code that reads it: .lua, .sql, the console's page.
+// Compiles src/ to dist/ and puts what is read as files beside the code that reads it: .lua, .sql, the console's page, the style of the pages.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,7 +20,14 @@ if (existsSync(join(root, 'dist'))) rmSync(join(root, 'dist'), { recursive: true
 execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', join(root, 'tsconfig.build.json')], {
   stdio: 'inherit',
 });
-for (const assets of ['http/ops/console', 'locks/lua', 'engine/redis/lua', 'postgres/migrations']) {
+const ASSETS = [
+  'http/ops/console',
+  'http/description/page.css',
+  'locks/lua',
+  'engine/redis/lua',
+  'postgres/migrations',
+];
+for (const assets of ASSETS) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
 

@@ -21,6 +21,8 @@ export function generate(from) {
     `/** Generated from ${from} by scripts/generate-client.mjs. Change the description, then run \`npm run generate\`. */\n`,
     'interface Problem<Code extends string> {',
     '  readonly code: Code;',
+    '  /** Where the port explains the code, relative to its address. Left out if no answer came. */',
+    '  readonly type?: string;',
     '  readonly title: string;',
     '  /** The status of the HTTP answer; 0 if no answer came. */',
     '  readonly status: number;',
@@ -65,7 +67,7 @@ function operationType({ operationId, requestBody, responses }) {
  * The members of a problem with this code. A member's description lists the codes that have it, separated by `; `. A clause such
  * as `ended, if …` means that the member is optional with that code.
  */
-function membersOf(code, { title, status, code: _, detail, ...properties }) {
+function membersOf(code, { type, title, status, code: _, detail, ...properties }) {
   const members = Object.entries(properties).flatMap(([name, { description, ...schema }]) => {
     const clause = description.split('; ').find((text) => /^\w+/.exec(text)?.[0] === code);
     if (clause === undefined) return [];

@@ -7,9 +7,10 @@ export const PACKAGES_OF_A_NODE = 86;
 const LICENCES = ['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'];
 /**
  * Licences for development tools, which Stockade does not pass on. MPL-2.0 requires that changes of its files are published;
- * CC-BY-4.0 (a table of browsers) requires that its author is named.
+ * CC-BY-4.0 (a table of browsers) requires that its author is named; PSF-2.0 (a port of Python's argparse) requires that its
+ * notice is kept.
  */
-const LICENCES_OF_TOOLS = [...LICENCES, 'MPL-2.0', 'CC-BY-4.0'];
+const LICENCES_OF_TOOLS = [...LICENCES, 'MPL-2.0', 'CC-BY-4.0', 'PSF-2.0'];
 /** Reviewed packages that may run a program when they are installed. */
 const INSTALL_SCRIPTS = ['esbuild'];
 

@@ -80,7 +80,8 @@ export class ApiDescription {
     const answers = new Map<number, Schema | undefined>();
     const codes = new Map<number, readonly string[]>();
     for (const [status, { content }] of Object.entries<Json>(operation.responses)) {
-      for (const [type, { schema }] of Object.entries<Json>(content)) {
+      if (!content) answers.set(Number(status), undefined);
+      for (const [type, { schema }] of Object.entries<Json>(content ?? {})) {
         if (type === 'application/problem+json')
           codes.set(Number(status), schema.allOf[1].properties.code.enum);
         else answers.set(Number(status), type === 'application/json' ? schema : undefined);

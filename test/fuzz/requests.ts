@@ -159,6 +159,7 @@ const ODD_HEADERS: readonly (readonly [string, string])[] = [
     ['Content-Encoding', 'gzip'] as const,
     ['X-HTTP-Method-Override', 'DELETE'] as const,
     ['Range', 'bytes=0-'] as const,
+    ['If-None-Match', '*'] as const,
   ],
   ['X-Many', 'y'.repeat(2_000)],
 ];
@@ -217,10 +218,12 @@ function targets(operation: Operation): fc.Arbitrary<string> {
     ),
     weighted(1, fc.constantFrom(...ODD_SEGMENTS)),
   );
-  const path = fc.tuple(sale, order).map(([saleId, orderId]) =>
+  const code = fc.constantFrom('sold_out', 'unavailable', 'unheard_of', '__proto__');
+  const path = fc.tuple(sale, order, code).map(([saleId, orderId, problemCode]) =>
     operation.path
       .replace('{saleId}', saleId)
       .replace('{file}', 'console.css')
+      .replace('{code}', problemCode)
       .replace(/\{(orderId|id)\}/, orderId),
   );
   const query = fc.oneof(weighted(8, fc.constant('')), weighted(1, fc.constantFrom(...QUERIES)));

@@ -199,7 +199,8 @@ export function takeAnswer(
   );
   // An answer that the server gives before there is a request has no length, and is its last.
   const announced = headers.get('content-length');
-  const length = toHead ? 0 : announced === undefined ? received.length - end - 4 : Number(announced);
+  const hasNoBody = toHead || status === '304';
+  const length = hasNoBody ? 0 : announced === undefined ? received.length - end - 4 : Number(announced);
   if (received.length < end + 4 + length) return undefined;
   const body = received.toString('utf8', end + 4, end + 4 + length);
   return { answer: { status: Number(status), headers, body }, rest: received.subarray(end + 4 + length) };

@@ -91,13 +91,8 @@ export class ConsolePage {
     return shown.innerText();
   }
 
-  /** What an accessibility check finds on the page as it is now, one line each. */
-  async violations(): Promise<string[]> {
-    await this.page.evaluate(axe);
-    const { violations } = (await this.page.evaluate('axe.run()')) as {
-      violations: { id: string; nodes: { target: string[] }[] }[];
-    };
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join('; ')}`);
+  violations(): Promise<string[]> {
+    return violationsOn(this.page);
   }
 
   /** How many pixels the page is wider than its window. */
@@ -108,4 +103,13 @@ export class ConsolePage {
   async close(): Promise<void> {
     await this.page.close();
   }
+}
+
+/** What an accessibility check finds on a page as it is now, one line each. */
+export async function violationsOn(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; nodes: { target: string[] }[] }[];
+  };
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join('; ')}`);
 }

@@ -2,6 +2,8 @@
 
 interface Problem<Code extends string> {
   readonly code: Code;
+  /** Where the port explains the code, relative to its address. Left out if no answer came. */
+  readonly type?: string;
   readonly title: string;
   /** The status of the HTTP answer; 0 if no answer came. */
   readonly status: number;
@@ -112,7 +114,7 @@ export interface Operations {
       readonly orders: readonly (Order)[];
       readonly next?: string | undefined;
     };
-    readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
   getPurchaseToken: {
     readonly body: {
@@ -133,7 +135,7 @@ export interface Operations {
       readonly orders: readonly (Order)[];
       readonly next?: string | undefined;
     };
-    readonly code: 'invalid_request' | 'unauthenticated' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+    readonly code: 'invalid_request' | 'unauthenticated' | 'forbidden' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
   readOrder: {
     readonly body: undefined;
@@ -161,6 +163,30 @@ export interface Operations {
     readonly answer: Order;
     readonly code: 'invalid_request' | 'unauthenticated' | 'operators_only' | 'forbidden' | 'unknown_order' | 'wrong_status' | 'payload_too_large' | 'rate_limited' | 'internal' | 'busy' | 'unavailable' | 'unknown';
   };
+  openApi: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly openapi: string;
+      readonly info: Readonly<Record<string, unknown>>;
+      readonly paths: Readonly<Record<string, unknown>>;
+    };
+    readonly code: 'invalid_request' | 'rate_limited' | 'internal' | 'busy';
+  };
+  docsPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'rate_limited' | 'internal' | 'busy';
+  };
+  problemsPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'rate_limited' | 'internal' | 'busy';
+  };
+  problemPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'not_found' | 'rate_limited' | 'internal' | 'busy';
+  };
 }
 
 export const ROUTES = {
@@ -173,4 +199,8 @@ export const ROUTES = {
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],
   cancelOrder: ['POST', '/v1/orders/{orderId}/cancel'],
   redeemOrder: ['POST', '/v1/orders/{orderId}/redeem'],
+  openApi: ['GET', '/openapi.json'],
+  docsPage: ['GET', '/docs'],
+  problemsPage: ['GET', '/problems'],
+  problemPage: ['GET', '/problems/{code}'],
 } as const;

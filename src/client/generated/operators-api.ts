@@ -2,6 +2,8 @@
 
 interface Problem<Code extends string> {
   readonly code: Code;
+  /** Where the port explains the code, relative to its address. Left out if no answer came. */
+  readonly type?: string;
   readonly title: string;
   /** The status of the HTTP answer; 0 if no answer came. */
   readonly status: number;
@@ -141,9 +143,43 @@ export type LedgerEntry = {
   readonly applied: boolean;
 };
 
+/** The progress of a rebuild, at the node that was asked for it */
 export type Recovery = {
   readonly saleId: SaleId;
-  readonly state: 'none' | 'running' | 'done' | 'failed';
+  readonly state: 'none';
+} | {
+  readonly saleId: SaleId;
+  readonly state: 'running';
+  readonly step: 'wait' | 'salvage' | 'load' | 'publish' | 'names';
+  readonly done: number;
+  readonly total: number;
+} | {
+  readonly saleId: SaleId;
+  readonly state: 'failed';
+  readonly problem: string;
+} | {
+  readonly saleId: SaleId;
+  readonly state: 'done';
+  readonly generation: number;
+  readonly tookMs: number;
+  /** Accepted orders that are lost for good */
+  readonly losses: readonly ({
+    readonly segment: number;
+    /** At least so many orders were lost */
+    readonly orders: number;
+    /** Those that nodes could name, at most 1,000 */
+    readonly named: readonly ({
+      readonly segment: number;
+      readonly orderId: OrderId;
+      readonly buyerId: string;
+      readonly quantity: number;
+    })[];
+  })[];
+  /** Orders that the logs still held; left out, as the next two, if another process rebuilt the sale */
+  readonly salvagedOrders?: number | undefined;
+  /** Salvaged orders that Postgres has refused */
+  readonly rejectedOrders?: number | undefined;
+  readonly loadedBuyers?: number | undefined;
 };
 
 export type Deletion = {
@@ -174,8 +210,44 @@ export type Deletion = {
 
 export type VerifyReport = {
   readonly saleId: SaleId;
+  /** Whether every unit is accounted for, and there are no faults */
   readonly ok: boolean;
+  /** Two equations, term by term; only the first while the segments can’t be counted */
+  readonly identities: readonly ({
+    readonly name: string;
+    readonly left: readonly ({
+      readonly name: string;
+      readonly units: number;
+    })[];
+    readonly right: readonly ({
+      readonly name: string;
+      readonly units: number;
+    })[];
+    /** Left minus right */
+    readonly difference: number;
+  })[];
+  /** What was found, faults first */
+  readonly differences: readonly ({
+    readonly cause: 'in_flight' | 'return_pending' | 'top_up_pending' | 'withdrawal_pending' | 'transfer_pending' | 'change_pending' | 'rebuild_pending' | 'lost_entries' | 'foreign_redis' | 'foreign_postgres' | 'unexplained';
+    readonly units: number;
+    /** If not, it is work under way */
+    readonly isFault: boolean;
+    readonly what: string;
+  })[];
+  /** The sentences of the faults alone */
   readonly findings: readonly (string)[];
+  /** Only if a repair was asked for. All other members show the state after it */
+  readonly repairs?: readonly ({
+    readonly cause: 'in_flight' | 'return_pending' | 'top_up_pending' | 'withdrawal_pending' | 'transfer_pending' | 'change_pending' | 'rebuild_pending' | 'lost_entries' | 'foreign_redis' | 'foreign_postgres' | 'unexplained';
+    readonly done: boolean;
+    readonly what: string;
+  })[] | undefined;
+  /** Orders that Postgres refused since the sale began */
+  readonly rejectedOrders: number;
+  /** Orders that Redis lost since the sale began, at least */
+  readonly lostOrders: number;
+  readonly committedOrders: number;
+  readonly distinctBuyers: number;
 };
 
 export type ErasureReport = {
@@ -199,6 +271,46 @@ export type ErasureReport = {
 
 export type Resent = {
   readonly resent: number;
+};
+
+/** Later versions may add kinds and members: ignore what you do not know */
+export type OrderEvent = {
+  /** The same each time the event is delivered */
+  readonly id: string;
+  /** What happened to the order */
+  readonly kind: 'order.committed' | 'order.paid' | 'order.cancelled' | 'order.expired' | 'order.redeemed' | 'order.refunded' | 'order.rejected';
+  readonly orderId: OrderId;
+  readonly saleId: SaleId;
+  readonly buyerId: string;
+  readonly quantity: number;
+  /** When it happened, by the clock of Postgres */
+  readonly at: string;
+  readonly reference?: string | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+};
+
+export type Rebalance = {
+  readonly saleId: SaleId;
+  readonly dryRun: boolean;
+  /** Units left in each segment */
+  readonly before: readonly (number)[];
+  readonly after: readonly (number)[];
+  readonly moves: readonly ({
+    readonly from: number;
+    readonly to: number;
+    readonly units: number;
+  })[];
+};
+
+export type DeadLetter = {
+  readonly id: string;
+  readonly kind: string;
+  /** When its events happened */
+  readonly at: string;
+  readonly deadAt: string;
+  readonly attempts: number;
+  readonly failedWith: string;
+  readonly orderIds: readonly (OrderId)[];
 };
 
 /** The problems by code, each with the members that it has. */
@@ -234,7 +346,7 @@ export interface Operations {
     readonly answer: {
       readonly status: 'ok';
     };
-    readonly code: 'internal';
+    readonly code: 'invalid_request' | 'internal';
   };
   readyz: {
     readonly body: undefined;
@@ -249,7 +361,7 @@ export interface Operations {
         readonly of: number;
       })[] | undefined;
     };
-    readonly code: 'internal';
+    readonly code: 'invalid_request' | 'internal';
   };
   metrics: {
     readonly body: undefined;
@@ -301,7 +413,7 @@ export interface Operations {
     readonly body: {
       readonly dryRun?: boolean | undefined;
     };
-    readonly answer: Readonly<Record<string, unknown>>;
+    readonly answer: Rebalance;
     readonly code: 'invalid_request' | 'unauthenticated' | 'unknown_sale' | 'archived' | 'payload_too_large' | 'internal' | 'unavailable';
   };
   recover: {
@@ -406,7 +518,7 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: {
       readonly total: number;
-      readonly dead: readonly (Readonly<Record<string, unknown>>)[];
+      readonly dead: readonly (DeadLetter)[];
     };
     readonly code: 'unauthenticated' | 'internal' | 'unavailable';
   };
@@ -423,7 +535,7 @@ export interface Operations {
   consolePage: {
     readonly body: undefined;
     readonly answer: string;
-    readonly code: 'internal';
+    readonly code: 'invalid_request' | 'internal';
   };
   consoleFile: {
     readonly body: undefined;
@@ -434,6 +546,30 @@ export interface Operations {
     readonly body: undefined;
     readonly answer: string;
     readonly code: 'invalid_request' | 'unauthenticated' | 'internal' | 'busy';
+  };
+  openApi: {
+    readonly body: undefined;
+    readonly answer: {
+      readonly openapi: string;
+      readonly info: Readonly<Record<string, unknown>>;
+      readonly paths: Readonly<Record<string, unknown>>;
+    };
+    readonly code: 'invalid_request' | 'internal';
+  };
+  docsPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'internal';
+  };
+  problemsPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'internal';
+  };
+  problemPage: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'invalid_request' | 'not_found' | 'internal';
   };
 }
 
@@ -468,4 +604,8 @@ export const ROUTES = {
   consolePage: ['GET', '/console'],
   consoleFile: ['GET', '/console/{file}'],
   consoleEvents: ['GET', '/v1/console/events'],
+  openApi: ['GET', '/openapi.json'],
+  docsPage: ['GET', '/docs'],
+  problemsPage: ['GET', '/problems'],
+  problemPage: ['GET', '/problems/{code}'],
 } as const;

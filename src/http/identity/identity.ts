@@ -173,7 +173,7 @@ export function refusal(identity: Exclude<Identity, { buyerId: string }>): {
   if ('foreignSite' in identity)
     return {
       code: 'forbidden',
-      reply: problem('forbidden', { title: FOREIGN_SITE, detail: identity.foreignSite }),
+      reply: problem('forbidden', { detail: `${FOREIGN_SITE}: ${identity.foreignSite}` }),
     };
   if ('ambiguous' in identity)
     return { code: 'invalid_request', reply: problem('invalid_request', { detail: identity.ambiguous }) };

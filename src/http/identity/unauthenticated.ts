@@ -13,7 +13,8 @@ export interface Refused {
   readonly detail: string;
 }
 
-const TITLES: Readonly<Record<Refused['reason'], string>> = {
+/** For the challenge. */
+const DESCRIPTIONS: Readonly<Record<Refused['reason'], string>> = {
   missing: 'The credentials are missing',
   invalid: 'The credentials are not valid',
   expired: 'The token has expired',
@@ -21,12 +22,8 @@ const TITLES: Readonly<Record<Refused['reason'], string>> = {
 
 /** @param scheme of the challenge. `X-Buyer-Id` is no registered scheme: it names the header that a gateway sets */
 export function unauthenticated(scheme: string, { reason, detail }: Refused): Reply {
-  const challenge = `${scheme} realm="stockade"${reason === 'missing' ? '' : errorOf(TITLES[reason])}`;
-  return problem(
-    'unauthenticated',
-    { title: TITLES[reason], reason, detail },
-    { 'www-authenticate': challenge },
-  );
+  const challenge = `${scheme} realm="stockade"${reason === 'missing' ? '' : errorOf(DESCRIPTIONS[reason])}`;
+  return problem('unauthenticated', { reason, detail }, { 'www-authenticate': challenge });
 }
 
 function errorOf(description: string): string {

@@ -1,7 +1,7 @@
 import { InvalidInput, StockadeError } from '../../engine/errors.ts';
 import { TooManyConsoles } from '../../operations/console/console-operations.ts';
 import { OrdersDiffer } from '../../operations/delete-operations.ts';
-import { MetRebuild, notAnswering, StoresAway } from '../../operations/operation-faults.ts';
+import { MetRebuild } from '../../operations/operation-faults.ts';
 import { InsufficientStock, WrongState } from '../../operations/sale-operations.ts';
 import { isProblemCode, problem, type Reply } from '../server/problem.ts';
 
@@ -24,12 +24,7 @@ export function failure(error: unknown): Reply {
   }
   // Operators see the error's message. The public port never shows it.
   const detail = error instanceof Error ? error.message : String(error);
-  return problem('unavailable', { title: titleOf(error), detail });
-}
-
-function titleOf(error: unknown): string {
-  if (error instanceof StoresAway) return notAnswering(error.stores);
-  return error instanceof MetRebuild ? 'The sale is being rebuilt' : 'The operation has failed';
+  return problem('unavailable', { detail });
 }
 
 /** Whether the failure behind this answer should be reported to the node's log. */

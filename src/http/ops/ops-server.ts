@@ -6,6 +6,7 @@ import type { ConsoleOperations } from '../../operations/console/console-operati
 import type { EventOperations } from '../../operations/event-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import type { SaleOperations } from '../../operations/sale-operations.ts';
+import { addDescriptionRoutes } from '../description/description-routes.ts';
 import type { Observer } from '../server/exchange.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
@@ -55,7 +56,7 @@ export function serveOps(host: OpsHost, open: OpenHttpServer, place: ListenOptio
   return router.listen(place);
 }
 
-/** Health, and the files of the console's page, are answered without a token; every other route needs it. */
+/** Health, the description, and the files of the console's page are answered without a token; every other route needs it. */
 export function addOpsRoutes(router: Router, host: OpsHost): void {
   const guarded = guard(host);
   router
@@ -71,6 +72,7 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
   if (host.buyers) addBuyerRoutes(router, host.buyers, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);
   if (host.console) addConsoleRoutes(router, host.console, guarded);
+  addDescriptionRoutes(router, 'ops');
 }
 
 /** Differing settings don't make a node unready: otherwise no node would be ready while they are changed node by node. */

@@ -7,7 +7,6 @@ const NOTHING_DONE = { detail: 'Nothing was changed. Send the request again.' };
 
 /** The outcome of the change is unknown. Repeating the request does no harm. */
 export const MAY_BE_DONE = problem('unknown', {
-  title: 'It is not known yet whether this was done',
   detail: 'Send the request again: it does not take effect twice.',
 });
 
@@ -15,9 +14,8 @@ const PAUSED =
   'The order had expired before it was paid. Its units can be taken again once the sale is resumed: report the payment again then.';
 
 const NOT_ARRIVED = problem('unavailable', {
-  title: 'It is not known yet whether there is such an order',
   detail:
-    'It is not in Postgres. It may still come, because some entries of the order logs are not in Postgres yet. Nothing was changed. Send the request again.',
+    'It is not known yet whether there is such an order. It is not in Postgres. It may still come, because some entries of the order logs are not in Postgres yet. Nothing was changed. Send the request again.',
 });
 
 /** @param show picks the fields of an order that the client may see */

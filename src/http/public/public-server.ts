@@ -1,3 +1,4 @@
+import { addDescriptionRoutes } from '../description/description-routes.ts';
 import { unambiguous } from '../identity/identity.ts';
 import { Connections } from '../server/connections.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
@@ -32,7 +33,7 @@ export function servePublic(
   const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
     host.publicPayment ? orderChangeRoute(strict, kind) : operatorsOnlyRoute;
-  return new Router(open, host, new Traffic(connections), host.gate)
+  const router = new Router(open, host, new Traffic(connections), host.gate)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
@@ -41,6 +42,7 @@ export function servePublic(
     .route('get', '/v1/orders/:orderId', orderRoute(strict))
     .route('post', '/v1/orders/:orderId/pay', payment('pay'))
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(strict, 'cancel'))
-    .route('post', '/v1/orders/:orderId/redeem', payment('redeem'))
-    .listen(place);
+    .route('post', '/v1/orders/:orderId/redeem', payment('redeem'));
+  addDescriptionRoutes(router, 'public');
+  return router.listen(place);
 }

@@ -1,79 +1,7 @@
-/** Every error that a client can get, by its stable code, as `application/problem+json` (RFC 9457). */
+/** Answers, ready to be written: JSON, and errors as `application/problem+json` (RFC 9457). Their codes are in problem-kinds.ts. */
+import { type KINDS, kindOf, type ProblemCode, typeOf } from './problem-kinds.ts';
 
-interface Kind {
-  readonly status: number;
-  readonly title: string;
-  /** What the client can do about it, if anything. */
-  readonly detail?: string;
-  readonly retryAfterS?: number;
-}
-
-const KINDS = {
-  sold_out: { status: 409, title: 'Sold out' },
-  limit_reached: { status: 409, title: 'This buyer holds all that the sale allows' },
-  insufficient_stock: { status: 409, title: 'Fewer units remain than were asked for' },
-  not_started: { status: 403, title: 'The sale has not started' },
-  ended: { status: 403, title: 'The sale has ended' },
-  paused: { status: 403, title: 'The sale is paused' },
-  unknown_sale: { status: 404, title: 'There is no such sale' },
-  unknown_order: { status: 404, title: 'There is no such order' },
-  unknown_dead_letter: { status: 404, title: 'There is no such dead letter' },
-  not_found: { status: 404, title: 'There is no such route' },
-  method_not_allowed: { status: 405, title: 'This route does not have this method' },
-  invalid_request: { status: 400, title: 'The request is not valid' },
-  unauthenticated: { status: 401, title: 'The credentials are missing or not valid' },
-  forbidden: { status: 403, title: 'This order belongs to another buyer' },
-  operators_only: {
-    status: 403,
-    title: 'The public port does not accept this',
-    detail:
-      'Nothing was changed. The shop reports payments and redemptions at the ops port, or with `stockade order pay` and `redeem`.',
-  },
-  sale_exists: { status: 409, title: 'There is a sale with this id already' },
-  wrong_state: { status: 409, title: 'The sale’s state does not allow this' },
-  orders_differ: { status: 409, title: 'The sale has another number of orders' },
-  deleting: { status: 409, title: 'A sale with this id is being deleted' },
-  archived: { status: 409, title: 'The sale is archived' },
-  wrong_status: { status: 409, title: 'The order’s status does not allow this' },
-  expired: {
-    status: 409,
-    title: 'The order had expired before it was paid, and its units are no longer available',
-  },
-  refused: { status: 403, title: 'The shop has refused this purchase' },
-  token_required: {
-    status: 403,
-    title: 'This sale requires a purchase token',
-    detail: 'Get one with POST /v1/sales/{saleId}/tokens and send it in the header Purchase-Token.',
-  },
-  token_invalid: { status: 403, title: 'The purchase token is not valid' },
-  challenge_required: { status: 403, title: 'Solve a challenge to get a purchase token' },
-  challenge_failed: { status: 403, title: 'The solution of the challenge is wrong' },
-  rate_limited: { status: 429, title: 'Too many requests' },
-  idempotency_mismatch: { status: 422, title: 'This Idempotency-Key was used for another request' },
-  payload_too_large: { status: 413, title: 'The body is too large' },
-  busy: {
-    status: 503,
-    title: 'This node has more requests than it may queue',
-    detail: 'Nothing was taken. Send the request again.',
-    retryAfterS: 1,
-  },
-  unavailable: {
-    status: 503,
-    title: 'The stock can’t be reached now',
-    detail: 'Nothing was taken. Send the request again.',
-    retryAfterS: 1,
-  },
-  unknown: {
-    status: 503,
-    title: 'It is not known yet how this purchase ended',
-    detail: 'Send the request again with the same Idempotency-Key: the answer tells how it ended.',
-    retryAfterS: 1,
-  },
-  internal: { status: 500, title: 'There was a fault in the server' },
-} as const satisfies Record<string, Kind>;
-
-export type ProblemCode = keyof typeof KINDS;
-export const PROBLEM_CODES = Object.keys(KINDS) as readonly ProblemCode[];
+export { isProblemCode, PROBLEM_CODES, type ProblemCode } from './problem-kinds.ts';
 
 /** Status line and headers, in the forms that the two servers need. */
 export interface Head {
@@ -94,6 +22,8 @@ export interface Reply {
   readonly body: string;
   /** The same, encoded; only in replies that are sent many times. */
   readonly bytes?: Uint8Array;
+  /** A `304`: it has neither a body nor a length. */
+  readonly isBodiless?: boolean;
 }
 
 /** For a reply that is sent many times: encodes its body once. */
@@ -102,12 +32,13 @@ export function sentOften(reply: Reply): Reply {
 }
 
 /** Every status that an answer can have. */
-type Status = 200 | 201 | 202 | (typeof KINDS)[ProblemCode]['status'];
+type Status = 200 | 201 | 202 | 304 | (typeof KINDS)[ProblemCode]['status'];
 
 const REASONS: Readonly<Record<Status, string>> = {
   200: 'OK',
   201: 'Created',
   202: 'Accepted',
+  304: 'Not Modified',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -143,27 +74,24 @@ export function json(status: Status, value: unknown): Reply {
   };
 }
 
+/** What the table of codes says must not differ from one answer to the next. */
+type Members = Readonly<Record<string, unknown>> & { readonly type?: never; readonly title?: never };
+
 /**
  * @param more further members of the body, such as `detail`, or values to act on
  * @param headers in addition to those of the code
  */
 export function problem(
   code: ProblemCode,
-  more: Readonly<Record<string, unknown>> = {},
+  more: Members = {},
   headers: Readonly<Record<string, string>> = {},
 ): Reply {
-  const { status } = KINDS[code];
-  const { title, detail, retryAfterS }: Kind = KINDS[code];
-  // A missing `type` means "about:blank". The code identifies the error, and the many refusals stay short.
-  const body = { title, status, code, ...(detail && { detail }), ...more };
-  const head = headOf(status, {
+  const { title, status, detail, retryAfterS } = kindOf(code);
+  const body = { type: typeOf(code), title, status, code, ...(detail && { detail }), ...more };
+  const head = headOf(status as Status, {
     'content-type': 'application/problem+json',
     ...(retryAfterS !== undefined && { 'retry-after': String(retryAfterS) }),
     ...headers,
   });
   return { status, head, body: JSON.stringify(body) };
-}
-
-export function isProblemCode(code: string): code is ProblemCode {
-  return code in KINDS;
 }

@@ -75,7 +75,7 @@ describe('work that fails', () => {
     const reply = failure(error);
     expect(reply.status).toBe(503);
     expect(JSON.parse(reply.body)).toMatchObject({
-      title: 'The sale is being rebuilt',
+      code: 'unavailable',
       detail:
         'pause failed because the sale was being rebuilt; the change may have been made: look at the sale before you repeat it',
     });

@@ -1,0 +1,1 @@
+export function lint(text: string, name: string): Promise<string[]>;
