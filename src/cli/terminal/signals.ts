@@ -24,6 +24,8 @@ export function watchSignals(): Interruption {
     if (abort.signal.aborted) {
       note(`A second signal, ${signal}: ended at once, without waiting for the work under way.`);
       process.kill(process.pid, 'SIGKILL');
+      // Reached only by the first process of a container, to which Linux does not deliver that signal.
+      process.abort();
     }
     abort.abort(new Interrupted(signal));
     ask(signal);
