@@ -57,6 +57,13 @@ export const servers = {
     debianPackage: 'chromium',
     brewFormula: 'chromium',
   },
+  systemd: {
+    programs: ['systemd-analyze'],
+    why: 'the tests of deploy/systemd/ check the unit with it',
+    debianPackage: 'systemd',
+    // There is none for macOS.
+    brewFormula: 'systemd',
+  },
 };
 
 /** Debian's Postgres is not on the PATH, and neither are Homebrew's versioned formulas. */
