@@ -105,7 +105,7 @@ export const MUTATIONS: readonly Mutation[] = [
     'unreadLost',
     edit(
       `${LUA}/purchase/take.lua`,
-      'if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then',
+      'if remembered < answered or last < knownSeq or (last == knownSeq and tail ~= knownTail) then',
       'if false then',
     ),
   ),
@@ -177,7 +177,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     'rebuild: buyers are not loaded',
     'rebuiltAgain',
-    edit(`${LUA}/build/load-holdings.lua`, 'if #writes > 0 then', 'if false then'),
+    edit(`${LUA}/build/load-holdings.lua`, 'if writes[1] then', 'if false then'),
   ),
   mutation(
     'archive: the segments stay',

@@ -16,6 +16,7 @@ export type Reply = string | number | null | { ok: string } | readonly Reply[];
 export class ReplyFault extends Error {}
 
 const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+const TOO_FEW = 'ERR wrong number of arguments';
 const NOT_A_NUMBER = 'ERR value is not an integer or out of range';
 
 export interface Surroundings {
@@ -100,17 +101,19 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   HGET: (r, [key, field]) => r.of(key!, 'hash')?.fields.get(field!) ?? null,
   HMGET: (r, [key, ...names]) => {
+    if (names.length === 0) throw new ReplyFault(TOO_FEW);
     const fields = r.of(key!, 'hash')?.fields;
     return names.map((name) => fields?.get(name) ?? null);
   },
   HGETALL: (r, [key]) => [...(r.of(key!, 'hash')?.fields ?? [])].flat(),
   HSET: (r, [key, ...pairs]) => {
-    if (pairs.length === 0 || pairs.length % 2 === 1) throw new ReplyFault('ERR wrong number of arguments');
+    if (pairs.length === 0 || pairs.length % 2 === 1) throw new ReplyFault(TOO_FEW);
     const fields = r.hash(key!);
     for (let i = 0; i < pairs.length; i += 2) fields.set(pairs[i]!, pairs[i + 1]!);
     return pairs.length / 2;
   },
   HDEL: (r, [key, ...names]) => {
+    if (names.length === 0) throw new ReplyFault(TOO_FEW);
     const fields = r.of(key!, 'hash')?.fields;
     const gone = names.filter((name) => fields?.delete(name)).length;
     if (fields?.size === 0) r.data.delete(key!);
@@ -133,6 +136,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     return id!;
   },
   XRANGE: (r, [key, from, to, , count]) => {
+    if (count === '0') return null;
     const entries = r.of(key!, 'stream')?.entries ?? [];
     const isOpen = from!.startsWith('(');
     const [least, most] = [idOf(from!, 0), idOf(to!, Number.POSITIVE_INFINITY)];

@@ -18,6 +18,6 @@ for i = 2, #ARGV, 2 do
     writes[#writes + 1], writes[#writes + 2] = ARGV[i], ARGV[i + 1]
   end
 end
-if #writes > 0 then redis.call('HSET', draft, unpack(writes)) end
-if #gone > 0 then redis.call('HDEL', draft, unpack(gone)) end
+if writes[1] then redis.call('HSET', draft, unpack(writes)) end
+if gone[1] then redis.call('HDEL', draft, unpack(gone)) end
 return 1

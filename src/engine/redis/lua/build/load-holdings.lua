@@ -16,6 +16,6 @@ local now = redis.call('HMGET', segment, 'generation', 'state')
 if now[1] ~= generation or now[2] ~= 'loaded' then return 'stale' end
 local writes = {}
 for i = 3, #ARGV do writes[i - 2] = ARGV[i] end
-if #writes > 0 then redis.call('HSET', buyers, unpack(writes)) end
+if writes[1] then redis.call('HSET', buyers, unpack(writes)) end
 if upTo ~= '' then redis.call('HSET', segment, 'loadedUpTo', upTo) end
 return 1

@@ -13,10 +13,11 @@ local sale = KEYS[1]
 local generation, state, definition, rules = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local now = redis.call('HMGET', sale, 'generation', 'state')
-local isTombstone = now[1] and not now[2]
 if now[1] and tonumber(now[1]) > tonumber(generation) then return 'stale' end
-if isTombstone and now[1] == generation then return 'stale' end
--- Its expiry must not remain.
-if isTombstone then redis.call('UNLINK', sale) end
+-- A record has a state. A tombstone has none, and its expiry must not remain.
+if not now[2] then
+  if now[1] == generation then return 'stale' end
+  redis.call('UNLINK', sale)
+end
 redis.call('HSET', sale, 'generation', generation, 'state', state, 'definition', definition, 'rules', rules)
 return redis.call('HINCRBY', sale, 'epoch', 1)

@@ -27,9 +27,7 @@ if found == 1 then
   else
     redis.call('HSET', buyers, buyerId, table.concat(kept, ' '))
   end
-  if units > 0 then
-    supply(segment, units)
-    redis.call('HINCRBY', segment, 'returned', units)
-  end
+  supply(segment, units)
+  redis.call('HINCRBY', segment, 'returned', units)
 end
 return found

@@ -23,7 +23,7 @@ end
 -- Supplied units always equal units left plus units taken, so a script that has moved units before changes nothing.
 local function addCounters(segment)
   local now = redis.call('HMGET', segment, 'withdrawn', 'left', 'taken', 'returned', 'credited')
-  local left, taken = tonumber(now[2] or ''), tonumber(now[3] or '')
+  local left, taken = tonumber(now[2]), tonumber(now[3])
   if now[1] or not left or not taken then return end
   redis.call('HSET', segment, 'supplied', string.format('%d', left + taken), 'returned', now[4] or 0,
     'credited', now[5] or 0, 'withdrawn', 0)

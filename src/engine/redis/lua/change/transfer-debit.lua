@@ -24,7 +24,8 @@ if not left then return corrupt(donor) end
 local moved = math.min(units, left)
 if moved == 0 then return 'empty' end
 local clock = redis.call('TIME')
-local seq = math.max(tonumber(now[5] or 0) + 1, clock[1] * 1000000 + clock[2])
+local seq = clock[1] * 1000000 + clock[2]
+if now[5] then seq = math.max(seq, now[5] + 1) end
 local record = string.format('%.0f %s %d', seq, receiver, moved)
 supply(donor, -moved)
 redis.call('HSET', donor, 'out', record, 'outSeq', string.format('%.0f', seq))

@@ -23,7 +23,6 @@ if has == 'stale' or had == 'stale' then return 'stale' end
 if has == 'corrupt' then return corrupt(donor) end
 if had == 'corrupt' then return corrupt(receiver) end
 local moved = math.min(units, has)
-if moved == 0 then return 0 end
 supply(donor, -moved)
 supply(receiver, moved)
 return moved

@@ -37,6 +37,6 @@ if total >= least then
     supply(KEYS[richest], -units)
     left[richest], missing, moved = left[richest] - units, missing - units, moved + units
   end
-  if moved > 0 then supply(KEYS[receiver], moved) end
+  supply(KEYS[receiver], moved)
 end
 return { total, moved, epoch }

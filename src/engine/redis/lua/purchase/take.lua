@@ -44,7 +44,7 @@ if not (left and limit and last and tail and committed and committedOrders and o
   return redis.error_reply('CORRUPT a counter of the segment is missing or not a number')
 end
 local remembered = tonumber(now[11] or 0)
-if remembered < answered or last < knownSeq or (last == knownSeq and last > 0 and tail ~= knownTail) then
+if remembered < answered or last < knownSeq or (last == knownSeq and tail ~= knownTail) then
   redis.call('HSET', segment, 'state', 'lost', 'lost', string.format('%d %d %s', knownSeq, knownOrders, knownTail))
   return 'lost'
 end
@@ -96,7 +96,7 @@ for i = 1, isUsual and count or 0 do
     isUsual, writes, place = false, {}, {}
     break
   end
-  place[buyer] = 2 * i
+  place[buyer] = true
   writes[2 * i - 1], writes[2 * i] = buyer, ids[i] .. ':1:' .. seqText .. ':'
 end
 if isUsual then
@@ -106,7 +106,7 @@ end
 for i = 1, isUsual and 0 or count do
   local buyer, orderId, quantity, key = names[i], ids[i], quantities[i] or 1, keys[i] or ''
   local at = place[buyer]
-  local text = at and writes[at] or held[i]
+  local text = writes[at] or held[i]
   local record = text and recordOf(buyer, text)
   local settled = record and examine(record, orderId, quantity, key) or (quantity > limit and 'limit ')
   if settled or quantity > left then

@@ -1,0 +1,101 @@
+/** Runs one of the backend's scripts on given keys without a server: what it replies, and what it changes in them. */
+import { luaSource } from '../../../src/engine/redis/protocol/lua-source.ts';
+import { Lua } from '../../sim/redis/lua.ts';
+import { MiniRedis, type Reply, ReplyFault, type StreamEntry } from '../../sim/redis/mini-redis.ts';
+
+/** The time of the server's clock. */
+export const NOW_S = 1_790_000_000;
+export const NOW_US = 123_456;
+
+export type Hash = Readonly<Record<string, string>>;
+/** By key: a hash, a stream, or a string. */
+export type Stored = Readonly<Record<string, Hash | readonly StreamEntry[] | string>>;
+
+export interface Run {
+  /** The message of an error begins with `error `. */
+  readonly reply: Reply;
+  /** By key: the fields that differ, `null` for a removed one; the whole stream; or `null` for a removed key. */
+  readonly written: Readonly<Record<string, unknown>>;
+  /** With their arguments. */
+  readonly commands: readonly string[];
+  /** Instructions of Lua, in tens. */
+  readonly steps: number;
+}
+
+const lua = new Lua();
+/** More than any script here needs. */
+const MAX_STEPS = 50_000;
+const COUNTED = `steps = 0
+debug.sethook(function()
+  steps = steps + 1
+  if steps > ${MAX_STEPS} then error('endless') end
+end, '', 10)
+`;
+const STEPS = 'debug.sethook() return steps';
+
+export function runScript(
+  name: string,
+  stored: Stored,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+): Run {
+  const commands: string[] = [];
+  const redis = new MiniRedis({
+    nowMs: () => NOW_S * 1e3 + NOW_US / 1e3,
+    publish: () => 0,
+  });
+  const call = redis.call.bind(redis);
+  redis.call = (command, words) => {
+    commands.push([command, ...words].join(' '));
+    return call(command, words);
+  };
+  for (const [key, value] of Object.entries(stored)) {
+    if (typeof value === 'string') redis.data.set(key, { type: 'string', text: value });
+    else if (Array.isArray(value))
+      redis.data.set(key, { type: 'stream', entries: [...value], last: value.at(-1)?.[0] ?? '0-0' });
+    else redis.data.set(key, { type: 'hash', fields: new Map(Object.entries(value)) });
+  }
+  const reply = replyOf(redis);
+  const steps = lua.run(redis, STEPS, [], []) as number;
+  return { reply, written: written(stored, contentOf(redis)), commands, steps };
+
+  function replyOf(server: MiniRedis): Reply {
+    try {
+      return lua.run(server, `${COUNTED}${luaSource(name)}`, keys, args.map(String));
+    } catch (error) {
+      if (!(error instanceof ReplyFault)) throw error;
+      return `error ${error.message}`;
+    }
+  }
+}
+
+function contentOf({ data }: MiniRedis): Stored {
+  return Object.fromEntries(
+    [...data].map(([key, value]) => {
+      if (value.type === 'hash') return [key, Object.fromEntries(value.fields)];
+      return [key, value.type === 'stream' ? value.entries : value.text];
+    }),
+  );
+}
+
+function written(before: Stored, after: Stored): Record<string, unknown> {
+  const changed: Record<string, unknown> = {};
+  for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const [old, now] = [before[key], after[key]];
+    if (JSON.stringify(old) === JSON.stringify(now)) continue;
+    if (now === undefined) changed[key] = null;
+    else if (isHash(now)) changed[key] = fieldsThatDiffer(isHash(old) ? old : {}, now);
+    else changed[key] = now;
+  }
+  return changed;
+}
+
+const isHash = (value: Stored[string] | undefined): value is Hash =>
+  typeof value === 'object' && !Array.isArray(value);
+
+function fieldsThatDiffer(old: Hash, now: Hash): Record<string, string | null> {
+  const names = [...new Set([...Object.keys(old), ...Object.keys(now)])];
+  return Object.fromEntries(
+    names.filter((name) => old[name] !== now[name]).map((name) => [name, now[name] ?? null]),
+  );
+}
