@@ -3,9 +3,9 @@
  * units put into the segments (`supplied`), or the units that a segment has left.
  */
 
-import type { SegmentAudit, SegmentCounts } from '../engine/contract.ts';
+import type { SegmentCounts } from '../engine/contract.ts';
 import { begunUnits } from '../engine/sale/begun-units.ts';
-import { countsOf, type Finding, fault, type Look } from './finding.ts';
+import { type Finding, fault, type Look } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 
 /** The counters of all segments added up, and the units that the cursors have applied. */
@@ -14,17 +14,24 @@ export type Sums = Omit<SegmentCounts, 'state' | 'seq'> & { readonly applied: nu
 type Counter = 'left' | 'supplied';
 
 /**
+ * @param counts of all segments, in their order
  * @param lostWithdrawals units that Postgres has withdrawn and the segments still have
  * @param soldGap see `Judgement`
  */
-export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, soldGap: number): Finding[] {
+export function judgeCounters(
+  look: Look,
+  counts: readonly SegmentCounts[],
+  sums: Sums,
+  lostWithdrawals: number,
+  soldGap: number,
+): Finding[] {
   const shortfall = shortfallOf(look, sums);
   // Ledger and orders prove the stock, and the segments agree with them: only the stock was changed.
   const isStockChanged = soldGap !== 0 && shortfall === -soldGap;
   // Units that were withdrawn and then sold are in the cursors, but Postgres had none left for them.
   const soldAgain = Math.min(Math.max(0, shortfall), lostWithdrawals);
   const gap = isStockChanged ? 0 : shortfall - soldAgain;
-  const surpluses = look.segments.map(surplusOf);
+  const surpluses = counts.map(surplusOf);
   const isMoved = gap === 0 && onlyMoved(look, surpluses);
   const wrong = isMoved ? 'supplied' : wrongCounter(gap, sumOf(surpluses));
   const hasLostWrites = hasLost(look);
@@ -32,8 +39,8 @@ export function judgeCounters(look: Look, sums: Sums, lostWithdrawals: number, s
     ...(isStockChanged
       ? [stockChanged(look, soldGap)]
       : gapFindings(soldGap, ', and the stock is what the segments say: orders or ledger were changed')),
-    ...look.segments.flatMap((found, segment) =>
-      contradiction(look, found, segment, surpluses[segment]!, hasLostWrites ? undefined : wrong),
+    ...counts.flatMap((each, segment) =>
+      contradiction(look, each, segment, surpluses[segment]!, hasLostWrites ? undefined : wrong),
     ),
     ...(wrong === undefined ? [unexplained(gap, hasLostWrites)] : []),
   ];
@@ -47,9 +54,8 @@ function shortfallOf({ truth }: Look, sums: Sums): number {
 }
 
 /** Units that were put into a segment and are neither left nor taken; 0 where its counters agree. */
-function surplusOf(found: SegmentAudit): number {
-  const counts = countsOf(found);
-  return counts ? counts.supplied - counts.left - counts.taken : 0;
+function surplusOf({ supplied, left, taken }: SegmentCounts): number {
+  return supplied - left - taken;
 }
 
 /**
@@ -57,11 +63,7 @@ function surplusOf(found: SegmentAudit): number {
  * refills of version 0.1.0 don't change `supplied`. Correcting `left` would give one segment units that another has sold.
  */
 function onlyMoved({ segments }: Look, surpluses: readonly number[]): boolean {
-  return (
-    segments.every(({ found }) => found === 'sound') &&
-    sumOf(surpluses) === 0 &&
-    surpluses.some((each) => each !== 0)
-  );
+  return segments.every(({ found }) => found === 'sound') && sumOf(surpluses) === 0;
 }
 
 const sumOf = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
@@ -100,15 +102,14 @@ function stockChanged({ truth }: Look, soldGap: number): Finding {
 /** The counters of one segment contradict each other, which the engine never causes. */
 function contradiction(
   look: Look,
-  found: SegmentAudit,
+  { left, taken, supplied }: SegmentCounts,
   segment: number,
   surplus: number,
   wrong: Counter | undefined,
 ): Finding[] {
-  const counts = countsOf(found);
+  const found = look.segments[segment]!;
   const isUnreadable = found.found === 'fault';
-  if (!counts || (surplus === 0 && !isUnreadable)) return [];
-  const { left, taken, supplied } = counts;
+  if (surplus === 0 && !isUnreadable) return [];
   const leftText = isUnreadable ? found.fault : `${left} units left`;
   const what = `segment ${segment}: ${leftText}, ${taken} taken, but ${supplied} supplied`;
   const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;

@@ -35,9 +35,9 @@ import type { Pending } from './truth.ts';
 /** @param soldGap see `Judgement` */
 export function judgeStock(look: Look, soldGap: number): { identity: Identity; findings: Finding[] } {
   const { truth, segments } = look;
-  const all = segments.map(countsOf);
+  const readable = segments.flatMap((found) => countsOf(found) ?? []);
   const sum = (field: Exclude<keyof SegmentCounts, 'state' | 'seq'>) =>
-    all.reduce((total, counts) => total + (counts?.[field] ?? 0), 0);
+    readable.reduce((total, counts) => total + counts[field], 0);
   const sums: Sums = {
     left: sum('left'),
     taken: sum('taken'),
@@ -61,14 +61,13 @@ export function judgeStock(look: Look, soldGap: number): { identity: Identity; f
       ...(pending.withdrawals === 0 ? [] : [term('withdrawals under way', pending.withdrawals)]),
     ],
   );
-  const isReadable = all.every((counts) => counts !== undefined);
   return {
     identity: stock,
     findings: [
       ...pendingFindings(look, sums, pending),
       ...lostFindings(look, pending, soldGap),
-      ...(isReadable
-        ? judgeCounters(look, sums, pending.lostWithdrawals, soldGap)
+      ...(readable.length === segments.length
+        ? judgeCounters(look, readable, sums, pending.lostWithdrawals, soldGap)
         : gapFindings(soldGap, ': orders, stock or ledger were changed')),
     ],
   };
