@@ -22,6 +22,20 @@ export const EQUIVALENT: readonly Equivalent[] = [
     why: 'the array is copied one shift sooner: the same order, the same amortised cost',
   },
   {
+    file: 'src/engine/redis/lua/purchase/take.lua',
+    mutator: 'OperandDropped',
+    original: "quantity == '1' and 1 or tonumber(quantity)",
+    replacement: 'tonumber(quantity)',
+    why: 'the same number, by a call that most orders save',
+  },
+  {
+    file: 'src/engine/redis/lua/purchase/take.lua',
+    mutator: 'OperandDropped',
+    original: "quantity == 1 and '1' or string.format('%d', quantity)",
+    replacement: "string.format('%d', quantity)",
+    why: 'the same text, by a call that most orders save',
+  },
+  {
     file: 'src/verify/counters.ts',
     mutator: 'EqualityOperator',
     original: 'soldGap > 0',

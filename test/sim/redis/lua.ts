@@ -145,9 +145,18 @@ export class Lua {
     for (let i = 1; ; i++) {
       lua.lua_rawgeti(L, at, i);
       const isEnd = lua.lua_type(L, -1) === lua.LUA_TNIL;
-      if (!isEnd) values.push(this.#reply(-1));
+      if (!isEnd) values.push(this.#inner(this.#reply.bind(this, -1)));
       lua.lua_pop(L, 1);
       if (isEnd) return values;
+    }
+  }
+
+  /** Redis replies an error inside a list as such. No caller expects one there. */
+  #inner(reply: () => Reply): Reply {
+    try {
+      return reply();
+    } catch (error) {
+      throw new Error('a script replies a list with an error in it', { cause: error });
     }
   }
 

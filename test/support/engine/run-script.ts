@@ -33,21 +33,52 @@ end, '', 10)
 `;
 const STEPS = 'debug.sethook() return steps';
 
+/** Redis trims about: whole nodes of entries. */
+const NODE_ENTRIES = 3;
+
+/** What the simulated Redis lacks: streams of which the oldest entries are trimmed, and their consumer groups. */
+const EVENT_STREAMS: Readonly<Record<string, (redis: MiniRedis, args: string[], groups: Reply) => Reply>> = {
+  XREVRANGE: (redis, [key]) => redis.of(key!, 'stream')?.entries.slice(-1) ?? [],
+  XLEN: (redis, [key]) => redis.of(key!, 'stream')?.entries.length ?? 0,
+  XINFO: (_, _args, groups) => groups,
+  XADD: (redis, [key, id, ...fields]) => {
+    const n = redis.of(key!, 'stream')?.entries.length ?? 0;
+    return redis.call('XADD', [key!, id === '*' ? `${NOW_S * 1e3}-${n}` : id!, ...fields]);
+  },
+  XTRIM: (redis, [key, kind, ...rest]) => {
+    if (kind !== 'MAXLEN') return redis.call('XTRIM', [key!, kind!, ...rest]);
+    const stream = redis.of(key!, 'stream')!;
+    const nodes = Math.floor(Math.max(0, stream.entries.length - Number(rest[1])) / NODE_ENTRIES);
+    stream.entries = stream.entries.slice(nodes * NODE_ENTRIES);
+    return nodes * NODE_ENTRIES;
+  },
+};
+
+export interface Surroundings {
+  /** As XINFO replies them. */
+  readonly groups?: Reply;
+  /** Commands that the user has no right to. */
+  readonly forbidden?: readonly string[];
+}
+
 export function runScript(
   name: string,
   stored: Stored,
   keys: readonly string[],
   args: readonly (string | number)[],
+  { groups = [], forbidden = [] }: Surroundings = {},
 ): Run {
   const commands: string[] = [];
   const redis = new MiniRedis({
     nowMs: () => NOW_S * 1e3 + NOW_US / 1e3,
     publish: () => 0,
   });
-  const call = redis.call.bind(redis);
-  redis.call = (command, words) => {
+  const server = new MiniRedis(redis.around);
+  server.data = redis.data;
+  server.call = (command, words) => {
     commands.push([command, ...words].join(' '));
-    return call(command, words);
+    if (forbidden.includes(command)) throw new ReplyFault(`NOPERM no right to ${command}`);
+    return EVENT_STREAMS[command]?.(redis, words, groups) ?? redis.call(command, words);
   };
   for (const [key, value] of Object.entries(stored)) {
     if (typeof value === 'string') redis.data.set(key, { type: 'string', text: value });
@@ -55,11 +86,11 @@ export function runScript(
       redis.data.set(key, { type: 'stream', entries: [...value], last: value.at(-1)?.[0] ?? '0-0' });
     else redis.data.set(key, { type: 'hash', fields: new Map(Object.entries(value)) });
   }
-  const reply = replyOf(redis);
+  const reply = replyOf();
   const steps = lua.run(redis, STEPS, [], []) as number;
   return { reply, written: written(stored, contentOf(redis)), commands, steps };
 
-  function replyOf(server: MiniRedis): Reply {
+  function replyOf(): Reply {
     try {
       return lua.run(server, `${COUNTED}${luaSource(name)}`, keys, args.map(String));
     } catch (error) {

@@ -550,6 +550,14 @@ describe('units between segments', () => {
       7,
       { s: { left: '0', supplied: '3' }, t: { left: '8', supplied: '17' } },
     ],
+    [
+      'move one by one',
+      '7',
+      '1',
+      1,
+      1,
+      { s: { left: '6', supplied: '9' }, t: { left: '2', supplied: '11' } },
+    ],
     ['stay where none is left', '0', '1', 2, 0, {}],
   ])('%s', (_, has, had, units, reply, written) => {
     const stored = { s: segment({ left: has }), t: segment({ left: had }) };

@@ -23,6 +23,8 @@ if has == 'stale' or had == 'stale' then return 'stale' end
 if has == 'corrupt' then return corrupt(donor) end
 if had == 'corrupt' then return corrupt(receiver) end
 local moved = math.min(units, has)
+-- Redis reads no number in the -0 that Lua would write.
+if moved == 0 then return 0 end
 supply(donor, -moved)
 supply(receiver, moved)
 return moved

@@ -55,7 +55,7 @@ for i = 2, #ARGV, 4 do
   end
 end
 
-local over = (seen(redis.pcall('XLEN', stream)) or 0) - most
+local over = (seen(redis.pcall('XLEN', stream)) or most) - most
 local oldest = over > 0 and redis.call('XRANGE', stream, '-', '+', 'COUNT', math.min(over, MAX_TRIMMED)) or {}
 local groups = over > 0 and seen(redis.pcall('XINFO', 'GROUPS', stream)) or {}
 local trimmed = redis.call('XTRIM', stream, 'MAXLEN', '~', most, 'LIMIT', MAX_TRIMMED)

@@ -26,7 +26,7 @@ local function slice(list, first, last)
 end
 
 local refilled = refill(slice(KEYS, 1, refillKeys), slice(ARGV, HEADER + 1, HEADER + refillArguments))
-if type(refilled) ~= 'table' or refilled.err then return refilled end
+if refilled == 'stale' or refilled.err then return refilled end
 local taken = take(slice(KEYS, refillKeys + 1, #KEYS), slice(ARGV, HEADER + refillArguments + 1, #ARGV))
-if type(taken) == 'table' and taken.err then return taken end
+if taken.err then return taken end
 return { refilled, taken }

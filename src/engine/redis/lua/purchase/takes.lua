@@ -20,7 +20,6 @@ local reply = {}
 for i = 1, #KEYS, WIDTH do
   local keys, arguments = { KEYS[i], KEYS[i + 1], KEYS[i + 2] }, { ARGV[i], ARGV[i + 1], ARGV[i + 2] }
   local done, result = pcall(take, keys, arguments)
-  local isError = not done or (type(result) == 'table' and result.err)
-  reply[#reply + 1] = isError and errorText(result) or result
+  reply[#reply + 1] = (not done or result.err) and errorText(result) or result
 end
 return reply
