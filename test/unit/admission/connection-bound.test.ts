@@ -8,17 +8,22 @@ const KEY = Uint8Array.of(0, 1, 2, 3, 4, 5, 6, 7);
 const ANN = parseAddress('192.0.2.1')!;
 const BOB = parseAddress('192.0.2.2')!;
 const PROXY = parseAddress('10.0.0.1')!;
+const PROXY_6 = normalised(parseAddress('2001:db8:0:ffff::1')!);
 
 function bounds(text: string, count = 1) {
-  const clock = { ms: 1_000_000 };
+  const clock = { ms: 1_000_000, reads: 0 };
   const parts = {
     policy: parseRatePolicy(text)!,
     addresses: { table: rateTable(1_024), key: KEY },
     sites: { table: rateTable(1_024), key: KEY },
-    isExempt: (address: Uint8Array) => address === PROXY,
+    isExempt: (address: Uint8Array) => address === PROXY || address === PROXY_6,
     answeredAboveShare: 1 / 8,
   };
-  const made = Array.from({ length: count }, () => new ConnectionBound(parts, () => clock.ms));
+  const now = () => {
+    clock.reads++;
+    return clock.ms;
+  };
+  const made = Array.from({ length: count }, () => new ConnectionBound(parts, now));
   return { clock, bound: made[0]!, other: made[1]! };
 }
 
@@ -55,7 +60,9 @@ describe('connections of one address', () => {
   test('count for as long as the policy says', () => {
     const { bound, clock } = bounds('16/10');
     expect(stay(bound, 100)).toBe(18);
-    clock.ms += 1_250;
+    clock.ms += 1_249;
+    expect(bound.isAnyAbove).toBe(true);
+    clock.ms += 1;
     expect(bound.isAnyAbove).toBe(false);
     expect(stay(bound, 100)).toBe(2);
     expect(bound.isAnyAbove).toBe(true);
@@ -63,6 +70,14 @@ describe('connections of one address', () => {
     expect(bound.isAnyAbove).toBe(false);
     expect(shed(bound, 1)).toBe(0);
     expect(stay(bound, 100)).toBe(18);
+  });
+
+  test('cost no look at the clock for a request, until one address is above its burst', () => {
+    const { bound, clock } = bounds('16/10');
+    stay(bound, 16);
+    const before = clock.reads;
+    expect(bound.isAnyAbove).toBe(false);
+    expect(clock.reads).toBe(before);
   });
 
   test('count at all workers', () => {
@@ -83,6 +98,9 @@ describe('connections of one address', () => {
     for (let network = 1; network <= 500; network++) if (bound.opened(inSite(network, 1))) stayed++;
     for (let network = 1; network <= 500; network++) if (bound.opened(inSite(network, 2))) stayed++;
     expect(stayed).toBe(9 * SITE_SHARE);
+    // The site has too many, but not this network of it; and a proxy of the site is served.
+    expect(shed(bound, 1, inSite(499, 1))).toBe(1);
+    expect(shed(bound, 1, PROXY_6)).toBe(0);
     expect(bound.opened(parseAddress('2001:db8:1::1')!)).toBe(true);
   });
 });
