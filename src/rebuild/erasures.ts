@@ -7,6 +7,7 @@
  *   asked ──the sale is closed, or the operator wants it while it sells──> due ──next generation──> erased
  *                                                     └──archived: one transaction──> erased
  */
+import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { RETAKE_PREFIX } from '../engine/limits.ts';
 import type { Author } from '../engine/sale/author.ts';
@@ -68,7 +69,7 @@ export async function askErasures(
          AND s.id <> ALL (ARRAY(SELECT id FROM sales WHERE deleting_since IS NOT NULL)) ${saleId === undefined ? '' : 'AND s.id = ?'}
      ), asked AS (
        INSERT INTO erasures AS e (sale_id, buyer_id, pseudonym, while_selling, actor, reason)
-       SELECT id, ?, 'erased-' || left(md5(gen_random_uuid()::text), 16), ?, ?, ? FROM found
+       SELECT id, ?, 'erased-' || left(md5(? || id), 16), ?, ?, ? FROM found
        ON CONFLICT (sale_id, buyer_id) DO UPDATE SET while_selling = e.while_selling OR excluded.while_selling,
          actor = excluded.actor, reason = excluded.reason,
          asked_at = excluded.asked_at
@@ -79,7 +80,8 @@ export async function askErasures(
       // Three are for `ofBuyer`.
       ...[buyerId, buyerId, buyerId, buyerId, buyerId],
       ...(saleId === undefined ? [] : [saleId]),
-      ...[buyerId, running, actor, reason],
+      // Random, so that nobody can compute the pseudonym from the buyer's id.
+      ...[buyerId, randomUUID(), running, actor, reason],
     ],
   );
   return found.map(({ sale_id, pseudonym, orders, is_due, is_archived }) => ({
