@@ -55,7 +55,7 @@ Examples:
   stockade demo                             sell 100 units to 20,000 requests
   stockade serve                            a node with nothing else installed
   stockade sale create tickets --stock 100  a sale on that node
-${hereStockadeIs(invokedAs())}`;
+`;
 
 function hereStockadeIs(command: string): string {
   return command === 'stockade' ? '' : `\nHere, \`stockade\` stands for:\n  ${command}\n`;
@@ -79,7 +79,7 @@ export async function runProgram(
   const program = new Command('stockade')
     .description('A flash-sale stock engine: nothing oversold, nothing left over, every answer true.')
     .version(version())
-    .addHelpText('after', OUTRO)
+    .addHelpText('after', () => OUTRO + hereStockadeIs(invokedAs()))
     .configureHelp({ subcommandTerm })
     .exitOverride();
   for (const spec of COMMANDS) addCommand(program, spec, surroundings);

@@ -105,8 +105,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : cause === undefined ? undefined : codeOf(cause);
 }
 
-const program = invokedAs();
-const doctor = `\`${program} doctor\` checks each of them`;
+const doctor = '`stockade doctor` checks each of them';
 const ADVICE: Readonly<Record<string, string>> = {
   ECONNREFUSED: `Nothing listens there: start the server, or correct REDIS_URL or DATABASE_URL; ${doctor}.`,
   ENOTFOUND: `That host name is not known: correct REDIS_URL or DATABASE_URL; ${doctor}.`,
@@ -121,14 +120,16 @@ const ADVICE: Readonly<Record<string, string>> = {
   '28000':
     'Postgres does not let this user in: correct DATABASE_URL (with ?sslmode=verify-full if Postgres requires encryption), or pg_hba.conf.',
   '3D000': 'Create that database, or correct DATABASE_URL.',
-  [UNDEFINED_TABLE]: `Run \`${program} migrate\` with this DATABASE_URL, or correct it if the sales are in another database.`,
+  [UNDEFINED_TABLE]:
+    'Run `stockade migrate` with this DATABASE_URL, or correct it if the sales are in another database.',
   '53300': 'Postgres has no connection left: lower PG_POOL_MAX, or raise its max_connections.',
 };
 
 /** Advice by the codes of Stockade's own errors, for those without a cause. */
 const ADVICE_BY_OWN_CODE: Readonly<Record<string, string>> = {
   unknown_order: 'Is this the right DATABASE_URL, or the right node (OPS_URL)?',
-  unknown_sale: `\`${program} sale list\` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?`,
+  unknown_sale:
+    '`stockade sale list` lists all sales. If it is missing there: is this the right DATABASE_URL, or the right node (OPS_URL)?',
 };
 
 /** Advice by the messages of Redis and its client, whose errors have no codes. */
@@ -176,6 +177,10 @@ export function tlsAdviceFor(error: unknown): string | undefined {
 }
 
 function adviceFor(error: unknown): string | undefined {
+  return adviceByTable(error)?.replaceAll('`stockade ', () => `\`${invokedAs()} `);
+}
+
+function adviceByTable(error: unknown): string | undefined {
   if (error instanceof StockadeError && error.cause === undefined) return ADVICE_BY_OWN_CODE[error.code];
   const code = codeOf(error instanceof StockadeError ? error.cause : error);
   const known = code === undefined ? undefined : ADVICE[code];
