@@ -4,6 +4,7 @@ import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { putNewPglite } from './new-pglite.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const typescript = find('typescript/package.json');
@@ -30,6 +31,7 @@ const ASSETS = [
 for (const assets of ASSETS) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
+await putNewPglite(join(root, 'dist', 'node', 'stores', 'new-pglite.tar.gz'));
 
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755);
 

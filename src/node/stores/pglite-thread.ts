@@ -2,9 +2,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { PortCalls } from '../../lib/port-calls.ts';
+import { openPglite } from './pglite-files.ts';
 
 const { directory, socketFolder } = workerData as { directory: string; socketFolder: string | undefined };
 const MAX_CONNECTIONS = 4;
@@ -13,7 +14,7 @@ let server: PGLiteSocketServer | undefined;
 
 new PortCalls(parentPort!, {
   async start(): Promise<string> {
-    db = await PGlite.create({ dataDir: directory });
+    db = await openPglite(directory);
     if (socketFolder !== undefined) return startOnSocket(socketFolder);
     server = new PGLiteSocketServer({ db, host: '127.0.0.1', port: 0, maxConnections: MAX_CONNECTIONS });
     const listening = new Promise<string>((resolve) => {

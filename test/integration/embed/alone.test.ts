@@ -1,6 +1,6 @@
 /** Entries of the package in a program of their own: what it loads, writes and leaves behind. From dist/, as they are shipped. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -49,6 +49,24 @@ test('a shop without options sells, prints nothing, handles no signals, and leav
   );
   expect(JSON.parse(said)).toEqual({ code: 'committed', listeners: [], folders: 1 });
   expect(readdirSync(folder)).toEqual([]);
+});
+
+test('a dataDir whose first start was cut off is filled again', async () => {
+  const folder = aFolder();
+  const unfinished = join(folder, 'data', 'pglite');
+  mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+  writeFileSync(join(unfinished, 'PG_VERSION'), '17\n');
+  writeFileSync(`${unfinished}.unfinished`, '');
+  const program = `import { open } from '${dist('index.js')}';
+     const shop = await open({ dataDir: 'data' });
+     await shop.sales.create({ id: 'web', stock: 1 }).catch(() => {});
+     const { code } = await shop.purchase({ saleId: 'web', buyerId: 'ann' });
+     await shop.close();
+     console.log(code);`;
+  expect(await run(program, folder)).toBe('committed\n');
+  expect(existsSync(`${unfinished}.unfinished`)).toBe(false);
+  // Not filled once more.
+  expect(await run(program, folder)).toBe('limit_reached\n');
 });
 
 test('with a dataDir a shop keeps its orders, for one program at a time', async () => {
