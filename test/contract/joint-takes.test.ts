@@ -41,7 +41,7 @@ afterEach(async () => {
 
 /** Runs the work. @returns how many scripts of this installation Redis ran meanwhile */
 async function scriptsOf(work: () => Promise<unknown>): Promise<number> {
-  const monitor = await outsider.duplicate().monitor();
+  const monitor = await outsider.monitor();
   const seen: string[][] = [];
   monitor.on('monitor', (_, command: string[]) => seen.push(command));
   await work();

@@ -352,7 +352,6 @@ describe('combining', () => {
       inside += work.seen.at(-1)!.length;
       work.letGo();
     }
-    vi.useRealTimers();
     expect(new Set((await Promise.all(outcomes)).map(({ code }) => code))).toEqual(new Set(['accepted']));
     expect(work.seen.map((orders) => orders.length)).toEqual([256, 256, 88]);
     expect(tokens.size).toBe(1);
@@ -378,7 +377,6 @@ describe('combining', () => {
     expect(kinds(await elsewhere)).toEqual(['taken']);
     await untilLater(redis, work.isIn, 'the second batch is inside');
     work.letGo();
-    vi.useRealTimers();
     expect(new Set((await Promise.all(outcomes)).map(({ code }) => code))).toEqual(new Set(['accepted']));
   });
 });

@@ -142,7 +142,7 @@ describe('an erased buyer', () => {
     await erase({ saleId: first.id });
     expect(await pseudonymsIn(second.id)).toEqual([]);
     const { erased } = await erase();
-    expect(erased.map(({ saleId }) => saleId)).toEqual([second.id, third.id]);
+    expect(new Set(erased.map(({ saleId }) => saleId))).toEqual(new Set([second.id, third.id]));
     const names = [first, second, third].map(({ id }) => pseudonymsIn(id));
     expect(new Set((await Promise.all(names)).flat()).size).toBe(3);
     for (const { id } of [first, second, third]) await expectGone(id);
