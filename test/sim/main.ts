@@ -20,6 +20,7 @@
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { ALL_CONDITIONS, type Conditions, isConditions } from './conditions.ts';
+import { readKnownSeeds, writeKnownSeeds } from './known-seeds.ts';
 import { MUTATIONS, type Mutation } from './mutations.ts';
 import { type Found, plantAll } from './planting.ts';
 import type { SeedReport } from './run.ts';
@@ -42,6 +43,8 @@ Options:
   --mutations      plant bugs in copies of the source, and look for each among
                    the seeds, under the conditions that it names
   --frequency      with --mutations: run all seeds, and tell how many find it
+  --remember       with --mutations: keep the seeds that found them for npm test
+                   (test/sim/known-seeds.json)
   --only <text>    only mutations whose names hold this text
   --json           print one JSON object on stdout: seeds, violations,
                    mutationsPlanted, mutationsFound, failures, hashes
@@ -61,6 +64,7 @@ const { values } = parsed({
     only: { type: 'string', default: '' },
     conditions: { type: 'string' },
     frequency: { type: 'boolean', default: false },
+    remember: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     child: { type: 'boolean', default: false },
     // For a child: see `SeedRunner.open`.
@@ -162,7 +166,8 @@ async function runMany(first: number, count: number, processes: number): Promise
 
 async function runMutations(first: number, count: number, processes: number): Promise<boolean> {
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
-  const plan = { mutations: chosen, first, count, conditions, everySeed: values.frequency };
+  const known = values.remember ? readKnownSeeds() : {};
+  const plan = { mutations: chosen, first, count, conditions, known, everySeed: values.frequency };
   const told = (mutation: Mutation, end: Found | undefined) => {
     if (values.json) return;
     const where = end
@@ -171,6 +176,12 @@ async function runMutations(first: number, count: number, processes: number): Pr
     console.log(`${mutation.name}: ${where}`);
   };
   const found = await withRunners(processes, (runners) => plantAll(runners, plan, told));
+  if (values.remember) {
+    const seeds = [...found].map(([name, { seed }]) => [name, seed] as const);
+    const planted = new Set(MUTATIONS.map(({ name }) => name));
+    const kept = Object.entries(known).filter(([name]) => planted.has(name));
+    writeKnownSeeds(Object.fromEntries([...kept, ...seeds]));
+  }
   const notFound = chosen.filter(({ name }) => !found.has(name)).map(({ name }) => name);
   const summary = {
     seeds: count,
@@ -192,6 +203,8 @@ async function main(): Promise<boolean> {
   if (values.only !== '' && !values.mutations) refuse('--only chooses among mutations: add --mutations');
   if (values.frequency && !values.mutations)
     refuse('--frequency counts what finds mutations: add --mutations');
+  if (values.remember && (!values.mutations || conditions))
+    refuse('--remember keeps what finds mutations under their own conditions: add --mutations alone');
   if (values.seed !== undefined) return runOne(whole('seed', values.seed));
   const first = whole('first', values.first);
   const processes = Math.max(1, whole('processes', values.processes));

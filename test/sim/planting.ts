@@ -8,6 +8,7 @@ import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import type { Conditions } from './conditions.ts';
+import type { KnownSeeds } from './known-seeds.ts';
 import type { Mutation } from './mutations.ts';
 import { ROOT, type Runner, SESSION } from './seed-processes.ts';
 
@@ -30,6 +31,8 @@ export interface PlantOptions {
   readonly count: number;
   /** Instead of those that the mutation names. */
   readonly conditions?: Conditions | undefined;
+  /** Seeds that have found bugs, by the bug's name. They come first. */
+  readonly known?: KnownSeeds;
   /** Run all seeds, to count those that find it; otherwise only until one finds it. */
   readonly everySeed?: boolean;
 }
@@ -56,15 +59,23 @@ export async function plantAll(
 async function plant(
   runner: Runner,
   mutation: Mutation,
-  { first, count, conditions = mutation.conditions, everySeed = false }: Omit<PlantOptions, 'mutations'>,
+  {
+    first,
+    count,
+    conditions = mutation.conditions,
+    known = {},
+    everySeed = false,
+  }: Omit<PlantOptions, 'mutations'>,
 ): Promise<Found | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'stockade-mutation-'));
   try {
     const session = await bundleInto(folder, mutation);
     let found: Found | undefined;
-    for (let seed = first; seed < first + count && (everySeed || !found); seed++) {
+    let tried = 0;
+    for (const seed of seedsToTry(known[mutation.name], first, count)) {
+      if (found && !everySeed) break;
       const { violation } = await runner.run({ session, seed, conditions });
-      const tried = seed - first + 1;
+      tried++;
       if (violation !== undefined)
         found = { seed, violation, ...found, seeds: (found?.seeds ?? 0) + 1, tried };
       else if (found) found = { ...found, tried };
@@ -73,6 +84,11 @@ async function plant(
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function* seedsToTry(known: number | undefined, first: number, count: number): Iterable<number> {
+  if (known !== undefined) yield known;
+  for (let seed = first; seed < first + count; seed++) yield seed;
 }
 
 /** @returns the path of the bundle's session module */
