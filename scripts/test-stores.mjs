@@ -63,7 +63,7 @@ function passes(name) {
   console.log(`== ${execFileSync(program, ['--version'], { encoding: 'utf8' }).trim()}`);
   const PATH = [folder, process.env.PATH].join(delimiter);
   const tests = TESTS.map((test) => `test/${test}`);
-  const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'servers', ...tests];
+  const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'servers*', ...tests];
   const { status } = spawnSync(process.execPath, args, {
     cwd: ROOT,
     stdio: 'inherit',

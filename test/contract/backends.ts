@@ -2,7 +2,7 @@
  * One suite, every backend: what is written with `onEachBackend` runs on each of them, and after each test the units
  * of every sale are counted.
  */
-import { afterAll, afterEach, beforeEach, describe } from 'vitest';
+import { afterEach, beforeEach, describe } from 'vitest';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import type { Backend, Sale } from '../../src/engine/contract.ts';
 import { MAX_BATCH_ORDERS } from '../../src/engine/limits.ts';
@@ -74,16 +74,11 @@ const BACKENDS: readonly Kind[] = [
 
 let cluster: Promise<RedisCluster> | undefined;
 
-/** One cluster for a file's tests, started by the first that needs it. */
+/** One cluster for the files of a process, started by the first test that needs it. It ends with the process. */
 async function clusterUrls(): Promise<readonly string[]> {
   cluster ??= RedisCluster.start();
   return (await cluster).urls;
 }
-
-afterAll(async () => {
-  await (await cluster)?.[Symbol.asyncDispose]();
-  cluster = undefined;
-});
 
 export function onEachBackend(tests: (stage: Stage) => void): void {
   describe.each(BACKENDS)('$name', ({ name, open }) => {

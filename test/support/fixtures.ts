@@ -1,6 +1,6 @@
 /** Fixtures for tests: fresh databases and key prefixes, and seeds. */
 import { randomBytes, randomInt } from 'node:crypto';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
 import { APP_ROLE, asRedisAdmin, asRole } from './postgres/least-rights.ts';
 import { createDatabase, dropUnused } from './servers/create-database.ts';
 
@@ -8,12 +8,13 @@ export { type UntilOptions, until } from './until.ts';
 
 const MAX_SEED = 2 ** 31;
 
-/** The databases of this test file. A run creates 600, of 9 MB each, so each file drops its own. */
+/** The databases of the test file that runs. */
 const created: string[] = [];
-// After the file's own hooks: the hook that was registered first runs last.
-afterAll(async () => {
-  if (created.length > 0) await dropUnused(inject('postgresUrl'), created);
-});
+
+/** A run creates 600 databases, of 9 MB each, so each file drops its own (after-each-file.ts). */
+export async function dropDatabases(): Promise<void> {
+  if (created.length > 0) await dropUnused(inject('postgresUrl'), created.splice(0));
+}
 
 async function create(template?: string): Promise<string> {
   const url = await createDatabase(inject('postgresUrl'), template === undefined ? {} : { template });

@@ -1,6 +1,6 @@
 /**
- * Runs a suite on every kind of node: with `onEachStore`, once on the embedded default and once on Redis with Postgres. Each has
- * one node for all tests of the suite. The node must stop normally and quickly: a request that it wrongly counts as under way
+ * Runs a suite on every kind of node: with `onEachStore`, on Redis with Postgres and, before a release, also on the embedded
+ * default. Each has one node for all tests of the suite. The node must stop normally and quickly: a request that it wrongly counts as under way
  * would delay its end.
  */
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -9,6 +9,7 @@ import { BY } from './author.ts';
 import { embeddedData } from './embedded-data.ts';
 import { freshDatabase, freshPrefix, redisUrl } from './fixtures.ts';
 import { startTestNode, type TestNode, type TestNodeOptions } from './node.ts';
+import { inTier } from './tier.ts';
 
 /** A node with nothing under way must end well before the grace is over. */
 const END_LIMIT_MS = 30_000;
@@ -38,7 +39,11 @@ export async function redisAndPostgres(): Promise<
 }
 
 export function onEachStore(tests: (stage: Stage) => void, env: Record<string, string> = {}): void {
-  onStores(stores, tests, env);
+  const chosen = inTier({
+    test: stores.filter(({ name }) => name === 'redis and postgres'),
+    release: stores,
+  });
+  onStores(chosen, tests, env);
 }
 
 export function onOneStore(
