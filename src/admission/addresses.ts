@@ -50,9 +50,8 @@ function v6Bytes(text: string): Uint8Array {
   return bytes;
 }
 
-/** The last group may be an IPv4 address. */
+/** The last group may be an IPv4 address. A side of `::` without groups is a group of zeros. */
 function groups(text: string): number[] {
-  if (text === '') return [];
   return text.split(':').flatMap((group) => {
     if (group.includes('.')) return group.split('.').map(Number);
     const value = Number.parseInt(group, 16);
@@ -82,7 +81,7 @@ function parseNetwork(text: string): Network | undefined {
 function contains({ bytes, bits }: Network, address: Uint8Array): boolean {
   if (address.length !== bytes.length) return false;
   for (let i = 0, left = bits; left > 0; i++, left -= 8) {
-    const mask = left >= 8 ? 0xff : (0xff << (8 - left)) & 0xff;
+    const mask = (0xff << Math.max(0, 8 - left)) & 0xff;
     if ((address[i]! & mask) !== (bytes[i]! & mask)) return false;
   }
   return true;
@@ -131,12 +130,11 @@ export function clientAddress(
   trusted: TrustedProxies,
   header: ForwardedHeader,
 ): Uint8Array {
-  const hops = forwarded === '' ? [] : forwarded.split(',');
+  const hops = forwarded.split(',');
   let nearest = normalised(peer);
   for (let passed = 0; passed < MOST_PROXIES; passed++) {
     if (!isTrusted(trusted, nearest, passed)) break;
-    const hop = hops.pop();
-    const next = hop === undefined ? undefined : addressOf(hop, header);
+    const next = addressOf(hops.pop() ?? '', header);
     // A proxy that names no client counts as the client itself.
     if (!next) break;
     nearest = next;
@@ -152,7 +150,8 @@ function isTrusted(trusted: TrustedProxies, address: Uint8Array, passed: number)
 /** `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, `2001:db8::1`; in `Forwarded` (RFC 7239) as `for="…"`. */
 function addressOf(hop: string, header: ForwardedHeader): Uint8Array | undefined {
   const named = header === 'forwarded' ? /(?:^|;)\s*for="?([^";]*)"?/i.exec(hop.trim())?.[1] : hop;
-  const node = named?.trim() ?? '';
+  if (named === undefined) return undefined;
+  const node = named.trim();
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(node)?.[1] ?? /^([\d.]+):\d+$/.exec(node)?.[1] ?? node;
   return parseAddress(bare);
 }

@@ -209,6 +209,16 @@ onEachBackend((stage) => {
   });
 
   describe('the limit per buyer', () => {
+    it('names the buyer’s first 20 orders', async () => {
+      const sale = await stage.load({ stock: 30, segments: 1, perBuyerLimit: 21 });
+      const orders = Array.from({ length: 21 }, () => sale.order('anna'));
+      await sale.take(orders);
+      const { results } = served(await sale.take([sale.order('anna')]));
+      expect(results).toEqual([
+        { kind: 'limit', orderIds: orders.slice(0, 20).map(({ orderId }) => orderId) },
+      ]);
+    });
+
     it('refuses another order and names those that the buyer has', async () => {
       const sale = await stage.load();
       const anna = sale.order('anna');

@@ -59,6 +59,7 @@ test.each([
   ['::1', '10.0.0.0/8', true],
   ['11.0.0.1', '10.0.0.0/8', false],
   ['2001:db8::1', '2001:db8::/32', true],
+  ['2001:db8::1', '10.0.0.0/8, 2001:db8::/32', true],
   ['192.0.2.1', '1', true],
 ])('%s, where %j are trusted, may be a proxy: %j', (text, proxies, expected) => {
   expect(mayBeProxy(address(text), proxies === undefined ? undefined : parseTrustedProxies(proxies)!)).toBe(
@@ -97,6 +98,8 @@ describe('the address of the client', () => {
 
   test('is the nearest readable one, if a proxy gives none or an invalid one', () => {
     expect(asked('10.0.0.1', '', '1')).toBe(is('10.0.0.1'));
+    expect(asked('10.0.0.1', '', '2', 'forwarded')).toBe(is('10.0.0.1'));
+    expect(asked('10.0.0.1', '192.0.2.1', '2')).toBe(is('192.0.2.1'));
     expect(asked('10.0.0.1', '192.0.2.1, unknown', '2')).toBe(is('10.0.0.1'));
     expect(asked('10.0.0.1', '192.0.2.1, unknown, 10.0.0.2', '10.0.0.0/8')).toBe(is('10.0.0.2'));
   });
@@ -107,6 +110,8 @@ describe('the address of the client', () => {
     const rfc = (text: string) => asked('10.0.0.1', text, '1', 'forwarded');
     expect(rfc('for=192.0.2.1;proto=https')).toBe(is('192.0.2.1'));
     expect(rfc('for=1.1.1.1, proto=https;For="[2001:db8::1]:4711"')).toBe(is('2001:db8::1'));
+    expect(asked('10.0.0.1', '2001:db8:0:0:0:0:1:2', '1')).toBe(is('2001:db8::1:2'));
+    expect(rfc('proto=https')).toBe(is('10.0.0.1'));
     expect(rfc('for=_hidden')).toBe(is('10.0.0.1'));
     expect(rfc('xfor=192.0.2.1')).toBe(is('10.0.0.1'));
   });
@@ -124,6 +129,10 @@ test.each([
   'proxy',
   '10.0.0.0/33',
   '10.0.0.0/8/8',
+  '10.0.0.0/',
+  '10.0.0.0/1e1',
+  '10.0.0.0/0x8',
+  '10.0.0.0/0008',
   '10.0.0.0/8,',
   '2001:db8::/129',
   '10.0.0.0/-1',

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_WORKER_NUMBERS, ORDER_ID_EPOCH_MS, OrderIds, takenAtMs } from '../../../src/engine/order-id.ts';
+import {
+  isOrderId,
+  MAX_WORKER_NUMBERS,
+  ORDER_ID_EPOCH_MS,
+  OrderIds,
+  takenAtMs,
+} from '../../../src/engine/order-id.ts';
 
 const key = new Uint8Array(32).map((_, i) => i * 7 + 1);
 const start = Date.UTC(2026, 10, 27, 20, 0, 0);
@@ -144,4 +150,26 @@ describe('the volume is not visible', () => {
     });
     expect(chiSquare(histogram(firsts, 8, shift))).toBeLessThan(bound);
   });
+});
+
+it.each([-1, 1.5, 4_096, Number.NaN])('no worker has the number %d', (worker) => {
+  expect(() => new OrderIds({ key, worker })).toThrow(/^worker number .* is not within 0 to 4095$/);
+});
+
+it.each([
+  ['0', true],
+  ['1', true],
+  ['999999999999999999', true],
+  ['9223372036854775807', true],
+  ['9223372036854775808', false],
+  ['10000000000000000000', false],
+  ['01', false],
+  ['-1', false],
+  ['1.5', false],
+  ['1e3', false],
+  [' 1', false],
+  ['abc', false],
+  ['', false],
+])('whether %j may be an order id: %j', (text, expected) => {
+  expect(isOrderId(text)).toBe(expected);
 });

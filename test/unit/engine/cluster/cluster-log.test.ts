@@ -58,3 +58,28 @@ test('a log without missing entries is read once', async () => {
     expect(log.asked()).toBe(1);
   }
 });
+
+test('heads alone are read by one command for each log; entries belong to the log that was asked for', async () => {
+  const sent: string[] = [];
+  const sendAll = async (commands: readonly Command[]): Promise<readonly Reply[]> => {
+    sent.push(...commands.map((command) => command.join(' ')));
+    return commands.map(([name, key]) => {
+      const segment = /:(\d)\}/.exec(String(key))![1]!;
+      if (name === 'hmget') return [null, ['1', '1', `59${segment}`, '1', 'open', null]];
+      return [null, [['1-1', ['p', '', 'n', '1', 'o', `59${segment} b2 1 k4`]]]];
+    });
+  };
+  const log = new ClusterLog({} as Cluster, {} as Scripts, new Keys('p:'), sendAll);
+  const positions = [0, 1, 2].map((segment) => ({ ...POSITION, segment }));
+  const heads = await log.readLog(positions, 0);
+  expect(heads.map(({ head, entries }) => [head!.tail, entries])).toEqual([
+    ['590', []],
+    ['591', []],
+    ['592', []],
+  ]);
+  expect(sent.map((command) => command.split(' ')[0])).toEqual(['hmget', 'hmget', 'hmget']);
+  sent.length = 0;
+  const reads = await log.readLog(positions, 10);
+  expect(reads.map(({ entries }) => entries.map(({ tail }) => tail))).toEqual([['590'], ['591'], ['592']]);
+  expect(sent.slice(3)).toEqual([0, 1, 2].map((i) => `xrange p:{s:${i}}:log (1-0 1 COUNT 10`));
+});

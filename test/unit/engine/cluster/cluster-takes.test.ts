@@ -126,6 +126,19 @@ describe('a take on a cluster', () => {
     expect(closed).toEqual([]);
   });
 
+  it('closes servers that left the map, but none while the map is empty', () => {
+    const all = [OLD, NEW];
+    const { takes, closed } = cluster({}, false, { all });
+    takes.follow();
+    all.length = 0;
+    takes.follow();
+    expect(closed).toEqual([]);
+    all.push(OLD);
+    takes.follow();
+    takes.follow();
+    expect(closed).toEqual([NEW]);
+  });
+
   it('is refused if the move does not end within the timeout of a take', async () => {
     const { takes, asked } = cluster({ [OLD]: refusing('ASK 5 10.0.0.1:7002'), [NEW]: () => SERVED }, true);
     await expect(takes.take(BATCH)).rejects.toThrow('ASK');

@@ -5,26 +5,57 @@ import { Refill, UNKNOWN_TOTAL } from '../../../../src/engine/cluster/refill.ts'
 import type { Move } from '../../../../src/engine/contract.ts';
 import { NotExecuted } from '../../../../src/engine/errors.ts';
 
+type Transfer = NonNullable<SegmentSight['out']>;
+
 const SALE = { saleId: 'sale', generation: 1 };
 const EPOCH = 7;
 
-/** @param lefts units left by segment; `undefined`: its server does not answer */
-function refillOf(lefts: readonly (number | undefined)[]) {
+/**
+ * @param lefts units left by segment; `undefined`: its server does not answer
+ * @param open transfers that others have begun, by donor; `complete` is what is left by segment then
+ */
+function refillOf(
+  lefts: readonly (number | undefined)[],
+  { open = {}, complete = lefts }: { open?: Record<number, Transfer>; complete?: typeof lefts } = {},
+) {
   const moves: Move[] = [];
-  const sights = lefts.map((left): SegmentSight | undefined =>
-    left === undefined ? undefined : { left, out: undefined },
-  );
-  const sight = { epoch: async () => EPOCH, all: async () => sights };
-  const transfers = { transfer: async (_sale: unknown, move: Move) => moves.push(move) };
+  const completed: [donor: number, transfer: Transfer][] = [];
+  let looks = 0;
+  const all = async () => {
+    const isFirst = looks++ === 0;
+    return (isFirst ? lefts : complete).map((left, i): SegmentSight | undefined =>
+      left === undefined ? undefined : { left, out: isFirst ? open[i] : undefined },
+    );
+  };
+  const sight = { epoch: async () => EPOCH, all };
+  const transfers = {
+    transfer: async (_sale: unknown, move: Move) => moves.push(move),
+    complete: async (_sale: unknown, donor: number, transfer: Transfer) => completed.push([donor, transfer]),
+  };
   const refill = new Refill(transfers as unknown as ClusterTransfers, sight as unknown as ClusterSight);
   const run = (units: number) => refill.run(SALE, lefts.length, { receiver: 0, least: units, units });
-  return { moves, run };
+  return { moves, completed, looks: () => looks, run };
 }
 
 test('moves units from segments that can be seen', async () => {
   const { moves, run } = refillOf([0, 8, 3]);
   expect(await run(2)).toEqual({ total: 11, epoch: EPOCH });
   expect(moves).toEqual([{ from: 1, to: 0, units: 4 }]);
+});
+
+test('finishes the transfers of others first, and counts their units', async () => {
+  const out = { seq: 5, to: 0, units: 3 } as unknown as Transfer;
+  const { moves, completed, looks, run } = refillOf([0, 2, 1], { open: { 2: out }, complete: [3, 2, 1] });
+  expect(await run(4)).toEqual({ total: 6, epoch: EPOCH });
+  expect(completed).toEqual([[2, out]]);
+  expect(looks()).toBe(2);
+  expect(moves).toEqual([{ from: 1, to: 0, units: 1 }]);
+});
+
+test('looks once if there are none', async () => {
+  const { looks, run } = refillOf([0, 8]);
+  await run(2);
+  expect(looks()).toBe(1);
 });
 
 test('moves enough units, without a total, while a server does not answer', async () => {
