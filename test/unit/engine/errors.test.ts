@@ -10,6 +10,7 @@ import {
   StaleGeneration,
   StockadeError,
 } from '../../../src/engine/errors.ts';
+import { ForbiddenTransition, type LivePurchase } from '../../../src/engine/purchase/purchase.ts';
 import { Contested } from '../../../src/events/sole-loop.ts';
 import { LockLost, LockMoved, LockNotAcquired } from '../../../src/locks/lock-errors.ts';
 import { CursorMoved, GuardRefused } from '../../../src/sync/apply/apply.ts';
@@ -54,6 +55,15 @@ it.each<[StockadeError, string, object, Error | undefined]>([
     'lock_not_acquired',
     { lock: 'row', message: expect.stringMatching(/row .* too late/) },
     CAUSE,
+  ],
+  [
+    new ForbiddenTransition(
+      { orderId: '', buyerId: 'anna', saleId: 'sale', state: 'queued' } as LivePurchase,
+      'commit',
+    ),
+    'forbidden_transition',
+    { message: expect.stringMatching(/anna .* sale .*not named yet.* is queued: "commit"/) },
+    undefined,
   ],
   [new Contested(), 'contested', {}, undefined],
   [new CursorMoved(CAUSE), 'cursor_moved', {}, CAUSE],

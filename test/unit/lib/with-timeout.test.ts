@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { withTimeout } from '../../../src/lib/with-timeout.ts';
 
 /** Answers what it is sent, and marks when the answer is on its way. */
@@ -18,6 +18,16 @@ test('late work times out', async () => {
 test('work that ends in time gives its result', async () => {
   expect(await withTimeout(10_000, Promise.resolve(7))).toBe(7);
   await expect(withTimeout(10_000, Promise.reject(new Error('its own')))).rejects.toThrow('its own');
+});
+
+test('no timer is left when the work has ended', async () => {
+  vi.useFakeTimers();
+  try {
+    await withTimeout(10_000, Promise.resolve(7));
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('an answer that arrived while the event loop was blocked still counts', async () => {

@@ -91,6 +91,14 @@ describe('a watermark', () => {
     expect(toCheck).toEqual([later]);
   });
 
+  it('also names rejected orders for replies that come after it, until no take is under way', () => {
+    advance(5, { orderId: '1001', reason: 'stock' }, { orderId: '1002', reason: 'stock' });
+    const [behind] = wait(5);
+    waiters.forget();
+    const [later] = wait(5);
+    expect(codesOf([behind!, later!])).toEqual(['sold_out', 'committed']);
+  });
+
   it('may come twice, and late', () => {
     advance(5);
     advance(5);

@@ -50,6 +50,35 @@ describe('planMoves', () => {
     },
   );
 
+  it.each<[number[], [from: number, to: number, units: number][]]>([
+    [
+      [1, 9, 0, 14],
+      [
+        [3, 2, 6],
+        [3, 0, 2],
+        [1, 0, 3],
+      ],
+    ],
+    [
+      [2, 0, 9, 9],
+      [
+        [2, 1, 4],
+        [3, 1, 1],
+        [3, 0, 3],
+      ],
+    ],
+    [
+      [20, 0, 4, 12],
+      [
+        [0, 1, 9],
+        [0, 2, 2],
+        [3, 2, 3],
+      ],
+    ],
+  ])('of %j pairs the largest surplus with the largest gap', (lefts, moves) => {
+    expect(planMoves(lefts)).toEqual(moves.map(([from, to, units]) => ({ from, to, units })));
+  });
+
   it('serves the poorest from the richest, in one move where one is enough', () => {
     expect(planMoves([0, 10, 5, 5])).toEqual([{ from: 1, to: 0, units: 5 }]);
     expect(planMoves([0, 12, 0, 0])).toEqual([
