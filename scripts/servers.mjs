@@ -57,6 +57,12 @@ export const servers = {
     debianPackage: 'chromium',
     brewFormula: 'chromium',
   },
+  prometheus: {
+    programs: ['prometheus', 'promtool'],
+    why: 'the tests of deploy/prometheus/ and deploy/grafana/ run their queries in it',
+    debianPackage: 'prometheus',
+    brewFormula: 'prometheus',
+  },
   systemd: {
     programs: ['systemd-analyze'],
     why: 'the tests of deploy/systemd/ check the unit with it',

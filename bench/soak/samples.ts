@@ -47,7 +47,7 @@ export async function takeSample({ node, redis, db }: Sampled, seconds: number):
     seconds,
     residentBytes: residentBytesOf(node.pid),
     workerHeapBytes: metricIn(text, 'stockade_worker_heap_bytes'),
-    mainHeapBytes: metricIn(text, 'nodejs_heap_size_used_bytes'),
+    mainHeapBytes: metricIn(text, 'nodejs_heap_size_used_bytes{thread="main"}'),
     handles: handlesOf(node.pid),
     connections: metricIn(text, 'stockade_connections'),
     // Without the connection of this query.

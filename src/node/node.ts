@@ -228,11 +228,13 @@ function connectionsOf({ maxConnections }: Config, log: Log): number {
 }
 
 function inThread(
-  { config, log, stores, board, directory, uncommitted }: WorkerStart,
+  { config, log, stores, board, directory, uncommitted, workers }: WorkerStart,
   settings: WorkerSettings,
 ) {
   return startThread(
     {
+      // Not by its leased number, which is another one after each start.
+      name: `worker-${workers.length}`,
       settings,
       redis: redisOptions(config),
       strategy: config.strategy,

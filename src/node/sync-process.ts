@@ -7,7 +7,7 @@ import { openOpsPort } from './operations/ops-port.ts';
 import { openProbePort, type ProbedProcess } from './operations/probe-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
-import { watchProcess } from './process/process-metrics.ts';
+import { addBuildInfo, textOf, watchThread } from './process/process-metrics.ts';
 import { startOrRelease } from './process/start.ts';
 import { openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfSync } from './stores/shared-settings.ts';
@@ -31,14 +31,15 @@ async function start(config: Config, log: Log, teardown: Teardown): Promise<Runn
   const probed: ProbedProcess = { stage: 'starting' };
   const probeUrl = await openProbePort(config, log, probed, teardown);
   const registry = new Registry();
-  watchProcess(registry);
+  addBuildInfo(registry);
+  const threadMetrics = watchThread('main');
   const parts = { config, log, registry };
   const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
   await startBackgroundWork({ ...parts, stores }, teardown);
   const watch = new StoreWatch(stores);
   const notReady = async () => (probed.stage === 'stopping' ? 'stopping' : whyNotSyncing(watch));
   const ops = await openOpsPort(config, log, {
-    metrics: () => registry.metrics(),
+    metrics: async () => `${await registry.metrics()}\n${await textOf([await threadMetrics()])}`,
     settingsDiffer: () => shop.differences,
     notReady,
   });

@@ -1,11 +1,11 @@
 /** `/metrics`: the sums of the workers' counters, and the metrics of the main thread. */
-import { AggregatorRegistry, Gauge, type Registry } from 'prom-client';
+import { Gauge, type Registry } from 'prom-client';
 import type { Board } from '../../engine/board/board.ts';
 import type { SaleView } from '../../engine/board/directory.ts';
 import type { Backend } from '../../engine/contract.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
-import { watchProcess } from '../process/process-metrics.ts';
+import { addBuildInfo, type ThreadMetrics, textOf, watchThread } from '../process/process-metrics.ts';
 import type { WorkerMetrics } from '../worker/worker.ts';
 import { MAX_LABELLED_SALES, workerJson } from './worker-metrics.ts';
 
@@ -23,19 +23,21 @@ export class NodeMetrics {
   readonly #registry: Registry;
   readonly #sources: MetricSources;
   readonly #sales: SaleGauges;
+  readonly #main: ThreadMetrics = watchThread('main');
 
   /** @param registry has the metrics of the node's other parts */
   constructor(registry: Registry, sources: MetricSources) {
     this.#registry = registry;
     this.#sources = sources;
     this.#sales = new SaleGauges(registry, sources);
-    watchProcess(registry);
+    addBuildInfo(registry);
   }
 
   async text(): Promise<string> {
-    const [workers] = await Promise.all([this.#sources.workers(), this.#sales.collect()]);
-    const counted = AggregatorRegistry.aggregate(workers.map(workerJson));
-    return `${await this.#registry.metrics()}\n${await counted.metrics()}`;
+    const [workers, main] = await Promise.all([this.#sources.workers(), this.#main(), this.#sales.collect()]);
+    const ofThreads = [...workers.flatMap(({ thread }) => (thread ? [thread] : [])), main];
+    const counted = await textOf([...workers.map(workerJson), ...ofThreads]);
+    return `${await this.#registry.metrics()}\n${counted}`;
   }
 }
 

@@ -61,6 +61,9 @@ function metricsOf(registry: Registry) {
 export function watchSync(log: Log, registry: Registry): SyncEvents {
   const metrics = metricsOf(registry);
   const { lagOrders, lagSeconds } = metrics;
+  // Prometheus sees no increase if a series begins with its first event.
+  for (const reason of ['stock', 'limit', 'duplicate']) metrics.rejected.inc({ reason }, 0);
+  for (const why of ['uneven', 'unfinished']) metrics.transfers.inc({ why }, 0);
   /** Since when (Unix milliseconds) there is a backlog and nothing was applied. */
   let waitingSince: number | undefined;
 

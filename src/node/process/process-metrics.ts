@@ -1,36 +1,69 @@
-/** Memory and open files of the process, under the names that Prometheus exporters usually use. */
-import { readdirSync } from 'node:fs';
-import { getHeapStatistics } from 'node:v8';
-import { Gauge, type Registry } from 'prom-client';
+/**
+ * prom-client's own metrics of a process, under the names that dashboards for Node.js expect, and the version of the program.
+ *
+ * Processor time, memory and open files are those of the process. Event loop, heap and garbage collection are those of one
+ * thread, so each thread collects them for itself, with its name as a label.
+ */
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import { version } from './version.ts';
 
-/** Linux only: each name is an open handle. */
-const OWN_HANDLES = '/proc/self/fd';
+/** The metrics of all threads must have different labels: their sums are then each thread's own value. */
+const AGGREGATOR = 'sum';
+/** How long the event loop sleeps at most to measure its delay. It adds so much to each measured value. */
+const LOOP_RESOLUTION_MS = 20;
 
-export function watchProcess(registry: Registry): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'RAM that the process uses, with all its threads',
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
+const OF_THREAD = /^nodejs_(eventloop_lag_|gc_|heap_size_|external_memory_)/;
+const OF_PROCESS = /^(process_|nodejs_version_info)/;
+
+/** A metric with its values, in the form in which prom-client's aggregator expects it. */
+interface MetricJson {
+  readonly name: string;
+  readonly aggregator: string;
+  readonly values: readonly { readonly labels: Readonly<Record<string, unknown>> }[];
+}
+
+export type ThreadMetrics = () => Promise<readonly object[]>;
+
+/** @param thread such as `main`; the metrics of the process are collected with that one */
+export function watchThread(thread: string): ThreadMetrics {
+  const own = new Registry();
+  collectDefaultMetrics({
+    register: own,
+    labels: { thread },
+    eventLoopMonitoringPrecision: LOOP_RESOLUTION_MS,
   });
+  const isMain = thread === 'main';
+  const isKept = (name: string) => OF_THREAD.test(name) || (isMain && OF_PROCESS.test(name));
+  // Some of the others look at every open connection each time.
+  for (const { name } of own.getMetricsAsArray()) if (!isKept(name)) own.removeSingleMetric(name);
+  const collections = own.getSingleMetric('nodejs_gc_duration_seconds') as Histogram | undefined;
+  // From the start, so that Prometheus sees the increase by the first one.
+  for (const kind of ['major', 'minor', 'incremental', 'weakcb']) collections?.zero({ kind, thread });
+  return async () => {
+    const metrics = (await own.getMetricsAsJSON()) as unknown as readonly MetricJson[];
+    return metrics.map((metric) => ({
+      ...metric,
+      aggregator: AGGREGATOR,
+      ...(OF_PROCESS.test(metric.name) && { values: metric.values.map(withoutThread) }),
+    }));
+  };
+}
+
+function withoutThread<T extends { readonly labels: Readonly<Record<string, unknown>> }>(value: T): T {
+  const { thread: _, ...labels } = value.labels;
+  return { ...value, labels };
+}
+
+/** @param threads the metrics of each */
+export async function textOf(threads: readonly (readonly object[])[]): Promise<string> {
+  return AggregatorRegistry.aggregate([...threads] as object[]).metrics();
+}
+
+export function addBuildInfo(registry: Registry): void {
   new Gauge({
-    name: 'nodejs_heap_size_used_bytes',
-    help: 'Heap of the main thread, including garbage that is not collected yet',
-    registers,
-    collect() {
-      this.set(getHeapStatistics().used_heap_size);
-    },
-  });
-  if (process.platform !== 'linux') return;
-  new Gauge({
-    name: 'process_open_fds',
-    help: 'Open files and sockets',
-    registers,
-    collect() {
-      this.set(readdirSync(OWN_HANDLES).length);
-    },
-  });
+    name: 'stockade_build_info',
+    help: 'Always 1; its labels are the versions of Stockade and of Node.js',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version: version(), node: process.versions.node }, 1);
 }

@@ -10,11 +10,14 @@ import { PortCalls } from '../../lib/port-calls.ts';
 import { openDatabase } from '../../postgres/database.ts';
 import type { LeaseEnd } from '../../postgres/lease-end.ts';
 import { createLog } from '../process/log.ts';
+import { watchThread } from '../process/process-metrics.ts';
 import { DirectoryLink } from './directory-link.ts';
 import { openEngineBackend } from './open-engine-backend.ts';
 import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
 
 export interface ThreadData {
+  /** The thread's name in metrics. */
+  readonly name: string;
   readonly settings: WorkerSettings;
   readonly redis: OpenRedisOptions;
   readonly strategy: Config['strategy'];
@@ -29,9 +32,10 @@ export interface ThreadData {
 const WORKER_CONNECTIONS = 2;
 
 const data = workerData as ThreadData;
+const threadMetrics = watchThread(data.name);
 const calls = new PortCalls(parentPort!, {
   start: () => start(),
-  metrics: () => worker!.metrics(),
+  metrics: async () => ({ ...(await worker!.metrics()), thread: await threadMetrics() }),
   notReady: () => worker!.notReady(),
   buy: (purchase: Purchase) => worker!.buy(purchase),
   renewed: (leaseEnd: LeaseEnd) => worker!.renewed(leaseEnd),

@@ -88,6 +88,8 @@ export interface WorkerMetrics {
   readonly underWay: number;
   /** Heap of the thread, including garbage that is not collected yet. */
   readonly heapBytes: number;
+  /** Those of a worker in a thread of its own. */
+  readonly thread?: readonly object[];
   readonly lanes: readonly { readonly saleId: string; readonly queued: number; readonly waiting: number }[];
 }
 
