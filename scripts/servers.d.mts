@@ -7,7 +7,9 @@ export type ServerName =
   | 'nginx'
   | 'haproxy'
   | 'pgbouncer'
-  | 'chromium';
+  | 'chromium'
+  | 'prometheus'
+  | 'systemd';
 
 export interface ServerPackage {
   programs: string[];
