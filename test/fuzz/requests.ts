@@ -242,7 +242,8 @@ function headers(port: PortName): fc.Arbitrary<(readonly [string, string])[]> {
   );
   const key = named(
     'Idempotency-Key',
-    fc.nat(20).map((i) => `key-${i}`),
+    // Bare and as a string: the same key.
+    fc.nat(40).map((i) => (i % 2 === 0 ? `key-${i >> 1}` : `"key-${i >> 1}"`)),
   );
   const prefer = named('Prefer', fc.constantFrom('respond-async', 'wait=1, respond-async', 'x'));
   const token = named(

@@ -1,6 +1,6 @@
 /** `POST /v1/sales/{saleId}/orders`: the hot path. */
 import type { Outcome, Purchase } from '../../engine/contract.ts';
-import { ID_PATTERN, MAX_ID_CHARACTERS, RETAKE_PREFIX } from '../../engine/limits.ts';
+import { RETAKE_PREFIX } from '../../engine/limits.ts';
 import { encodeNote, faultsOf, NO_NOTE } from '../../engine/sale/order-note.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { type Authenticate, type Identity, refusal } from '../identity/identity.ts';
@@ -9,6 +9,7 @@ import type { Exchange, Handler } from '../server/exchange.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { parseObject } from '../server/json-object.ts';
 import { type ProblemCode, problem, type Reply, sentOften } from '../server/problem.ts';
+import { KEY_FORM, parseKey } from './idempotency-key.ts';
 import { outcomeReply } from './outcome-reply.ts';
 
 /** The engine of the worker (engine/purchase/engine.ts), as this route needs it. */
@@ -31,7 +32,6 @@ export interface PurchaseHost {
   answered(outcome: string, ms: number): void;
 }
 
-const BAD_KEY = `Idempotency-Key must be 1 to ${MAX_ID_CHARACTERS} visible ASCII characters without spaces`;
 const RESERVED_KEY = `Idempotency-Key must not begin with "${RETAKE_PREFIX}"`;
 const BUSY = sentOften(problem('busy'));
 /** A note has up to 4,096 bytes of metadata, and a reference. */
@@ -77,13 +77,16 @@ class PurchaseRequest implements BodyReader, Purchase {
   readonly #exchange: Exchange;
   readonly #began = monotonicMs();
   readonly #identity: Identity | Promise<Identity>;
+  readonly #isKeyMalformed: boolean;
 
   /** Reads all that it needs from the request now, because uWebSockets.js reuses the object. */
   constructor(host: PurchaseHost, exchange: Exchange, request: HttpRequest, saleId: string) {
     this.#host = host;
     this.#exchange = exchange;
     this.saleId = saleId;
-    this.key = request.getHeader('idempotency-key');
+    const key = parseKey(request.getHeader('idempotency-key'));
+    this.key = key ?? '';
+    this.#isKeyMalformed = key === undefined;
     const prefer = request.getHeader('prefer');
     this.awaitCommit = prefer === '' || !RESPOND_ASYNC.test(prefer);
     this.token = host.engine.asksForToken(saleId) ? request.getHeader('purchase-token') : '';
@@ -115,7 +118,7 @@ class PurchaseRequest implements BodyReader, Purchase {
     if (!('buyerId' in who)) {
       const { reply, code } = refusal(who);
       this.#answer(reply, code);
-    } else if (this.key !== '' && !ID_PATTERN.test(this.key)) this.#invalid(BAD_KEY);
+    } else if (this.#isKeyMalformed) this.#invalid(KEY_FORM);
     else if (this.key.startsWith(RETAKE_PREFIX)) this.#invalid(RESERVED_KEY);
     else {
       this.buyerId = who.buyerId;

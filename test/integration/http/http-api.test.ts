@@ -233,6 +233,19 @@ onEachStore((stage) => {
       await expectSold(node, id, 2);
     });
 
+    test('is the same in quotation marks', async () => {
+      const { node } = stage;
+      const id = await stage.sale({ stock: 100, perBuyerLimit: 5 });
+      const answers = [
+        await node.buy(id, 'ann', { key: 'a"k' }),
+        await node.buy(id, 'ann', { key: '"a\\"k"' }),
+        await node.buy(id, 'ann', { key: 'a"k', quantity: 2 }),
+      ];
+      expect(answers.map(({ code }) => code)).toEqual(['committed', 'committed', 'idempotency_mismatch']);
+      expect(answers[1]!.body).toEqual(answers[0]!.body);
+      await expectSold(node, id, 1);
+    });
+
     test('means another order for another buyer, and in another sale', async () => {
       const { node } = stage;
       const [one, other] = [await stage.sale(), await stage.sale()];

@@ -229,7 +229,14 @@ onStores((stage) => {
       else expectProblem(answer, 401, 'unauthenticated');
     });
 
-    test.each(rejected)('a key that %s is refused', async (_, key) => {
+    const malformed = [
+      ['is quoted and does not end', '"k'],
+      ['is quoted and empty', '""'],
+      ['is quoted and has a parameter', '"k";a=1'],
+      ['is quoted and reserved', '"retake:1"'],
+    ] as const;
+
+    test.each([...rejected, ...malformed])('a key that %s is refused', async (_, key) => {
       const answer = await ask(stage.node, rawHead(sale.id, { 'Idempotency-Key': key }));
       expectProblem(answer, 400, 'invalid_request');
     });
