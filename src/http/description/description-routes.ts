@@ -21,7 +21,7 @@ export function addDescriptionRoutes(router: Router, port: PortName): void {
   const kept =
     (reply: (name: string) => KeptReply | undefined): Handler =>
     (exchange, request) =>
-      exchange.reply(reply(request.getParameter(0) ?? '')?.to(request) ?? NO_PAGE);
+      exchange.reply(reply(request.getParameter(0) ?? '')?.to(request.getHeader('if-none-match')) ?? NO_PAGE);
   router
     .route(
       'get',

@@ -1,6 +1,5 @@
 /** Answers that a client may keep: an entity tag, and `304` to a client that has the current answer (RFC 9110, 13.1.2). */
 import { createHash } from 'node:crypto';
-import type { HttpRequest } from './http-request.ts';
 import { headOf, type Reply, sentOften } from './problem.ts';
 
 const TAG_CHARACTERS = 16;
@@ -12,31 +11,39 @@ export function tagOf(body: string): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, TAG_CHARACTERS)}"`;
 }
 
-/** Whether the client has the answer with this strong tag. Compares as `If-None-Match` asks for: weakly. */
-export function isKept(request: HttpRequest, tag: string): boolean {
-  const kept = request.getHeader('if-none-match');
-  if (kept === '') return false;
-  if (kept.trim() === '*') return true;
-  return [...kept.matchAll(TAG)].some(([, one]) => one === tag);
+/** Whether `If-None-Match` names the answer with this strong tag. Compares as RFC 9110 asks for: weakly. */
+export function isKept(ifNoneMatch: string, tag: string): boolean {
+  if (ifNoneMatch === '') return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  return [...ifNoneMatch.matchAll(TAG)].some(([, one]) => one === tag);
 }
 
-/** A whole answer that changes only with the program, in both forms. */
+/** A cache asks each time, so that after an upgrade nobody reads an old page. */
+const ASK_FIRST = 'no-cache';
+
+/** One answer in both forms. */
 export class KeptReply {
   readonly #tag: string;
   readonly #whole: Reply;
   readonly #unchanged: Reply;
 
-  constructor(type: string, body: string, headers: Readonly<Record<string, string>> = {}) {
+  /** @param cacheControl how long a client may use it without asking */
+  constructor(
+    type: string,
+    body: string,
+    headers: Readonly<Record<string, string>> = {},
+    cacheControl = ASK_FIRST,
+  ) {
     this.#tag = tagOf(body);
-    // A cache asks each time, so that after an upgrade nobody reads the old description.
-    const kept = { etag: this.#tag, 'cache-control': 'no-cache' };
+    const kept = { etag: this.#tag, 'cache-control': cacheControl };
     const head = headOf(200, { 'content-type': type, ...headers, ...kept });
     this.#whole = sentOften({ status: 200, head, body });
     this.#unchanged = notModified(kept);
   }
 
-  to(request: HttpRequest): Reply {
-    return isKept(request, this.#tag) ? this.#unchanged : this.#whole;
+  /** @param ifNoneMatch the header of the request; `''` if there is none */
+  to(ifNoneMatch: string): Reply {
+    return isKept(ifNoneMatch, this.#tag) ? this.#unchanged : this.#whole;
   }
 }
 
