@@ -262,6 +262,7 @@ function workerSettings(
     port,
     isShared: config.workers > 1,
     httpServer: config.httpServer,
+    corsOrigins: config.corsOrigins,
     jwt: jwt
       ? {
           secret: config.jwtSecret?.reveal(),

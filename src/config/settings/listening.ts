@@ -1,7 +1,8 @@
 /** Settings of the public port: where it listens, and how many threads serve it. */
 
 import { availableParallelism } from 'node:os';
-import { host, oneOf, whole } from '../values/schemas.ts';
+import { ORIGINS_FORM, parseOrigins } from '../../admission/origins.ts';
+import { host, oneOf, readable, whole } from '../values/schemas.ts';
 import type { SettingTable } from './setting.ts';
 
 export interface ListeningSettings {
@@ -9,6 +10,7 @@ export interface ListeningSettings {
   readonly port: number;
   readonly workers: number;
   readonly httpServer: 'auto' | 'uws' | 'node';
+  readonly corsOrigins: string | undefined;
 }
 
 const MOST_WORKERS_BY_DEFAULT = 4;
@@ -46,5 +48,15 @@ export const listeningSettings: SettingTable<ListeningSettings> = {
     fallback: 'auto',
     description:
       'HTTP server on both ports. `uws`: uWebSockets.js. `node`: `node:http`. `auto`: uWebSockets.js if one of its binaries loads, otherwise `node:http`.',
+  },
+  corsOrigins: {
+    env: 'CORS_ORIGINS',
+    flag: '--cors-origins <list>',
+    schema: readable(parseOrigins, ORIGINS_FORM),
+    fallback: undefined,
+    fallbackText: 'none',
+    description:
+      'Origins of the web pages that may call the public port from a browser, separated by commas: `https://shop.example,http://localhost:3000`. `*`: all, without cookies.',
+    shared: 'value',
   },
 };

@@ -1,6 +1,7 @@
 import { addDescriptionRoutes } from '../description/description-routes.ts';
 import { unambiguous } from '../identity/identity.ts';
 import { Connections } from '../server/connections.ts';
+import type { Cors } from '../server/cors.ts';
 import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
 import { type Gate, Router } from '../server/router.ts';
@@ -18,6 +19,8 @@ export type PublicHost = PurchaseHost &
   OwnOrdersHost &
   TokenHost & {
     readonly gate: Gate | undefined;
+    /** Which pages of other origins may read answers; `undefined`: none. */
+    readonly cors: Cors | undefined;
     /** Whether buyers may pay and redeem their own orders here. */
     readonly publicPayment: boolean;
   };
@@ -33,7 +36,7 @@ export function servePublic(
   const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
     host.publicPayment ? orderChangeRoute(strict, kind) : operatorsOnlyRoute;
-  const router = new Router(open, host, new Traffic(connections), host.gate)
+  const router = new Router(open, host, new Traffic(connections), host.gate, host.cors)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
     .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))

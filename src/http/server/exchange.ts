@@ -11,7 +11,7 @@
 import { type Body, type BodyReader, decode, MAX_BODY_BYTES, tooLarge } from './body.ts';
 import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
-import { type PiecedReply, problem, type Reply } from './problem.ts';
+import { type HeadLines, type PiecedReply, problem, type Reply } from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
 /** Size of the first buffer for a body that arrives in pieces. */
@@ -39,6 +39,8 @@ export abstract class Exchange implements DeferredReply {
   protected readonly traffic: Traffic;
   /** A `HEAD` request: the answer must not have a body. */
   protected readonly isHead: boolean;
+  /** Added to the head of the answer, whatever it is. */
+  moreLines: HeadLines | undefined;
   readonly #observer: Observer;
   #reader: BodyReader | undefined;
   #maxBytes = 0;

@@ -22,7 +22,7 @@ export interface Reply {
   readonly body: string;
   /** The same, encoded; only in replies that are sent many times. */
   readonly bytes?: Uint8Array;
-  /** A `304`: it has neither a body nor a length. */
+  /** A `204` or `304`: it has neither a body nor a length. */
   readonly isBodiless?: boolean;
 }
 
@@ -32,12 +32,13 @@ export function sentOften(reply: Reply): Reply {
 }
 
 /** Every status that an answer can have. */
-type Status = 200 | 201 | 202 | 304 | (typeof KINDS)[ProblemCode]['status'];
+type Status = 200 | 201 | 202 | 204 | 304 | (typeof KINDS)[ProblemCode]['status'];
 
 const REASONS: Readonly<Record<Status, string>> = {
   200: 'OK',
   201: 'Created',
   202: 'Accepted',
+  204: 'No Content',
   304: 'Not Modified',
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -55,9 +56,22 @@ const REASONS: Readonly<Record<Status, string>> = {
 /** @param headers their values must not come from a client: nothing is escaped */
 export function headOf(status: Status, headers: Readonly<Record<string, string>>): Head {
   const reason = REASONS[status];
-  const lines = Object.entries(headers).map(([name, value]) => `\r\n${name}: ${value}`);
-  const text = `${status} ${reason}${lines.join('')}`;
-  return { text, bytes: Buffer.from(text), reason, fields: Object.entries(headers).flat() };
+  const { text: lines, fields } = linesOf(headers);
+  const text = `${status} ${reason}${lines}`;
+  return { text, bytes: Buffer.from(text), reason, fields };
+}
+
+/** Headers without a status line, to be added to a head. */
+export interface HeadLines {
+  /** Each begins with a line end. */
+  readonly text: string;
+  readonly fields: readonly string[];
+}
+
+/** @param headers as for `headOf` */
+export function linesOf(headers: Readonly<Record<string, string>>): HeadLines {
+  const entries = Object.entries(headers);
+  return { text: entries.map(([name, value]) => `\r\n${name}: ${value}`).join(''), fields: entries.flat() };
 }
 
 /** A response of any length, whose pieces are made while the client reads. Its end also closes the connection. */

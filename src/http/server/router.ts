@@ -2,6 +2,7 @@
  * Registers the routes of a port, and checks every request before its handler runs: first the number of connections, then the
  * framing, then the gate.
  */
+import { type Cors, preflightReply } from './cors.ts';
 import type { Exchange, Handler, Observer } from './exchange.ts';
 import { misframed } from './framing.ts';
 import type { HttpRequest } from './http-request.ts';
@@ -20,13 +21,18 @@ export class Router {
   readonly #server: HttpServer;
   readonly #traffic: Traffic;
   readonly #gate: Gate | undefined;
+  readonly #cors: Cors | undefined;
   readonly #methods = new Map<string, Method[]>();
 
-  /** @param gate runs for every request, also if no route matches it */
-  constructor(open: OpenHttpServer, observer: Observer, traffic: Traffic, gate?: Gate) {
+  /**
+   * @param gate runs for every request, also if no route matches it
+   * @param cors which pages of other origins may read answers; `undefined`: none
+   */
+  constructor(open: OpenHttpServer, observer: Observer, traffic: Traffic, gate?: Gate, cors?: Cors) {
     this.#server = open({ observer, traffic });
     this.#traffic = traffic;
     this.#gate = gate;
+    this.#cors = cors;
   }
 
   /** The methods of each registered pattern. */
@@ -52,14 +58,20 @@ export class Router {
   #end(): void {
     for (const [pattern, methods] of this.#methods) {
       const allow = methods.join(', ').toUpperCase();
-      this.#refuse(pattern, problem('method_not_allowed', { detail: `use ${allow}` }, { allow }));
+      const refusal = problem('method_not_allowed', { detail: `use ${allow}` }, { allow });
+      this.#refuse(pattern, refusal, preflightReply(allow));
     }
     this.#refuse('/*', problem('not_found'));
   }
 
-  /** Runs the gate too. Otherwise a client above its limit could send requests without a route for free. */
-  #refuse(pattern: string, reply: Reply): void {
-    const handler = this.#behindGate((exchange) => exchange.reply(reply));
+  /**
+   * Runs the gate too. Otherwise a client above its limit could send requests without a route for free.
+   * @param preflight the answer to a browser that asks for a page what the route takes
+   */
+  #refuse(pattern: string, reply: Reply, preflight = reply): void {
+    const handler = this.#behindGate((exchange, request) =>
+      exchange.reply(this.#cors?.isPreflight(request) ? preflight : reply),
+    );
     this.#server.on('any', pattern, (exchange, request) => this.#serve(exchange, request, handler, false));
   }
 
@@ -91,6 +103,7 @@ export class Router {
    */
   #serve(exchange: Exchange, request: HttpRequest, handler: Handler, skipsScan: boolean): void {
     exchange.run(() => {
+      if (this.#cors) exchange.moreLines = this.#cors.linesTo(request);
       const refusal = this.#traffic.connections.shed(exchange) ? BUSY : misframed(request, skipsScan);
       if (!refusal) return handler(exchange, request);
       exchange.replyLast(refusal);

@@ -3,6 +3,7 @@
  * own for each worker on Redis (worker-thread.ts).
  */
 import { getHeapStatistics } from 'node:v8';
+import { parseOrigins } from '../../admission/origins.ts';
 import type { PurchaseTokens } from '../../admission/purchase-token.ts';
 import type { Config } from '../../config/config.ts';
 import type { Board } from '../../engine/board/board.ts';
@@ -24,6 +25,7 @@ import { servePublic } from '../../http/public/public-server.ts';
 import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
 import type { PublicSale } from '../../http/public/sale-route.ts';
 import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
+import { Cors } from '../../http/server/cors.ts';
 import { RequestStats, type RequestStatsData } from '../../http/server/request-stats.ts';
 import { Bulkhead } from '../../lib/bulkhead.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
@@ -48,6 +50,7 @@ export interface WorkerSettings {
   /** Other workers listen on the same port. */
   readonly isShared: boolean;
   readonly httpServer: Config['httpServer'];
+  readonly corsOrigins: string | undefined;
   /** `undefined` if the `X-Buyer-Id` header names the buyer. */
   readonly jwt: JwtOptions | undefined;
   readonly publicPayment: boolean;
@@ -161,6 +164,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     {
       authenticate: limits.limitBuyers(authentication(settings, log)),
       gate: limits.gate,
+      cors: corsOf(settings),
       publicPayment: settings.publicPayment,
       publicOrderNotes: settings.publicOrderNotes,
       olderNodesRun: () => olderNodes.run(),
@@ -265,4 +269,9 @@ async function publicSale(
   const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
   const segments = await withTimeout(snapshotMs, reading).catch(() => []);
   return { record: view.record, remaining: unitsLeft(segments) };
+}
+
+function corsOf({ corsOrigins }: WorkerSettings): Cors | undefined {
+  const origins = corsOrigins === undefined ? undefined : parseOrigins(corsOrigins);
+  return origins && new Cors(origins);
 }

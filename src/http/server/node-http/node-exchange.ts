@@ -53,7 +53,12 @@ export class NodeExchange extends Exchange implements UnderWay {
     const response = this.#response;
     const length = isBodiless ? [] : ['content-length', String(Buffer.byteLength(body))];
     const closing = isLast || this.traffic.draining ? CLOSING : [];
-    response.writeHead(status, head.reason, [...head.fields, ...length, ...closing]);
+    response.writeHead(status, head.reason, [
+      ...head.fields,
+      ...(this.moreLines?.fields ?? []),
+      ...length,
+      ...closing,
+    ]);
     // The bytes of a long answer to many clients are in memory once, however slowly they read.
     response.end(isLong && bytes ? bytes : body);
     const isTaken = this.#connection.isAllTaken;
@@ -62,7 +67,11 @@ export class NodeExchange extends Exchange implements UnderWay {
   }
 
   protected begin({ status, head }: PiecedReply): void {
-    this.#response.writeHead(status, head.reason, [...head.fields, ...CLOSING]);
+    this.#response.writeHead(status, head.reason, [
+      ...head.fields,
+      ...(this.moreLines?.fields ?? []),
+      ...CLOSING,
+    ]);
     this.#response.on('drain', () => {
       this.#isWriting = false;
       this.hasRoom();

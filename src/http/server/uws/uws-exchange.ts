@@ -5,7 +5,7 @@
  */
 import type { HttpResponse } from 'uWebSockets.js';
 import { Exchange, type Port } from '../exchange.ts';
-import type { PiecedReply, Reply } from '../problem.ts';
+import type { Head, PiecedReply, Reply } from '../problem.ts';
 
 export class UwsExchange extends Exchange {
   /** The exchange that writes now. `cork` needs a function, and this way one function serves all exchanges. */
@@ -46,7 +46,7 @@ export class UwsExchange extends Exchange {
       this.hasRoom();
       return true;
     });
-    response.cork(() => response.writeStatus(head.text + CLOSING));
+    response.cork(() => response.writeStatus(this.#textOf(head) + CLOSING));
   }
 
   protected writePiece(piece: string): boolean {
@@ -73,11 +73,19 @@ export class UwsExchange extends Exchange {
     const { head, body, bytes, isBodiless } = this.#reply;
     const hasBody = !this.isHead && !isBodiless;
     this.#isTaken = true;
-    if (this.#isLast) this.#response.writeStatus(head.text + closingRest(hasBody ? body : undefined));
-    else if (isBodiless) this.#isTaken = this.#writeHead(head.text);
-    else if (this.#isLong) this.#isTaken = this.#writeLong(head.text, bytes ?? Buffer.from(body));
-    else if (this.traffic.draining) this.#response.writeStatus(head.bytes).end(body, true);
-    else this.#isTaken = this.#response.writeStatus(head.bytes).tryEnd(bytes ?? body, WHOLE)[1];
+    if (this.#isLast)
+      this.#response.writeStatus(this.#textOf(head) + closingRest(hasBody ? body : undefined));
+    else if (isBodiless) this.#isTaken = this.#writeHead(this.#textOf(head));
+    else if (this.#isLong) this.#isTaken = this.#writeLong(this.#textOf(head), bytes ?? Buffer.from(body));
+    else {
+      const response = this.#response.writeStatus(this.moreLines ? this.#textOf(head) : head.bytes);
+      if (this.traffic.draining) response.end(body, true);
+      else this.#isTaken = response.tryEnd(bytes ?? body, WHOLE)[1];
+    }
+  }
+
+  #textOf({ text }: Head): string {
+    return this.moreLines ? text + this.moreLines.text : text;
   }
 
   /** Writes as much as the client can take now, and the rest when there is room. */
