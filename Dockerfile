@@ -27,6 +27,8 @@ WORKDIR /app
 COPY package.json LICENSE ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+# The ports describe themselves with these.
+COPY docs/openapi.json docs/openapi-ops.json docs/
 COPY deploy deploy
 # The only folder that a node writes to, and only without DATABASE_URL or OPS_TOKEN: a volume, if the root is read-only.
 RUN mkdir -p bin /var/lib/stockade \

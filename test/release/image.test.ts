@@ -92,7 +92,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? '' : ` (skipp
 
   test('holds the program and what it runs with, and nothing else', () => {
     const app = join(image.root, 'app');
-    const expected = ['LICENSE', 'bin', 'deploy', 'dist', 'node_modules', 'package.json'];
+    const expected = ['LICENSE', 'bin', 'deploy', 'dist', 'docs', 'node_modules', 'package.json'];
     expect(readdirSync(app).sort()).toEqual(expected);
     const packages = readdirSync(join(app, 'node_modules'));
     expect(packages).toContain('ioredis');
@@ -130,6 +130,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? '' : ` (skipp
     const headers = { 'x-buyer-id': 'anna' };
     const bought = await fetch(`${publicUrl}/v1/sales/${SALE}/orders`, { method: 'POST', headers });
     expect(bought.status).toBe(201);
+    for (const url of [publicUrl, opsUrl]) expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
     await ops.disconnect();
 
     const check = () => image.run(image.healthcheck, { env: { OPS_PORT: new URL(opsUrl).port } });

@@ -29,7 +29,16 @@ test('it serves two paths without a token and without details, and nothing else'
   const { probeUrl } = node;
   expect(await ask(probeUrl, '/healthz')).toEqual({ status: 200, body: { status: 'ok' } });
   expect(await ask(probeUrl, '/readyz')).toEqual({ status: 200, body: { status: 'ready' } });
-  for (const path of ['/', '/metrics', '/console', '/v1/sales', '/readyz/', '/healthz/x'])
+  for (const path of [
+    '/',
+    '/metrics',
+    '/console',
+    '/openapi.json',
+    '/docs',
+    '/v1/sales',
+    '/readyz/',
+    '/healthz/x',
+  ])
     expect((await ask(probeUrl, path)).status, path).toBe(404);
   expect((await ask(probeUrl, '/readyz', 'POST')).status).toBe(405);
 

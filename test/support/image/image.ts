@@ -5,7 +5,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Instruction, type Stage, stagesOf } from './dockerfile.ts';
@@ -146,7 +146,7 @@ function copy(text: string, workdir: string, root: string, roots: ReadonlyMap<st
   const to = target.startsWith('/') ? join(root, target) : join(workdir, target);
   for (const source of sources) {
     if (stage === undefined) refuseIgnored(source);
-    const into = target.endsWith('/') ? join(to, source) : to;
+    const into = target.endsWith('/') ? join(to, basename(source)) : to;
     mkdirSync(dirname(into), { recursive: true });
     cpSync(join(from, source), into, { recursive: true, verbatimSymlinks: true });
   }
