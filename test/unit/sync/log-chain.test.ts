@@ -22,6 +22,8 @@ describe('a chain of entries', () => {
   it('accepts entries with consecutive numbers and matching names', () => {
     expect(checkChain(read([entry(5), entry(6)]))).toEqual({ ok: true });
     expect(checkChain(read([]))).toEqual({ ok: true });
+    // A page of a longer log.
+    expect(checkChain(read([entry(5), entry(6)], { seq: 9, tail: '1009' }))).toEqual({ ok: true });
   });
 
   it('rejects an entry that follows another than the applied one, even if its number fits', () => {

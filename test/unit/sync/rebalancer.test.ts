@@ -16,13 +16,15 @@ interface Held {
 let backend: MemoryBackend;
 let held: Held[];
 let rebalancer: Rebalancer;
+let told: unknown[];
 
 beforeEach(async () => {
   backend = new MemoryBackend({ maxLogOrders: 1_000 });
   held = [];
+  told = [];
   await hold(1);
   const events = {
-    transferred() {},
+    transferred: (transfer: unknown) => told.push(transfer),
     saleFailed: ({ error }: { error: unknown }) => expect.fail(String(error)),
   };
   const stores = { backend, events } as unknown as SyncStores;
@@ -124,6 +126,47 @@ test('a sale that sync no longer works on is forgotten, and looked at when it co
   await rebalancer.run();
   await unevenAgain(one);
   held = [one];
+  await rebalancer.run();
+  expect(await isEven(one)).toBe(true);
+});
+
+test('what was moved is told, with the reason', async () => {
+  const [{ sale }] = held as [Held];
+  const saleId = sale.sale.id;
+  await rebalancer.run();
+  expect(told).toEqual([{ saleId, why: 'uneven', moves: 1, units: 6 }]);
+  vi.spyOn(backend.transfers, 'finish').mockResolvedValueOnce([
+    { from: 0, to: 1, units: 2 },
+    { from: 1, to: 0, units: 3 },
+  ]);
+  await rebalancer.run();
+  expect(told.slice(1)).toEqual([{ saleId, why: 'unfinished', moves: 2, units: 5 }]);
+});
+
+test('a sale that is nearly even is left alone', async () => {
+  const [one] = held as [Held];
+  await rebalancer.run();
+  await one.sale.backend.transfers.transfer(one.sale.ref(), { from: 0, to: 1, units: 3 });
+  sell(one);
+  await rebalancer.run();
+  expect(await one.sale.left()).toEqual([3, 9]);
+  expect(told).toHaveLength(1);
+});
+
+test('a sale that is not open is left alone, and one that the backend has in another generation', async () => {
+  const [one] = held as [Held];
+  const versions = await backend.sales.versions([one.sale.sale.id]);
+  for (const other of [
+    undefined,
+    { ...versions[0]!, state: 'paused' as const },
+    { ...versions[0]!, generation: 2 },
+  ]) {
+    vi.spyOn(backend.sales, 'versions').mockResolvedValueOnce([other]);
+    sell(one);
+    await rebalancer.run();
+    expect(await isEven(one)).toBe(false);
+  }
+  sell(one);
   await rebalancer.run();
   expect(await isEven(one)).toBe(true);
 });

@@ -2,17 +2,20 @@ import { describe, expect, it } from 'vitest';
 import type { LogRead } from '../../../src/engine/contract.ts';
 import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 
-function aLog(segments: number): SaleLog {
+function aLog(
+  segments: number,
+  { generation = 1, before }: { generation?: number; before?: SaleLog } = {},
+): SaleLog {
   const cursors = Array.from({ length: segments }, (_, segment) => ({
     saleId: 'sale',
     segment,
-    generation: 1,
+    generation,
     seq: 0,
     tail: '',
     orders: 0,
     units: 0,
   }));
-  return new SaleLog('sale', cursors);
+  return new SaleLog('sale', cursors, before);
 }
 
 /** An entry of one order, as a read of a log finds it. */
@@ -60,5 +63,52 @@ describe('logs that have grown', () => {
     log.grow([0]);
     expect(segmentsOf(log, 2)).toEqual([1, 2]);
     expect(segmentsOf(log, 2)).toEqual([0]);
+  });
+});
+
+describe('what was seen in the logs', () => {
+  const NONE = { seq: 0, tail: '', orders: 0 };
+
+  it('is the newest of the head and the entries, and counts as backlog until it is applied', () => {
+    const log = aLog(2);
+    log.saw(0, aRead(0, 3, 2));
+    log.saw(1, { ...aRead(1, 1, 2), entries: [] });
+    expect(log.newest).toEqual([
+      { seq: 3, tail: '3', orders: 3 },
+      expect.objectContaining({ seq: 2, tail: '2', orders: 2 }),
+    ]);
+    expect(log.backlog).toBe(5);
+    log.applied({ ...log.positions[0]!, seq: 2, tail: '2' }, 2);
+    expect(log.backlog).toBe(3);
+    // An older head changes nothing.
+    log.saw(0, { ...aRead(0, 1, 1), entries: [] });
+    expect(log.newest[0]).toEqual({ seq: 3, tail: '3', orders: 3 });
+  });
+
+  it('is kept when the cursors are read again, unless the sale was rebuilt meanwhile', () => {
+    const before = aLog(2);
+    before.saw(1, aRead(1, 3, 3));
+    expect(aLog(2, { before }).newest).toEqual(
+      [NONE, { seq: 3, tail: '3', orders: 3 }].map((one) => expect.objectContaining(one)),
+    );
+    expect(aLog(2, { before, generation: 2 }).newest).toEqual(
+      [NONE, NONE].map((one) => expect.objectContaining(one)),
+    );
+  });
+
+  it('is of the segments of the sale: hints of others are ignored', () => {
+    const log = aLog(2);
+    log.grow([1, 2, 99]);
+    expect(segmentsOf(log, 9)).toEqual([1]);
+  });
+
+  it('of another generation moves no cursor', () => {
+    const log = aLog(1);
+    log.applied({ ...log.positions[0]!, generation: 2, seq: 5, tail: '5' }, 5);
+    expect(log.positions[0]).toMatchObject({ seq: 0 });
+    log.applied({ ...log.positions[0]!, seq: 5, tail: '5' }, 5);
+    log.applied({ ...log.positions[0]!, seq: 4, tail: '4' }, 4);
+    expect(log.positions[0]).toMatchObject({ seq: 5, tail: '5' });
+    expect(log.backlog).toBe(0);
   });
 });

@@ -253,6 +253,18 @@ describe('a look at a sale', () => {
       [0, -2],
     ],
     [
+      'units left of a segment that has sold all',
+      { segments: [{ left: 2, taken: 10 }] },
+      ['in_flight 7 (7)', 'foreign_redis! 2 <counter segment=0 field=left off=-2> (0 2 10 10)'],
+      [0, -2],
+    ],
+    [
+      'fewer units, and a missing record',
+      { segments: [{ left: 3, supplied: 6 }], look: { record: undefined } },
+      ['lost_entries! 0 <rebuild> ()', 'lost_entries! 4 <rebuild> (4)'],
+      [0, 4],
+    ],
+    [
       'units left that were changed, where the log is not counted',
       { segments: [{}, { left: 9 }], look: { confirmed: new Set([0]) } },
       ['foreign_redis! 2 (1 9 3 10)'],
