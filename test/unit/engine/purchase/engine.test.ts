@@ -803,6 +803,12 @@ describe('a rebuilt sale', () => {
   });
 });
 
+it('the view of a sale is what the directory told, and is looked up once', async () => {
+  expect(await engine.view('sale')).toEqual({ record: view.record, slot: SLOT });
+  expect(await engine.view('sale')).toEqual({ record: view.record, slot: SLOT });
+  expect(directory.lookup).toHaveBeenCalledTimes(1);
+});
+
 describe('a sale that is gone', () => {
   beforeEach(() => learn());
 

@@ -475,7 +475,9 @@ describe('an unconfirmed batch', () => {
     const anna = buy('anna');
     const first = await takes.next();
     takes.ready = false;
+    const whenReady = vi.spyOn(takes, 'whenReady');
     await first.loseReply();
+    expect(whenReady.mock.calls).toEqual([[LIVES_MS]]);
     await elapse(SENT_AGAIN_MS * 2);
     expect(takes.asks).toHaveLength(1);
     await takes.becomeReady();
