@@ -52,16 +52,18 @@ const pageIds = async () =>
 
 describe('the outbox', () => {
   test('is read oldest first, each event with the order’s data, without orders that are gone', async () => {
-    const [plain, noted, tagged] = (await orders(3)) as [string, string, string];
+    const [plain, noted, tagged, referred] = (await orders(4)) as [string, string, string, string];
     await shop.db.raw("UPDATE orders SET reference = 'ref-1', metadata = '{\"a\": 1}' WHERE order_id = ?", [
       noted,
     ]);
     await shop.db.raw('UPDATE orders SET metadata = \'{"b": 2}\' WHERE order_id = ?', [tagged]);
+    await shop.db.raw("UPDATE orders SET reference = 'ref-2' WHERE order_id = ?", [referred]);
     const first = await event('committed', [plain, NOWHERE, noted]);
     const second = await event('paid', [tagged]);
     const third = await event('expired', [NOWHERE]);
+    const fourth = await event('redeemed', [referred]);
     const { rows: read, parts } = await outbox.read();
-    expect(read).toEqual([first, second, third]);
+    expect(read).toEqual([first, second, third, fourth]);
     const line = (place: number, id: string, notes = '') => `${place} ${id} ${saleId} buyer-${id} 1${notes}`;
     expect(parts).toEqual([
       {
@@ -70,8 +72,12 @@ describe('the outbox', () => {
       },
       { row: second, kind: 'order.paid', events: 1, at: AT, lines: line(1, tagged, '\t\t{"b": 2}') },
       { row: third, kind: 'order.expired', events: 0, at: AT, lines: '' },
+      {
+        ...{ row: fourth, kind: 'order.redeemed', events: 1, at: AT },
+        lines: line(1, referred, '\tref-2\t'),
+      },
     ]);
-    expect(await outbox.readRows()).toEqual({ rows: [first, second, third], parts: [] });
+    expect(await outbox.readRows()).toEqual({ rows: [first, second, third, fourth], parts: [] });
   });
 
   test('has a long row in parts of 256 events', async () => {
