@@ -96,7 +96,11 @@ const CASES: Readonly<Record<string, Case>> = {
     fires: { ...slow('2.5'), [`${DURATION}_bucket{outcome="committed",le="1"}`]: '0+90x20' },
     silent: { ...slow('0.5'), [`${DURATION}_bucket{outcome="committed",le="0.1"}`]: '0+90x20' },
   },
-  StockadeExpiryLate: gauge('stockade_expiry_lag_seconds', 61, 60),
+  StockadeExpiryLate: {
+    fires: { stockade_expiry_lag_seconds: '61x20', stockade_expired_orders_total: '0+1x20' },
+    // The last orders expired late, long ago.
+    silent: { stockade_expiry_lag_seconds: '61x20', stockade_expired_orders_total: '5x20' },
+  },
   StockadeExpiryFails: often('stockade_expiry_failures_total'),
   StockadeDeadLetters: gauge('stockade_webhook_dead_letters', 1, 0),
   StockadeEventsLate: gauge('stockade_outbox_age_seconds', 301, 300),

@@ -47,9 +47,9 @@ export function metricsIn(expr: string): string[] {
   );
 }
 
-/** The values that an alert compares: its query without the comparisons, and without what excludes. */
+/** The values that an alert compares: its query without the comparisons. */
 export function valuesOf({ expr }: Alert): string[] {
-  return expr.split(' unless ').map((side) => {
+  return expr.split(/ unless | and /).map((side) => {
     const [, value] = /^(.*) [<>] [\d.]+$/.exec(side) ?? [];
     if (value === undefined) throw new Error(`${side} does not end with a comparison`);
     return value;
