@@ -224,11 +224,13 @@ describe('doctor', () => {
 
   test('unreachable servers, a port in use: each line says what to do', async () => {
     const [nobody, taken] = [await freePort(), new URL(redisUrl()).port];
+    const alsoTaken = new URL(await emptyDatabase()).port;
     const env = {
       REDIS_URL: `redis://:hunter2@127.0.0.1:${nobody}`,
       DATABASE_URL: `postgres://shop:hunter2@127.0.0.1:${nobody}/shop`,
       PORT: taken,
       OPS_PORT: '0',
+      PROBE_PORT: alsoTaken,
     };
     const { exitCode, stdout } = await run('doctor', { env });
     expect(exitCode).toBe(1);
@@ -236,7 +238,10 @@ describe('doctor', () => {
     expect(stdout).toMatch(/-> Start Redis, or correct REDIS_URL/);
     expect(stdout).toMatch(/^fail +postgres +reachable +.*ECONNREFUSED/m);
     expect(stdout).toMatch(new RegExp(`^fail +ports +PORT +${taken} on 127.0.0.1: .*EADDRINUSE`, 'm'));
-    expect(stdout).toContain('3 checks failed');
+    expect(stdout).toMatch(
+      new RegExp(`^fail +ports +PROBE_PORT +${alsoTaken} on 127.0.0.1: .*EADDRINUSE`, 'm'),
+    );
+    expect(stdout).toContain('4 checks failed');
     expect(stdout).not.toContain('hunter2');
   });
 });
