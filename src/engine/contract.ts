@@ -85,6 +85,8 @@ export interface BackendEvents {
    * count.
    */
   reconnected?(): void;
+  /** The subscription was interrupted: messages may have been lost. */
+  resubscribed?(): void;
   /** A message that this version does not send was ignored. Not every such message is reported. */
   foreign?(error: BackendCorrupt): void;
 }

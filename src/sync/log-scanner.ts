@@ -3,7 +3,7 @@
  * returns the sales that need work: those to be taken over, rebuilt, given a state, or released.
  *
  * Most sales have not changed since the last scan. So one query first compares each sale as a whole with what this
- * sync knows. Only for the others are the log heads read. The loop keeps reading meanwhile, so results are compared
+ * sync knows (of many quiet sales, only a part: quiet-sales.ts). Only for the others are the log heads read. The loop keeps reading meanwhile, so results are compared
  * with what was known before the query.
  *
  * The number of closed sales only grows, and no buyer waits for them: each scan takes the next page of them. A
@@ -16,6 +16,7 @@ import { readClosedSales, readSalesAtWork, type SaleHead } from '../sales/sale-r
 import { checkHead } from './apply/log-chain.ts';
 import type { SaleLog } from './apply/sale-log.ts';
 import type { HeldSales } from './held-sales.ts';
+import { QuietSales } from './quiet-sales.ts';
 import type { SyncStores } from './sync-stores.ts';
 
 /** Segments queried in one write: a millisecond of the backend's time, in which takes wait. */
@@ -51,6 +52,7 @@ interface Known {
 export class LogScanner {
   readonly #stores: SyncStores;
   readonly #sales: HeldSales;
+  readonly #quiet = new QuietSales();
   /** The last closed sale of the previous page. */
   #lastClosed = '';
 
@@ -63,11 +65,17 @@ export class LogScanner {
   async atWork(): Promise<Seen[]> {
     const held = [...this.#sales.logs].map((log) => log.saleId);
     const needingWork: Seen[] = [];
-    for (const page of this.#pagesOf(await readSalesAtWork(this.#stores.db, held))) {
+    const sales = await readSalesAtWork(this.#stores.db, held);
+    const compared = this.#quiet.choose(sales, (sale) => this.#currentLog(sale));
+    for (const page of this.#pagesOf(compared)) {
       const unclear = await this.#withoutMatching(page);
       needingWork.push(...(await this.#compareHeads(unclear)));
     }
     return needingWork;
+  }
+
+  hintsLost(): void {
+    this.#quiet.forget();
   }
 
   /** Looks at the next closed sales. */
@@ -138,6 +146,7 @@ export class LogScanner {
       known.map(({ sale, newest }) => expected(sale, newest)),
     );
     const matching = known.filter((_, i) => matches[i]);
+    for (const { sale, log } of matching) this.#quiet.matched(sale, log);
     const atRest = new Set(matching.filter((each) => this.#isAtRest(each)).map(({ sale }) => sale));
     return sales.filter((sale) => !atRest.has(sale));
   }
@@ -165,6 +174,11 @@ export class LogScanner {
       if (log?.generation !== sale.generation) return [];
       return { sale, log, positions: [...log.positions], newest: [...log.newest] };
     });
+  }
+
+  #currentLog({ id, generation }: SaleHead): SaleLog | undefined {
+    const log = this.#sales.held(id);
+    return log?.generation === generation ? log : undefined;
   }
 
   /** Makes the loop read unread entries. @returns false for a closed and drained sale, which must be released */

@@ -132,6 +132,11 @@ export class Reconciler {
     this.#stores.events.backlog({ orders: backlogOf(this.#sales.logs) });
   }
 
+  /** Hints may have been lost: the next scans look at every sale. */
+  hintsLost(): void {
+    this.#scanner.hintsLost();
+  }
+
   /** Resolves when no scan and no draft is under way. */
   async stop(): Promise<void> {
     await Promise.all([this.#scanning, this.#resizes.stop()]);

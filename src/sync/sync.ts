@@ -92,6 +92,7 @@ export class Sync {
         if (awaited) this.#backpressure.awaited(monotonicMs());
         this.#hints.add(saleId, segments, awaited);
       },
+      resubscribed: () => this.#reconciler.hintsLost(),
       syncNews: (news) => this.#shares.hear(news),
       foreign: (error) => this.#options.events.foreign({ error }),
     });

@@ -474,6 +474,16 @@ describe('the keys', () => {
     expect(await backend.sales.read(sale.id)).toMatchObject({ generation: 3, epoch: 1 });
   });
 
+  it('say that messages may have been lost when their connection was cut', async () => {
+    const proxy = await startProxy();
+    const backend = await open(proxy.through(redisUrl()));
+    let interruptions = 0;
+    await backend.subscribe({ hint: () => {}, resubscribed: () => interruptions++ });
+    expect(interruptions).toBe(0);
+    proxy.cutAll();
+    await until(() => interruptions > 0, { what: 'the subscription is back' });
+  });
+
   it('of two installations on one Redis are separate, and so are their messages', async () => {
     const [one, two] = [await open(redisUrl()), await open(redisUrl())];
     const spec = { id: 'the-same' };

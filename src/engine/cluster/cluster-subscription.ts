@@ -53,6 +53,7 @@ export class ClusterSubscription {
       await connect(client);
       const end = await listen(client, this.#keys, this.#events);
       if (this.#ended) return await end();
+      if (this.#end) this.#events.resubscribed?.();
       this.#end = end;
     } catch (error) {
       client.disconnect();

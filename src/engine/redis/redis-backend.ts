@@ -69,6 +69,7 @@ export class RedisBackend implements Backend {
     this.#clients.push(client);
     await connect(client);
     const end = await listen(client, this.#keys, events);
+    client.on('ready', () => events.resubscribed?.());
     const reconnected = () => events.reconnected?.();
     const [forTakes] = this.#clients;
     forTakes!.on('ready', reconnected);

@@ -129,7 +129,12 @@ describe('messages', () => {
     await using servers = await RedisCluster.start({ proxied: true });
     await selling(servers, async ({ backend, sale }) => {
       const heard: string[] = [];
-      const unsubscribe = await backend.subscribe({ saleChanged: (saleId) => heard.push(saleId) });
+      let interruptions = 0;
+      const unsubscribe = await backend.subscribe({
+        saleChanged: (saleId) => heard.push(saleId),
+        resubscribed: () => interruptions++,
+      });
+      expect(interruptions).toBe(0);
       for (const proxy of servers.proxies) proxy.cutAll();
       await until(
         async () => {
@@ -139,6 +144,7 @@ describe('messages', () => {
         { what: 'a message after the cut' },
       );
       expect(new Set(heard)).toEqual(new Set([sale.sale.id]));
+      expect(interruptions).toBeGreaterThan(0);
       await unsubscribe();
     });
   });

@@ -1,0 +1,79 @@
+/**
+ * Which sales a scan of the reconciler (log-scanner.ts) compares with the backend. A sale is quiet if its logs, state and rules
+ * have not changed during the last scans. If there are many quiet sales, each scan compares only a part of them, so that an idle
+ * shop with many sales costs little. A fault of a quiet sale is then found some seconds later. While hints may have been lost, no
+ * sale is quiet.
+ *
+ *   busy ──the same at QUIET_SCANS scans in a row──> quiet ──any change, or the messages were interrupted──> busy
+ */
+import type { SaleHead } from '../sales/sale-rows.ts';
+import type { SaleLog } from './apply/sale-log.ts';
+
+/** Scans, of which there is one a second. */
+const QUIET_SCANS = 10;
+/** Each quiet sale is compared once in as many scans. */
+const ROUND_SCANS = 4;
+/** Up to this many quiet sales are all compared by each scan. */
+const ALL_AT_ONCE_SALES = 250;
+
+/** A sale as it was at the last scan that compared it. */
+interface Rest {
+  readonly state: SaleHead['state'];
+  readonly rules: SaleHead['rules'];
+  readonly entries: number;
+  /** How many scans in a row have found it like this. */
+  readonly scans: number;
+  /** The scans that compare it when it is quiet: those whose number has this remainder. */
+  readonly turn: number;
+}
+
+export class QuietSales {
+  /** A sale that is taken over again has a new log, so it is busy. */
+  #rests = new WeakMap<SaleLog, Rest>();
+  #scan = 0;
+  #nextTurn = 0;
+
+  /**
+   * Begins a scan.
+   * @param logOf the log of a sale in the generation that Postgres has; `undefined` if there is none
+   * @returns the sales to be compared
+   */
+  choose(sales: readonly SaleHead[], logOf: (sale: SaleHead) => SaleLog | undefined): SaleHead[] {
+    this.#scan++;
+    const quiet = new Map<SaleHead, Rest>();
+    for (const sale of sales) {
+      const rest = this.#quietRest(sale, logOf(sale));
+      if (rest) quiet.set(sale, rest);
+    }
+    if (quiet.size <= ALL_AT_ONCE_SALES) return [...sales];
+    return sales.filter((sale) => (quiet.get(sale)?.turn ?? this.#turn) === this.#turn);
+  }
+
+  /** The backend has the sale as Postgres and the log say. */
+  matched({ state, rules }: SaleHead, log: SaleLog): void {
+    const before = this.#rests.get(log);
+    const entries = entriesOf(log);
+    const isSame = before?.state === state && before.rules === rules && before.entries === entries;
+    const turn = before?.turn ?? this.#nextTurn++ % ROUND_SCANS;
+    this.#rests.set(log, { state, rules, entries, turn, scans: isSame ? before.scans + 1 : 0 });
+  }
+
+  /** All sales are busy again. */
+  forget(): void {
+    this.#rests = new WeakMap();
+  }
+
+  get #turn(): number {
+    return this.#scan % ROUND_SCANS;
+  }
+
+  #quietRest({ state, rules }: SaleHead, log: SaleLog | undefined): Rest | undefined {
+    const rest = log && this.#rests.get(log);
+    if (!rest || rest.scans < QUIET_SCANS || log.backlog > 0) return undefined;
+    return rest.state === state && rest.rules === rules && rest.entries === entriesOf(log) ? rest : undefined;
+  }
+}
+
+function entriesOf({ newest }: SaleLog): number {
+  return newest.reduce((sum, { seq }) => sum + seq, 0);
+}
