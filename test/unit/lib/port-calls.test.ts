@@ -46,6 +46,16 @@ describe('calls over a port', () => {
     expect(isBusy(await here.call('refuse').catch((thrown: unknown) => thrown))).toBe(false);
   });
 
+  test('ignore an answer that comes after they were given up', async () => {
+    const late = [here.call('double', 2), here.call('refuse')];
+    here.abandon();
+    for (const each of late) await expect(each).rejects.toThrow('the other thread has ended');
+    // The answers come in this order, so those two have come. An error in them would fail the run.
+    const other = new Promise((resolve) => channel.port1.once('message', resolve));
+    channel.port2.postMessage({ kind: 'result', id: 99, value: 0 });
+    await other;
+  });
+
   test('fail when the other end has ended, also calls under way', async () => {
     const underWay = here.call('never');
     here.abandon();
