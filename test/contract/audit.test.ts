@@ -71,6 +71,16 @@ onEachBackend((stage) => {
     expect((await sale.counters())[0]).toMatchObject({ left: 8, supplied: 10 });
   });
 
+  it('sets a counter to what the others give: the same, where they agree', async () => {
+    const sale = await stage.load({ stock: 10 });
+    await sale.sellEach(3);
+    for (const field of ['left', 'supplied'] as const)
+      expect(await stage.backend.audits.correct(sale.ref(), field, 0)).toBe(true);
+    expect(await stage.backend.audits.audit(sale.sale.id, 1, 1)).toMatchObject([
+      { left: 7, taken: 3, supplied: 10 },
+    ]);
+  });
+
   it('adds missing orders to a record, once', async () => {
     const sale = await stage.load({ stock: 10, perBuyerLimit: 2 });
     const order = sale.order('anna', { key: 'k' });

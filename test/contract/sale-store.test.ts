@@ -96,6 +96,7 @@ onEachBackend((stage) => {
         },
       };
       const { sale } = await stage.load(spec, { generation: 3, state: 'paused' });
+      expect(await stage.backend.sales.read('nowhere')).toBeUndefined();
       const record = await stage.backend.sales.read(sale.id);
       expect(record).toEqual({ sale, state: 'paused', generation: 3, epoch: 1, rules: rulesOf(sale) });
     });

@@ -173,3 +173,8 @@ it.each([
 ])('whether %j may be an order id: %j', (text, expected) => {
   expect(isOrderId(text)).toBe(expected);
 });
+
+it.each([0, 31, 33])('a key of %i bytes is refused', (length) => {
+  const refused = () => new OrderIds({ key: new Uint8Array(length), worker: 1 });
+  expect(refused).toThrow(`the order id key has ${length} bytes; it must have 32`);
+});

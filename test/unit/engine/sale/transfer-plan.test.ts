@@ -75,6 +75,15 @@ describe('planMoves', () => {
         [3, 2, 3],
       ],
     ],
+    // The richest keeps the remainder, so its surplus is not the largest.
+    [
+      [9, 9, 0, 3],
+      [
+        [1, 2, 4],
+        [0, 2, 1],
+        [0, 3, 2],
+      ],
+    ],
   ])('of %j pairs the largest surplus with the largest gap', (lefts, moves) => {
     expect(planMoves(lefts)).toEqual(moves.map(([from, to, units]) => ({ from, to, units })));
   });
