@@ -3,7 +3,7 @@ import { open } from '@stockade-engine/stockade';
 import express from 'express';
 
 const shop = await open({ redisUrl: process.env.REDIS_URL, databaseUrl: process.env.DATABASE_URL });
-const sales = await shop.sales.list();
+const { sales } = await shop.sales.list();
 if (sales.length === 0) await shop.sales.create({ id: 'front-row', stock: 100 });
 
 const app = express();

@@ -8,7 +8,7 @@ const shop = await open({
   databaseUrl: process.env.DATABASE_URL,
   logger: app.log,
 });
-const sales = await shop.sales.list();
+const { sales } = await shop.sales.list();
 if (sales.length === 0) await shop.sales.create({ id: 'front-row', stock: 100 });
 
 app.post<{ Params: { saleId: string } }>('/buy/:saleId', async (request, reply) => {

@@ -32,7 +32,7 @@ class BuyController {
 
 async function openShop(): Promise<Shop> {
   const shop = await open({ redisUrl: process.env.REDIS_URL, databaseUrl: process.env.DATABASE_URL });
-  const sales = await shop.sales.list();
+  const { sales } = await shop.sales.list();
   if (sales.length === 0) await shop.sales.create({ id: 'front-row', stock: 100 });
   return shop;
 }
