@@ -97,6 +97,28 @@ describe.each(['nginx', 'haproxy'] as const)('%s in front of a node', (kind: Gat
     expect(relay.requests()).toEqual([]);
   });
 
+  test('the pages that explain a problem are there for everybody, and nothing that the client has sent gets through with them', async () => {
+    relay.forget();
+    const { body: problem } = (await ask(await request('GET', '/v1/orders/1')))!;
+    const headers = { 'X-Buyer-Id': 'mallory', 'X-Forwarded-For': '192.0.2.1', Authorization: 'Bearer x' };
+    for (const path of [problem.type, '/problems', '/openapi.json', '/docs']) {
+      const page = await ask(rawRequest('GET', path, headers));
+      expect(page?.status, path).toBe(200);
+      const again = { ...headers, 'If-None-Match': page!.headers.etag! };
+      expect((await ask(rawRequest('GET', path, again)))?.status, path).toBe(304);
+    }
+    const [, ...arrived] = relay.requests();
+    expect(arrived).toHaveLength(8);
+    for (const one of arrived) {
+      for (const name of ['x-buyer-id', 'authorization']) expect(one.values(name)).toEqual([]);
+      expect(one.values('x-forwarded-for')).toEqual(['127.0.0.1']);
+    }
+    for (const path of ['/problems/../metrics', '/problems/a/b', '/problemsx', '/docs/'])
+      expect([400, 404], path).toContain((await ask(rawRequest('GET', path, headers)))?.status);
+    expect((await ask(rawRequest('POST', '/docs', headers, '')))?.status).toBe(404);
+    expect(relay.requests()).toHaveLength(9);
+  });
+
   test('a request to a route that is not for buyers does not get through', async () => {
     const { orderId } = (await node.buy(await makeSale(node), 'ann')).body;
     relay.forget();
