@@ -132,6 +132,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? '' : ` (skipp
     expect(bought.status).toBe(201);
     for (const url of [publicUrl, opsUrl]) expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
     await ops.disconnect();
+    for (const path of ['/openapi.json', '/docs', '/problems/sold_out'])
+      expect((await fetch(publicUrl + path)).status, path).toBe(200);
 
     const check = () => image.run(image.healthcheck, { env: { OPS_PORT: new URL(opsUrl).port } });
     expect((await check()).code).toBe(0);

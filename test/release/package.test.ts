@@ -6,6 +6,7 @@ import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -46,7 +47,30 @@ test('it starts with production dependencies only, and contains no test, bench o
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const { stdout } = await run(empty, join(empty, 'node_modules', '.bin', 'stockade'), '--version');
   expect(stdout.trim()).toBe(version);
+
+  const node = spawn(join(empty, 'node_modules', '.bin', 'stockade'), ['serve', '--json'], {
+    cwd: empty,
+    env: { PATH: process.env.PATH, PORT: '0', OPS_PORT: '0', DATA_DIR: join(empty, 'data') },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void node.kill('SIGKILL'));
+  const { publicUrl, opsUrl } = JSON.parse(await lineOf(node.stdout, /^\{"ready":true.*$/m));
+  for (const url of [publicUrl, opsUrl]) {
+    for (const path of ['/openapi.json', '/docs', '/problems/unavailable'])
+      expect((await fetch(url + path)).status, url + path).toBe(200);
+  }
 }, 900_000);
+
+/** The first text of a stream that matches. @throws if the stream ends without it */
+async function lineOf(stream: Readable, pattern: RegExp): Promise<string> {
+  let said = '';
+  for await (const text of stream.setEncoding('utf8')) {
+    said += text;
+    const [line] = pattern.exec(said) ?? [];
+    if (line !== undefined) return line;
+  }
+  throw new Error(`it ended and said: ${said}`);
+}
 
 test('its types work for programs that resolve as Node does, and as bundlers do', async () => {
   await tool('tsc', '-p', '.', '--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit');
