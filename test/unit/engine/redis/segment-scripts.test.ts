@@ -162,7 +162,7 @@ describe('a change of one segment', () => {
         ],
         ['removes one unit', {}, [5, 1], 1, { left: '6', supplied: '9', withdrawn: '1', withdrawal: '5 1' }],
         [
-          'brings no counters of version 0.2.0 where no unit is left',
+          'brings no counters to a segment of version 0.1.0 that has no unit left',
           { left: '0', withdrawn: null, supplied: null },
           [5, 2],
           0,
@@ -207,7 +207,7 @@ describe('a change of one segment', () => {
           { left: '8', supplied: '11', withdrawn: '0', withdrawal: '5 back' },
         ],
         [
-          'brings no counters of version 0.2.0 without units',
+          'brings no counters to a segment of version 0.1.0',
           { withdrawn: null, supplied: null },
           [5],
           0,
