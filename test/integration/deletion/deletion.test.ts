@@ -22,6 +22,7 @@ import { type DeletedSale, readOpenDeletion } from '../../../src/sales/deleted-s
 import { BY } from '../../support/author.ts';
 import { intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { insertOrders } from '../../support/events/event-log.ts';
 import { until } from '../../support/fixtures.ts';
 import { APP_ROLE, allowDeleting, asAdmin } from '../../support/postgres/least-rights.ts';
 import { buyers, Shop } from '../../support/shop.ts';
@@ -298,6 +299,18 @@ describe('while a sale is being deleted', () => {
     const sale = (await readOpenDeletion(shop.db, id))!;
     expect(await finish(sale)).toBe(true);
     expect(await rows(shop.db, 'SELECT 1 FROM erasures')).toEqual([]);
+  });
+
+  test('the orders of other sales are found, and change', async () => {
+    const { id, orders } = await archivedSale();
+    const other = await shop.sell({ stock: 10 });
+    const [kept] = (await insertOrders(shop.db, other.id, 1)) as [string];
+    await begin(id, 4);
+    expect(await orders.editOrder(kept, { reference: 'x' }, BY)).toMatchObject({ code: 'done' });
+    expect(await orders.changeOrder(kept, { kind: 'pay', payType: 'card' }, BY)).toMatchObject({
+      code: 'done',
+    });
+    expect(await readOrder(shop.db, kept)).toMatchObject({ status: 'paid', reference: 'x' });
   });
 
   test('a change of an order that has begun before is made, and the deletion waits for it', async () => {
