@@ -3,7 +3,7 @@ import type { Reply, SendAll } from '../../redis/send-all.ts';
 import type { ExpectedSale, SaleRecord, SegmentSnapshot } from '../contract.ts';
 import { StaleGeneration } from '../errors.ts';
 import { encodeDigest } from '../redis/protocol/codec.ts';
-import type { Keys } from '../redis/protocol/keys.ts';
+import type { Keys, SegmentKeys } from '../redis/protocol/keys.ts';
 import { type Scripts, STALE } from '../redis/protocol/scripts.ts';
 import { decodeSnapshot, RedisSales } from '../redis/redis-sales.ts';
 import { rulesOf } from '../sale/rules.ts';
@@ -48,6 +48,13 @@ export class ClusterSales extends RedisSales {
       keys.map((key) => this.#scripts.setState([key], generation, state, rules, publish)),
     );
     if (applied.includes(STALE)) throw new StaleGeneration(sale.id, generation);
+  }
+
+  protected override async removePage(segments: readonly SegmentKeys[], generation: number): Promise<number> {
+    const found = await Promise.all(
+      segments.map((segment) => this.#scripts.removeSegments([segment], generation)),
+    );
+    return found.reduce((sum, keys) => sum + keys, 0);
   }
 
   /** Each segment is read at an instant of its own. A sale that seems to differ is read again anyway. */

@@ -21,7 +21,7 @@ import { MAX_SEGMENTS } from '../limits.ts';
 import { rulesOf } from '../sale/rules.ts';
 import { reopenSale, tellChange } from './protocol/change-counter.ts';
 import { decodeCount, decodeRecord, decodeWithdrawal, encodeDigest, encodeRecord } from './protocol/codec.ts';
-import type { Keys } from './protocol/keys.ts';
+import type { Keys, SegmentKeys } from './protocol/keys.ts';
 import { decodeSaleRecord, decodeVersion, encodeDefinition } from './protocol/sale-record.ts';
 import { type RawSnapshot, refuseStale, type Scripts } from './protocol/scripts.ts';
 
@@ -149,10 +149,15 @@ export class RedisSales implements SaleStore {
   async removeSegments({ saleId, generation }: GenerationRef, from: number): Promise<void> {
     for (let at = from; at < MAX_SEGMENTS; at += REMOVE_PAGE_SEGMENTS) {
       const page = Array.from({ length: REMOVE_PAGE_SEGMENTS }, (_, i) =>
-        this.#scripts.removeSegment(this.#keys.segment({ saleId, segment: at + i }), generation),
+        this.#keys.segment({ saleId, segment: at + i }),
       );
-      if ((await Promise.all(page)).every((found) => found === 0)) return;
+      if ((await this.removePage(page, generation)) === 0) return;
     }
+  }
+
+  /** @returns how many keys of the segments existed */
+  protected removePage(segments: readonly SegmentKeys[], generation: number): Promise<number> {
+    return this.#scripts.removeSegments(segments, generation);
   }
 
   /**

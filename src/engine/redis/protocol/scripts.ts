@@ -45,7 +45,7 @@ const SCRIPTS = {
   draftHoldings: { lua: luaSource('build/draft-holdings'), numberOfKeys: 1 },
   loadSegment: { lua: luaSource('build/load-segment'), numberOfKeys: 4 },
   loadHoldings: { lua: luaSource('build/load-holdings'), numberOfKeys: 2 },
-  removeSegment: { lua: luaSource('build/remove-segment'), numberOfKeys: 4 },
+  removeSegments: { lua: luaSource('build/remove-segments') },
   archiveSale: { lua: luaSource('build/archive-sale'), numberOfKeys: 1 },
   publishSale: { lua: luaSource('build/publish-sale'), numberOfKeys: 1 },
   appendEvents: { lua: luaSource('log/append-events'), numberOfKeys: 1 },
@@ -201,9 +201,10 @@ export class Scripts {
     return this.#commands.loadHoldings(segment, buyers, generation, upTo, ...records) as Reply;
   }
 
-  removeSegment(keys: SegmentKeys, generation: number) {
-    const { segment, buyers, log, draft } = keys;
-    return this.#commands.removeSegment(segment, buyers, log, draft, generation) as Promise<number>;
+  /** @returns how many of their keys existed */
+  removeSegments(segments: readonly SegmentKeys[], generation: number) {
+    const keys = segments.flatMap(({ segment, buyers, log, draft }) => [segment, buyers, log, draft]);
+    return this.#commands.removeSegments(keys.length, ...keys, generation) as Promise<number>;
   }
 
   archiveSale(sale: string, generation: number) {

@@ -399,11 +399,33 @@ describe('a new segment', () => {
   });
 
   it('is removed with its keys, unless it is of that generation or a later one', () => {
-    expect(run('build/remove-segment', OLD, KEYS, [4])).toEqual([4, { s: null, b: null, l: null, d: null }]);
-    expect(run('build/remove-segment', { d: { ' ': 'x' } }, KEYS, [4])).toEqual([1, { d: null }]);
-    expect(run('build/remove-segment', {}, KEYS, [4])).toEqual([0, {}]);
+    expect(run('build/remove-segments', OLD, KEYS, [4])).toEqual([4, { s: null, b: null, l: null, d: null }]);
+    expect(run('build/remove-segments', { d: { ' ': 'x' } }, KEYS, [4])).toEqual([1, { d: null }]);
+    expect(run('build/remove-segments', {}, KEYS, [4])).toEqual([0, {}]);
     for (const generation of ['4', '5'])
-      expect(run('build/remove-segment', { ...OLD, s: { generation } }, KEYS, [4])).toEqual(['later', {}]);
+      expect(run('build/remove-segments', { ...OLD, s: { generation } }, KEYS, [4])).toEqual([1, {}]);
+  });
+
+  it('is removed with others; those of a later generation stay', () => {
+    const stored = {
+      ...OLD,
+      later: { generation: '4' },
+      laterBuyers: { ben: '2:1:1:' },
+      third: { generation: '3' },
+    };
+    const keys = [
+      ...KEYS,
+      'later',
+      'laterBuyers',
+      'laterLog',
+      'laterDraft',
+      'third',
+      'none',
+      'neither',
+      'nor',
+    ];
+    const removed = { s: null, b: null, l: null, d: null, third: null };
+    expect(run('build/remove-segments', stored, keys, [4])).toEqual([6, removed]);
   });
 });
 
