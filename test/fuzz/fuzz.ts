@@ -6,6 +6,7 @@
  */
 import fc from 'fast-check';
 import { FuzzConnection } from './connection.ts';
+import type { PortName } from './description.ts';
 import { objection, objectionTo } from './judge.ts';
 import { type RequestSpec, type Session, sessions } from './requests.ts';
 import type { Target } from './target.ts';
@@ -107,7 +108,7 @@ class Run {
         unanswered = (await this.#request(connection, spec, unanswered)) ? 0 : unanswered + 1;
       }
       // Requests sent without waiting may still be answered.
-      if (connection && unanswered > 0) await this.#rest(connection, requests[0]!);
+      if (connection && unanswered > 0) await this.#rest(connection, port, requests);
     } finally {
       connection?.end();
     }
@@ -145,12 +146,14 @@ class Run {
   }
 
   /** Judges whatever answers come, in any order. */
-  async #rest(connection: FuzzConnection, { port }: RequestSpec): Promise<void> {
+  async #rest(connection: FuzzConnection, port: PortName, requests: readonly RequestSpec[]): Promise<void> {
+    const mayBeToHead = requests.some(({ method }) => method === 'HEAD');
     for (;;) {
       const answer = await connection.answer(SILENCE_MS, false);
       if (typeof answer === 'string') return;
       this.#count(answer);
-      const against = objection(this.#target.apis[port], answer);
+      const toHead = mayBeToHead && answer.body === '';
+      const against = objection(this.#target.apis[port], answer, toHead);
       if (against !== undefined)
         throw new Error(`${against}\n${answer.status} ${answer.body.slice(0, 1_000)}`);
     }

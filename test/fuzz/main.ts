@@ -11,7 +11,7 @@ import { Target } from './target.ts';
 const MAX_SEED = 2 ** 31 - 1;
 
 function whole(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
+  if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   return Number(text);
 }
 
