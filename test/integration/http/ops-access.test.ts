@@ -15,7 +15,9 @@ const JWT_SECRET = 'a-secret-of-more-than-32-characters';
 const HEALTH = ['GET /healthz', 'GET /readyz'];
 /** The console's page. It has no data before it has the token. */
 const PAGE = ['GET /console', 'GET /console/:file'];
-const OPEN = [...HEALTH, ...PAGE];
+/** What the port can do, which the repository says too. Both ports have these routes. */
+const DESCRIPTION = ['GET /openapi.json', 'GET /docs', 'GET /problems', 'GET /problems/:code'];
+const OPEN = [...HEALTH, ...PAGE, ...DESCRIPTION];
 /** For routes that take a body: one that would have an effect. */
 const BODIES: Readonly<Record<string, string>> = {
   'POST /v1/sales': '{"id":"smuggled","stock":1}',
@@ -69,7 +71,8 @@ function pathOf({ pattern }: OpsRoute): string {
     .replace(':saleId', saleId)
     .replace(':orderId', orderId)
     .replace(':id', '1')
-    .replace(':file', 'console.js');
+    .replace(':file', 'console.js')
+    .replace(':code', 'unknown_sale');
 }
 
 function spec(route: OpsRoute, headers: Record<string, string>): RequestSpec {
@@ -84,7 +87,7 @@ async function books(): Promise<unknown[]> {
   return [await node.ops.list(), ...(await Promise.all(rows))];
 }
 
-test('only health, readiness and the files of the console need no token', async () => {
+test('only health, readiness, the console’s files and the description need no token', async () => {
   for (const route of routes.filter((each) => HEALTH.includes(nameOf(each)))) {
     const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
     expect(answer.status, nameOf(route)).toBe(200);
@@ -94,6 +97,11 @@ test('only health, readiness and the files of the console need no token', async 
     const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
     expect(answer.status, nameOf(route)).toBe(200);
     expect(answer.body).not.toContain(saleId);
+  }
+  for (const route of routes.filter((each) => DESCRIPTION.includes(nameOf(each)))) {
+    const answer = await node.opsRequest(pathOf(route), spec(route, { authorization: '' }));
+    expect(answer.status, nameOf(route)).toBe(200);
+    expect(JSON.stringify(answer.body)).not.toContain(saleId);
   }
   expect(guarded.length).toBeGreaterThan(15);
 });
