@@ -32,6 +32,7 @@ const GROWING = [
   ...[
     'cli/cli-node',
     'http/admission',
+    'http/description',
     'http/fuzz',
     'http/http-api',
     'http/http-bad-input',

@@ -8,6 +8,7 @@ import type { Listener } from '../../../src/http/server/listener.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
 import { openBrowser, violationsOn } from '../../support/console-browser.ts';
 import { ANY_PORT } from '../../support/http/http-server.ts';
+import { inTier } from '../../support/tier.ts';
 
 const OPS = { token: 'a token', operations: {}, orders: {}, buyers: {}, events: {}, console: {} };
 /** `stockade sync` has no operations. */
@@ -155,36 +156,40 @@ describe('the linter', () => {
 });
 
 describe('in a browser', () => {
-  test.each([
+  const views = [
+    ['dark', 360],
     ['light', 1_280],
     ['dark', 1_280],
     ['light', 360],
-    ['dark', 360],
-  ] as const)('the pages are readable, %s, %i wide, and need no script', async (scheme, width) => {
-    const { open } = await chooseHttpServer('node');
-    const listener = await serveOps(OPS as unknown as OpsHost, open, ANY_PORT);
-    const browser = await openBrowser();
-    try {
-      const context = await browser.newContext({
-        viewport: { width, height: 800 },
-        colorScheme: scheme,
-      });
-      const page = await context.newPage();
-      const complaints: string[] = [];
-      const asked: string[] = [];
-      page.on('console', (message) => complaints.push(message.text()));
-      page.on('request', (sent) => asked.push(sent.url()));
-      for (const path of ['/docs', '/problems', '/problems/unavailable']) {
-        await page.goto(`http://127.0.0.1:${listener.port}${path}`);
-        const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
-        expect(wide, `${path} is wider than the window`).toBeLessThanOrEqual(0);
-        expect(await violationsOn(page), path).toEqual([]);
+  ] as const;
+  test.each(inTier<readonly (typeof views)[number][]>({ test: views.slice(0, 1), release: views }))(
+    'the pages are readable, %s, %i wide, and need no script',
+    async (scheme, width) => {
+      const { open } = await chooseHttpServer('node');
+      const listener = await serveOps(OPS as unknown as OpsHost, open, ANY_PORT);
+      const browser = await openBrowser();
+      try {
+        const context = await browser.newContext({
+          viewport: { width, height: 800 },
+          colorScheme: scheme,
+        });
+        const page = await context.newPage();
+        const complaints: string[] = [];
+        const asked: string[] = [];
+        page.on('console', (message) => complaints.push(message.text()));
+        page.on('request', (sent) => asked.push(sent.url()));
+        for (const path of ['/docs', '/problems', '/problems/unavailable']) {
+          await page.goto(`http://127.0.0.1:${listener.port}${path}`);
+          const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+          expect(wide, `${path} is wider than the window`).toBeLessThanOrEqual(0);
+          expect(await violationsOn(page), path).toEqual([]);
+        }
+        expect(asked.filter((url) => !url.startsWith('data:'))).toHaveLength(3);
+        expect(complaints).toEqual([]);
+      } finally {
+        await browser.close();
+        await listener.drain(1_000);
       }
-      expect(asked.filter((url) => !url.startsWith('data:'))).toHaveLength(3);
-      expect(complaints).toEqual([]);
-    } finally {
-      await browser.close();
-      await listener.drain(1_000);
-    }
-  });
+    },
+  );
 });

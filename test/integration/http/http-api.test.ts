@@ -896,7 +896,7 @@ class Metrics {
   constructor(text: string) {
     for (const line of text.split('\n').filter(Boolean)) {
       const type = /^# TYPE (\S+) (\S+)$/.exec(line);
-      const sample = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line);
+      const sample = /^([a-z0-9_]+)(?:\{(.*)\})? (\S+)$/.exec(line);
       if (type) this.types.set(type[1]!, type[2]!);
       else if (sample)
         this.samples.push({ name: sample[1]!, labels: labelsOf(sample[2]), value: Number(sample[3]) });
