@@ -23,6 +23,8 @@ import type { SegmentLocks } from './segment-locks.ts';
 
 /** Pause before the next attempt, while the map may not show the new server yet. */
 const PAUSE_MS = 20;
+/** After this time a lock that has moved is left to its ttl. */
+const RELEASE_MAX_MS = 2_000;
 
 export class ClusterLocks implements SegmentLocks {
   readonly #primaries: Primaries;
@@ -45,7 +47,7 @@ export class ClusterLocks implements SegmentLocks {
         const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
         return await locks.lock(name, { waitMs: Math.max(1, deadline - monotonicMs()) });
       } catch (error) {
-        if (!(error instanceof LockMoved || error instanceof NotExecuted)) throw error;
+        if (!isElsewhere(error)) throw error;
         if (monotonicMs() + PAUSE_MS >= deadline) throw new NotExecuted(error.message, error);
         await this.#primaries.refresh();
         await delay(PAUSE_MS);
@@ -58,10 +60,22 @@ export class ClusterLocks implements SegmentLocks {
       await handle.release();
     } catch (error) {
       if (!(error instanceof LockMoved) || error.owner === undefined) throw error;
+      await this.#releaseMoved(this.#keys.segment(segment).lock, error.owner);
+    }
+  }
+
+  /** The map may show the old server for a while, as other servers tell it. */
+  async #releaseMoved(name: string, owner: string): Promise<void> {
+    const deadline = monotonicMs() + RELEASE_MAX_MS;
+    for (;;) {
       await this.#primaries.refresh();
-      const name = this.#keys.segment(segment).lock;
-      const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
-      await locks.releaseMoved(name, error.owner);
+      try {
+        const locks = await this.#locksAt(this.#primaries.of(slotOf(name)));
+        return await locks.releaseMoved(name, owner);
+      } catch (error) {
+        if (!isElsewhere(error) || monotonicMs() >= deadline) throw error;
+        await delay(PAUSE_MS);
+      }
     }
   }
 
@@ -89,6 +103,11 @@ export class ClusterLocks implements SegmentLocks {
       void closeOpened(locks);
     }
   }
+}
+
+/** Whether another server may have the lock. */
+function isElsewhere(error: unknown): error is LockMoved | NotExecuted {
+  return error instanceof LockMoved || error instanceof NotExecuted;
 }
 
 async function closeOpened(opened: Promise<Locks>): Promise<void> {

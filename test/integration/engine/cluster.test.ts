@@ -4,10 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ClusterBackend } from '../../../src/engine/cluster/cluster-backend.ts';
+import type { Primaries } from '../../../src/engine/cluster/primaries.ts';
 import { slotOf } from '../../../src/engine/cluster/slot.ts';
 import { TransferScripts } from '../../../src/engine/cluster/transfer-scripts.ts';
 import type { Backend } from '../../../src/engine/contract.ts';
 import { NotExecuted, OutcomeUnknown } from '../../../src/engine/errors.ts';
+import { ClusterLocks } from '../../../src/engine/locked/cluster-locks.ts';
 import { LockedBackend } from '../../../src/engine/locked/locked-backend.ts';
 import { Keys } from '../../../src/engine/redis/protocol/keys.ts';
 import { clusterClient, connect } from '../../../src/redis/clients.ts';
@@ -214,6 +216,35 @@ describe.each([
         await servers.moveSlot(slotOf(segment), (from + 1) % 3, from);
       } finally {
         await Promise.all([holding.close(), next.close()]);
+      }
+    },
+  );
+
+  test.runIf(underLocks)(
+    'a lock that has moved is released although the map still shows its old server',
+    async () => {
+      const keys = new Keys(freshPrefix());
+      const ref = { saleId: 'moving', segment: 0, generation: 1 };
+      const slot = slotOf(keys.segment(ref).lock);
+      const from = await servers.primaryOf(keys.segment(ref).lock);
+      const to = (from + 1) % 3;
+      /** Shows the old server until the map has been read `late` times. */
+      const openLocks = (late: number) => {
+        let reads = 0;
+        const shown = () => servers.urls[reads < late ? from : to]!;
+        const primaries = { of: shown, refresh: async () => void reads++, all: () => servers.urls };
+        return new ClusterLocks(primaries as unknown as Primaries, keys, {});
+      };
+      const [holder, next] = [openLocks(3), openLocks(0)];
+      try {
+        const handle = await holder.lock(ref, 1_000);
+        await servers.moveSlot(slot, from, to);
+        await holder.release(ref, handle);
+        // Far sooner than the ttl of ten seconds.
+        await next.release(ref, await next.lock(ref, 2_000));
+      } finally {
+        await Promise.all([holder.close(), next.close()]);
+        await servers.moveSlot(slot, to, from);
       }
     },
   );
