@@ -19,8 +19,8 @@ const PGLITE = fileURLToPath(new URL('./pglite.mjs', import.meta.url));
 const SEGMENTS = 8;
 /** Connections are opened in groups, because the listener's queue is limited. */
 const OPENED_AT_ONCE = 200;
-/** Time for the node to come to rest. */
-const REST_MS = 3_000;
+/** Time for the node to come to rest: sync takes ten seconds to see that a sale is quiet. */
+const REST_MS = 20_000;
 
 /** From the start of the process to its line `ready`, in milliseconds; a start of each kind after the other. */
 export interface Starts {
