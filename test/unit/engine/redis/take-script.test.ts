@@ -180,7 +180,7 @@ describe('a take', () => {
       },
     ],
     [
-      'of plain orders, of which one finds nothing left',
+      'of plain orders, one of which finds no units left',
       { lines: '11 anna 1 \n12 ben 1 ', segment: { left: '1' } },
       [9, 6, 0, 26, 1, 0],
       {
