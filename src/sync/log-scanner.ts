@@ -3,8 +3,8 @@
  * returns the sales that need work: those to be taken over, rebuilt, given a state, or released.
  *
  * Most sales have not changed since the last scan. So one query first compares each sale as a whole with what this
- * sync knows (of many quiet sales, only a part: quiet-sales.ts). Only for the others are the log heads read. The loop keeps reading meanwhile, so results are compared
- * with what was known before the query.
+ * sync knows (of many quiet sales, only a part: quiet-sales.ts). Only for the others are the log heads read. The loop
+ * keeps reading meanwhile, so results are compared with what was known before the query.
  *
  * The number of closed sales only grows, and no buyer waits for them: each scan takes the next page of them. A
  * drained one costs no lock and no log: its row and its version are read, its cursors, and the digest of its segments.

@@ -50,12 +50,12 @@ export class QuietSales {
   }
 
   /** The backend has the sale as Postgres and the log say. */
-  matched({ state, rules }: SaleHead, log: SaleLog): void {
+  matched(sale: SaleHead, log: SaleLog): void {
+    const { state, rules } = sale;
     const before = this.#rests.get(log);
-    const entries = entriesOf(log);
-    const isSame = before?.state === state && before.rules === rules && before.entries === entries;
+    const scans = before && isAsBefore(before, sale, log) ? before.scans + 1 : 0;
     const turn = before?.turn ?? this.#nextTurn++ % ROUND_SCANS;
-    this.#rests.set(log, { state, rules, entries, turn, scans: isSame ? before.scans + 1 : 0 });
+    this.#rests.set(log, { state, rules, entries: log.entries, turn, scans });
   }
 
   /** All sales are busy again. */
@@ -67,13 +67,13 @@ export class QuietSales {
     return this.#scan % ROUND_SCANS;
   }
 
-  #quietRest({ state, rules }: SaleHead, log: SaleLog | undefined): Rest | undefined {
+  #quietRest(sale: SaleHead, log: SaleLog | undefined): Rest | undefined {
     const rest = log && this.#rests.get(log);
     if (!rest || rest.scans < QUIET_SCANS || log.backlog > 0) return undefined;
-    return rest.state === state && rest.rules === rules && rest.entries === entriesOf(log) ? rest : undefined;
+    return isAsBefore(rest, sale, log) ? rest : undefined;
   }
 }
 
-function entriesOf({ newest }: SaleLog): number {
-  return newest.reduce((sum, { seq }) => sum + seq, 0);
+function isAsBefore({ state, rules, entries }: Rest, sale: SaleHead, log: SaleLog): boolean {
+  return state === sale.state && rules === sale.rules && entries === log.entries;
 }

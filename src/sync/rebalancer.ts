@@ -52,7 +52,7 @@ export class Rebalancer {
     const sold = new Set(logs.filter((log) => this.#hasSold(log)));
     for (const log of logs) {
       this.#looked.delete(log.saleId);
-      this.#looked.set(log.saleId, entriesOf(log));
+      this.#looked.set(log.saleId, log.entries);
     }
     for (const log of await this.#open(logs)) {
       if (this.#stopped) return;
@@ -73,7 +73,7 @@ export class Rebalancer {
 
   /** Whether it has sold since its last look. */
   #hasSold(log: SaleLog): boolean {
-    return this.#looked.get(log.saleId) !== entriesOf(log);
+    return this.#looked.get(log.saleId) !== log.entries;
   }
 
   async #open(logs: readonly SaleLog[]): Promise<SaleLog[]> {
@@ -120,8 +120,4 @@ export class Rebalancer {
     }, this.#everyMs);
     this.#timer.unref();
   }
-}
-
-function entriesOf({ newest }: SaleLog): number {
-  return newest.reduce((sum, { seq }) => sum + seq, 0);
 }

@@ -49,6 +49,11 @@ export class SaleLog {
     return this.#newest;
   }
 
+  /** Entries seen in all logs, from the first one on. Any new entry changes it. */
+  get entries(): number {
+    return this.#newest.reduce((sum, { seq }) => sum + seq, 0);
+  }
+
   /** Orders seen in the logs beyond the cursors. */
   get backlog(): number {
     return this.#newest.reduce((sum, { orders }, i) => sum + Math.max(0, orders - this.#applied[i]!), 0);

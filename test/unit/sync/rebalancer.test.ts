@@ -1,16 +1,15 @@
 /** Which sales the timer looks at: an operator's rebalance looks at any. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { type GenerationRef, type KnownEntry, NO_ENTRY } from '../../../src/engine/contract.ts';
+import type { GenerationRef } from '../../../src/engine/contract.ts';
 import { MemoryBackend } from '../../../src/engine/memory/memory-backend.ts';
-import type { SaleLog } from '../../../src/sync/apply/sale-log.ts';
+import { SaleLog } from '../../../src/sync/apply/sale-log.ts';
 import { Rebalancer } from '../../../src/sync/rebalancer.ts';
 import type { SyncStores } from '../../../src/sync/sync-stores.ts';
 import { aSale, type LoadedSale, loadSale } from '../../support/sales.ts';
 
 interface Held {
   readonly sale: LoadedSale;
-  /** Assigned by tests. */
-  newest: KnownEntry[];
+  readonly log: SaleLog;
 }
 
 let backend: MemoryBackend;
@@ -30,7 +29,7 @@ beforeEach(async () => {
   const stores = { backend, events } as unknown as SyncStores;
   const sales = {
     get logs() {
-      return held.map(logOf);
+      return held.map(({ log }) => log);
     },
   };
   rebalancer = new Rebalancer(stores, sales, 0);
@@ -40,18 +39,19 @@ beforeEach(async () => {
 async function hold(sales: number): Promise<void> {
   for (let i = 0; i < sales; i++) {
     const sale = await loadSale(backend, aSale({ stock: 12, segments: 2 }), { split: [0, 12] });
-    held.push({ sale, newest: [NO_ENTRY, NO_ENTRY] });
+    held.push({ sale, log: logOf(sale) });
   }
 }
 
-function logOf({ sale, newest }: Held): SaleLog {
-  const positions = [0, 1].map((segment) => ({ ...sale.ref(segment), seq: 0, tail: '' }));
-  return { saleId: sale.sale.id, generation: 1, positions, newest } as unknown as SaleLog;
+function logOf(sale: LoadedSale): SaleLog {
+  const cursors = [0, 1].map((segment) => ({ ...sale.position(0, '', segment), orders: 0, units: 0 }));
+  return new SaleLog(sale.sale.id, cursors);
 }
 
-function sell(one: Held): void {
-  const seq = one.newest[1]!.seq + 1;
-  one.newest = [NO_ENTRY, { seq, tail: String(seq), orders: seq }];
+function sell({ sale, log }: Held): void {
+  const seq = log.newest[1]!.seq + 1;
+  const head = { seq, tail: String(seq), orders: seq, state: 'open' } as const;
+  log.saw(1, { position: sale.position(0, '', 1), head, entries: [] });
 }
 
 const isEven = async ({ sale }: Held) => (await sale.left())[0] === 6;
