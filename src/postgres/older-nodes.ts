@@ -13,7 +13,7 @@ import { type Database, rows } from './database.ts';
 
 /** Begins the name of each holder of leases since version 0.1.0. A host name has no slash. */
 export const HOLDER_MARK = 'node/';
-/** How old an answer of `OlderNodes` may be. */
+/** How old an answer of `OlderNodes` may be, in milliseconds. */
 const MAX_AGE_MS = 2_000;
 
 interface OlderNode {
@@ -48,7 +48,7 @@ export async function refuseBesideOlderNodes(db: Knex, why: string): Promise<voi
   );
 }
 
-/** For work that asks often. */
+/** For work that asks often: reads the leases at most once in MAX_AGE_MS. */
 export class OlderNodes {
   readonly #db: Database;
   #found = false;
@@ -58,8 +58,8 @@ export class OlderNodes {
     this.#db = db;
   }
 
-  /** Whether a node of version 0.1.0 runs. While Postgres can't be reached: the last answer, or no. */
-  async run(): Promise<boolean> {
+  /** While Postgres can't be reached: the last answer, or false. Never rejects. */
+  async areRunning(): Promise<boolean> {
     if (monotonicMs() < this.#readAgainAtMs) return this.#found;
     this.#readAgainAtMs = monotonicMs() + MAX_AGE_MS;
     const nodes = await readOlderNodes(this.#db).catch(() => undefined);

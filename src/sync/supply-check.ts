@@ -48,7 +48,7 @@ export class SupplyCheck {
     const { db, backend } = this.#stores;
     const began = monotonicMs();
     // An in-process backend loses nothing as long as it lives. Nodes of 0.1.0 give units back without counting them.
-    if (!backend.durable || began < this.#notBeforeMs || (await this.#olderNodes.run())) return [];
+    if (!backend.durable || began < this.#notBeforeMs || (await this.#olderNodes.areRunning())) return [];
     if (this.#left.length === 0) this.#left = [...this.#sales.logs].map(({ saleId }) => saleId);
     const page = [...this.#left.splice(0, PAGE_SALES), ...others];
     if (page.length === 0) return [];

@@ -167,7 +167,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       cors: corsOf(settings),
       publicPayment: settings.publicPayment,
       publicOrderNotes: settings.publicOrderNotes,
-      olderNodesRun: () => olderNodes.run(),
+      olderNodesRun: () => olderNodes.areRunning(),
       engine,
       tokens,
       challenge,
