@@ -1,7 +1,8 @@
 import { Option } from 'commander';
 import { describeConfig } from '../config/describe.ts';
+import { settingsFor } from '../config/settings.ts';
 import type { MigrateProgress } from '../node/services.ts';
-import { type CommandSpec, QUIET, settingsOf } from './command/command.ts';
+import { type CommandSpec, QUIET } from './command/command.ts';
 import { EXIT_OK } from './terminal/explain.ts';
 import { plural, print, printJson } from './terminal/output.ts';
 import { type Progress, progressBar } from './terminal/progress.ts';
@@ -20,7 +21,7 @@ export const migrate: CommandSpec = {
     ),
     new Option('--may-delete-sales', 'with --grant-to: the role may also delete sales and their orders'),
   ],
-  settings: [...settingsOf('Stores'), 'logLevel'],
+  settings: [...settingsFor('command', 'Stores'), 'logLevel'],
   defaults: QUIET,
   examples: [
     'DATABASE_URL=postgres://localhost/shop stockade migrate',

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { describeConfig } from '../config/describe.ts';
-import { settingNames } from '../config/settings.ts';
+import { settingsFor } from '../config/settings.ts';
 import type { RunningNode } from '../node/node.ts';
 import { createLog, type Log } from '../node/process/log.ts';
 import type { CommandSpec } from './command/command.ts';
@@ -17,7 +17,7 @@ export const serve: CommandSpec = {
   details:
     'Without REDIS_URL and DATABASE_URL everything runs in this one process, with its data in DATA_DIR. ' +
     'On SIGINT or SIGTERM it answers the requests under way and stops; a second signal ends it at once.',
-  settings: settingNames.filter((name) => name !== 'opsUrl'),
+  settings: settingsFor('node'),
   examples: [
     'stockade serve',
     'stockade serve --host 0.0.0.0 --buyer-auth jwt    (with JWT_SECRET set)',

@@ -1,12 +1,10 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError, type ConfigFault } from '../config/load-config.ts';
-import { type CommandSpec, settingsOf } from './command/command.ts';
+import { settingsFor } from '../config/settings.ts';
+import type { CommandSpec } from './command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from './terminal/explain.ts';
 import { note, printJson } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
-
-/** Settings of its groups that have no effect here, because this process serves no buyers. */
-const WITHOUT = new Set(['sync', 'syncYieldMs', 'opsUrl', 'stopDelayMs']);
 
 export const sync: CommandSpec = {
   name: 'sync',
@@ -15,9 +13,7 @@ export const sync: CommandSpec = {
     'For nodes that run with SYNC=off. Any number of these processes may run at once: they divide the work among them, ' +
     'and if one ends, the others take over. Serves /metrics, /healthz and /readyz at the ops port; on the machine of a ' +
     'node it needs an OPS_PORT of its own.',
-  settings: settingsOf('Stores', 'Operators', 'Sync', 'Events', 'Process').filter(
-    (name) => !WITHOUT.has(name),
-  ),
+  settings: settingsFor('sync', 'Stores', 'Operators', 'Sync', 'Events', 'Process'),
   examples: [
     'REDIS_URL=redis://localhost DATABASE_URL=postgres://localhost/shop \\',
     '  stockade sync --ops-port 9091',

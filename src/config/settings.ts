@@ -11,7 +11,7 @@ import { limitsSettings } from './settings/limits.ts';
 import { listeningSettings } from './settings/listening.ts';
 import { operatorsSettings } from './settings/operators.ts';
 import { processSettings } from './settings/process.ts';
-import type { Setting, SettingTable } from './settings/setting.ts';
+import type { Setting, SettingTable, SettingUser } from './settings/setting.ts';
 import { storesSettings } from './settings/stores.ts';
 import { syncSettings } from './settings/sync.ts';
 
@@ -44,3 +44,11 @@ const groups = new Map<string, SettingGroup>(
 
 /** The heading under which help texts list the setting. */
 export const groupOf = (name: SettingName): SettingGroup => groups.get(name)!;
+
+/** The settings of these groups, or of all groups, that have an effect for this user. */
+export function settingsFor(user: SettingUser, ...groups: readonly SettingGroup[]): SettingName[] {
+  return settingNames.filter((name) => {
+    const { usedBy = [user] }: Setting<unknown> = settings[name];
+    return usedBy.includes(user) && (groups.length === 0 || groups.includes(groupOf(name)));
+  });
+}

@@ -4,14 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
 import { defaultText } from '../../config/describe.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import {
-  groupOf,
-  type Setting,
-  type SettingGroup,
-  type SettingName,
-  settingNames,
-  settings,
-} from '../../config/settings.ts';
+import { groupOf, type Setting, type SettingName, settings, settingsFor } from '../../config/settings.ts';
 import { createLog } from '../../node/process/log.ts';
 import type { ExitCode } from '../terminal/explain.ts';
 
@@ -41,16 +34,12 @@ export interface CommandSpec {
   run(invocation: Invocation): Promise<ExitCode>;
 }
 
-export function settingsOf(...groups: readonly SettingGroup[]): SettingName[] {
-  return settingNames.filter((name) => groups.includes(groupOf(name)));
-}
-
 /** Log level of commands that end by themselves: they log what goes wrong only. */
 export const QUIET = { logLevel: 'warn' } as const;
 
 /** Settings of commands that work on sales: they name the stores, or a running node. */
 export const SALE_SETTINGS: readonly SettingName[] = [
-  ...settingsOf('Stores', 'Operators').filter((name) => name !== 'probeHost' && name !== 'probePort'),
+  ...settingsFor('command', 'Stores', 'Operators'),
   'logLevel',
 ];
 

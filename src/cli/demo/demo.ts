@@ -3,8 +3,9 @@
  * with the orders in Postgres.
  */
 import { Option } from 'commander';
+import { settingsFor } from '../../config/settings.ts';
 import type { RunningNode } from '../../node/node.ts';
-import { type CommandSpec, type Invocation, settingsOf } from '../command/command.ts';
+import type { CommandSpec, Invocation } from '../command/command.ts';
 import { EXIT_FAILED, type ExitCode } from '../terminal/explain.ts';
 import { note, plural, print, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
@@ -31,10 +32,7 @@ export const demo: CommandSpec = {
     ...scenarioOptions,
     new Option('--keep', 'leave the node running afterwards, and print commands to try on it'),
   ],
-  settings: [
-    ...settingsOf('Stores', 'Process').filter((name) => name !== 'stopDelayMs'),
-    ...(['port', 'opsPort', 'workers'] as const),
-  ],
+  settings: [...settingsFor('command', 'Stores', 'Process'), ...(['port', 'opsPort', 'workers'] as const)],
   defaults: { port: 0, opsPort: 0, logLevel: 'warn', dataDir: ownDataDir },
   // The crowd names its buyers in a header, which a node accepts only on a loopback address.
   fixed: { host: '127.0.0.1', opsHost: '127.0.0.1', buyerAuth: 'header' },

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
-import { type CommandSpec, QUIET, settingsOf } from '../command/command.ts';
+import { settingsFor } from '../../config/settings.ts';
+import { type CommandSpec, QUIET } from '../command/command.ts';
 import { EXIT_FAILED, EXIT_OK } from '../terminal/explain.ts';
 import { columns, plural, print, printJson } from '../terminal/output.ts';
 import { checkBuyers } from './buyers.ts';
@@ -16,7 +17,11 @@ export const doctor: CommandSpec = {
   details:
     'Changes nothing. Each check says what was found and what to do about it. Exit code 1 if a check fails. A warning is ' +
     'about something that works now and may cause trouble later.',
-  settings: [...settingsOf('Stores', 'Listening', 'Buyers', 'Operators'), 'maxConnections', 'logLevel'],
+  settings: [
+    ...settingsFor('node', 'Stores', 'Listening', 'Buyers', 'Operators'),
+    'maxConnections',
+    'logLevel',
+  ],
   defaults: QUIET,
   examples: [
     'stockade doctor',

@@ -41,6 +41,7 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     fallback: undefined,
     fallbackText: '`OPS_HOST` and `OPS_PORT`',
     description: 'Ops port of the running node to which commands such as `sale` and `verify` connect.',
+    usedBy: ['command'],
   },
   probeHost: {
     env: 'PROBE_HOST',
@@ -48,6 +49,7 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     schema: host,
     fallback: '127.0.0.1',
     description: 'Address of the probe port. `0.0.0.0`: all addresses, as a kubelet needs it.',
+    usedBy: ['node', 'sync'],
   },
   probePort: {
     env: 'PROBE_PORT',
@@ -57,5 +59,6 @@ export const operatorsSettings: SettingTable<OperatorsSettings> = {
     fallbackText: 'no probe port',
     description:
       'Port for health checks by other machines. It answers `/healthz` and `/readyz` without a token and without details, and nothing else. 0: any free port.',
+    usedBy: ['node', 'sync'],
   },
 };

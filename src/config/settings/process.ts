@@ -25,6 +25,7 @@ export const processSettings: SettingTable<ProcessSettings> = {
     fallback: 0,
     description:
       'After a signal to stop, how long a node still sells while `/readyz` says `503`, so that load balancers stop sending it buyers. Only then `SHUTDOWN_GRACE_MS` begins.',
+    usedBy: ['node'],
   },
   shutdownGraceMs: {
     env: 'SHUTDOWN_GRACE_MS',

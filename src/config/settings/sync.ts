@@ -19,6 +19,7 @@ export const syncSettings: SettingTable<SyncSettings> = {
     fallbackText: 'on',
     description:
       'Whether this node writes orders from the logs to Postgres. `off`: `stockade sync` must run elsewhere.',
+    usedBy: ['node'],
   },
   syncBatchRows: {
     env: 'SYNC_BATCH_ROWS',
@@ -34,6 +35,7 @@ export const syncSettings: SettingTable<SyncSettings> = {
     fallback: 15_000,
     description:
       'How long sync may leave orders in the logs while this node is busy with buyers and none of them waits for a commit. 0: not at all.',
+    usedBy: ['node'],
   },
   rebalanceEveryMs: {
     env: 'REBALANCE_EVERY_MS',

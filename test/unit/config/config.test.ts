@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { configTables, describeConfig } from '../../../src/config/describe.ts';
 import { ConfigError, loadConfig } from '../../../src/config/load-config.ts';
-import { settingNames, settings } from '../../../src/config/settings.ts';
+import { settingNames, settings, settingsFor } from '../../../src/config/settings.ts';
 
 const REDIS = 'redis://:hunter2@cache:6379/1';
 const POSTGRES = 'postgres://shop:hunter2@db/shop?sslpassword=hunter3';
@@ -374,6 +374,19 @@ describe('secrets', () => {
       PORT: 8080,
     });
   });
+});
+
+test('each kind of process has the settings that have an effect in it', () => {
+  const [ofNode, ofSync] = [settingsFor('node'), settingsFor('sync', 'Operators', 'Sync', 'Process')];
+  const ofCommand = settingsFor('command', 'Stores', 'Operators', 'Process');
+  expect(settingNames.filter((name) => !ofNode.includes(name))).toEqual(['opsUrl']);
+  for (const name of ['sync', 'syncYieldMs', 'opsUrl', 'stopDelayMs'] as const)
+    expect(ofSync).not.toContain(name);
+  expect(ofSync).toEqual(expect.arrayContaining(['probePort', 'syncBatchRows', 'shutdownGraceMs']));
+  for (const name of ['probeHost', 'probePort', 'stopDelayMs'] as const)
+    expect(ofCommand).not.toContain(name);
+  expect(ofCommand).toEqual(expect.arrayContaining(['redisUrl', 'opsUrl', 'logLevel']));
+  expect(ofCommand).not.toContain('port');
 });
 
 test('the tables for docs/configuration.md have a row for each setting', () => {
