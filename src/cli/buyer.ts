@@ -41,9 +41,7 @@ const eraseBuyer: CommandSpec = {
         reason: author.reason,
       }),
     );
-    const report = await withOperations({ config, log }, (_sales, _orders, _events, buyers) =>
-      buyers.erase(wish, author),
-    );
+    const report = await withOperations({ config, log }, ({ buyers }) => buyers.erase(wish, author));
     if (json) printJson(report);
     else print(reportText(report));
     return EXIT_OK;

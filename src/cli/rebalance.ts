@@ -17,8 +17,8 @@ export const rebalance: CommandSpec = {
   examples: ['stockade rebalance tickets --dry-run', 'stockade rebalance tickets --json'],
   async run({ config, log, json, args, options }) {
     const dryRun = options.dryRun === true;
-    const report = await withOperations({ config, log }, (operations) =>
-      operations.rebalance(args[0]!, { dryRun }),
+    const report = await withOperations({ config, log }, ({ sales }) =>
+      sales.rebalance(args[0]!, { dryRun }),
     );
     if (json) printJson(report);
     else print(reportText(report));

@@ -30,7 +30,7 @@ export const recover: CommandSpec = {
     if (options.adopt === true) return adopt({ config, log, json }, saleId);
     if (saleId === undefined)
       throw new UsageError('name the sale to rebuild, such as: stockade recover tickets');
-    const done = await withOperations({ config, log }, (operations) => follow(operations, saleId));
+    const done = await withOperations({ config, log }, ({ sales }) => follow(sales, saleId));
     if (json) printJson(done);
     else print(recoveryText(done));
     return EXIT_OK;

@@ -46,9 +46,9 @@ export const verify: CommandSpec = {
       throw new UsageError('--every says how often --watch verifies: give --watch too, or leave --every out');
     }
     const everyS = parseSeconds(options.every ?? WATCH_EVERY_S);
-    return withOperations({ config, log }, async (operations) => {
-      if (options.watch === true) return watch(operations, what, everyS, json);
-      const reports = await verifySales(operations, what);
+    return withOperations({ config, log }, async ({ sales }) => {
+      if (options.watch === true) return watch(sales, what, everyS, json);
+      const reports = await verifySales(sales, what);
       const ok = reports.every((report) => report.ok);
       if (json) printJson(what.saleId === undefined ? { ok, sales: reports } : reports[0]!);
       else print(reports.length === 0 ? 'There are no sales.' : reports.map(reportText).join('\n'));
@@ -70,22 +70,22 @@ function parseSeconds(text: unknown): number {
   );
 }
 
-async function verifySales(operations: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
+async function verifySales(sales: SaleOperations, { saleId, repair }: Wanted): Promise<VerifyReport[]> {
   const reports: VerifyReport[] = [];
   const verify = async (id: string) => {
-    reports.push(await operations.verify(id, repair ? { repair } : {}));
+    reports.push(await sales.verify(id, repair ? { repair } : {}));
   };
   if (saleId !== undefined) await verify(saleId);
   else {
-    for await (const { sales } of salePages((query) => operations.list(query), { limit: MAX_PAGE_SALES }))
-      for (const { id } of sales) await verify(id);
+    for await (const page of salePages((query) => sales.list(query), { limit: MAX_PAGE_SALES }))
+      for (const { id } of page.sales) await verify(id);
   }
   return reports;
 }
 
 /** Verifies until a signal. If a store or the node does not answer for a while, it prints that and tries again. */
 async function watch(
-  operations: SaleOperations,
+  sales: SaleOperations,
   wanted: Wanted,
   everyS: number,
   json: boolean,
@@ -97,7 +97,7 @@ async function watch(
     for (let isFirst = true; !interruption.signal.aborted; isFirst = false) {
       const at = new Date().toISOString();
       try {
-        const reports = await verifySales(operations, wanted);
+        const reports = await verifySales(sales, wanted);
         // Every report is judged, also after the first alarm.
         const isAlarm = reports.map((report) => alarms.judge(report)).includes(true);
         if (isAlarm) code = EXIT_FAILED;

@@ -49,7 +49,7 @@ export class EmbeddedShop implements Shop {
   constructor(parts: EmbeddedParts) {
     this.#parts = parts;
     const work: Work = (operation) => this.#run(operation);
-    this.sales = salesOf(parts.operations, work);
+    this.sales = salesOf(parts.sales, work);
     this.orders = ordersOf(parts.orders, work);
     this.buyers = buyersOf(parts.buyers, work);
     this.events = eventsOf(parts.events, work);
@@ -93,7 +93,7 @@ export class EmbeddedShop implements Shop {
   }
 }
 
-function salesOf(sales: Operations['operations'], run: Work): ShopSales {
+function salesOf(sales: Operations['sales'], run: Work): ShopSales {
   return {
     create: (sale, by) =>
       run(async () => {

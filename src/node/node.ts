@@ -51,7 +51,7 @@ export interface RunningNode {
   readonly probeUrl: string | undefined;
   readonly backendName: string;
   readonly databaseName: string;
-  readonly operations: SaleOperations;
+  readonly sales: SaleOperations;
   /** Resolves with the reason if a part fails that the node can't run without. */
   readonly failed: Promise<Error>;
   /** Requests at both ports that are not answered yet; `undefined` if a worker does not report its number at once. */
@@ -102,7 +102,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
   const notReady = async () => (probed.stage === 'stopping' ? 'stopping' : whyNotSelling(watch, workers));
   const consoles = new ConsoleFeed(
     nodeSources({
-      ...{ db: stores.db, backend: stores.backend, operations: services.operations, notReady },
+      ...{ db: stores.db, backend: stores.backend, sales: services.sales, notReady },
       registry: parts.registry,
       workers: () => Promise.all(workers.map((worker) => worker.metrics())),
       processes: () => shop.processes(),
@@ -127,7 +127,7 @@ async function start(wanted: Config, log: Log, teardown: Teardown): Promise<Runn
     probeUrl,
     backendName: stores.backendName,
     databaseName: stores.databaseName,
-    operations: services.operations,
+    sales: services.sales,
     failed: Promise.race(failures),
     async underWay() {
       const counts = Promise.all(workers.map((worker) => worker.metrics()));

@@ -1,7 +1,4 @@
-import type { BuyerOperations } from '../../operations/buyer-operations.ts';
-import type { EventOperations } from '../../operations/event-operations.ts';
-import type { OrderOperations } from '../../operations/order-operations.ts';
-import type { SaleOperations } from '../../operations/sale-operations.ts';
+import type { Services } from '../../node/services.ts';
 import type { Invocation } from './command.ts';
 import { OpsClient } from './ops-client.ts';
 
@@ -11,25 +8,20 @@ import { OpsClient } from './ops-client.ts';
  */
 export async function withOperations<T>(
   { config, log }: Pick<Invocation, 'config' | 'log'>,
-  work: (
-    sales: SaleOperations,
-    orders: OrderOperations,
-    events: EventOperations,
-    buyers: BuyerOperations,
-  ) => Promise<T>,
+  work: (operations: Omit<Services, 'close'>) => Promise<T>,
 ): Promise<T> {
   if (config.redisUrl && config.databaseUrl && !config.opsUrl) {
     const { openServices } = await import('../../node/services.ts');
     const services = await openServices(config, log);
     try {
-      return await work(services.operations, services.orders, services.events, services.buyers);
+      return await work(services);
     } finally {
       await services.close();
     }
   }
   const client = new OpsClient(config);
   try {
-    return await work(client, client, client, client);
+    return await work({ sales: client, orders: client, buyers: client, events: client });
   } finally {
     await client.disconnect();
   }

@@ -82,7 +82,7 @@ async function runScenario(
 ): Promise<DemoReport> {
   const { stock, segments, requests, buyers, concurrency, seed } = scenario;
   const saleId = `demo-${Date.now().toString(36)}`;
-  await node.operations.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
+  await node.sales.create({ id: saleId, title: 'Demo', stock, segments, perBuyerLimit: 1 }, 'demo');
   note(
     `Sale ${saleId}: ${plural(stock, 'unit')}, one per buyer. ${plural(requests, 'request')} from ` +
       `${plural(concurrency, 'client')} for ${plural(buyers, 'buyer')} (seed ${seed}) …`,
@@ -92,7 +92,7 @@ async function runScenario(
     bar.stop,
   );
   note('Waiting until every order is in Postgres …');
-  const report = await settle(node.operations, saleId, crowd.orders, signal);
+  const report = await settle(node.sales, saleId, crowd.orders, signal);
   return demoReport(scenario, judge(stock, requests, crowd, report), report, node, config);
 }
 

@@ -9,7 +9,7 @@ export const SETTLE_LIMIT_MS = 30_000;
  * have at least the accepted ones. After the limit it returns the last report as it is.
  */
 export async function settle(
-  operations: Pick<SaleOperations, 'verify'>,
+  sales: Pick<SaleOperations, 'verify'>,
   saleId: string,
   accepted: number,
   signal: AbortSignal,
@@ -19,7 +19,7 @@ export async function settle(
   let before = -1;
   for (;;) {
     signal.throwIfAborted();
-    const report = await operations.verify(saleId);
+    const report = await sales.verify(saleId);
     const settled = report.ok && report.committedOrders >= accepted && report.committedOrders === before;
     if (settled || Date.now() >= deadline) return report;
     before = report.committedOrders;

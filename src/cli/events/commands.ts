@@ -13,9 +13,7 @@ const listDead: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade events dead', 'stockade events dead --json'],
   async run({ config, log, json }) {
-    const { total, listed } = await withOperations({ config, log }, (_sales, _orders, events) =>
-      events.deadLetters(),
-    );
+    const { total, listed } = await withOperations({ config, log }, ({ events }) => events.deadLetters());
     if (json) printJson({ total, dead: listed });
     else if (total === 0) print('There are no dead letters.');
     else print(`${deadTable(listed)}\n${foot(total, listed.length)}`);
@@ -36,7 +34,7 @@ const resend: CommandSpec = {
     if ((id === undefined) === (options.all === undefined)) {
       throw new UsageError('events resend takes either the id of a dead letter or --all');
     }
-    const resent = await withOperations({ config, log }, async (_sales, _orders, events) => {
+    const resent = await withOperations({ config, log }, async ({ events }) => {
       if (id === undefined) return events.resendAllDeadLetters();
       await events.resendDeadLetter(id);
       return 1;

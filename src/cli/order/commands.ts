@@ -30,7 +30,7 @@ const showOrder: CommandSpec = {
   examples: [`stockade order show ${EXAMPLE_ID}`],
   async run({ config, log, json, args }) {
     const orderId = orderIdFrom(args);
-    const outcome = await withOperations({ config, log }, (_, orders) => orders.showOrder(orderId));
+    const outcome = await withOperations({ config, log }, ({ orders }) => orders.showOrder(orderId));
     const { order } = expectDone(outcome, orderId);
     if (json) printJson(order);
     else print(orderSheet(order));
@@ -65,7 +65,7 @@ function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec)
       const orderId = orderIdFrom(args);
       const wanted = change(options);
       const author = authorOf(options);
-      const outcome = await withOperations({ config, log }, (_, orders) =>
+      const outcome = await withOperations({ config, log }, ({ orders }) =>
         orders.changeOrder(orderId, wanted, author),
       );
       const { order, replaces } = expectDone(outcome, orderId, wanted);
@@ -129,7 +129,7 @@ const editOrder: CommandSpec = {
       metadata: metadata === '' ? null : parsedOrText(metadata),
     });
     const author = authorOf(options);
-    const outcome = await withOperations({ config, log }, (_, orders) =>
+    const outcome = await withOperations({ config, log }, ({ orders }) =>
       orders.editOrder(orderId, edit, author),
     );
     const { order } = expectDone(outcome, orderId);
@@ -146,7 +146,7 @@ const refundsDue: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade order refunds-due', 'stockade order refunds-due tickets --json'],
   async run({ config, log, json, args }) {
-    const due = await withOperations({ config, log }, (_, orders) => orders.refundsDue(args[0]));
+    const due = await withOperations({ config, log }, ({ orders }) => orders.refundsDue(args[0]));
     if (json) printJson({ orders: due });
     else print(due.length === 0 ? 'No refund is due.' : orderTable(due));
     return EXIT_OK;

@@ -51,7 +51,7 @@ export const exportCommand: CommandSpec = {
     const { format, ...wanted } = parseOrderExport(given(options, [...FILTERS, 'after', 'format']));
     if (json && output === undefined)
       throw new UsageError('--json needs --output: otherwise the orders would be on stdout too');
-    const done = await withOperations({ config, log }, async (sales, orders) => {
+    const done = await withOperations({ config, log }, async ({ sales, orders }) => {
       const { committedOrders } = await sales.show(saleId);
       const out = await openOutput(output, wanted.after !== undefined);
       let last = wanted.after;

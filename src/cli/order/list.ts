@@ -43,7 +43,7 @@ export const listOrders: CommandSpec = {
   ],
   async run({ config, log, json, args, options }) {
     const query = parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after']));
-    const page = await withOperations({ config, log }, (_, orders) => orders.listOrders(args[0]!, query));
+    const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
     if (json) printJson(page);
     else {
       print(page.orders.length === 0 ? 'There are no such orders on this page.' : listTable(page.orders));

@@ -29,7 +29,7 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
       const author = authorOf(given);
       const sale = await namingFlags(() => {
         const wanted = parseChange(change(given)).change;
-        return withOperations({ config, log }, (operations) => operations.change(saleId, wanted, author));
+        return withOperations({ config, log }, ({ sales }) => sales.change(saleId, wanted, author));
       });
       if (json) printJson(sale);
       else print(saleSheet(sale));

@@ -48,8 +48,8 @@ export const createSale: CommandSpec = {
   async run({ config, log, json, args, options: given }) {
     const input = saleInput(args[0]!, given);
     const { actor, reason } = authorOf(given);
-    const sale = await withOperations({ config, log }, (operations) =>
-      operations.create({ ...input, ...(reason !== '' && { reason }) }, actor),
+    const sale = await withOperations({ config, log }, ({ sales }) =>
+      sales.create({ ...input, ...(reason !== '' && { reason }) }, actor),
     );
     if (json) printJson(sale);
     else print(`Created.\n${saleSheet(sale)}`);

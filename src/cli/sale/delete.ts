@@ -47,7 +47,7 @@ export const deleteSale: CommandSpec = {
       );
     }
     const author = authorOf(options);
-    const deleted = await withOperations({ config, log }, async (sales, orders) => {
+    const deleted = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
       const exported = file === undefined || isDeleting ? 0 : await exportTo(file, sales, orders, saleId);
       return follow(sales, await sales.delete(saleId, exported, author));

@@ -12,7 +12,7 @@ export const saleLedger: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade sale ledger tickets', 'stockade sale ledger tickets --json'],
   async run({ config, log, json, args }) {
-    const ledger = await withOperations({ config, log }, (operations) => operations.ledger(args[0]!));
+    const ledger = await withOperations({ config, log }, ({ sales }) => sales.ledger(args[0]!));
     if (json) printJson({ ledger });
     else print(ledgerTable(ledger));
     return EXIT_OK;

@@ -35,8 +35,8 @@ export const listSales: CommandSpec = {
     const { state, archived, limit, after, all } = options;
     const query = parseSaleQuery({ state, archived, limit, after });
     const show = json ? new JsonPages(all === true) : new TextPages(all === true);
-    await withOperations({ config, log }, async (operations) => {
-      const pages = salePages((wanted) => operations.list(wanted), query);
+    await withOperations({ config, log }, async ({ sales }) => {
+      const pages = salePages((wanted) => sales.list(wanted), query);
       for await (const page of pages) {
         show.page(page);
         if (all !== true) break;

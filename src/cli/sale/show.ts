@@ -11,7 +11,7 @@ export const showSale: CommandSpec = {
   defaults: QUIET,
   examples: ['stockade sale show tickets', 'stockade sale show tickets --json'],
   async run({ config, log, json, args }) {
-    const sale = await withOperations({ config, log }, (operations) => operations.show(args[0]!));
+    const sale = await withOperations({ config, log }, ({ sales }) => sales.show(args[0]!));
     if (json) printJson(sale);
     else print(saleSheet(sale));
     return EXIT_OK;

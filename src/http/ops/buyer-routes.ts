@@ -8,7 +8,7 @@ export function addBuyerRoutes(router: Router, buyers: BuyerOperations, guarded:
   router.route(
     'post',
     '/v1/erasures',
-    guarded(async (_id, body, actor) => {
+    guarded(async ({ body, actor }) => {
       const { wish, reason } = parseErasure(body);
       const report = await buyers.erase(wish, { actor, reason });
       return json(report.waiting.length > 0 ? 202 : 200, report);

@@ -65,7 +65,7 @@ export function addConsoleRoutes(router: Router, console: ConsoleOperations, gua
     .route(
       'get',
       '/v1/console/events',
-      guarded(async (_id, _body, _operator, query) => {
+      guarded(async ({ query }) => {
         const pictures = console.watch(parseConsoleQuery(queryValues(query)));
         return { status: 200, head: headOf(200, STREAM_HEADERS), pieces: eventsOf(pictures) };
       }),

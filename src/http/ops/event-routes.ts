@@ -22,7 +22,7 @@ export function addEventRoutes(router: Router, events: EventOperations, guarded:
     .route(
       'post',
       '/v1/events/dead/:id/resend',
-      guarded(async (id) => {
+      guarded(async ({ id }) => {
         await events.resendDeadLetter(id);
         return json(200, { resent: 1 });
       }),

@@ -15,17 +15,31 @@ const TOKEN_FORM = 'Authorization must be "Bearer <OPS_TOKEN>"';
 const NO_TOKEN = unauthenticated('Bearer', { reason: 'missing', detail: TOKEN_FORM });
 const WRONG_TOKEN = unauthenticated('Bearer', { reason: 'invalid', detail: TOKEN_FORM });
 
-/**
- * `id`: the path's parameter. `operator`: the name that the request gives for its sender, checked only if the action has a body.
- * `query`: the query of the address, not decoded.
- */
-export type Action = (
-  id: string,
-  body: unknown,
-  operator: string,
-  query: string,
-) => Promise<Reply | PiecedReply>;
-/** With `optional` the body may be missing; the action then gets `undefined`. */
+/** A request to the ops port with the right token. */
+export class OpsCall {
+  /** The path's parameter; `''` if the path has none. */
+  readonly id: string;
+  /** The query of the address, not decoded. */
+  readonly query: string;
+  /** Parsed; `undefined` if the request has none. */
+  readonly body: unknown;
+  readonly #operator: string;
+
+  constructor(id: string, query: string, operator: string, body?: unknown) {
+    this.id = id;
+    this.query = query;
+    this.body = body;
+    this.#operator = operator;
+  }
+
+  /** Who makes the change, for the ledger. @throws InvalidInput if the request gives a name that the ledger can't take */
+  get actor(): string {
+    return parseActor(this.#operator);
+  }
+}
+
+export type Action = (call: OpsCall) => Promise<Reply | PiecedReply>;
+/** With `optional` the body may be missing. */
 export type Guarded = (action: Action, hasBody?: boolean | 'optional') => Handler;
 
 /** What the guard needs of the process that serves the port. */
@@ -46,14 +60,14 @@ export function guard(host: GuardHost): Guarded {
         return;
       }
       const operator = request.getHeader('x-operator') || UNNAMED_OPERATOR;
-      if (!hasBody) return answer(host, exchange, () => action(id, undefined, operator, query));
+      if (!hasBody) return answer(host, exchange, () => action(new OpsCall(id, query, operator)));
       exchange.readBody(
         request,
         (body) => {
           if ('refused' in body) return exchange.reply(body.refused);
           const isMissing = hasBody === 'optional' && body.text === '';
-          const parsed = () => (isMissing ? undefined : parse(body.text));
-          void answer(host, exchange, () => action(id, parsed(), parseActor(operator), query));
+          const call = () => new OpsCall(id, query, operator, isMissing ? undefined : parse(body.text));
+          void answer(host, exchange, () => action(call()));
         },
         MAX_OPS_BODY_BYTES,
       );

@@ -20,6 +20,7 @@ import { guard } from './guard.ts';
 import { notReadyReply } from './not-ready.ts';
 import { addOrderRoutes } from './order-routes.ts';
 import { addSaleRoutes } from './sale-routes.ts';
+import { addStockRoutes } from './stock-routes.ts';
 
 export interface OpsHost extends Observer {
   readonly token: string;
@@ -27,7 +28,7 @@ export interface OpsHost extends Observer {
    * Every operation ends in bounded time, whatever the stores do. A process that can't serve a group of operations leaves it
    * out, and has no routes for it.
    */
-  readonly operations?: SaleOperations;
+  readonly sales?: SaleOperations;
   readonly orders?: OrderOperations;
   readonly buyers?: BuyerOperations;
   readonly events?: EventOperations;
@@ -67,7 +68,8 @@ export function addOpsRoutes(router: Router, host: OpsHost): void {
       '/metrics',
       guarded(async () => text(await withTimeout(METRICS_DEADLINE_MS, host.metrics()))),
     );
-  if (host.operations) addSaleRoutes(router, host.operations, guarded);
+  if (host.sales) addSaleRoutes(router, host.sales, guarded);
+  if (host.sales) addStockRoutes(router, host.sales, guarded);
   if (host.orders) addOrderRoutes(router, host.orders, guarded);
   if (host.buyers) addBuyerRoutes(router, host.buyers, guarded);
   if (host.events) addEventRoutes(router, host.events, guarded);

@@ -22,12 +22,12 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
     .route(
       'get',
       '/v1/orders/:orderId',
-      guarded(async (id) => orderReply(await orders.showOrder(id))),
+      guarded(async ({ id }) => orderReply(await orders.showOrder(id))),
     )
     .route(
       'get',
       '/v1/refunds-due',
-      guarded(async (_id, _body, _operator, query) => {
+      guarded(async ({ query }) => {
         const saleId = new URLSearchParams(query).get('saleId') ?? undefined;
         return json(200, { orders: await orders.refundsDue(saleId) });
       }),
@@ -35,14 +35,14 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
   router.route(
     'get',
     '/v1/sales/:saleId/orders',
-    guarded(async (saleId, _body, _operator, query) =>
+    guarded(async ({ id: saleId, query }) =>
       json(200, await orders.listOrders(saleId, parseOrderQuery(queryValues(query)))),
     ),
   );
   router.route(
     'get',
     '/v1/sales/:saleId/orders/export',
-    guarded(async (saleId, _body, _operator, query) => {
+    guarded(async ({ id: saleId, query }) => {
       const { format, ...wanted } = parseOrderExport(queryValues(query));
       const type = CONTENT_TYPES[format];
       const list = (page: OrderQuery) => orders.listOrders(saleId, page);
@@ -55,14 +55,14 @@ export function addOrderRoutes(router: Router, orders: OrderOperations, guarded:
   router.route(
     'patch',
     '/v1/orders/:orderId',
-    guarded(async (id, body, actor) => {
+    guarded(async ({ id, body, actor }) => {
       const { edit, reason } = parseOrderEdit(body);
       return orderReply(await orders.editOrder(id, edit, { actor, reason }));
     }, true),
   );
   const changing =
     (kind: OrderChange['kind']): Action =>
-    async (id, body = {}, actor) => {
+    async ({ id, body = {}, actor }) => {
       const { change, reason } = parseNotedChange(kind, body);
       return orderReply(await orders.changeOrder(id, change, { actor, reason }));
     };

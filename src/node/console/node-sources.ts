@@ -35,7 +35,7 @@ export interface NodeSources {
 export interface NodeSourceParts {
   readonly db: Database;
   readonly backend: Backend;
-  readonly operations: Pick<SaleOperations, 'list' | 'show'>;
+  readonly sales: Pick<SaleOperations, 'list' | 'show'>;
   readonly registry: Registry;
   workers(): Promise<readonly WorkerMetrics[]>;
   /** As `OpsHost.notReady`. */
@@ -44,7 +44,7 @@ export interface NodeSourceParts {
 }
 
 export function nodeSources(parts: NodeSourceParts): NodeSources {
-  const { db, backend, operations, registry, processes } = parts;
+  const { db, backend, sales, registry, processes } = parts;
   const meter = new RateMeter();
   return {
     processes,
@@ -61,11 +61,11 @@ export function nodeSources(parts: NodeSourceParts): NodeSources {
     },
     totals: () => withTimeout(ANSWER_MS, readSaleTotals(db)),
     async list(query) {
-      const { sales, next } = await operations.list(query);
-      return { sales: sales.map(shown), next };
+      const page = await sales.list(query);
+      return { sales: page.sales.map(shown), next: page.next };
     },
     async detail(saleId) {
-      const status = await operations.show(saleId);
+      const status = await sales.show(saleId);
       const sale = shown(status);
       if (status.archivedAt !== undefined) return { sale, segments: [] };
       const reading = backend.sales.snapshot(saleId, status.segments, status.generation);

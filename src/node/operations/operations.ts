@@ -11,7 +11,7 @@ import { boundedOrders } from './bounded-orders.ts';
 
 /** What operators do, in bounded time. Each also throws StoresAway and OperationTimedOut. */
 export interface Operations {
-  readonly operations: SaleOperations;
+  readonly sales: SaleOperations;
   readonly orders: OrderOperations;
   readonly buyers: BuyerOperations;
   readonly events: EventOperations;
@@ -20,7 +20,7 @@ export interface Operations {
 /** @param buy makes the purchase that a late payment needs */
 export function operationsOn(stores: Stores, buy: Buy): Operations {
   return {
-    operations: boundedOperations(stores),
+    sales: boundedOperations(stores),
     orders: boundedOrders(stores, buy),
     buyers: boundedBuyers(stores),
     events: boundedEvents(stores),

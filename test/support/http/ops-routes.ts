@@ -14,7 +14,7 @@ export function opsRoutes(): OpsRoute[] {
   // Nothing is called; which operations the host has decides which routes there are.
   const host = {
     token: '',
-    operations: {},
+    sales: {},
     orders: {},
     buyers: {},
     events: {},
