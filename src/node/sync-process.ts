@@ -4,10 +4,11 @@ import type { Config } from '../config/config.ts';
 import type { Teardown } from '../lib/teardown.ts';
 import { whyNotSyncing } from './observability/readiness.ts';
 import { openOpsPort } from './operations/ops-port.ts';
-import { openProbePort, type ProbedProcess } from './operations/probe-port.ts';
+import { openProbePort } from './operations/probe-port.ts';
 import { secureDataDir } from './process/data-dir.ts';
 import type { Log } from './process/log.ts';
 import { addBuildInfo, textOf, watchThread } from './process/process-metrics.ts';
+import { Stage } from './process/stage.ts';
 import { startOrRelease } from './process/start.ts';
 import { openShop, startBackgroundWork } from './shop.ts';
 import { settingsOfSync } from './stores/shared-settings.ts';
@@ -28,8 +29,8 @@ export function startSyncProcess(config: Config, log: Log): Promise<RunningSyncP
 
 async function start(config: Config, log: Log, teardown: Teardown): Promise<RunningSyncProcess> {
   secureDataDir(config, log);
-  const probed: ProbedProcess = { stage: 'starting' };
-  const probeUrl = await openProbePort(config, log, probed, teardown);
+  const stage = new Stage();
+  const probeUrl = await openProbePort(config, log, stage, teardown);
   const registry = new Registry();
   addBuildInfo(registry);
   const threadMetrics = watchThread('main');
@@ -37,20 +38,19 @@ async function start(config: Config, log: Log, teardown: Teardown): Promise<Runn
   const { stores, watch: shop } = await openShop(parts, settingsOfSync(), teardown);
   await startBackgroundWork({ ...parts, stores }, teardown);
   const watch = new StoreWatch(stores);
-  const notReady = async () => (probed.stage === 'stopping' ? 'stopping' : whyNotSyncing(watch));
   const ops = await openOpsPort(config, log, {
     metrics: async () => `${await registry.metrics()}\n${await textOf([await threadMetrics()])}`,
     settingsDiffer: () => shop.differences,
-    notReady,
+    notReady: () => stage.notReady(),
   });
   teardown.add(() => ops.stop(), config.shutdownGraceMs);
-  Object.assign(probed, { stage: 'running', notReady });
+  stage.run(() => whyNotSyncing(watch));
   return {
     opsUrl: ops.url,
     probeUrl,
     failed: Promise.race([stores.failed, shop.storesChanged]),
     async stop() {
-      probed.stage = 'stopping';
+      stage.stop();
       await teardown.release();
     },
   };

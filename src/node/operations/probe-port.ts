@@ -5,13 +5,7 @@ import type { Teardown } from '../../lib/teardown.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
 import { claimPort } from '../process/ports.ts';
-
-/** How far a process is, in the words of `/readyz`. */
-export interface ProbedProcess {
-  stage: 'starting' | 'running' | 'stopping';
-  /** Set once the process runs. */
-  notReady?: () => Promise<string | undefined>;
-}
+import type { Stage } from '../process/stage.ts';
 
 /**
  * Opens the probe port, if one is wanted. It is opened before everything else and closed after everything else, so that it
@@ -21,13 +15,13 @@ export interface ProbedProcess {
 export async function openProbePort(
   config: Config,
   log: Log,
-  probed: ProbedProcess,
+  stage: Stage,
   teardown: Teardown,
 ): Promise<string | undefined> {
   if (config.probePort === undefined) return undefined;
   const host: ProbeHost = {
-    isStopping: () => probed.stage === 'stopping',
-    notReady: async () => (probed.notReady ? probed.notReady() : 'starting'),
+    isStopping: () => stage.isStopping,
+    notReady: () => stage.notReady(),
     fault: (error) => log.error({ err: error }, 'a health check failed'),
   };
   const port = await claimPort(config.probeHost, config.probePort);

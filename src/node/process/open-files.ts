@@ -3,7 +3,9 @@
  * retrying to accept. So buyers' connections are bounded below that limit.
  */
 import { readFileSync } from 'node:fs';
+import type { Config } from '../../config/config.ts';
 import { ANSWERED_ABOVE_SHARE } from '../../http/server/connections.ts';
+import type { Log } from './log.ts';
 
 /** Files left for the stores, the ops port, logs, threads and libraries. */
 const SPARE_FILES = 256;
@@ -27,4 +29,16 @@ export function limitIn(limits: string): number {
 /** The largest MAX_CONNECTIONS with which a process stays below its limit of open files. */
 export function connectionsWithin(openFiles: number): number {
   return Math.max(1, Math.floor((openFiles - SPARE_FILES) / (1 + ANSWERED_ABOVE_SHARE)));
+}
+
+/** MAX_CONNECTIONS, or less if the process may not have that many files open: then it warns. */
+export function possibleConnections({ maxConnections }: Config, log: Log): number {
+  const openFiles = openFilesLimit();
+  const possible = connectionsWithin(openFiles);
+  if (possible >= maxConnections) return maxConnections;
+  log.warn(
+    { openFiles, maxConnections, possible },
+    'the limit of open files allows fewer connections than MAX_CONNECTIONS: raise it (ulimit -n), or lower MAX_CONNECTIONS',
+  );
+  return possible;
 }

@@ -13,7 +13,8 @@ import { createLog } from '../process/log.ts';
 import { watchThread } from '../process/process-metrics.ts';
 import { DirectoryLink } from './directory-link.ts';
 import { openEngineBackend } from './open-engine-backend.ts';
-import { type RunningWorker, startWorker, type WorkerSettings } from './worker.ts';
+import { type RunningWorker, startWorker } from './worker.ts';
+import type { WorkerSettings } from './worker-settings.ts';
 
 export interface ThreadData {
   /** The thread's name in metrics. */

@@ -3,70 +3,27 @@
  * own for each worker on Redis (worker-thread.ts).
  */
 import { getHeapStatistics } from 'node:v8';
-import { parseOrigins } from '../../admission/origins.ts';
 import type { PurchaseTokens } from '../../admission/purchase-token.ts';
-import type { Config } from '../../config/config.ts';
 import type { Board } from '../../engine/board/board.ts';
 import type { Directory } from '../../engine/board/directory.ts';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
-import { QUEUE_SHARE } from '../../engine/limits.ts';
 import { countRefills } from '../../engine/purchase/counted-refills.ts';
-import type { Engine } from '../../engine/purchase/engine.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
-import { unitsLeft } from '../../engine/sale/units-left.ts';
-import {
-  type Authenticate,
-  headerIdentity,
-  type JwtOptions,
-  jwtIdentity,
-} from '../../http/identity/identity.ts';
-import { onlyFromThisMachine } from '../../http/identity/local-site.ts';
 import { servePublic } from '../../http/public/public-server.ts';
 import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
-import type { PublicSale } from '../../http/public/sale-route.ts';
 import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
-import { Cors } from '../../http/server/cors.ts';
 import { RequestStats, type RequestStatsData } from '../../http/server/request-stats.ts';
-import { Bulkhead } from '../../lib/bulkhead.ts';
 import { monotonicMs } from '../../lib/monotonic.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
-import { readOrder } from '../../orders/order-reader.ts';
-import { OrderService } from '../../orders/order-service.ts';
-import { readOwnOrders, readOwnOrdersOfSale } from '../../orders/own-orders.ts';
 import type { Database } from '../../postgres/database.ts';
 import { isLeased, type LeaseEnd } from '../../postgres/lease-end.ts';
-import { OlderNodes } from '../../postgres/older-nodes.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
-import { AcceptedOrders } from './accepted-orders.ts';
-import { type AdmissionSettings, openAdmission, TokenCounts } from './admission.ts';
+import { openAdmission, TokenCounts } from './admission.ts';
 import { busyShareOf } from './load.ts';
+import { publicHost } from './public-host.ts';
 import { type EngineParts, startEngine } from './start-engine.ts';
-
-/** A worker's settings. They cross a thread boundary, so they are plain values only. */
-export interface WorkerSettings {
-  readonly host: string;
-  readonly port: number;
-  /** Other workers listen on the same port. */
-  readonly isShared: boolean;
-  readonly httpServer: Config['httpServer'];
-  readonly corsOrigins: string | undefined;
-  /** `undefined` if the `X-Buyer-Id` header names the buyer. */
-  readonly jwt: JwtOptions | undefined;
-  readonly publicPayment: boolean;
-  readonly publicOrderNotes: boolean;
-  /** TRUST_BUYER_HEADER: a gateway in front of this port sets that header. */
-  readonly isBehindGateway: boolean;
-  readonly requestDeadlineMs: number;
-  readonly laneCapacity: number;
-  /** This worker's share of MAX_CONNECTIONS. */
-  readonly maxConnections: number;
-  readonly shutdownGraceMs: number;
-  readonly worker: number;
-  readonly orderIdKey: Uint8Array;
-  readonly leaseEnd: LeaseEnd;
-  readonly admission: AdmissionSettings;
-}
+import type { WorkerSettings } from './worker-settings.ts';
 
 export interface WorkerParts {
   readonly settings: WorkerSettings;
@@ -114,84 +71,24 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** How many single orders are read or changed at a time: enough to keep both connections to Postgres busy. */
-const PARALLEL_ORDER_WORK = 16;
-const WAITING_ORDER_WORK_MAX = 4_096;
-
 export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
   const { settings, backend, db, log } = parts;
   const stats = new RequestStats();
   const tokenCounts = new TokenCounts();
-  const {
-    limits,
-    connections: bound,
-    tokens,
-    challenge,
-  } = await openAdmission(settings.admission, (error) =>
+  const admission = await openAdmission(settings.admission, (error) =>
     log.error({ err: error }, 'the challenge failed, so a buyer got no purchase token'),
   );
   let { leaseEnd } = settings;
   const counted = countRefills(backend);
   const engine = await startEngine({
-    ...engineParts(parts, tokens, stats),
+    ...engineParts(parts, admission.tokens, stats),
     backend: counted.backend,
     leaseEnd: () => leaseEnd,
   });
-  const buy = (purchase: Purchase) => engine.purchase(purchase);
-  const connections = new Connections(settings.maxConnections, bound);
-  const orderWork = {
-    parallel: PARALLEL_ORDER_WORK,
-    maxWaiting: WAITING_ORDER_WORK_MAX,
-    maxWaitMs: settings.requestDeadlineMs * QUEUE_SHARE,
-  };
-  const bulkhead = new Bulkhead(orderWork);
-  const orders = new OrderService({
-    db,
-    backend,
-    // A late payment waits for the commit of its purchase. Meanwhile it must not use up the room of other orders.
-    buy: (purchase) => bulkhead.aside(() => buy(purchase)),
-  });
-  const readBulkhead = new Bulkhead(orderWork);
-  const accepted = new AcceptedOrders({
-    db,
-    engine,
-    guarded: (work) => readBulkhead.run(work),
-    saleMs: settings.requestDeadlineMs / 4,
-  });
-  const olderNodes = new OlderNodes(db);
+  const connections = new Connections(settings.maxConnections, admission.connections);
   const server = await chooseHttpServer(settings.httpServer);
-  const listener = await servePublic(
-    {
-      authenticate: limits.limitBuyers(authentication(settings, log)),
-      gate: limits.gate,
-      cors: corsOf(settings),
-      publicPayment: settings.publicPayment,
-      publicOrderNotes: settings.publicOrderNotes,
-      olderNodesRun: () => olderNodes.areRunning(),
-      engine,
-      tokens,
-      challenge,
-      readRecord: async (saleId) => (await engine.view(saleId))?.record,
-      tokenAnswered: (outcome) => tokenCounts.answered(outcome),
-      answered: (outcome, ms) => stats.answered(outcome, ms),
-      // Half of the deadline for the counters: if they can't be read, there is time to show the sale without them.
-      readSale: (saleId) => publicSale(engine, backend, saleId, settings.requestDeadlineMs / 2),
-      readOrder: (orderId) => bulkhead.run(() => readOrder(db, orderId)),
-      changeOrder: (orderId, change, buyerId) =>
-        bulkhead.run(() => orders.changeOrder(orderId, change, buyerId)),
-      ownOrders: (buyerId, query) => bulkhead.run(() => readOwnOrders(db, buyerId, query)),
-      ownOrdersOfSale: (saleId, buyerId, query) =>
-        bulkhead.run(() =>
-          readOwnOrdersOfSale(db, { saleId, buyerId }, query, () => engine.recordOf(saleId, buyerId)),
-        ),
-      findAccepted: (buyerId, orderId) => accepted.find(buyerId, orderId),
-      readDeadlineMs: settings.requestDeadlineMs,
-      fault: (error) => log.error({ err: error }, 'a request failed'),
-    },
-    server.open,
-    settings,
-    connections,
-  );
+  const host = publicHost({ settings, backend, db, log, engine, admission, stats, tokenCounts });
+  const listener = await servePublic(host, server.open, settings, connections);
   return {
     number: settings.worker,
     port: listener.port,
@@ -200,10 +97,10 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       return isLeased(leaseEnd) ? undefined : 'could not renew the lease of its number';
     },
     busyShare: busyShareOf(performance),
-    buy,
+    buy: (purchase) => engine.purchase(purchase),
     metrics: async () => ({
       requests: stats.data(),
-      limits: limits.counts(),
+      limits: admission.limits.counts(),
       tokens: tokenCounts.data(),
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
@@ -249,29 +146,4 @@ function engineParts(
     onForeign: (error) =>
       log.warn({ err: error }, 'ignored a message in Redis that this version does not send'),
   };
-}
-
-function authentication({ jwt, isBehindGateway }: WorkerSettings, log: Log): Authenticate {
-  // Without a gateway, the settings allow the port on the loopback only (config/relations.ts).
-  if (!jwt) return isBehindGateway ? headerIdentity() : onlyFromThisMachine(headerIdentity());
-  return jwtIdentity(jwt, (error) => log.error({ err: error }, "buyers' tokens can't be checked"));
-}
-
-async function publicSale(
-  engine: Engine,
-  backend: Backend,
-  saleId: string,
-  snapshotMs: number,
-): Promise<PublicSale | undefined> {
-  const view = await engine.view(saleId);
-  if (!view) return undefined;
-  const { sale, generation } = view.record;
-  const reading = backend.sales.snapshot(sale.id, sale.segments, generation);
-  const segments = await withTimeout(snapshotMs, reading).catch(() => []);
-  return { record: view.record, remaining: unitsLeft(segments) };
-}
-
-function corsOf({ corsOrigins }: WorkerSettings): Cors | undefined {
-  const origins = corsOrigins === undefined ? undefined : parseOrigins(corsOrigins);
-  return origins && new Cors(origins);
 }
