@@ -41,6 +41,7 @@ const GROWING = [
     'http/http-orders',
     'http/http-recover',
     'node/faults',
+    'node/listeners',
     'node/node-faults',
     'node/resize-node',
     'node/scenarios',

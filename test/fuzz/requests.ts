@@ -300,7 +300,7 @@ function requestsOf(api: ApiDescription, operation: Operation): fc.Arbitrary<Req
 const OFTEN = new Set(['buy', 'payOrder', 'cancelOrder', 'changeSale']);
 const SELDOM = new Set(['recover', 'resendAll']);
 /** Their answers never end, so they are left out. */
-const ENDLESS = new Set(['consoleEvents']);
+const ENDLESS = new Set(['consoleEvents', 'followSale']);
 
 export function sessions(apis: Readonly<Record<PortName, ApiDescription>>): fc.Arbitrary<Session> {
   const of = (port: PortName) => {

@@ -129,6 +129,11 @@ export interface Operations {
     readonly answer: PublicSale;
     readonly code: 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
   };
+  followSale: {
+    readonly body: undefined;
+    readonly answer: string;
+    readonly code: 'unknown_sale' | 'rate_limited' | 'internal' | 'busy' | 'unavailable';
+  };
   ownOrders: {
     readonly body: undefined;
     readonly answer: {
@@ -194,6 +199,7 @@ export const ROUTES = {
   ownOrdersOfSale: ['GET', '/v1/sales/{saleId}/orders'],
   getPurchaseToken: ['POST', '/v1/sales/{saleId}/tokens'],
   readSale: ['GET', '/v1/sales/{saleId}'],
+  followSale: ['GET', '/v1/sales/{saleId}/events'],
   ownOrders: ['GET', '/v1/orders'],
   readOrder: ['GET', '/v1/orders/{orderId}'],
   payOrder: ['POST', '/v1/orders/{orderId}/pay'],

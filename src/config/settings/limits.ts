@@ -43,7 +43,7 @@ export const limitsSettings: SettingTable<LimitsSettings> = {
     schema: whole(1, 1_000_000),
     fallback: 16_000,
     description:
-      'Buyers’ connections that a node serves; its workers share them. Above this number, requests are answered `busy` and their connections closed. Above nine eighths of it, new connections are closed at once.',
+      'Buyers’ connections that a node serves; its workers share them. At most half of them may listen to sales. Above this number, requests are answered `busy` and their connections closed. Above nine eighths of it, new connections are closed at once.',
   },
   logBacklogMax: {
     env: 'LOG_BACKLOG_MAX',

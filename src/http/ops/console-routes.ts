@@ -12,7 +12,7 @@ import {
   type ConsolePicture,
   parseConsoleQuery,
 } from '../../operations/console/console-operations.ts';
-import { headOf, problem, type Reply } from '../server/problem.ts';
+import { EVENT_STREAM, headOf, problem, type Reply } from '../server/problem.ts';
 import type { Router } from '../server/router.ts';
 import type { Guarded } from './guard.ts';
 
@@ -46,12 +46,6 @@ const PAGE_HEADERS = {
   // After an upgrade, the page must not be made of files of two versions.
   'cache-control': 'no-store',
 };
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-store',
-  // nginx would collect the pictures before it passes them on.
-  'x-accel-buffering': 'no',
-};
 
 const NO_FILE = problem('not_found');
 
@@ -67,7 +61,7 @@ export function addConsoleRoutes(router: Router, console: ConsoleOperations, gua
       '/v1/console/events',
       guarded(async ({ query }) => {
         const pictures = console.watch(parseConsoleQuery(queryValues(query)));
-        return { status: 200, head: headOf(200, STREAM_HEADERS), pieces: eventsOf(pictures) };
+        return { status: 200, head: headOf(200, EVENT_STREAM), pieces: eventsOf(pictures) };
       }),
     );
 }

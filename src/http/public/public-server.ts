@@ -6,11 +6,14 @@ import type { ListenOptions, OpenHttpServer } from '../server/http-server.ts';
 import type { Listener } from '../server/listener.ts';
 import { type Gate, Router } from '../server/router.ts';
 import { Traffic } from '../server/traffic.ts';
+import { type ListenerCounts, LiveSales } from './live-sales.ts';
 import { type OrderChangeHost, operatorsOnlyRoute, orderChangeRoute } from './order-change-route.ts';
 import { orderRoute } from './order-route.ts';
 import { type OwnOrdersHost, ownOrdersOfSaleRoute, ownOrdersRoute } from './own-orders-route.ts';
 import { type PurchaseHost, purchaseRoute } from './purchase-route.ts';
-import { type SaleHost, saleRoute } from './sale-route.ts';
+import { saleEventsRoute } from './sale-events-route.ts';
+import { type SaleHost, SaleReads } from './sale-reads.ts';
+import { saleRoute } from './sale-route.ts';
 import { type TokenHost, tokenRoute } from './token-route.ts';
 
 export type PublicHost = PurchaseHost &
@@ -25,13 +28,20 @@ export type PublicHost = PurchaseHost &
     readonly publicPayment: boolean;
   };
 
+export interface PublicListener extends Listener {
+  /** Those who listen to sales. */
+  listeners(): ListenerCounts;
+}
+
 /** Serves the public port. Any number of threads may serve the same one. */
-export function servePublic(
+export async function servePublic(
   host: PublicHost,
   open: OpenHttpServer,
   place: ListenOptions,
   connections = new Connections(),
-): Promise<Listener> {
+): Promise<PublicListener> {
+  const reads = new SaleReads(host);
+  const live = new LiveSales(reads, connections.mostHeld);
   // There are very many purchases, so they skip this check, which goes through all headers.
   const strict = { ...host, authenticate: unambiguous(host.authenticate) };
   const payment = (kind: 'pay' | 'redeem') =>
@@ -39,7 +49,8 @@ export function servePublic(
   const router = new Router(open, host, new Traffic(connections), host.gate, host.cors)
     .hotRoute('post', '/v1/sales/:saleId/orders', purchaseRoute(host))
     .route('post', '/v1/sales/:saleId/tokens', tokenRoute(strict))
-    .hotRoute('get', '/v1/sales/:saleId', saleRoute(host))
+    .hotRoute('get', '/v1/sales/:saleId', saleRoute(reads))
+    .route('get', '/v1/sales/:saleId/events', saleEventsRoute(reads, live))
     .route('get', '/v1/sales/:saleId/orders', ownOrdersOfSaleRoute(strict))
     .route('get', '/v1/orders', ownOrdersRoute(strict))
     .route('get', '/v1/orders/:orderId', orderRoute(strict))
@@ -47,5 +58,13 @@ export function servePublic(
     .route('post', '/v1/orders/:orderId/cancel', orderChangeRoute(strict, 'cancel'))
     .route('post', '/v1/orders/:orderId/redeem', payment('redeem'));
   addDescriptionRoutes(router, 'public');
-  return router.listen(place);
+  const listener = await router.listen(place);
+  return {
+    ...listener,
+    listeners: () => live.counts(),
+    drain(graceMs) {
+      live.stop();
+      return listener.drain(graceMs);
+    },
+  };
 }

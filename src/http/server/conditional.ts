@@ -23,7 +23,8 @@ const ASK_FIRST = 'no-cache';
 
 /** One answer in both forms. */
 export class KeptReply {
-  readonly #tag: string;
+  /** In quotation marks. */
+  readonly tag: string;
   readonly #whole: Reply;
   readonly #unchanged: Reply;
 
@@ -34,8 +35,8 @@ export class KeptReply {
     headers: Readonly<Record<string, string>> = {},
     cacheControl = ASK_FIRST,
   ) {
-    this.#tag = tagOf(body);
-    const kept = { etag: this.#tag, 'cache-control': cacheControl };
+    this.tag = tagOf(body);
+    const kept = { etag: this.tag, 'cache-control': cacheControl };
     const head = headOf(200, { 'content-type': type, ...headers, ...kept });
     this.#whole = sentOften({ status: 200, head, body });
     this.#unchanged = notModified(kept);
@@ -43,7 +44,7 @@ export class KeptReply {
 
   /** @param ifNoneMatch the header of the request; `''` if there is none */
   to(ifNoneMatch: string): Reply {
-    return isKept(ifNoneMatch, this.#tag) ? this.#unchanged : this.#whole;
+    return isKept(ifNoneMatch, this.tag) ? this.#unchanged : this.#whole;
   }
 }
 

@@ -32,6 +32,9 @@ export interface ConnectionCounts {
 /** As a share of the limit: with more connections than this open, a refused address loses its connection. */
 const OPEN_TO_REFUSED_SHARE = 1 / 2;
 
+/** As a share of the limit: how many connections may be held by answers that go on, so that the others serve buyers. */
+const HELD_SHARE = 1 / 2;
+
 /** The client of a connection. */
 interface Client {
   /** Its address, as bytes. */
@@ -55,6 +58,11 @@ export class Connections {
     this.#most = most;
     this.#bound = bound;
     this.#mostOpen = most + Math.ceil(most * ANSWERED_ABOVE_SHARE);
+  }
+
+  /** How many connections may be held by answers that go on until the client leaves. */
+  get mostHeld(): number {
+    return Math.floor(this.#most * HELD_SHARE);
   }
 
   /**

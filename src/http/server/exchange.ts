@@ -4,6 +4,8 @@
  * An answer is written at the end of the turn of the event loop (deferred-replies.ts). If the client has not read the earlier
  * answers by then, it did not wait for them: its connection is closed, so that unread answers never pile up in memory.
  *
+ * An answer in pushed pieces goes on until its maker or the client ends it. A client that does not take the pieces is disconnected.
+ *
  * A long answer is written as fast as the client reads it. Its request is under way until the client has read the whole answer: a
  * shutdown waits for that, and a client that sends the next request earlier loses the connection.
  */
@@ -11,7 +13,14 @@
 import { type Body, type BodyReader, decode, MAX_BODY_BYTES, tooLarge } from './body.ts';
 import type { DeferredReply } from './deferred-replies.ts';
 import type { HttpRequest } from './http-request.ts';
-import { type HeadLines, type PiecedReply, problem, type Reply } from './problem.ts';
+import {
+  type HeadLines,
+  type PiecedReply,
+  type Push,
+  type PushedReply,
+  problem,
+  type Reply,
+} from './problem.ts';
 import type { Traffic } from './traffic.ts';
 
 /** Size of the first buffer for a body that arrives in pieces. */
@@ -35,7 +44,7 @@ export interface Port {
   readonly observer: Observer;
 }
 
-export abstract class Exchange implements DeferredReply {
+export abstract class Exchange implements DeferredReply, Push {
   protected readonly traffic: Traffic;
   /** A `HEAD` request: the answer must not have a body. */
   protected readonly isHead: boolean;
@@ -50,6 +59,7 @@ export abstract class Exchange implements DeferredReply {
   #isOver = false;
   #reply: Reply | PiecedReply | undefined;
   #onRoom: (() => void) | undefined;
+  #pushed: PushedReply | undefined;
   #isLast: boolean;
 
   /** @param isHead a `HEAD` request: its answer has no body, and closes the connection */
@@ -76,10 +86,13 @@ export abstract class Exchange implements DeferredReply {
   protected abstract write(reply: Reply, isLast: boolean, isLong: boolean): boolean;
 
   /** Writes the head of an answer that is sent in pieces. The connection is closed after that answer. */
-  protected abstract begin(reply: PiecedReply): void;
+  protected abstract begin(reply: Omit<Reply, 'body'>): void;
 
   /** @returns whether the client has room for more; if not, `hasRoom` is called when it has */
   protected abstract writePiece(piece: string): boolean;
+
+  /** @returns false if the client has not taken the earlier pieces; this one may not be sent then */
+  protected abstract pushPiece(piece: Uint8Array): boolean;
 
   /** Writes the end of an answer in pieces. */
   protected abstract endPieces(): void;
@@ -168,13 +181,42 @@ export abstract class Exchange implements DeferredReply {
 
   /** Answers the request. Only the first answer counts, and none after an abort. */
   reply(reply: Reply | PiecedReply): void {
-    if (this.#isOver || this.#reply) return;
+    if (this.#isOver || this.#reply || this.#pushed) return;
     this.#reply = reply;
     this.traffic.deferred.add(this);
   }
 
+  /** As `reply`. If there is an answer already, or the client has gone, it ends without having begun. */
+  replyPushed(reply: PushedReply): void {
+    if (this.#isOver || this.#reply || this.#pushed) {
+      reply.ended();
+      return;
+    }
+    this.#pushed = reply;
+    this.traffic.deferred.add(this);
+  }
+
+  push(piece: Uint8Array): boolean {
+    if (this.#isOver) return false;
+    if (this.pushPiece(piece)) return true;
+    this.end();
+    this.close();
+    return false;
+  }
+
+  finish(): void {
+    if (this.#isOver) return;
+    this.endPieces();
+    this.end();
+  }
+
   send(): void {
     if (this.#isOver) return;
+    if (this.#pushed) {
+      this.begin(this.#pushed);
+      this.#pushed.begun(this);
+      return;
+    }
     const reply = this.#reply!;
     if ('pieces' in reply) return void this.#sendPieces(reply);
     const isLong = !this.#isLast && reply.body.length > MAX_SHORT_CHARACTERS;
@@ -226,6 +268,7 @@ export abstract class Exchange implements DeferredReply {
     this.#isOver = true;
     this.traffic.end();
     this.#onRoom?.();
+    this.#pushed?.ended();
   }
 
   #failed(error: unknown): void {

@@ -61,6 +61,14 @@ export function headOf(status: Status, headers: Readonly<Record<string, string>>
   return { text, bytes: Buffer.from(text), reason, fields };
 }
 
+/** Headers of a stream of server-sent events. */
+export const EVENT_STREAM = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  // nginx would collect events before it passes them on.
+  'x-accel-buffering': 'no',
+};
+
 /** Headers without a status line, to be added to a head. */
 export interface HeadLines {
   /** Each begins with a line end. */
@@ -78,6 +86,25 @@ export function linesOf(headers: Readonly<Record<string, string>>): HeadLines {
 export interface PiecedReply extends Omit<Reply, 'body'> {
   /** If it throws, the connection is closed without the end of the response. */
   readonly pieces: AsyncIterable<string>;
+}
+
+/** Where the pieces of an answer go, as they come. */
+export interface Push {
+  /**
+   * Sends a piece. A client that has not taken the earlier ones is disconnected, so that unread pieces never pile up.
+   * @returns false if the client was disconnected for that, or had gone
+   */
+  push(piece: Uint8Array): boolean;
+  /** Ends the answer and its connection. */
+  finish(): void;
+}
+
+/** A response whose pieces come when something happens. Its end also closes the connection. */
+export interface PushedReply extends Omit<Reply, 'body'> {
+  /** The head is written. */
+  readonly begun: (push: Push) => void;
+  /** The response has ended, or the client has gone, perhaps before `begun`. Called once. */
+  readonly ended: () => void;
 }
 
 export function json(status: Status, value: unknown): Reply {

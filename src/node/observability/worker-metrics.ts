@@ -26,7 +26,7 @@ const counter: Define = (name, help, values) => metric('counter', name, help, va
 const gauge: Define = (name, help, values) => metric('gauge', name, help, valuesOf(values));
 
 export function workerJson(worker: WorkerMetrics): object[] {
-  const { requests, refills, connections, heapBytes, limits, tokens } = worker;
+  const { requests, refills, connections, listeners, heapBytes, limits, tokens } = worker;
   const lanes = worker.lanes.slice(-MAX_LABELLED_SALES);
   const bySale = (field: 'queued' | 'waiting') =>
     lanes.map((lane) => ({ labels: { sale: lane.saleId }, value: lane[field] }));
@@ -63,6 +63,12 @@ export function workerJson(worker: WorkerMetrics): object[] {
       'stockade_connections_limited_total',
       'Connections of one address beyond RATE_LIMIT_CONNECTIONS',
       byLabel('how', { busy: connections.ofAddress.shed, closed: connections.ofAddress.dropped }),
+    ),
+    gauge('stockade_listeners', 'Streams that tell what changes in a sale', listeners.open),
+    counter(
+      'stockade_listeners_refused_total',
+      'Streams that were refused because the node had too many, or closed because the client did not read',
+      byLabel('how', { busy: listeners.refused, slow: listeners.slow }),
     ),
     gauge(
       'stockade_worker_heap_bytes',

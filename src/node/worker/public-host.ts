@@ -7,7 +7,7 @@ import { unitsLeft } from '../../engine/sale/units-left.ts';
 import { type Authenticate, headerIdentity, jwtIdentity } from '../../http/identity/identity.ts';
 import { onlyFromThisMachine } from '../../http/identity/local-site.ts';
 import type { PublicHost } from '../../http/public/public-server.ts';
-import type { PublicSale } from '../../http/public/sale-route.ts';
+import type { PublicSale } from '../../http/public/sale-reads.ts';
 import { Cors } from '../../http/server/cors.ts';
 import type { RequestStats } from '../../http/server/request-stats.ts';
 import { Bulkhead } from '../../lib/bulkhead.ts';

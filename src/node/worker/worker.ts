@@ -9,6 +9,7 @@ import type { Directory } from '../../engine/board/directory.ts';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
 import { countRefills } from '../../engine/purchase/counted-refills.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
+import type { ListenerCounts } from '../../http/public/live-sales.ts';
 import { servePublic } from '../../http/public/public-server.ts';
 import type { RateLimitCounts } from '../../http/public/rate-limits.ts';
 import { type ConnectionCounts, Connections } from '../../http/server/connections.ts';
@@ -44,6 +45,7 @@ export interface WorkerMetrics {
   /** Batches that needed a refill. */
   readonly refills: number;
   readonly connections: ConnectionCounts;
+  readonly listeners: ListenerCounts;
   /** Requests that are not answered yet. */
   readonly underWay: number;
   /** Heap of the thread, including garbage that is not collected yet. */
@@ -105,6 +107,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       refills: counted.refills(),
       lanes: [...engine.laneDepths()],
       connections: connections.counts(),
+      listeners: listener.listeners(),
       underWay: listener.underWay(),
       heapBytes: getHeapStatistics().used_heap_size,
     }),

@@ -1,7 +1,8 @@
 /** `GET /v1/sales/{saleId}`: what a client or a gateway may keep, and for how long. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { SaleRecord } from '../../../src/engine/contract.ts';
-import { type PublicSale, saleRoute } from '../../../src/http/public/sale-route.ts';
+import { type PublicSale, SaleReads } from '../../../src/http/public/sale-reads.ts';
+import { saleRoute } from '../../../src/http/public/sale-route.ts';
 import type { Exchange } from '../../../src/http/server/exchange.ts';
 import type { HttpRequest } from '../../../src/http/server/http-request.ts';
 import type { Reply } from '../../../src/http/server/problem.ts';
@@ -39,16 +40,18 @@ const found = (): PublicSale => ({
 });
 
 const route = () =>
-  saleRoute({
-    readSale: async (saleId) => {
-      reads++;
-      return saleId === 'tickets' ? found() : undefined;
-    },
-    readDeadlineMs: 1_000,
-    fault(error) {
-      throw error;
-    },
-  });
+  saleRoute(
+    new SaleReads({
+      readSale: async (saleId) => {
+        reads++;
+        return saleId === 'tickets' ? found() : undefined;
+      },
+      readDeadlineMs: 1_000,
+      fault(error) {
+        throw error;
+      },
+    }),
+  );
 
 async function ask(handler: ReturnType<typeof route>, ifNoneMatch = '', saleId = 'tickets') {
   let reply: Reply | undefined;

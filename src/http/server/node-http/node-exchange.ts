@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Exchange, type Port } from '../exchange.ts';
 import type { HttpRequest } from '../http-request.ts';
-import type { PiecedReply, Reply } from '../problem.ts';
+import type { Reply } from '../problem.ts';
 import type { NodeConnection, UnderWay } from './node-connection.ts';
 
 const NO_BYTES = new Uint8Array(0);
@@ -66,7 +66,7 @@ export class NodeExchange extends Exchange implements UnderWay {
     return isTaken;
   }
 
-  protected begin({ status, head }: PiecedReply): void {
+  protected begin({ status, head }: Omit<Reply, 'body'>): void {
     this.#response.writeHead(status, head.reason, [
       ...head.fields,
       ...(this.moreLines?.fields ?? []),
@@ -82,6 +82,12 @@ export class NodeExchange extends Exchange implements UnderWay {
     const hasRoom = this.#response.write(piece);
     this.#isWriting = !hasRoom;
     return hasRoom;
+  }
+
+  protected pushPiece(piece: Uint8Array): boolean {
+    if (!this.#connection.isAllTaken) return false;
+    this.#response.write(piece);
+    return true;
   }
 
   protected endPieces(): void {

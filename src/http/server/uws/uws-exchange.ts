@@ -5,7 +5,7 @@
  */
 import type { HttpResponse } from 'uWebSockets.js';
 import { Exchange, type Port } from '../exchange.ts';
-import type { Head, PiecedReply, Reply } from '../problem.ts';
+import type { Head, Reply } from '../problem.ts';
 
 export class UwsExchange extends Exchange {
   /** The exchange that writes now. `cork` needs a function, and this way one function serves all exchanges. */
@@ -40,7 +40,7 @@ export class UwsExchange extends Exchange {
     return this.#isTaken;
   }
 
-  protected begin({ head }: PiecedReply): void {
+  protected begin({ head }: Omit<Reply, 'body'>): void {
     const response = this.#response;
     response.onWritable(() => {
       this.hasRoom();
@@ -49,12 +49,17 @@ export class UwsExchange extends Exchange {
     response.cork(() => response.writeStatus(this.#textOf(head) + CLOSING));
   }
 
-  protected writePiece(piece: string): boolean {
+  protected writePiece(piece: string | Uint8Array): boolean {
     let hasRoom = true;
     this.#response.cork(() => {
       hasRoom = this.#response.write(piece);
     });
     return hasRoom;
+  }
+
+  /** uWebSockets.js keeps what the client has no room for. It tells of that when the next piece is written. */
+  protected pushPiece(piece: Uint8Array): boolean {
+    return this.writePiece(piece);
   }
 
   /**

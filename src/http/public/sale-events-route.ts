@@ -1,0 +1,25 @@
+/** `GET /v1/sales/{saleId}/events`: the public facts about a sale whenever they change. */
+import type { Handler } from '../server/exchange.ts';
+import { headOf, problem, type Reply } from '../server/problem.ts';
+import { idOf, type LiveSales } from './live-sales.ts';
+import type { SaleReads } from './sale-reads.ts';
+
+const FULL = problem(
+  'busy',
+  { detail: 'This node has as many listeners as it serves. Read the sale instead, or listen later.' },
+  { 'retry-after': '10' },
+);
+/** A browser that listens connects again and again, until it is answered this. */
+const NO_MORE: Reply = { status: 204, head: headOf(204, {}), body: '', isBodiless: true };
+
+export function saleEventsRoute(reads: Pick<SaleReads, 'read'>, live: LiveSales): Handler {
+  return async (exchange, request) => {
+    const saleId = request.getParameter(0) ?? '';
+    const lastEventId = request.getHeader('last-event-id');
+    const found = await reads.read(saleId);
+    if ('refusal' in found) exchange.reply(found.refusal);
+    else if (found.isClosed && lastEventId === idOf(found.reply.tag)) exchange.reply(NO_MORE);
+    else if (!live.admits(saleId)) exchange.reply(FULL);
+    else exchange.replyPushed(live.listen(saleId, found));
+  };
+}

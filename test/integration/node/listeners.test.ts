@@ -1,0 +1,133 @@
+/** Listeners at a real node: a crowd that buys beside them loses nothing, and they hold nothing up. */
+import { describe, expect, test } from 'vitest';
+import { BuyerClient, type SaleUpdate } from '../../../src/client/index.ts';
+import { BY } from '../../support/author.ts';
+import { type CrowdResult, crowd } from '../../support/crowd.ts';
+import { until } from '../../support/fixtures.ts';
+import { ListeningCrowd } from '../../support/http/listening-crowd.ts';
+import { metric } from '../../support/http/metrics.ts';
+import { SaleListener } from '../../support/http/sale-listener.ts';
+import { startTestNode, type TestNode } from '../../support/node.ts';
+import { cpuSecondsOf, residentBytesOf } from '../../support/servers/process-table.ts';
+import { embedded, expectSold, makeSale, redisAndPostgres } from '../../support/stores.ts';
+import { inTier } from '../../support/tier.ts';
+
+const LISTENERS = inTier({ test: 2_000, release: 20_000 });
+const BUYERS = inTier({ test: 5_000, release: 100_000 });
+const CLIENTS = 200;
+/** Half of the connections may be held by listeners. */
+const CONNECTIONS = String(2 * LISTENERS);
+const GRACE = { SHUTDOWN_GRACE_MS: '60000' };
+const END_LIMIT_MS = 30_000;
+
+const portOf = (node: TestNode) => Number(new URL(node.publicUrl).port);
+
+async function expectQuickStop(node: TestNode): Promise<void> {
+  const began = Date.now();
+  await node.stop();
+  expect(Date.now() - began, 'milliseconds to the end').toBeLessThan(END_LIMIT_MS);
+}
+
+/** What a crowd's purchases cost, as one line. */
+async function bought(
+  node: TestNode,
+  saleId: string,
+  listeners: number,
+): Promise<{ result: CrowdResult; line: string }> {
+  const [cpu, began] = [cpuSecondsOf(node.pid), performance.now()];
+  const buyers = Array.from({ length: BUYERS }, (_, i) => `buyer-${i}`);
+  const result = await crowd({ url: node.publicUrl, saleId, clients: CLIENTS, buyers });
+  const seconds = (performance.now() - began) / 1_000;
+  const sorted = result.answers.map(({ ms }) => ms).sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]!.toFixed(1);
+  const cpuSeconds = cpuSecondsOf(node.pid) - cpu;
+  const line =
+    `${listeners} listeners: ${Math.round(BUYERS / seconds)} purchases/s, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
+    `${((cpuSeconds / BUYERS) * 1e6).toFixed(1)} µs of processor time for each, ${Math.round((100 * cpuSeconds) / seconds)} % of a core, ` +
+    `${Math.round(residentBytesOf(node.pid) / 2 ** 20)} MB resident`;
+  return { result, line };
+}
+
+test(`beside ${LISTENERS} listeners a crowd gets all that it buys, and each listener hears the end of it`, async () => {
+  await using node = await startTestNode({
+    ...(await redisAndPostgres()),
+    env: { ...GRACE, WORKERS: '1', MAX_CONNECTIONS: CONNECTIONS },
+  });
+  const alone = await bought(node, await makeSale(node, { stock: BUYERS, segments: 8 }), 0);
+  const saleId = await makeSale(node, { stock: BUYERS, segments: 8 });
+  using listening = new ListeningCrowd(node.publicUrl, saleId, LISTENERS);
+  const all = (what: string, condition: (seen: Awaited<ReturnType<typeof listening.seen>>) => boolean) =>
+    until(async () => condition(await listening.seen()), { what, timeoutMs: 100_000 });
+  await all('all listen', ({ left }) => left[BUYERS] === LISTENERS);
+  expect(await metric(node, 'stockade_listeners')).toBe(LISTENERS);
+  using refused = new SaleListener(portOf(node), saleId);
+  await until(() => refused.status === 503, { what: 'one more is refused' });
+  expect(await metric(node, 'stockade_listeners_refused_total')).toBe(1);
+
+  const beside = await bought(node, saleId, LISTENERS);
+  console.log(`${alone.line}\n${beside.line}`);
+  expect(beside.result.codes).toEqual({ committed: BUYERS });
+  await expectSold(node, saleId, BUYERS);
+  await all('all know that nothing is left', ({ left }) => left[0] === LISTENERS);
+  expect(await listening.seen()).toMatchObject({ closed: 0, refused: 0 });
+  expect(await metric(node, 'stockade_connections_refused_total')).toBe(0);
+
+  await node.ops.change(saleId, { action: 'close' }, BY);
+  await all('all know that it is over', ({ ended }) => ended === LISTENERS);
+  await until(async () => (await metric(node, 'stockade_listeners')) === 0, { what: 'nobody listens' });
+  await expectQuickStop(node);
+});
+
+describe('on the embedded default', () => {
+  test('the client follows a sale over a restart, to its end', async () => {
+    await using node = await startTestNode({ ...(await embedded()), env: GRACE });
+    const saleId = await makeSale(node, { stock: 10 });
+    const updates: SaleUpdate[] = [];
+    // The restarted node has another port.
+    const moving = (url: string | URL | Request, init?: RequestInit) =>
+      fetch(String(url).replace('http://moving', node.publicUrl), init);
+    const client = new BuyerClient({ url: 'http://moving', fetch: moving as typeof fetch });
+    const followed = (async () => {
+      for await (const update of client.followSale(saleId)) updates.push(update);
+    })();
+    const told = (what: string, of: object) =>
+      until(
+        () => {
+          expect(updates.at(-1)).toMatchObject(of);
+          return true;
+        },
+        { what },
+      );
+    await told('the state', { code: 'found', sale: { id: saleId, state: 'open', remaining: 10 } });
+    await node.buy(saleId, 'ann');
+    await told('the purchase', { code: 'found', sale: { remaining: 9, soldOut: false } });
+    await expectQuickStop(node);
+    await told('the stop', { code: 'interrupted' });
+    await node.start();
+    await told('the state again', { code: 'found', sale: { remaining: 9 } });
+    await node.ops.change(saleId, { action: 'pause' }, BY);
+    await told('the pause', { code: 'found', sale: { state: 'paused' } });
+    await node.ops.change(saleId, { action: 'close' }, BY);
+    await followed;
+    expect(updates.slice(-2)).toMatchObject([
+      { code: 'found', sale: { state: 'ended' } },
+      { code: 'ended', reason: 'closed' },
+    ]);
+  });
+
+  test.each(['uws', 'node'])(
+    'over %s, a stream with nothing to tell outlives the limit of silence',
+    async (kind) => {
+      await using node = await startTestNode({ ...(await embedded()), env: { HTTP_SERVER: kind } });
+      const saleId = await makeSale(node, { stock: 10 });
+      using listener = new SaleListener(portOf(node), saleId);
+      await until(() => listener.comments >= 4, {
+        what: 'four comments, several seconds apart',
+        timeoutMs: 60_000,
+      });
+      expect(listener).toMatchObject({ seen: 1, isClosed: false });
+      await node.buy(saleId, 'ann');
+      await until(() => listener.last?.data.remaining === 9, { what: 'the purchase' });
+    },
+  );
+});
