@@ -7,6 +7,7 @@ import {
   ROUTES,
 } from './generated/buyers-api.ts';
 import { outcomeOf, type Refusal } from './outcome.ts';
+import { followSale, type SaleUpdate } from './sale-stream.ts';
 import { type CallOptions, type ClientOptions, Transport } from './transport.ts';
 
 type Refused<Name extends keyof Operations> =
@@ -131,6 +132,15 @@ export class BuyerClient {
       signal,
     });
     return outcomeOf(answer, (sale: PublicSale) => ({ code: 'found', sale }));
+  }
+
+  /**
+   * The state of a sale now, and again whenever it changes. It connects again by itself, until the sale has ended, the signal is
+   * aborted, or the loop that reads it is left.
+   * @throws UnexpectedAnswer, the signal's reason
+   */
+  followSale(saleId: string, { signal }: CallOptions = {}): AsyncGenerator<SaleUpdate, void> {
+    return followSale(this.#transport, saleId, signal);
   }
 
   async order(orderId: string, { signal }: CallOptions = {}): Promise<OrderOutcome> {

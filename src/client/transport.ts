@@ -6,6 +6,8 @@
  *     │ ──unavailable, unknown, internal, no answer───────> pause, next request, if the call may be repeated
  *     │ ──the deadline is over──> the last answer, or `unknown` if an earlier request may have been executed
  *
+ * A stream is opened by one request; who reads it decides about the next one (sale-stream.ts).
+ *
  * It uses only what browsers have too: fetch, timers, AbortController.
  */
 
@@ -68,6 +70,11 @@ export type Answer =
   | { readonly ok: true; readonly status: number; readonly body: unknown }
   | { readonly ok: false; readonly problem: Problem };
 
+/** An answer that goes on, or why there is none. */
+export type Opened =
+  | { readonly ok: true; readonly body: ReadableStream<Uint8Array> }
+  | { readonly ok: false; readonly problem: Problem; readonly retryAfterMs: number };
+
 const DEADLINE_MS = 10_000;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 2_000;
@@ -117,6 +124,28 @@ export class Transport {
           : answer;
       }
       await pause(waitMs, request.signal);
+    }
+  }
+
+  /**
+   * Opens a stream of server-sent events.
+   * @param signal ends the stream, and the request before that
+   * @throws UnexpectedAnswer, the signal's reason
+   */
+  async open(request: Request, signal: AbortSignal): Promise<Opened> {
+    const url = this.#urlOf(request);
+    try {
+      const response = await this.#send(url, request, signal);
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+      if (response.ok && isStream && response.body) return { ok: true, body: response.body };
+      const text = await response.text();
+      const answer = answerOf(url, response.status, text, request);
+      if (answer.ok) throw new UnexpectedAnswer(url, response.status, text);
+      return { ok: false, problem: answer.problem, retryAfterMs: retryAfter(response) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof UnexpectedAnswer) throw error;
+      return { ok: false, problem: noAnswer(request, reasonOf(error)), retryAfterMs: 0 };
     }
   }
 
@@ -208,7 +237,7 @@ function outcomeUnknown({ title, code }: Problem): Problem {
   return { code: 'unknown', title: 'It is not known whether the request was executed', status: 0, detail };
 }
 
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   const { message, cause } = error as { message?: string; cause?: { message?: string } };
   return [message, cause?.message].filter(Boolean).join(': ') || String(error);
 }
@@ -218,7 +247,8 @@ function retryAfter(response: Response): number {
   return Number.isFinite(seconds) ? seconds * 1_000 : 0;
 }
 
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Rejects with the signal's reason. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);

@@ -1,0 +1,145 @@
+/**
+ * Follows a sale by server-sent events, over as many connections as it takes.
+ *
+ *   connect ──event `sale`────────────────────────────> an update
+ *     │     ──event `end`, or no such sale────────────> the last update
+ *     │     ──the connection breaks, or is silent─────> one update `interrupted`, pause, connect again
+ *     └──refused for now: busy, too many requests …───> the same, with a pause as long as Retry-After says
+ *
+ * The pause doubles with each attempt that brings no event, up to half a minute. It is random, so that the listeners of a node
+ * that stops do not all come to the next one at once.
+ *
+ * It reads the answer of `fetch` and not an EventSource: that one can't send a header, ends for good after a refusal, and does
+ * not notice a connection that is dead.
+ */
+import { type Operations, type Problems, type PublicSale, ROUTES } from './generated/buyers-api.ts';
+import type { Refusal } from './outcome.ts';
+import { type Opened, pause, reasonOf, type Transport, UnexpectedAnswer } from './transport.ts';
+
+export type SaleUpdate =
+  /** The state of the sale now. */
+  | { readonly code: 'found'; readonly sale: PublicSale }
+  /** What was told before may be out of date. The client connects again; the next update is `found` if it succeeds. */
+  | { readonly code: 'interrupted'; readonly detail: string }
+  /** The last one: the sale was closed, or, with `unknown_sale`, archived or deleted. */
+  | { readonly code: 'ended'; readonly reason: 'closed' | 'unknown_sale' }
+  /** The last one: a refusal that would come again. */
+  | Refusal<Problems, Exclude<Operations['followSale']['code'], (typeof FOR_NOW)[number]>>;
+
+/** Refusals after which a later request may succeed. */
+const FOR_NOW = ['busy', 'unavailable', 'internal', 'rate_limited'] as const;
+/** The node sends something every few seconds. After this time without, the connection is taken for dead. */
+const SILENCE_MS = 15_000;
+/** Until the node has said how long to wait. */
+const RETRY_MS = 1_000;
+const MAX_PAUSE_MS = 30_000;
+const PAUSE_FACTOR = 2;
+/** A state of a sale has some hundred characters. */
+const MAX_EVENT_CHARACTERS = 100_000;
+
+interface StreamEvent {
+  readonly event?: string;
+  readonly data?: string;
+  readonly retry?: string;
+}
+
+export async function* followSale(
+  transport: Transport,
+  saleId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SaleUpdate, void> {
+  let retryMs = RETRY_MS;
+  let failures = 0;
+  for (let isInterrupted = false; ; failures++) {
+    signal?.throwIfAborted();
+    const connection = new Connection(signal);
+    let detail = 'the stream has ended';
+    let waitMs = 0;
+    try {
+      const opened = await connection.open(transport, saleId);
+      if (!opened.ok) {
+        const { problem } = opened;
+        if (!(FOR_NOW as readonly string[]).includes(problem.code)) return yield problem as never;
+        detail = problem.detail ?? problem.title;
+        waitMs = opened.retryAfterMs;
+      } else {
+        for await (const { event, data, retry } of eventsIn(opened.body, () => connection.heard())) {
+          if (retry !== undefined) retryMs = Number(retry) || retryMs;
+          if (event !== 'sale' && event !== 'end') continue;
+          const value = JSON.parse(data ?? '');
+          if (event === 'end') return yield { code: 'ended', reason: value.reason };
+          [failures, isInterrupted] = [0, false];
+          yield { code: 'found', sale: value };
+        }
+      }
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof UnexpectedAnswer) throw error;
+      detail = reasonOf(error);
+    } finally {
+      connection.close();
+    }
+    if (!isInterrupted) yield { code: 'interrupted', detail };
+    isInterrupted = true;
+    const pauseMs = Math.min(retryMs * PAUSE_FACTOR ** failures, MAX_PAUSE_MS);
+    await pause(Math.max(waitMs, pauseMs * (0.5 + Math.random() / 2)), signal);
+  }
+}
+
+/** One connection. It is closed by its reader, by the caller's signal, or after a silence. */
+class Connection {
+  readonly #controller = new AbortController();
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = () => this.#controller.abort(this.#signal?.reason);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.heard();
+  }
+
+  open(transport: Transport, saleId: string): Promise<Opened> {
+    const request = { route: ROUTES.followSale, params: { saleId }, repeatable: true, changes: false };
+    return transport.open(request, this.#controller.signal);
+  }
+
+  /** Something has come. */
+  heard(): void {
+    clearTimeout(this.#timer);
+    const silent = new Error(`nothing came for ${SILENCE_MS / 1_000} s`);
+    this.#timer = setTimeout(() => this.#controller.abort(silent), SILENCE_MS);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#controller.abort();
+  }
+}
+
+/** @param heard is called for whatever comes, comments too */
+async function* eventsIn(
+  body: ReadableStream<Uint8Array>,
+  heard: () => void,
+): AsyncGenerator<StreamEvent, void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let fields: Record<string, string> = {};
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    heard();
+    const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
+    rest = lines.pop()!;
+    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event is too long');
+    for (const line of lines) {
+      const [, name, text] = /^(\w+): ?(.*?)\r?$/.exec(line) ?? [];
+      if (name !== undefined) fields[name] = text!;
+      if (line !== '' && line !== '\r') continue;
+      yield fields;
+      fields = {};
+    }
+  }
+}
