@@ -22,7 +22,7 @@ export const EQUIVALENT: readonly Equivalent[] = [
     why: 'the array is copied one shift sooner: the same order, the same amortised cost',
   },
   {
-    file: 'src/engine/redis/lua/purchase/take.lua',
+    file: 'src/engine/redis/lua/parts/batch-lines.lua',
     mutator: 'OperandDropped',
     original: "quantity == '1' and 1 or tonumber(quantity)",
     replacement: 'tonumber(quantity)',

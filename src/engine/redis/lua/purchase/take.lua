@@ -30,8 +30,6 @@ local lines, notes = ARGV[2], ARGV[3]
 lane, maxLogOrders, answered = 'lane:' .. lane, tonumber(maxLogOrders), tonumber(answered)
 knownSeq, knownOrders = tonumber(knownSeq), tonumber(knownOrders)
 local HEADER = 4
--- Longer than any value that Redis keeps in a packed hash (hash-max-listpack-value).
-local LONG_VALUE = string.rep(' ', 65)
 
 local now = redis.call('HMGET', segment, 'generation', 'state', 'left', 'limit', 'seq', 'tail', 'committed',
   'committedOrders', 'orders', 'taken', lane, 'rules')
@@ -56,28 +54,7 @@ if lines == '' then
   return { last + 1, committed, left, orders }
 end
 
--- Most batches are plain: each order is for one unit, without a key. Of such lines two words are read and not four,
--- which halves what they cost.
-local count, length, names, ids, quantities, keys = 0, -1, {}, {}, {}, {}
-if string.sub(lines, -3) == ' 1 ' then
-  for id, name in string.gmatch(lines, '(%d+) (%S+) 1 \n?') do
-    count = count + 1
-    ids[count], names[count] = id, name
-    length = length + #id + #name + 5
-  end
-end
-local isPlain = length == #lines
-if not isPlain then
-  count, length = 0, -1
-  for id, name, quantity, key in string.gmatch(lines, '(%d+) (%S+) (%d+) (%S*)\n?') do
-    count = count + 1
-    ids[count], names[count], keys[count] = id, name, key
-    quantities[count] = quantity == '1' and 1 or tonumber(quantity)
-    if quantities[count] == 0 then return redis.error_reply('BADARG quantity of order ' .. id) end
-    length = length + #id + #name + #quantity + #key + 4
-  end
-  if length ~= #lines then return redis.error_reply('BADARG the orders are not lines of four words') end
-end
+--include parts/batch-lines
 if orders - committedOrders + count > maxLogOrders then return 'busy' end
 local held = redis.call('HMGET', buyers, unpack(names))
 
@@ -85,7 +62,9 @@ local held = redis.call('HMGET', buyers, unpack(names))
 
 -- Numbers are formatted once per batch: Lua's own conversion costs more than the rest of an order.
 local seq, seqText = last + 1, string.format('%d', last + 1)
-local reply, writes, place, logged, firstId, all = { seq, committed, left, orders }, {}, {}, {}, nil, true
+local reply, logged, firstId, all = { seq, committed, left, orders }, {}, nil, true
+-- Buyers and their records in turn, and where in this list each buyer's record is.
+local writes, place = {}, {}
 
 -- A plain batch that is taken whole needs no more than this: there is enough for it, and each buyer comes for the first
 -- time.
@@ -134,25 +113,7 @@ if not firstId then
   redis.call('HSET', segment, lane, ticket)
   return reply
 end
-if not all then
-  for n, i in ipairs(logged) do
-    logged[n] = ids[i] .. ' ' .. names[i] .. ' ' .. string.format('%d', quantities[i] or 1) .. ' ' .. (keys[i] or '')
-  end
-  lines = table.concat(logged, '\n')
-end
--- If the buyer has other orders too, the record is written with all of them.
-for buyer, record in pairs(records) do
-  if place[buyer] then writes[place[buyer]] = table.concat(record.words, ' ') end
-end
--- Notes of orders that were not taken stay in the entry: their readers look for those of its orders only.
-if notes ~= '' then redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines, 'x', notes)
-else redis.call('XADD', log, generation .. '-' .. seqText, 'p', tail, 'n', orders, 'o', lines) end
--- Redis keeps a hash of up to 512 small values as a packed list that each look-up reads through, which makes an order
--- up to twice as expensive. A long value turns the hash into a table, and it stays one. No buyer has a space as id.
-if last == 0 then redis.call('HSET', buyers, ' ', LONG_VALUE) end
-redis.call('HSET', buyers, unpack(writes))
-if last == 0 then redis.call('HDEL', buyers, ' ') end
-redis.call('HSET', segment, 'left', left, 'seq', seqText, 'tail', firstId, 'orders', orders, 'taken', taken, lane, ticket)
+--include parts/write-batch
 if all then return { seq, committed, left, orders } end
 reply[3], reply[4] = left, orders
 return reply
