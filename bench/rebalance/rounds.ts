@@ -3,7 +3,6 @@ import { settings } from '../../src/config/settings.ts';
 import { Board } from '../../src/engine/board/board.ts';
 import { openRedis } from '../../src/engine/cluster/open-redis.ts';
 import { OrderIds } from '../../src/engine/order-id.ts';
-import { countRefills } from '../../src/engine/purchase/counted-refills.ts';
 import { Engine } from '../../src/engine/purchase/engine.ts';
 import { Teardown } from '../../src/lib/teardown.ts';
 import { SaleDirectory } from '../../src/node/sale-directory.ts';
@@ -143,16 +142,19 @@ async function startEngine(backend: Awaited<ReturnType<typeof openRedis>>['backe
   await directory.start();
   teardown.add(() => directory.stop());
   const ids = new OrderIds({ key: randomBytes(ORDER_ID_KEY_BYTES), worker: 1 });
-  const counted = countRefills(backend);
+  let refills = 0;
   const engine = await Engine.start({
-    backend: counted.backend,
+    backend,
     directory,
     board,
     worker: 1,
     nextOrderId: () => ids.next(),
     requestDeadlineMs: REQUEST_DEADLINE_MS,
     laneCapacity: 100_000,
+    onRefill: () => {
+      refills++;
+    },
   });
   teardown.add(() => engine.close());
-  return { engine, refills: counted.refills };
+  return { engine, refills: () => refills };
 }

@@ -49,6 +49,7 @@ export class TakeAttempts {
 
   /** @throws as `TakeStore.take` */
   async refillAndTake(orders: readonly LivePurchase[], segments: number): Promise<RefillReply> {
+    this.#parts.events.onRefill?.();
     const reply = await this.#parts.takes.refillAndTake(this.#batchOf(orders), segments);
     if (reply.status === 'refilled') this.#noteTold(orders, reply.take);
     return reply;

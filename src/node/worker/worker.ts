@@ -7,7 +7,6 @@ import type { PurchaseTokens } from '../../admission/purchase-token.ts';
 import type { Board } from '../../engine/board/board.ts';
 import type { Directory } from '../../engine/board/directory.ts';
 import type { Backend, Outcome, Purchase } from '../../engine/contract.ts';
-import { countRefills } from '../../engine/purchase/counted-refills.ts';
 import type { TakenOrder } from '../../engine/purchase/uncommitted-orders.ts';
 import type { ListenerCounts } from '../../http/public/live-sales.ts';
 import { servePublic } from '../../http/public/public-server.ts';
@@ -81,11 +80,13 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
     log.error({ err: error }, 'the challenge failed, so a buyer got no purchase token'),
   );
   let { leaseEnd } = settings;
-  const counted = countRefills(backend);
+  let refills = 0;
   const engine = await startEngine({
     ...engineParts(parts, admission.tokens, stats),
-    backend: counted.backend,
     leaseEnd: () => leaseEnd,
+    onRefill: () => {
+      refills++;
+    },
   });
   const connections = new Connections(settings.maxConnections, admission.connections);
   const server = await chooseHttpServer(settings.httpServer);
@@ -104,7 +105,7 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
       requests: stats.data(),
       limits: admission.limits.counts(),
       tokens: tokenCounts.data(),
-      refills: counted.refills(),
+      refills,
       lanes: [...engine.laneDepths()],
       connections: connections.counts(),
       listeners: listener.listeners(),
@@ -127,11 +128,12 @@ export async function startWorker(parts: WorkerParts): Promise<RunningWorker> {
 }
 
 function engineParts(
-  { settings, directory, board, log, uncommitted }: WorkerParts,
+  { settings, backend, directory, board, log, uncommitted }: WorkerParts,
   tokens: Pick<PurchaseTokens, 'check'>,
   stats: RequestStats,
-): Omit<EngineParts, 'backend' | 'leaseEnd'> {
+): Omit<EngineParts, 'leaseEnd'> {
   return {
+    backend,
     directory,
     board,
     worker: settings.worker,

@@ -77,7 +77,12 @@ function open({ durable }: { durable: boolean }): void {
   handedBack = [];
   checking = [];
   grew = vi.fn();
-  events = { onBatch: vi.fn(), onUncommitted: vi.fn(), onFault: (error) => faults.push(error) };
+  events = {
+    onBatch: vi.fn(),
+    onRefill: vi.fn(),
+    onUncommitted: vi.fn(),
+    onFault: (error) => faults.push(error),
+  };
   underWay = new PurchasesUnderWay(LIVES_MS, durable, events);
   shortLived = new PurchasesUnderWay(100, durable, events);
   parts = {
@@ -637,6 +642,7 @@ describe('an unconfirmed batch', () => {
     const replay = { kind: 'replay', orderId: first.orderIds[0]!, quantity: 1, seq: 1 } as const;
     await (await takes.next()).serve([replay, SHORT, { kind: 'limit', orderIds: ['900'] }]);
     const refill = await takes.next();
+    expect(events.onRefill).toHaveBeenCalledOnce();
     expect(refill.orders).toEqual([first.orders[1]]);
     await refill.serve([SHORT], { total: 0 });
     expect(codesOf(pendings)).toEqual(['accepted', 'sold_out', 'limit_reached']);
