@@ -49,10 +49,6 @@ export class Applier {
     this.#ended = ended;
   }
 
-  get isIdle(): boolean {
-    return this.#underWay.size === 0;
-  }
-
   /** Starts a batch. Resolves when another may start. */
   async begin(batch: Batch): Promise<void> {
     for (const { from, to } of batch.slices) this.#sales.held(from.saleId)?.reading(to);

@@ -147,7 +147,8 @@ export class LogScanner {
     );
     const matching = known.filter((_, i) => matches[i]);
     for (const { sale, log } of matching) this.#quiet.matched(sale, log);
-    const atRest = new Set(matching.filter((each) => this.#isAtRest(each)).map(({ sale }) => sale));
+    for (const each of matching) this.#growUnread(each);
+    const atRest = new Set(matching.filter((each) => !this.#isToRelease(each)).map(({ sale }) => sale));
     return sales.filter((sale) => !atRest.has(sale));
   }
 
@@ -162,7 +163,9 @@ export class LogScanner {
     const sound = new Set<SaleHead>();
     for (const each of known) {
       const ofSale = each.positions.map(() => heads.next().value!);
-      if (learn(each, ofSale) && this.#isAtRest(each)) sound.add(each.sale);
+      if (!learn(each, ofSale)) continue;
+      this.#growUnread(each);
+      if (!this.#isToRelease(each)) sound.add(each.sale);
     }
     return seen.filter((each) => !sound.has(each.sale) || !isAsInPostgres(each));
   }
@@ -181,12 +184,14 @@ export class LogScanner {
     return log?.generation === generation ? log : undefined;
   }
 
-  /** Makes the loop read unread entries. @returns false for a closed and drained sale, which must be released */
-  #isAtRest({ sale, log }: Known): boolean {
-    // It was released meanwhile: the next scan sees its new state.
-    if (this.#sales.held(sale.id) !== log) return true;
-    log.growUnread();
-    return sale.state !== 'closed' || log.backlog > 0;
+  /** Makes the loop read entries that a hint has not named, unless the sale was released meanwhile. */
+  #growUnread({ sale, log }: Known): void {
+    if (this.#sales.held(sale.id) === log) log.growUnread();
+  }
+
+  /** Whether the sale is closed and drained. If it was released meanwhile, the next scan sees its new state. */
+  #isToRelease({ sale, log }: Known): boolean {
+    return this.#sales.held(sale.id) === log && sale.state === 'closed' && log.backlog === 0;
   }
 
   async #withVersions(sales: readonly SaleHead[]): Promise<Seen[]> {

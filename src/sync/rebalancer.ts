@@ -46,22 +46,22 @@ export class Rebalancer {
     await this.#round;
   }
 
-  /** Never rejects. */
+  /** One round. Never rejects. */
   async run(): Promise<void> {
-    const logs = this.#next();
+    const logs = this.#salesOfRound();
     const sold = new Set(logs.filter((log) => this.#hasSold(log)));
     for (const log of logs) {
       this.#looked.delete(log.saleId);
       this.#looked.set(log.saleId, log.entries);
     }
-    for (const log of await this.#open(logs)) {
+    for (const log of await this.#openAmong(logs)) {
       if (this.#stopped) return;
-      await this.#apart(log, () => this.#look(log, sold.has(log)));
+      await this.#isolate(log, () => this.#lookAt(log, sold.has(log)));
     }
   }
 
-  /** The sales of this round. */
-  #next(): SaleLog[] {
+  /** Those that have sold first, and among them those that have waited longest. */
+  #salesOfRound(): SaleLog[] {
     const held = new Map([...this.#sales.logs].map((log) => [log.saleId, log]));
     for (const saleId of this.#looked.keys()) if (!held.has(saleId)) this.#looked.delete(saleId);
     const unlooked = [...held.values()].filter(({ saleId }) => !this.#looked.has(saleId));
@@ -76,7 +76,8 @@ export class Rebalancer {
     return this.#looked.get(log.saleId) !== log.entries;
   }
 
-  async #open(logs: readonly SaleLog[]): Promise<SaleLog[]> {
+  /** Those whose sale is open in the backend, in the generation of the log. */
+  async #openAmong(logs: readonly SaleLog[]): Promise<SaleLog[]> {
     try {
       const versions = await this.#stores.backend.sales.versions(logs.map((log) => log.saleId));
       return logs.filter((log, i) => {
@@ -89,7 +90,7 @@ export class Rebalancer {
     }
   }
 
-  async #look({ saleId, generation, positions }: SaleLog, hasSold: boolean): Promise<void> {
+  async #lookAt({ saleId, generation, positions }: SaleLog, hasSold: boolean): Promise<void> {
     const { backend } = this.#stores;
     const sale = { saleId, generation };
     this.#tell(saleId, 'unfinished', await backend.transfers.finish(sale, positions.length));
@@ -103,8 +104,8 @@ export class Rebalancer {
     if (moves.length > 0) this.#stores.events.transferred({ saleId, why, moves: moves.length, units });
   }
 
-  /** A sale that is being rebuilt gets even segments anyway. Any other error concerns one sale. */
-  async #apart({ saleId }: SaleLog, work: () => Promise<void>): Promise<void> {
+  /** Never rejects. A sale that is being rebuilt gets even segments anyway; any other error concerns one sale. */
+  async #isolate({ saleId }: SaleLog, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {

@@ -165,6 +165,7 @@ export class Sync {
    * Reads logs that have grown, only as many as fill a batch: with hundreds of logs, the rest would be read again for
    * every batch. A log with entries counts as grown until a batch has reached its end (SaleLog.reading); later
    * entries come with new hints.
+   * @returns what may go into a batch, and whether all logs that have grown were read
    */
   async #read(): Promise<{ reads: LogRead[]; isAll: boolean }> {
     const entriesOfBatch = Math.ceil(this.#options.batchRows / this.#ordersPerEntry);
