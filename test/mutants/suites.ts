@@ -3,9 +3,11 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SeedReport } from '../sim/run.ts';
+import type { Task } from '../sim/seed-processes.ts';
 import type { StoreUrls } from './stores.ts';
 
 export const SIMULATION = 'test/sim/main.ts';
+const SESSION = 'test/sim/session.ts';
 /** Drawn seeds find most planted bugs of test/sim/mutations.ts by the thirtieth. A seed takes half a second. */
 const SEEDS = 30;
 const RESULT = '.result.json';
@@ -149,7 +151,7 @@ async function simulate(root: string, limitMs: number): Promise<Outcome> {
   let seed = 0;
   const next = () => {
     if (++seed > SEEDS) child.disconnect();
-    else child.send({ root, seed });
+    else child.send({ session: join(root, SESSION), seed } satisfies Task);
   };
   child.on('message', ({ violation }: SeedReport) => {
     if (violation === undefined) return next();
