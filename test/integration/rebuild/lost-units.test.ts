@@ -1,6 +1,7 @@
 /** Redis loses units that Postgres has given, or a withdrawal, and no take: sync notices, and the sale is rebuilt. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { BY } from '../../support/author.ts';
+import { intercept } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { until } from '../../support/fixtures.ts';
 import { buyers, Shop } from '../../support/shop.ts';
@@ -48,6 +49,18 @@ async function cancel(orderId: string): Promise<void> {
   });
   expect(await orders.changeOrder(orderId, { kind: 'cancel' }, 'buyer-0')).toMatchObject({ code: 'done' });
 }
+
+test('the segments of a sale are counted only if something could be lost there', async () => {
+  const [quiet, changed] = [await shop.sell({ stock: 2 }), await shop.sell({ stock: 2 })];
+  await shop.service.change(changed.id, { action: 'top-up', units: 1 }, BY);
+  const counted: unknown[] = [];
+  const backend = intercept(shop.backend, (call, [saleId]) => {
+    if (call === 'audits.audit') counted.push(saleId);
+  });
+  await shop.startSync({ backend });
+  await until(() => counted.length >= 2, { what: 'two rounds over both sales' });
+  expect(counted).not.toContain(quiet.id);
+});
 
 test('a lost return of a cancelled order is noticed', async () => {
   const { id, till, rebuilt } = await afterLossOf((_, orderId) => cancel(orderId));
