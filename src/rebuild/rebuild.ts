@@ -218,11 +218,12 @@ async function loadAndPublish(
   return buyers;
 }
 
-async function publish(
+/** Publishes a sale that is loaded. @throws StaleGeneration if a later generation has begun */
+export async function publish(
   db: Database,
   backend: Backend,
   row: SaleRow,
-  progress: NonNullable<RebuildOptions['progress']>,
+  progress: NonNullable<RebuildOptions['progress']> = () => {},
 ): Promise<void> {
   const { sale, generation } = row;
   progress({ step: 'publish', done: 0, total: 1 });

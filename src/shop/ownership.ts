@@ -46,7 +46,6 @@ import type { Backend, Owner, OwnerMark, Sale, SaleRecord } from '../engine/cont
 import { StockadeError } from '../engine/errors.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { readSale, readSales, type SaleRow } from '../sales/sale-rows.ts';
 import {
   foreignSales,
@@ -115,16 +114,12 @@ export class Ownership {
   }
 
   /**
-   * Call before a sale is created: removes a sale of the same id that another database has left in this backend. A sale that
-   * another process creates meanwhile is not touched: sync needs the sale's lock to build it, and this method holds the lock.
+   * Call before a sale is created: removes a sale of the same id that another database has left in this backend. The caller
+   * holds the sale's lock: so no other process creates the sale meanwhile, or builds it.
    */
-  async discardLeftover(saleId: string, locks: SaleLocks): Promise<void> {
-    if (!this.#mark || !(await this.#sales.read(saleId)) || !(await locks.tryLock(saleId))) return;
-    try {
-      if (!(await readSale(this.#db, saleId))) await this.#mark.discard(saleId);
-    } finally {
-      await locks.unlock(saleId);
-    }
+  async discardLeftover(saleId: string): Promise<void> {
+    if (!this.#mark || !(await this.#sales.read(saleId))) return;
+    if (!(await readSale(this.#db, saleId))) await this.#mark.discard(saleId);
   }
 
   async adopt(): Promise<Adoption> {

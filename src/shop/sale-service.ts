@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { Deletions } from '../deletion/deletions.ts';
-import type { Backend } from '../engine/contract.ts';
+import type { Backend, Sale } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
 import type { SaleChange } from '../engine/sale/sale-change.ts';
@@ -23,6 +23,7 @@ import { refuseBesideOlderNodes } from '../postgres/older-nodes.ts';
 import type { SaleLocks } from '../postgres/sale-locks.ts';
 import { archiveSale } from '../rebuild/archive.ts';
 import { writeDraft } from '../rebuild/draft.ts';
+import { buildNewSale, insertNewSale } from '../rebuild/new-sale.ts';
 import { rebuildSale } from '../rebuild/rebuild.ts';
 import { Recoveries } from '../rebuild/recovery.ts';
 import { readDeletion, readOpenDeletion } from '../sales/deleted-sales.ts';
@@ -72,12 +73,8 @@ export class SaleService implements SaleOperations {
     const { sale, reason } = parseNewSale(input);
     await this.#ownership?.claim();
     if (sale.requireToken) await refuseBesideOlderNodes(this.#db, SELL_WITHOUT_TOKENS);
-    await this.#ownership?.discardLeftover(sale.id, this.#locks);
-    if (!(await insertSale(this.#db, sale, { actor, reason }))) {
-      const isDeleting = (await readOpenDeletion(this.#db, sale.id)) !== undefined;
-      throw isDeleting ? new SaleDeleting(sale.id) : new SaleExists(sale.id);
-    }
-    await this.#build(sale.id, `sale ${sale.id} was created`);
+    const isBuilt = await this.#insertAndBuild(sale, { actor, reason });
+    if (!isBuilt) await this.#build(sale.id, `sale ${sale.id} was created`);
     return this.show(sale.id);
   }
 
@@ -132,6 +129,32 @@ export class SaleService implements SaleOperations {
 
   deletion(saleId: string): Promise<Deletion> {
     return readDeletion(this.#db, saleId);
+  }
+
+  /** @returns false if the sale is not built yet, because another process has its lock or rebuilds it */
+  async #insertAndBuild(sale: Sale, author: Author): Promise<boolean> {
+    if (!(await this.#locks.tryLock(sale.id))) {
+      if (!(await insertSale(this.#db, sale, author))) throw await this.#existing(sale.id);
+      return false;
+    }
+    try {
+      await this.#ownership?.discardLeftover(sale.id);
+      const row = await insertNewSale(this.#db, sale, author);
+      if (!row) throw await this.#existing(sale.id);
+      await buildNewSale(this.#db, this.#backend, row);
+      return true;
+    } catch (error) {
+      if (error instanceof StaleGeneration) return false;
+      throw error;
+    } finally {
+      await this.#locks.unlock(sale.id);
+    }
+  }
+
+  /** Why a sale with this id can't be created. */
+  async #existing(saleId: string): Promise<StockadeError> {
+    const isDeleting = (await readOpenDeletion(this.#db, saleId)) !== undefined;
+    return isDeleting ? new SaleDeleting(saleId) : new SaleExists(saleId);
   }
 
   async #archive(saleId: string, author: Author): Promise<void> {
