@@ -110,7 +110,7 @@ const notDeleted = (saleId: string, done: number, orders: number) =>
   );
 
 function deletedText({ saleId, orders }: Deleted, file: string | undefined): string {
-  const where = file === undefined ? '' : `, which are in ${file}`;
+  const where = file === undefined ? '' : `, kept in ${file}`;
   return orders === 0
     ? `${saleId} is deleted.`
     : `${saleId} is deleted with ${plural(orders, 'order')}${where}.`;

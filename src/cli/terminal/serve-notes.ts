@@ -10,7 +10,7 @@ import { plural } from './output.ts';
 export function startingText(config: Config): string {
   const { REDIS_URL, DATABASE_URL } = describeConfig(config);
   const stock = REDIS_URL ?? 'this process';
-  const orders = DATABASE_URL ?? `PGlite in ${config.dataDir}, which takes 2 to 3 seconds to boot`;
+  const orders = DATABASE_URL ?? `PGlite in ${config.dataDir}, which takes some seconds to boot`;
   return `Starting a node (stock in ${stock}; orders in ${orders}) …`;
 }
 

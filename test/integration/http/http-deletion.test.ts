@@ -123,7 +123,7 @@ onEachStore((stage) => {
     const done = await cli('sale', 'delete', id, '--with-orders', '--export', file, '--by', 'otto');
     expect(done).toMatchObject({
       exitCode: 0,
-      stdout: `${id} is deleted with 3 orders, which are in ${file}.\n`,
+      stdout: `${id} is deleted with 3 orders, kept in ${file}.\n`,
     });
     const lines = readFileSync(file, 'utf8')
       .trimEnd()
