@@ -15,7 +15,7 @@ export const doctor: CommandSpec = {
   name: 'doctor',
   summary: 'check what a node needs: Node.js, Redis, Postgres, clocks, ports',
   details:
-    'Changes nothing but a trial key in Redis, which it removes. Each check says what was found and what to do about it. Exit code 1 if a check fails. A warning is ' +
+    'Changes nothing but trial keys in Redis, which it removes. Each check says what was found and what to do about it. Exit code 1 if a check fails. A warning is ' +
     'about something that works now and may cause trouble later.',
   settings: [
     ...settingsFor('node', 'Stores', 'Listening', 'Buyers', 'Operators'),
