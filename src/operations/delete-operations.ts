@@ -1,7 +1,9 @@
 /** Requests and reports of deletions of sales. */
+
 import { z } from 'zod';
 import { StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
+import { counted } from '../lib/counted.ts';
 import { checkedInput } from './checked-input.ts';
 
 interface Begun {
@@ -68,8 +70,8 @@ export class OrdersDiffer extends StockadeError {
     super(
       'orders_differ',
       named === 0
-        ? `sale ${saleId} has ${orders} orders: export them, and then delete it with its orders`
-        : `sale ${saleId} has ${orders} orders, and ${named} were to be deleted: export them again`,
+        ? `sale ${saleId} has ${counted(orders, 'order')}: export them, and then delete it with its orders`
+        : `sale ${saleId} has ${counted(orders, 'order')}, and ${named} were to be deleted: export them again`,
     );
     this.orders = orders;
   }

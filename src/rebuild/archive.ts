@@ -4,9 +4,11 @@
  *
  *   closed, drained -> freeze -> salvage -> next generation, archived -> removed from the backend
  */
+
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration, StockadeError } from '../engine/errors.ts';
 import type { Author } from '../engine/sale/author.ts';
+import { counted } from '../lib/counted.ts';
 import { WrongState } from '../operations/sale-operations.ts';
 import { readCursors } from '../postgres/cursors.ts';
 import type { Database } from '../postgres/database.ts';
@@ -62,6 +64,6 @@ async function assertDrained(
   if (isDrained) return;
   throw new StockadeError(
     'unavailable',
-    `${waiting} orders of sale ${sale.id} are on their way to Postgres: archive it again in a moment, when sync has announced them`,
+    `sale ${sale.id} has ${counted(waiting, 'order')} on the way to Postgres: archive it again in a moment, when sync has announced all`,
   );
 }

@@ -6,6 +6,7 @@
  * A sale with many returns takes long to add up. So after each page the check rests for a hundred times as long as it took.
  */
 import type { SegmentAudit } from '../engine/contract.ts';
+import { counted } from '../lib/counted.ts';
 import { monotonicMs } from '../lib/monotonic.ts';
 import { OlderNodes } from '../postgres/older-nodes.ts';
 import {
@@ -72,8 +73,8 @@ export class SupplyCheck {
     const units = given.began - began;
     if (units === 0 || !(await isStockExplained(this.#stores.db, given.saleId))) return undefined;
     return units > 0
-      ? `the segments have lost ${units} units that moved between them`
-      : `the segments have ${-units} units twice, which moved between them`;
+      ? `the segments have lost ${counted(units, 'unit')} that moved between them`
+      : `the segments have ${counted(-units, 'unit')} twice, which moved between them`;
   }
 }
 
@@ -83,9 +84,9 @@ function hasCome({ returned, credited, withdrawn }: GivenUnits): boolean {
 }
 
 const KINDS = [
-  { counter: 'returned', what: (units: number) => `${units} units that came back` },
-  { counter: 'credited', what: (units: number) => `${units} units that were added` },
-  { counter: 'withdrawn', what: (units: number) => `the withdrawal of ${units} units` },
+  { counter: 'returned', what: (units: number) => `${counted(units, 'unit')} that came back` },
+  { counter: 'credited', what: (units: number) => `${counted(units, 'unit')} that were added` },
+  { counter: 'withdrawn', what: (units: number) => `the withdrawal of ${counted(units, 'unit')}` },
 ] as const;
 
 function lossIn(given: GivenUnits, segments: readonly SegmentAudit[]): string | undefined {

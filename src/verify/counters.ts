@@ -5,6 +5,7 @@
 
 import type { SegmentCounts } from '../engine/contract.ts';
 import { begunUnits } from '../engine/sale/begun-units.ts';
+import { counted } from '../lib/counted.ts';
 import { type Finding, fault, type Look } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 
@@ -85,8 +86,8 @@ export function gapFindings(soldGap: number, conclusion: string): Finding[] {
   if (soldGap === 0) return [];
   const what =
     soldGap > 0
-      ? `${soldGap} units have left the stock without a live order`
-      : `live orders have ${-soldGap} units that never left the stock`;
+      ? `${counted(soldGap, 'unit')} left the stock without a live order`
+      : `live orders have ${counted(-soldGap, 'unit')} that never left the stock`;
   return [fault('foreign_postgres', soldGap, `${what}${conclusion}`)];
 }
 
@@ -110,7 +111,7 @@ function contradiction(
   const found = look.segments[segment]!;
   const isUnreadable = found.found === 'fault';
   if (surplus === 0 && !isUnreadable) return [];
-  const leftText = isUnreadable ? found.fault : `${left} units left`;
+  const leftText = isUnreadable ? found.fault : `${counted(left, 'unit')} left`;
   const what = `segment ${segment}: ${leftText}, ${taken} taken, but ${supplied} supplied`;
   const field = isUnreadable && wrong === 'supplied' ? undefined : wrong;
   const isProven = look.confirmed.has(segment) && (field === 'supplied' || supplied >= taken);
@@ -128,7 +129,7 @@ function contradiction(
 }
 
 function unexplained(units: number, hasLostWrites: boolean): Finding {
-  const found = `the segments were supplied with ${Math.abs(units)} units ${units > 0 ? 'fewer' : 'more'} than Postgres gave them`;
+  const found = `the segments were supplied with ${counted(Math.abs(units), 'unit')} ${units > 0 ? 'fewer' : 'more'} than Postgres gave them`;
   return hasLostWrites
     ? fault('lost_entries', units, `${found}: they have lost writes`, { kind: 'rebuild' })
     : fault('unexplained', units, `${found}, and no counter contradicts another`);

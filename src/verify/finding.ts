@@ -55,8 +55,6 @@ export function term(name: string, units: number): Term {
   return { name, units };
 }
 
-export const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-
 /**
  * How long the oldest of this work has waited, as the end of a sentence; `''` if that is but a moment. If it is longer, the process
  * that began the work has died, and no sync has finished it.

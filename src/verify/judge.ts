@@ -5,19 +5,10 @@
  *   stock = where the unsold units are                     (Postgres and backend: stock.ts)
  */
 
+import { counted } from '../lib/counted.ts';
 import type { Identity, VerifyReport } from '../operations/verify-report.ts';
 import { gapFindings } from './counters.ts';
-import {
-  counted,
-  countsOf,
-  type Finding,
-  fault,
-  identity,
-  type Look,
-  term,
-  underWay,
-  waiting,
-} from './finding.ts';
+import { countsOf, type Finding, fault, identity, type Look, term, underWay, waiting } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 import { judgeStock } from './stock.ts';
 import type { Truth } from './truth.ts';
@@ -91,7 +82,7 @@ function soldIdentity({ row, movements, liveUnits }: Truth): Identity {
 function judgeLiveOrders({ truth: { row, committedOrders } }: Look, soldGap: number): Finding[] {
   const { liveOrders } = row;
   if (liveOrders === undefined || liveOrders === committedOrders) return [];
-  const what = `${counted(committedOrders, 'order')} of the sale are live in Postgres, and its row says ${liveOrders}`;
+  const what = `the sale has ${counted(committedOrders, 'live order')} in Postgres, and its row says ${liveOrders}`;
   const repair: RepairStep | undefined = soldGap === 0 ? { kind: 'live orders' } : undefined;
   return [fault('foreign_postgres', 0, `${what}: orders or row were changed`, repair)];
 }
@@ -176,7 +167,7 @@ function judgeLogs({ logs, segments }: Look): Finding[] {
     }
     const expected = found.taken - cursor.units;
     if (units === expected) return [];
-    const what = `log of segment ${segment} holds ${units} units beyond the cursor; its counter says ${expected}`;
+    const what = `log of segment ${segment} holds ${counted(units, 'unit')} beyond the cursor; its counter says ${expected}`;
     return [fault('foreign_redis', units - expected, what)];
   });
 }

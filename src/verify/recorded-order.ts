@@ -1,6 +1,7 @@
 /** An order in a buyer's record, and how it is compared with Postgres and the log. */
+
 import type { HeldOrder, Holding } from '../engine/contract.ts';
-import { counted } from './finding.ts';
+import { counted } from '../lib/counted.ts';
 
 export interface RecordedOrder {
   readonly buyerId: string;

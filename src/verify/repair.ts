@@ -5,10 +5,12 @@
  *
  * Postgres is the truth and is never changed. One exception: a wrong number of live orders is counted again.
  */
+
 import pLimit from 'p-limit';
 import type { Backend } from '../engine/contract.ts';
 import { StaleGeneration } from '../engine/errors.ts';
 import { homeSegment } from '../engine/sale/home-segment.ts';
+import { counted } from '../lib/counted.ts';
 import type { RecoveryReport } from '../operations/recover-operations.ts';
 import type { Cause, Repair, VerifyReport } from '../operations/verify-report.ts';
 import { applyReturns } from '../orders/returns.ts';
@@ -20,7 +22,7 @@ import { followState } from '../sales/follow-state.ts';
 import { countLiveOrders } from '../sales/live-orders.ts';
 import { followForsaken, followMovements, OWN_TIME_S } from '../sales/movements.ts';
 import { readSale } from '../sales/sale-rows.ts';
-import { counted, type Finding } from './finding.ts';
+import type { Finding } from './finding.ts';
 import { foreignWriteIn } from './foreign-write.ts';
 import type { MissingRecord, RepairStep } from './repair-step.ts';
 import { examine } from './verify.ts';

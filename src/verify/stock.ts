@@ -15,20 +15,12 @@
  * except for a rebuild, which changes the generation. If two witnesses agree, the third is wrong. If all three
  * disagree, nothing proves which is right.
  */
+
 import type { SegmentCounts } from '../engine/contract.ts';
+import { counted, countedAre } from '../lib/counted.ts';
 import type { Identity } from '../operations/verify-report.ts';
 import { gapFindings, judgeCounters, type Sums } from './counters.ts';
-import {
-  counted,
-  countsOf,
-  type Finding,
-  fault,
-  identity,
-  type Look,
-  term,
-  underWay,
-  waiting,
-} from './finding.ts';
+import { countsOf, type Finding, fault, identity, type Look, term, underWay, waiting } from './finding.ts';
 import type { RepairStep } from './repair-step.ts';
 import type { Pending } from './truth.ts';
 
@@ -115,22 +107,24 @@ function pendingFindings(
   const findings: Finding[] = [];
   const inLogs = taken - applied;
   if (inLogs > 0) {
-    findings.push(underWay('in_flight', inLogs, `${inLogs} units are taken and not in Postgres yet`));
+    findings.push(
+      underWay('in_flight', inLogs, `${countedAre(inLogs, 'unit')} taken and not in Postgres yet`),
+    );
   }
   if (inTransit > 0) {
-    const what = `${inTransit} units are on their way from one segment to another`;
+    const what = `${countedAre(inTransit, 'unit')} on the way from one segment to another`;
     findings.push(underWay('transfer_pending', inTransit, what, { kind: 'transfers' }));
   }
   if (returns.count > 0) {
-    const what = `${counted(returns.count, 'order')} with ${returns.units} units must still be removed from the buyers' records${waiting(returns)}`;
+    const what = `${counted(returns.count, 'order')} with ${counted(returns.units, 'unit')} must still be removed from the buyers' records${waiting(returns)}`;
     findings.push(underWay('return_pending', pending.returns, what, { kind: 'returns' }));
   }
   if (topUps.count > 0) {
-    const what = `${counted(topUps.count, 'top-up')} with ${topUps.units} units must still be credited to the segments${waiting(topUps)}`;
+    const what = `${counted(topUps.count, 'top-up')} with ${counted(topUps.units, 'unit')} must still be credited to the segments${waiting(topUps)}`;
     findings.push(underWay('top_up_pending', pending.topUps, what, { kind: 'changes' }));
   }
   if (open.count > 0) {
-    const what = `a withdrawal of ${open.units} units has taken ${pending.withdrawals} out of the segments${waiting(open)}`;
+    const what = `a withdrawal of ${counted(open.units, 'unit')} has taken ${pending.withdrawals} out of the segments${waiting(open)}`;
     findings.push(
       underWay('withdrawal_pending', pending.withdrawals, what, { kind: 'withdrawals', ageS: open.ageS }),
     );
@@ -151,19 +145,19 @@ function lostFindings(
   const findings: Finding[] = [];
   const rebuild: RepairStep | undefined = soldGap === 0 ? { kind: 'rebuild' } : undefined;
   if (lostReturns > 0) {
-    const what = `${lostReturns} returned units are not in the segments: the segments, or their buyers' records, have lost them`;
+    const what = `${countedAre(lostReturns, 'returned unit')} not in the segments: the segments, or their buyers' records, have lost what came back`;
     findings.push(fault('foreign_redis', lostReturns, what, rebuild));
   }
   if (lostWithdrawals > 0) {
-    const what = `${lostWithdrawals} units that were withdrawn are in the segments again, or were sold: the segments have lost the withdrawal`;
+    const what = `the segments have lost a withdrawal: ${countedAre(lostWithdrawals, 'withdrawn unit')} there again, or sold`;
     findings.push(fault('lost_entries', lostWithdrawals, what, rebuild));
   }
   if (lostTopUps > 0) {
-    const what = `${lostTopUps} units of top-ups that the ledger calls applied were never credited to the segments`;
+    const what = `the segments never got ${counted(lostTopUps, 'unit')} of top-ups that the ledger calls applied`;
     findings.push(fault('foreign_postgres', lostTopUps, what));
   }
   if (withdrawals > 0 && truth.openWithdrawals.count === 0 && !since.isChanged) {
-    const what = `${withdrawals} units are out of the segments for a withdrawal that the ledger does not have`;
+    const what = `${countedAre(withdrawals, 'unit')} out of the segments for a withdrawal that the ledger does not have`;
     findings.push(fault('foreign_postgres', withdrawals, what));
   }
   return findings;

@@ -1,5 +1,6 @@
 /** Wrong orders and records of buyers, and the findings that report them. */
-import { counted, type Finding, fault } from './finding.ts';
+import { counted } from '../lib/counted.ts';
+import { type Finding, fault } from './finding.ts';
 
 /** A search for strays ends at this number: then a rebuild is due, and more names do not help. */
 export const MAX_STRAYS = 1_000;

@@ -45,7 +45,7 @@ export function judge(stock: number, requests: number, crowd: CrowdResult, repor
   const disagreements = compareAnswers(accepted, crowd, report);
   const failures = [
     ...(oversold > 0 ? [`${oversold} more units sold than the ${expected} for sale`] : []),
-    ...(undersold > 0 ? [`${undersold} of ${expected} units not sold although buyers asked`] : []),
+    ...(undersold > 0 ? [`${undersold} of ${plural(expected, 'unit')} not sold although buyers asked`] : []),
     ...(distinctBuyers === committed
       ? []
       : [`${plural(committed, 'order')} belong to only ${plural(distinctBuyers, 'buyer')}`]),

@@ -12,7 +12,7 @@ import { type ExportFormat, type OrderExport, parseOrderExport } from '../../ope
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
-import { note, number, plural, printJson } from '../terminal/output.ts';
+import { note, plural, printJson } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { FILTER_OPTIONS, FILTERS, given } from './list.ts';
 
@@ -69,7 +69,7 @@ export const exportCommand: CommandSpec = {
       return { saleId, orders: written, ...(last !== undefined && { last }) };
     });
     if (json) printJson({ ...done, output });
-    else note(`${number(done.orders)} orders of ${saleId}${output === undefined ? '' : ` in ${output}`}`);
+    else note(`${plural(done.orders, 'order')} of ${saleId}${output === undefined ? '' : ` in ${output}`}`);
     return EXIT_OK;
   },
 };

@@ -1,4 +1,5 @@
 /** Rate limits over HTTP: which key a request counts under, and the answer above the limit. */
+
 import {
   addressKey,
   clientAddress,
@@ -9,6 +10,7 @@ import {
 } from '../../admission/addresses.ts';
 import type { RateLimiter } from '../../admission/rate-limiter.ts';
 import { intervalMs, type RatePolicy } from '../../admission/rate-policy.ts';
+import { counted } from '../../lib/counted.ts';
 import type { Authenticate, Identity } from '../identity/identity.ts';
 import type { HttpRequest } from '../server/http-request.ts';
 import { problem, type Reply } from '../server/problem.ts';
@@ -141,7 +143,7 @@ class Refusals {
     const { requests, seconds, burst } = this.#policy;
     const windowS = Math.ceil((burst * intervalMs(this.#policy)) / 1_000);
     const detail =
-      `This node allows ${this.#who} ${requests} requests in ${seconds} s, and ${burst} at once. ` +
+      `This node allows ${this.#who} ${counted(requests, 'request')} in ${seconds} s, and ${burst} at once. ` +
       'The request changed nothing. Send it again after the seconds in Retry-After.';
     return problem(
       'rate_limited',

@@ -65,7 +65,7 @@ test('the segments of a sale are counted only if something could be lost there',
 test('a lost return of a cancelled order is noticed', async () => {
   const { id, till, rebuilt } = await afterLossOf((_, orderId) => cancel(orderId));
   expect(await rebuilt()).toMatchObject([
-    { saleId: id, why: 'the segments have lost 1 units that came back', again: true },
+    { saleId: id, why: 'the segments have lost 1 unit that came back', again: true },
   ]);
   expect((await till.buy(id, 'buyer-0')).code, 'the buyer whose order ended buys again').toBe('committed');
   expect(await shop.service.verify(id)).toMatchObject({ ok: true, committedOrders: 6 });
