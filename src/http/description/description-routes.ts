@@ -76,9 +76,9 @@ class Explained {
   }
 
   problem(code: string): KeptReply | undefined {
-    const { examples } = this.#described.components;
-    if (!isProblemCode(code) || !Object.hasOwn(examples, code)) return undefined;
-    const known = this.#pages.get(code) ?? problemPage(code, examples[code].value);
+    const example = isProblemCode(code) ? this.#described.components.examples[code] : undefined;
+    if (!isProblemCode(code) || !example) return undefined;
+    const known = this.#pages.get(code) ?? problemPage(code, example.value);
     this.#pages.set(code, known);
     return known;
   }

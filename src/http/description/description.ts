@@ -73,7 +73,8 @@ export interface Description {
   readonly webhooks?: Paths;
   readonly components: {
     readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
-    readonly examples: Readonly<Record<ProblemCode, { readonly value: unknown }>>;
+    /** A problem for each code that the port answers. */
+    readonly examples: Readonly<Partial<Record<ProblemCode, { readonly value: unknown }>>>;
     readonly schemas: Readonly<Record<string, Schema>>;
   };
 }
@@ -92,7 +93,7 @@ export function readDescription(
     const here = Object.entries(operations).filter(([method]) => serves(method, path));
     return here.length === 0 ? [] : [[path, Object.fromEntries(here)]];
   });
-  return withUsedTags({ ...rest, paths: Object.fromEntries(served) as Paths });
+  return withUsedProblems(withUsedTags({ ...rest, paths: Object.fromEntries(served) as Paths }));
 }
 
 function withUsedTags(description: Description): Description {
@@ -103,6 +104,19 @@ function withUsedTags(description: Description): Description {
       .flatMap((operation) => operation.tags),
   );
   return { ...description, tags: tags.filter(({ name }) => used.has(name)) };
+}
+
+/** Without the codes of problems that no route answers. Each code has an example, to which the answers refer. */
+function withUsedProblems(description: Description): Description {
+  const { examples, schemas, ...others } = description.components;
+  const text = JSON.stringify({ ...description, components: others });
+  const codes = Object.keys(examples).filter((code) => text.includes(`"#/components/examples/${code}"`));
+  const used = Object.fromEntries(codes.map((code) => [code, examples[code as ProblemCode]]));
+  const ProblemCode: Schema = { ...schemas.ProblemCode, enum: codes };
+  return {
+    ...description,
+    components: { ...others, examples: used, schemas: { ...schemas, ProblemCode } },
+  };
 }
 
 /** Follows a reference within the description. */

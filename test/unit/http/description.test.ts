@@ -86,10 +86,14 @@ describe.each(PORTS)('the description of the %s port', (port) => {
   });
 });
 
-test('a process that has few routes describes those, and explains no tag without a route', () => {
+test('a process that has few routes describes those, and explains no tag and no problem without a route', () => {
   const few = readDescription('ops', (_, path) => path === '/healthz' || path === '/docs');
   expect(Object.keys(few.paths)).toEqual(['/healthz', '/docs']);
   expect(few.tags.map(({ name }) => name)).toEqual(['Events', 'Health', 'Description']);
+  const codes = Object.keys(few.components.examples);
+  expect(codes).toEqual(expect.arrayContaining(['invalid_request', 'not_found', 'method_not_allowed']));
+  expect(codes).not.toContain('wrong_state');
+  expect(few.components.schemas.ProblemCode!.enum).toEqual(codes);
   const none: Description = { ...few, paths: {} };
   expect(textOf(descriptionPage(none))).not.toContain('id="healthz"');
 });
