@@ -1,10 +1,9 @@
 /** Commands for buyers. */
 import { Option } from 'commander';
-import { InvalidInput } from '../engine/errors.ts';
 import { type ErasureReport, parseErasure } from '../operations/buyer-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from './command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
-import { withFlags } from './command/flags.ts';
+import { namingFlags } from './command/flags.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK } from './terminal/explain.ts';
 import { columns, print, printJson } from './terminal/output.ts';
@@ -33,14 +32,13 @@ const eraseBuyer: CommandSpec = {
   ],
   async run({ config, log, json, args, options: { sale, running, ...options } }) {
     const author = authorOf(options);
-    const { wish } = namingFlags(() =>
-      parseErasure({
-        buyerId: args[0],
-        ...(sale !== undefined && { saleId: sale }),
-        running: running === true,
-        reason: author.reason,
-      }),
-    );
+    const erasure = {
+      buyerId: args[0],
+      ...(sale !== undefined && { saleId: sale }),
+      running: running === true,
+      reason: author.reason,
+    };
+    const { wish } = await namingFlags('the erasure', eraseBuyer, () => parseErasure(erasure), FLAGS);
     const report = await withOperations({ config, log }, ({ buyers }) => buyers.erase(wish, author));
     if (json) printJson(report);
     else print(reportText(report));
@@ -48,17 +46,7 @@ const eraseBuyer: CommandSpec = {
   },
 };
 
-const FLAGS: Readonly<Record<string, string>> = { buyerId: '<id>', saleId: '--sale', reason: '--reason' };
-
-/** The faults name flags instead of fields. */
-function namingFlags<T>(parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (!(error instanceof InvalidInput)) throw error;
-    throw withFlags(error, 'the erasure is not valid', (field) => FLAGS[field] ?? field);
-  }
-}
+const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;
 
 const STATES = {
   erased: 'erased',

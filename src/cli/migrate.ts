@@ -3,7 +3,7 @@ import { describeConfig } from '../config/describe.ts';
 import { settingsFor } from '../config/settings.ts';
 import type { MigrateProgress } from '../node/services.ts';
 import { type CommandSpec, QUIET } from './command/command.ts';
-import { EXIT_OK } from './terminal/explain.ts';
+import { EXIT_OK, UsageError } from './terminal/explain.ts';
 import { plural, print, printJson } from './terminal/output.ts';
 import { type Progress, progressBar } from './terminal/progress.ts';
 
@@ -29,11 +29,13 @@ export const migrate: CommandSpec = {
     'stockade migrate --json',
   ],
   async run({ config, log, json, options }) {
-    const { migrateDatabase } = await import('../node/services.ts');
     const { grantTo: grantee, mayDeleteSales: mayDelete } = options as {
       grantTo?: string;
       mayDeleteSales?: true;
     };
+    if (mayDelete && grantee === undefined)
+      throw new UsageError('--may-delete-sales adds to the rights of --grant-to: give --grant-to <role> too');
+    const { migrateDatabase } = await import('../node/services.ts');
     const { applied, indexes, countedSales } = await withBar((progress) =>
       migrateDatabase(config, log, { grantee, mayDelete }, progress),
     );

@@ -1,5 +1,6 @@
 /** Values of flags, and faults that name flags instead of the fields of the JSON. */
 import { InvalidInput } from '../../engine/errors.ts';
+import type { CommandSpec } from './command.ts';
 
 /** Text that is not a number stays text: the schema then says what it must be. */
 export function numberOrText(value: unknown): unknown {
@@ -18,6 +19,29 @@ export function withFlags(
     problem: problem.replaceAll(/\b[a-z]+[A-Z]\w*/g, flagOf),
   }));
   return new InvalidInput(message, renamed);
+}
+
+/**
+ * Runs the work. If it finds the input invalid, the faults name flags instead of fields.
+ * @param what the input, for the message: "the change"
+ * @param command each of its options sets the field that has its name
+ * @param others the flags or arguments of fields with other names: `{ saleId: '--sale' }`
+ * @throws what the work throws
+ */
+export async function namingFlags<T>(
+  what: string,
+  { options = [] }: Pick<CommandSpec, 'options'>,
+  work: () => T | Promise<T>,
+  others: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof InvalidInput)) throw error;
+    const flagOf = (field: string) =>
+      others[field] ?? options.find((option) => option.attributeName() === field)?.long ?? field;
+    throw withFlags(error, `${what} is not valid`, flagOf);
+  }
 }
 
 /** Returns text that is not JSON as it is: the schema then reports what is allowed. */

@@ -5,9 +5,9 @@ import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
-import { parsedOrText } from '../command/flags.ts';
+import { namingFlags, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
-import { EXIT_OK } from '../terminal/explain.ts';
+import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { exportCommand } from './export.ts';
 import { listOrders } from './list.ts';
@@ -124,10 +124,14 @@ const editOrder: CommandSpec = {
   examples: [`stockade order edit ${EXAMPLE_ID} --reference cart-4711`],
   async run({ config, log, json, args, options: { reference, metadata, ...options } }) {
     const orderId = orderIdFrom(args);
-    const { edit } = parseOrderEdit({
-      reference: reference === '' ? null : reference,
-      metadata: metadata === '' ? null : parsedOrText(metadata),
-    });
+    if (reference === undefined && metadata === undefined)
+      throw new UsageError('say what to note: give --reference or --metadata');
+    const { edit } = await namingFlags('the edit', editOrder, () =>
+      parseOrderEdit({
+        reference: reference === '' ? null : reference,
+        metadata: metadata === '' ? null : parsedOrText(metadata),
+      }),
+    );
     const author = authorOf(options);
     const outcome = await withOperations({ config, log }, ({ orders }) =>
       orders.editOrder(orderId, edit, author),

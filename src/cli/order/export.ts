@@ -10,6 +10,7 @@ import type { OrderPage, OrderQuery } from '../../operations/order-list.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
 import { type ExportFormat, type OrderExport, parseOrderExport } from '../../operations/order-query.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { note, plural, printJson } from '../terminal/output.ts';
@@ -48,7 +49,9 @@ export const exportCommand: CommandSpec = {
   async run({ config, log, json, args, options }) {
     const saleId = args[0]!;
     const { output } = options as { output?: string };
-    const { format, ...wanted } = parseOrderExport(given(options, [...FILTERS, 'after', 'format']));
+    const { format, ...wanted } = await namingFlags('the export', exportCommand, () =>
+      parseOrderExport(given(options, [...FILTERS, 'after', 'format'])),
+    );
     if (json && output === undefined)
       throw new UsageError('--json needs --output: otherwise the orders would be on stdout too');
     const done = await withOperations({ config, log }, async ({ sales, orders }) => {

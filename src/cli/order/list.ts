@@ -3,6 +3,7 @@ import { MAX_PAGE_ORDERS } from '../../operations/order-list.ts';
 import { ORDER_STATUSES } from '../../operations/order-operations.ts';
 import { parseOrderQuery } from '../../operations/order-query.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { note, print, printJson } from '../terminal/output.ts';
@@ -42,7 +43,9 @@ export const listOrders: CommandSpec = {
     'stockade order list tickets --buyer ann',
   ],
   async run({ config, log, json, args, options }) {
-    const query = parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after']));
+    const query = await namingFlags('the query', listOrders, () =>
+      parseOrderQuery(given(options, [...FILTERS, 'order', 'limit', 'after'])),
+    );
     const page = await withOperations({ config, log }, ({ orders }) => orders.listOrders(args[0]!, query));
     if (json) printJson(page);
     else {

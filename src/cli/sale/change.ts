@@ -3,11 +3,10 @@
  * and has the name that it has in the JSON of the ops port.
  */
 import { Option } from 'commander';
-import { InvalidInput } from '../../engine/errors.ts';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
-import { numberOrText, parsedOrText, withFlags } from '../command/flags.ts';
+import { namingFlags, numberOrText, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
@@ -27,7 +26,7 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
     async run({ config, log, json, args, options: given }) {
       const saleId = args[0]!;
       const author = authorOf(given);
-      const sale = await namingFlags(() => {
+      const sale = await namingFlags('the change', { options }, () => {
         const wanted = parseChange(change(given)).change;
         return withOperations({ config, log }, ({ sales }) => sales.change(saleId, wanted, author));
       });
@@ -37,30 +36,6 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
     },
   };
 }
-
-/** Runs the work. If this command or the node finds the change invalid, the faults name flags instead of fields. */
-async function namingFlags<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof InvalidInput)) throw error;
-    throw withFlags(error, 'the change is not valid', (field) => FLAGS[field] ?? field);
-  }
-}
-
-const FLAGS: Readonly<Record<string, string>> = {
-  units: '--units',
-  startsAt: '--starts-at',
-  endsAt: '--ends-at',
-  segments: '--segments',
-  title: '--title',
-  perBuyerLimit: '--per-buyer-limit',
-  priceMinor: '--price-minor',
-  faceValueMinor: '--face-value-minor',
-  currency: '--currency',
-  payWithinSeconds: '--pay-within-seconds',
-  metadata: '--metadata',
-};
 
 const SUMMARIES = {
   pause: 'pause a sale: buyers are refused until it is resumed',
@@ -171,18 +146,24 @@ const editSale = changeCommand({
     'stockade sale edit tickets --title "Front row, Friday" --price-minor 4900 \\',
     '  --reason "typing error"',
   ],
-  change: ({ title, perBuyerLimit, metadata, currency, ...given }) => ({
-    action: 'edit',
-    ...{ title, perBuyerLimit: numberOrText(perBuyerLimit) },
-    ...{ metadata: parsedOrText(metadata), currency: currency === '' ? null : currency },
-    ...Object.fromEntries(
-      ['priceMinor', 'faceValueMinor', 'payWithinSeconds'].map((name) => [
-        name,
-        given[name] === '' ? null : numberOrText(given[name]),
-      ]),
-    ),
-  }),
+  change: ({ title, perBuyerLimit, metadata, currency, priceMinor, faceValueMinor, payWithinSeconds }) => {
+    const change = {
+      ...{ title, perBuyerLimit: numberOrText(perBuyerLimit) },
+      ...{ metadata: parsedOrText(metadata), currency: currency === '' ? null : currency },
+      priceMinor: numberOrNull(priceMinor),
+      faceValueMinor: numberOrNull(faceValueMinor),
+      payWithinSeconds: numberOrNull(payWithinSeconds),
+    };
+    if (Object.values(change).every((value) => value === undefined))
+      throw new UsageError('say what to change: give --title, --price-minor or another option; add --help');
+    return { action: 'edit', ...change };
+  },
 });
+
+/** An empty value removes what was set. */
+function numberOrNull(value: unknown): unknown {
+  return value === '' ? null : numberOrText(value);
+}
 
 export const CHANGE_COMMANDS: readonly CommandSpec[] = [
   pauseSale,

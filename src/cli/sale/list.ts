@@ -9,6 +9,7 @@ import {
   salePages,
 } from '../../operations/sale-list.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { namingFlags } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK } from '../terminal/explain.ts';
 import { invokedAs } from '../terminal/invoked-as.ts';
@@ -33,7 +34,9 @@ export const listSales: CommandSpec = {
   examples: ['stockade sale list', 'stockade sale list --state open --json', 'stockade sale list --all'],
   async run({ config, log, json, options }) {
     const { state, archived, limit, after, all } = options;
-    const query = parseSaleQuery({ state, archived, limit, after });
+    const query = await namingFlags('the query', listSales, () =>
+      parseSaleQuery({ state, archived, limit, after }),
+    );
     const show = json ? new JsonPages(all === true) : new TextPages(all === true);
     await withOperations({ config, log }, async ({ sales }) => {
       const pages = salePages((wanted) => sales.list(wanted), query);
