@@ -1,4 +1,5 @@
-// Compiles src/ to dist/ and puts what is read as files beside the code that reads it: .lua, .sql, the console's page, the style of the pages.
+// Compiles src/ to dist/, puts what is read as files beside the code that reads it (.lua, .sql, the console's page, the style of the
+// pages), and bundles the programs.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -32,6 +33,9 @@ for (const assets of ASSETS) {
   cpSync(join(root, 'src', assets), join(root, 'dist', assets), { recursive: true });
 }
 await putNewPglite(join(root, 'dist', 'node', 'stores', 'new-pglite.tar.gz'));
+
+// Not imported above: without the development packages, the message there comes first.
+await import('./bundle.mjs');
 
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755);
 

@@ -6,7 +6,7 @@
  *
  * In both, vitest runs src/, and nodes that tests start run dist/, which has the same mutant.
  */
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   cpSync,
   mkdtempSync,
@@ -26,6 +26,9 @@ import type { SwitchState } from './mutant-switch.ts';
 
 /** Files that are not in git, or are linked. */
 const LEFT_OUT = new Set(['.git', '.stockade', 'dist', 'node_modules']);
+
+/** Those of scripts/bundle.mjs. */
+const PROGRAMS = ['dist/cli/main.js', 'dist/node/worker/worker-thread.js'];
 
 const BUILD_CONFIG = 'tsconfig.build.json';
 
@@ -92,6 +95,17 @@ export class Tree {
     const inBuilt = mutant.literal ? inCompiled(source, this.#read(built), mutant) : mutated(source, mutant);
     this.#write(mutant.file, mutated(source, mutant));
     this.#write(built, inBuilt);
+    if (mutant.literal) this.#bundle();
+  }
+
+  /** The programs contain the texts of src/. Files that the programs read have no copy in them. */
+  #bundle(): void {
+    for (const file of PROGRAMS) {
+      const path = join(this.root, file);
+      const before = readFileSync(path);
+      this.#undo.push(() => writeFileSync(path, before));
+    }
+    execFileSync(process.execPath, [join(this.root, 'scripts', 'bundle.mjs')], { stdio: 'pipe' });
   }
 
   /** Applies any mutant as text, in src/ only: for the compiler. */

@@ -14,7 +14,7 @@ export const mainProgram = join(root, 'dist', 'cli', 'main.js');
 export const STRICT = ['--throw-deprecation'];
 
 /** A build that failed lacks this file. */
-const lastWritten = 'node/stores/new-pglite.tar.gz';
+const lastWritten = 'LICENSES.txt';
 
 /** Builds dist/ if any file in src/ is newer. */
 export async function ensureBuilt(): Promise<void> {

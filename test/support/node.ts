@@ -91,7 +91,7 @@ export class TestNode implements AsyncDisposable {
       ...(options.redisUrl !== undefined && { REDIS_URL: options.redisUrl }),
       ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
       ...(options.keyPrefix !== undefined && { KEY_PREFIX: options.keyPrefix }),
-      // Each further one loads the program again: 0.35 s of processor time.
+      // Each further one loads the program again.
       WORKERS: '1',
       ...(!options.asShipped && {
         REQUEST_DEADLINE_MS: String(LONG_TIMEOUTS.requestDeadlineMs),

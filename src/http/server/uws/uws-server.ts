@@ -1,8 +1,14 @@
-import * as uWS from 'uWebSockets.js';
+import type { HttpResponse } from 'uWebSockets.js';
 import type { Port } from '../exchange.ts';
 import type { HttpServer, ListenOptions, Method, Serve } from '../http-server.ts';
 import { cannotListen, type Listener, listenerOf } from '../listener.ts';
 import { UwsExchange } from './uws-exchange.ts';
+
+/**
+ * An `import` declaration would load it when the program starts, because the program is bundled into one file. Where no binary
+ * loads, the program must start nevertheless (node/process/http-server.ts).
+ */
+const uWS = await import('uWebSockets.js');
 
 export const openUwsServer = (port: Port) => new UwsServer(port);
 
@@ -15,7 +21,7 @@ class UwsServer implements HttpServer {
   constructor(port: Port) {
     this.#port = port;
     const { connections } = port.traffic;
-    const changed = (response: uWS.HttpResponse, change: number) => {
+    const changed = (response: HttpResponse, change: number) => {
       if (change < 0) connections.closed();
       else if (!connections.opened(() => new Uint8Array(response.getRemoteAddress()))) response.close();
     };
