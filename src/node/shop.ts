@@ -74,8 +74,9 @@ export interface BackgroundParts extends ShopParts {
 }
 
 /**
- * Starts sync, the expiry of unpaid orders, the archiver, the finisher of deletions, and the relay of order events. In a process that serves buyers, it resolves when
- * every sale is in the backend, and this work then leaves the processor to the buyers for bounded times.
+ * Starts sync, the expiry of unpaid orders, the archiver, the finisher of deletions, and the relay of order events. In a process
+ * that serves buyers, it resolves when every sale is in the backend, and this work then leaves the processor to the buyers for
+ * bounded times.
  */
 export async function startBackgroundWork(parts: BackgroundParts, teardown: Teardown): Promise<void> {
   const { config, log, registry, stores, load } = parts;

@@ -57,23 +57,48 @@ function metricsOf(registry: Registry) {
   };
 }
 
+/** The lag of sync: while transactions succeed, the age of the orders in the last one; otherwise how long orders have waited. */
+class Lag {
+  readonly #orders: Gauge;
+  readonly #seconds: Gauge;
+  /** Since when (Unix milliseconds) there is a backlog and nothing was applied. */
+  #waitingSince: number | undefined;
+
+  constructor(orders: Gauge, seconds: Gauge) {
+    this.#orders = orders;
+    this.#seconds = seconds;
+  }
+
+  applied(oldestMs: number): void {
+    this.#seconds.set(Math.max(0, oldestMs) / 1_000);
+    this.#waitingSince = undefined;
+  }
+
+  backlog(orders: number): void {
+    this.#orders.set(orders);
+    if (orders === 0) {
+      this.#waitingSince = undefined;
+      this.#seconds.set(0);
+    } else if (this.#waitingSince === undefined) {
+      // The first sweep with a backlog since something was applied: `applied` has set the lag, which is still right.
+      this.#waitingSince = Date.now();
+    } else this.#seconds.set((Date.now() - this.#waitingSince) / 1_000);
+  }
+}
+
 /** Writes what sync reports to the log and the metrics. */
 export function watchSync(log: Log, registry: Registry): SyncEvents {
   const metrics = metricsOf(registry);
-  const { lagOrders, lagSeconds } = metrics;
+  const lag = new Lag(metrics.lagOrders, metrics.lagSeconds);
   // Prometheus sees no increase if a series begins with its first event.
   for (const reason of ['stock', 'limit', 'duplicate']) metrics.rejected.inc({ reason }, 0);
   for (const why of ['uneven', 'unfinished']) metrics.transfers.inc({ why }, 0);
-  /** Since when (Unix milliseconds) there is a backlog and nothing was applied. */
-  let waitingSince: number | undefined;
-
   return {
     applied(info) {
       metrics.orders.inc(info.orders);
       metrics.batch.observe(info.orders);
       metrics.seconds.observe(info.tookMs / 1_000);
-      lagSeconds.set(Math.max(0, info.oldestMs) / 1_000);
-      waitingSince = undefined;
+      lag.applied(info.oldestMs);
     },
     rejected({ saleId, orderId, reason }) {
       metrics.rejected.inc({ reason });
@@ -99,16 +124,7 @@ export function watchSync(log: Log, registry: Registry): SyncEvents {
         log.warn({ saleId, moves, units }, 'finished a transfer that another process had left halfway');
       else log.debug({ saleId, moves, units }, 'evened out the segments of a sale');
     },
-    backlog(info) {
-      lagOrders.set(info.orders);
-      if (info.orders === 0) {
-        waitingSince = undefined;
-        lagSeconds.set(0);
-      } else if (waitingSince === undefined) {
-        // The first sweep with a backlog since something was applied: `applied` has set the lag, which is still right.
-        waitingSince = Date.now();
-      } else lagSeconds.set((Date.now() - waitingSince) / 1_000);
-    },
+    backlog: ({ orders }) => lag.backlog(orders),
     saleFailed({ saleId, error }) {
       metrics.failures.inc();
       log.error({ err: error, saleId }, 'sync can’t process a sale and will try again');
