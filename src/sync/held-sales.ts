@@ -152,7 +152,8 @@ export class HeldSales {
     const log = new SaleLog(saleId, cursors, this.#past.get(saleId));
     this.#past.delete(saleId);
     this.#logs.set(saleId, log);
-    await this.#resume(log, cursors);
+    await this.announce(saleId, cursors);
+    log.grow(cursors.map((cursor) => cursor.segment));
   }
 
   #isFree(saleId: string): boolean {
@@ -187,6 +188,17 @@ export class HeldSales {
   /** The backend's state differs from when the sale was finished: it is worked on again. */
   unfinish(saleId: string): void {
     this.#finished.delete(saleId);
+  }
+
+  /**
+   * Announces again what is in Postgres: an earlier sync may have died between its commit and the announcement, or the backend may
+   * have lost it.
+   */
+  async announce(saleId: string, cursors?: readonly Cursor[]): Promise<void> {
+    const { db, backend } = this.#stores;
+    await applyReturns(db, backend, saleId);
+    const rejected = await readRejections(db, saleId);
+    await this.#teller.tell(await this.#applied(cursors ?? (await readCursors(db, saleId)), rejected));
   }
 
   /** Runs work on one sale. Invalid data of this sale must not stop the orders of others: the sale is set aside. */
@@ -269,15 +281,6 @@ export class HeldSales {
   /** Gives up the locks of sales that are not held, or not any more. */
   async #unlock(saleIds: Iterable<string>): Promise<void> {
     for (const saleId of saleIds) await this.#stores.locks.unlock(saleId).catch(() => {});
-  }
-
-  /** Repeats the announcements of an earlier sync, which may have died between its commit and them. */
-  async #resume(log: SaleLog, cursors: readonly Cursor[]): Promise<void> {
-    const { db, backend } = this.#stores;
-    await applyReturns(db, backend, log.saleId);
-    const rejected = await readRejections(db, log.saleId);
-    await this.#teller.tell(await this.#applied(cursors, rejected));
-    log.grow(cursors.map((cursor) => cursor.segment));
   }
 
   /**

@@ -119,7 +119,7 @@ export class LogScanner {
     ).values();
     return unclear.filter(({ sale }) => {
       const ofSale = positionsOf(sale).map(() => reads.next().value!);
-      return !ofSale.every((read) => checkHead(read).ok && isAsWanted(sale, read.head!));
+      return !ofSale.every((read) => checkHead(read).ok && isAsWanted(sale, read.head!) && isAnnounced(read));
     });
   }
 
@@ -165,7 +165,7 @@ export class LogScanner {
       const ofSale = each.positions.map(() => heads.next().value!);
       if (!learn(each, ofSale)) continue;
       this.#growUnread(each);
-      if (!this.#isToRelease(each)) sound.add(each.sale);
+      if (!this.#isToRelease(each) && !isUnannounced(each, ofSale)) sound.add(each.sale);
     }
     return seen.filter((each) => !sound.has(each.sale) || !isAsInPostgres(each));
   }
@@ -216,6 +216,16 @@ function expected(
 
 function isAsInPostgres({ sale, version }: Seen): boolean {
   return version?.generation === sale.generation && isAsWanted(sale, version);
+}
+
+/** All orders of the sale are in Postgres, and the backend has lost that this was announced. */
+function isUnannounced({ log }: Known, reads: readonly LogRead[]): boolean {
+  return log.backlog === 0 && !reads.every(isAnnounced);
+}
+
+/** Whether the backend knows that the log is applied up to the position. */
+export function isAnnounced({ position, head }: LogRead): boolean {
+  return head !== undefined && head.committed >= position.seq;
 }
 
 /**

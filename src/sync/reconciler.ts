@@ -2,7 +2,7 @@
  * The reconciler compares all sales in Postgres and the backend (a sweep), because hints can be lost. It finds logs that have
  * grown without a hint, sales that the backend does not have or has in an older generation, states and rules that the
  * backend has missed, returns and operators' changes that were not finished, units that the backend has lost, and watermarks
- * that it did not take. It also counts the backlog.
+ * that it did not take or has lost. It also counts the backlog.
  *
  *   resting ──due──> scanning, beside the loop ──> scanned ──the loop has repaired the findings──> resting
  *                        └──failed──> the loop fails with the error ──> resting, and due
@@ -25,7 +25,7 @@ import type { SaleLog } from './apply/sale-log.ts';
 import type { WatermarkTeller } from './apply/watermark-teller.ts';
 import { Erasures } from './erasures.ts';
 import type { HeldSales } from './held-sales.ts';
-import { isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
+import { isAnnounced, isAsWanted, LogScanner, type Seen } from './log-scanner.ts';
 import { Resizes } from './resizes.ts';
 import { type LostUnits, SupplyCheck } from './supply-check.ts';
 import type { SyncStores } from './sync-stores.ts';
@@ -225,6 +225,7 @@ export class Reconciler {
       log.saw(read.position.segment, read);
     }
     log.growUnread();
+    if (!reads.every(isAnnounced)) await this.#sales.announce(id);
     // After the check, because segments that must be rebuilt take no state.
     const follows = [version, ...reads.map(({ head }) => head!)].every((seen) => isAsWanted(sale, seen));
     if (!follows) await followState(db, backend, id);

@@ -27,6 +27,7 @@ onEachBackend((stage) => {
         seq: 1,
         tail: anna.orderId,
         orders: 2,
+        committed: 0,
         state: 'open',
         rules: expect.any(String),
       });
@@ -54,7 +55,14 @@ onEachBackend((stage) => {
       expect(entries.map((entry) => entry.previous)).toEqual(['', tails[0], tails[1]]);
       expect(entries.map((entry) => entry.tail)).toEqual(tails);
       expect(entries.map((entry) => entry.ordersSoFar)).toEqual([3, 4, 6]);
-      expect(head).toEqual({ seq: 3, tail: tails[2], orders: 6, state: 'open', rules: expect.any(String) });
+      expect(head).toEqual({
+        seq: 3,
+        tail: tails[2],
+        orders: 6,
+        committed: 0,
+        state: 'open',
+        rules: expect.any(String),
+      });
     });
 
     it('is not written for a batch that took nothing', async () => {
@@ -104,6 +112,7 @@ onEachBackend((stage) => {
         seq: 3,
         tail: orders[2]!.orderId,
         orders: 3,
+        committed: 0,
         state: 'open',
         rules: expect.any(String),
       });
@@ -120,7 +129,7 @@ onEachBackend((stage) => {
       const position = sale.position();
       expect(await read(position)).toEqual({
         position,
-        head: { seq: 0, tail: '', orders: 0, state: 'open', rules: expect.any(String) },
+        head: { seq: 0, tail: '', orders: 0, committed: 0, state: 'open', rules: expect.any(String) },
         entries: [],
       });
     });

@@ -540,7 +540,10 @@ describe('a segment that lacks an entry that a lane knows of', () => {
   ])('%s: it is marked as lost, and sells nothing more', async (_, newest) => {
     const { sale, anna } = await soldOne();
     const position = { ...sale.ref(), seq: 0, tail: '' };
-    const head = { seq: 1, tail: anna.orderId, orders: 1, state: 'open', rules: expect.any(String) };
+    const head = {
+      ...{ seq: 1, tail: anna.orderId, orders: 1, committed: 0 },
+      ...{ state: 'open', rules: expect.any(String) },
+    };
     expect(await sale.backend.log.readLog([position], 0)).toMatchObject([{ head }]);
     expect(await sale.take([sale.order('ben')], 0, { newest })).toEqual({ status: 'stale' });
     const [read] = await sale.backend.log.readLog([position], 0);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_ENTRY } from '../../src/engine/contract.ts';
+import { type LogRead, NO_ENTRY } from '../../src/engine/contract.ts';
 import { StaleGeneration } from '../../src/engine/errors.ts';
 import { rulesOf } from '../../src/engine/sale/rules.ts';
 import { aSale, kinds, LoadedSale, loadSale } from '../support/sales.ts';
@@ -11,11 +11,13 @@ onEachBackend((stage) => {
     stage.backend.sales.publish({ sale, state: 'open', generation });
 
   describe('the expected state of a sale', () => {
-    async function aSoldSale() {
+    async function aSoldSale({ isAnnounced = true } = {}) {
       const sale = await stage.load({ segments: 2, stock: 20 });
       await sale.sellEach(2);
       const reads = await stage.backend.log.readLog([sale.position(), sale.position(0, '', 1)], 0);
       const newest = reads.map(({ head }) => head!);
+      const watermarks = newest.map(({ seq }, segment) => sale.watermark(seq, seq, segment));
+      if (isAnnounced) await stage.backend.log.advance(watermarks);
       return {
         sale,
         expected: {
@@ -45,6 +47,16 @@ onEachBackend((stage) => {
       const found = await stage.backend.sales.matches([expected, ...others, expected]);
       expect(found).toEqual([true, ...others.map(() => false), true]);
       expect(await stage.backend.sales.matches([])).toEqual([]);
+    });
+
+    it('does not match before its orders are announced as applied', async () => {
+      const { sale, expected } = await aSoldSale({ isAnnounced: false });
+      const { seq } = expected.newest[0]!;
+      expect(await stage.backend.sales.matches([expected])).toEqual([false]);
+      await stage.backend.log.advance([sale.watermark(seq, seq)]);
+      const [{ head }] = (await stage.backend.log.readLog([sale.position()], 0)) as [LogRead];
+      expect(head!.committed).toBe(seq);
+      expect(await stage.backend.sales.matches([expected])).toEqual([true]);
     });
 
     it.each([

@@ -64,7 +64,9 @@ export class ClusterSales extends RedisSales {
         const segments = this.#keys.segments(sale.saleId, sale.newest.length);
         const [record, ...lines] = await this.#sendAll([
           ['hmget', this.#keys.sale(sale.saleId), 'generation', 'state', 'rules'],
-          ...segments.map((key) => ['hmget', key, 'generation', 'state', 'rules', 'seq', 'tail'] as const),
+          ...segments.map(
+            (key) => ['hmget', key, 'generation', 'state', 'rules', 'seq', 'tail', 'committed'] as const,
+          ),
         ]);
         return [record!, ...lines].map(lineOf).join('\n') === encodeDigest(sale);
       }),

@@ -41,6 +41,8 @@ export interface LogRead {
 }
 
 export interface LogHead extends KnownEntry {
+  /** The entry up to which the orders were announced as applied (`Watermark`); 0: none yet. */
+  readonly committed: number;
   readonly state: SegmentState;
   /** The rules that the segment applies (engine/sale/rules.ts). Missing: none. */
   readonly rules?: string;

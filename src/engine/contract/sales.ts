@@ -14,7 +14,7 @@ export interface SaleVersion {
 
 /**
  * The expected state of a sale: its record and all its segments have this generation, state and rules, and its logs
- * end with these entries.
+ * end with these entries, which are all announced as applied.
  */
 export interface ExpectedSale {
   readonly saleId: string;

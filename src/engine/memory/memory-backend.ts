@@ -98,7 +98,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
       if (sale.record.rules !== rules) return false;
       return newest.every(({ seq, tail }, segment) => {
         const found = this.#stock.segment({ saleId, segment, generation });
-        return found?.state === state && found.rules === rules && found.seq === seq && found.tail === tail;
+        if (found?.state !== state || found.rules !== rules) return false;
+        return found.seq === seq && found.tail === tail && found.committed === seq;
       });
     });
   }
@@ -243,8 +244,8 @@ export class MemoryBackend implements Backend, TakeStore, SaleStore, OrderLog {
     return positions.map((position) => {
       const segment = this.#stock.segment(position);
       if (!segment) return { position, head: undefined, entries: [] };
-      const { seq, tail, orders, state, rules } = segment;
-      const head = { seq, tail, orders, state, rules };
+      const { seq, tail, orders, committed, state, rules } = segment;
+      const head = { seq, tail, orders, committed, state, rules };
       return { position, head, entries: segment.entriesAfter(position.seq, maxEntries) };
     });
   }

@@ -18,7 +18,16 @@ import type { Keys } from './protocol/keys.ts';
 import { type RawEntry, type RawRead, refuseStale, type Scripts } from './protocol/scripts.ts';
 
 /** The fields of a segment that say how far its log goes. */
-export const HEAD_FIELDS = ['generation', 'seq', 'tail', 'orders', 'state', 'rules', 'lost'] as const;
+export const HEAD_FIELDS = [
+  'generation',
+  'seq',
+  'tail',
+  'orders',
+  'committed',
+  'state',
+  'rules',
+  'lost',
+] as const;
 
 /** Logs that one command reads or advances. Redis does nothing else meanwhile, so it should not last longer than a large take. */
 const MAX_LOGS_OF_COMMAND = 64;
@@ -110,7 +119,7 @@ function decodeRead(position: LogPosition, raw: RawRead): LogRead {
   try {
     const [error, head, entries] = raw;
     if (error) throw error;
-    const [generation, seq, tail, orders, state, rules, lost] = head;
+    const [generation, seq, tail, orders, committed, state, rules, lost] = head;
     if (generation !== String(position.generation)) return { position, head: undefined, entries: [] };
     return {
       position,
@@ -118,6 +127,7 @@ function decodeRead(position: LogPosition, raw: RawRead): LogRead {
         seq: decodeCount(seq),
         tail: decodeName(tail),
         orders: decodeCount(orders),
+        committed: decodeCount(committed),
         state: decodeState(state),
         ...(rules ? { rules } : {}),
         ...(lost ? { lost: decodeLost(lost) } : {}),

@@ -93,6 +93,45 @@ describe('orders without a hint', () => {
   });
 });
 
+describe('a watermark that Redis has lost', () => {
+  const SEGMENTS = 2;
+
+  /**
+   * As after a restart of Redis that had synced the orders to disk, but not yet that they are in Postgres.
+   * @returns the sync, and the segments whose orders are not announced as applied
+   */
+  async function loseWatermarks(saleId: string, keys: RedisKeys) {
+    const segments = Array.from({ length: SEGMENTS }, (_, i) => keys.of(saleId, i));
+    const names = segments.flatMap(({ segment, log }) => [segment, log]);
+    const dump = await keys.dump(names);
+    const sync = await shop.startSync();
+    await drained(saleId);
+    const behind = async () => {
+      const found = await Promise.all(
+        segments.map(({ segment }) => keys.redis.hmget(segment, 'seq', 'committed')),
+      );
+      return found.filter(([seq, committed]) => seq !== committed);
+    };
+    await until(async () => (await behind()).length === 0, { what: 'the watermarks are there' });
+    await until(() => sync.seen.sweeps > 1, { what: 'the takeover is over' });
+    await keys.restore(names, dump);
+    expect(await behind()).toHaveLength(SEGMENTS);
+    return { sync, behind };
+  }
+
+  test.each([false, true])('is announced again; the sale is closed: %s', async (isClosed) => {
+    await using keys = new RedisKeys(shop);
+    const { id } = await shop.sell({ stock: 20, segments: SEGMENTS });
+    const till = await shop.startEngine();
+    await till.buyAll(id, buyers(10), { awaitCommit: false });
+    if (isClosed) await shop.service.change(id, { action: 'close' }, BY);
+    const { sync, behind } = await loseWatermarks(id, keys);
+    await until(async () => (await behind()).length === 0, { what: 'the watermarks are there again' });
+    expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [] });
+    if (isClosed) await shop.service.change(id, { action: 'archive' }, BY);
+  });
+});
+
 describe('a scan of the reconciler', () => {
   test('delays no order, and its findings count when it ends', async () => {
     const sale = await shop.sell({ stock: 10, segments: 4 });

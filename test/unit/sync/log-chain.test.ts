@@ -13,7 +13,7 @@ function entry(seq: number, spec: Partial<LogEntry> = {}): LogEntry {
 function read(entries: readonly LogEntry[], head: Partial<LogHead> = {}): LogRead {
   const newest = entries.at(-1) ?? { seq: AT.seq, tail: AT.tail };
   const { seq, tail } = newest;
-  return { position: AT, head: { seq, tail, orders: seq, state: 'open', ...head }, entries };
+  return { position: AT, head: { seq, tail, orders: seq, committed: 0, state: 'open', ...head }, entries };
 }
 
 const problem = (verdict: ReturnType<typeof checkChain>) => (verdict.ok ? 'none' : verdict.problem);

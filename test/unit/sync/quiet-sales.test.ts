@@ -47,7 +47,7 @@ function sell(id: string): void {
   const log = logs.get(id)!;
   const seq = log.newest[0]!.seq + 1;
   const position = { saleId: id, segment: 0, generation: 1, seq: seq - 1, tail: '' };
-  const head = { seq, tail: `${seq}`, orders: seq, state: 'open' } as const;
+  const head = { seq, tail: `${seq}`, orders: seq, committed: 0, state: 'open' } as const;
   log.saw(0, { position, head, entries: [] });
   log.reading({ ...position, seq, tail: `${seq}` });
   log.applied({ ...position, seq, tail: `${seq}` }, seq);
@@ -111,7 +111,11 @@ describe('more than 250 quiet sales', () => {
   it('a sale with orders that are not in Postgres yet is compared by each scan', () => {
     const log = logs.get('sale-7')!;
     const position = { saleId: 'sale-7', segment: 0, generation: 1, seq: 0, tail: '' };
-    log.saw(0, { position, head: { seq: 1, tail: '1', orders: 1, state: 'open' }, entries: [] });
+    log.saw(0, {
+      position,
+      head: { seq: 1, tail: '1', orders: 1, committed: 0, state: 'open' },
+      entries: [],
+    });
     scans(LONG_SCANS);
     expect(timesOf('sale-7', ROUND_SCANS)).toBe(ROUND_SCANS);
   });

@@ -50,7 +50,7 @@ function logOf(sale: LoadedSale): SaleLog {
 
 function sell({ sale, log }: Held): void {
   const seq = log.newest[1]!.seq + 1;
-  const head = { seq, tail: String(seq), orders: seq, state: 'open' } as const;
+  const head = { seq, tail: String(seq), orders: seq, committed: 0, state: 'open' } as const;
   log.saw(1, { position: sale.position(0, '', 1), head, entries: [] });
 }
 

@@ -21,7 +21,7 @@ function aLog(
 /** An entry of one order, as a read of a log finds it. */
 function aRead(segment: number, seq: number, headSeq: number): LogRead {
   const position = { saleId: 'sale', segment, generation: 1, seq: seq - 1, tail: '' };
-  const head = { seq: headSeq, tail: `${headSeq}`, orders: headSeq, state: 'open' } as const;
+  const head = { seq: headSeq, tail: `${headSeq}`, orders: headSeq, committed: 0, state: 'open' } as const;
   return { position, head, entries: [{ seq, previous: '', tail: `${seq}`, ordersSoFar: seq, orders: [] }] };
 }
 

@@ -120,7 +120,7 @@ export function decodeOrders(lines: string): TakeOrder[] {
 /** The reply of digest.lua for a sale that is as expected. */
 export function encodeDigest({ generation, state, rules, newest }: ExpectedSale): string {
   let lines = `${generation} ${state} ${rules}`;
-  for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${rules} ${seq} ${tail}`;
+  for (const { seq, tail } of newest) lines += `\n${generation} ${state} ${rules} ${seq} ${tail} ${seq}`;
   return lines;
 }
 

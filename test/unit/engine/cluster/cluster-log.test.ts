@@ -24,7 +24,7 @@ function logOf(...readings: { head: typeof EMPTY; entries: typeof EMPTY }[]) {
     const { head, entries } = readings[asked++]!;
     return commands.map(([name]) =>
       name === 'hmget'
-        ? [null, ['1', String(head.seq), head.tail, String(head.seq), 'open', null]]
+        ? [null, ['1', String(head.seq), head.tail, String(head.seq), '0', 'open', null]]
         : [null, entries.entries],
     );
   };
@@ -65,7 +65,7 @@ test('heads alone are read by one command for each log; entries belong to the lo
     sent.push(...commands.map((command) => command.join(' ')));
     return commands.map(([name, key]) => {
       const segment = /:(\d)\}/.exec(String(key))![1]!;
-      if (name === 'hmget') return [null, ['1', '1', `59${segment}`, '1', 'open', null]];
+      if (name === 'hmget') return [null, ['1', '1', `59${segment}`, '1', '0', 'open', null]];
       return [null, [['1-1', ['p', '', 'n', '1', 'o', `59${segment} b2 1 k4`]]]];
     });
   };

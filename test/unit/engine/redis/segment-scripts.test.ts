@@ -797,8 +797,8 @@ describe('a look at segments', () => {
     };
     expect(run('look/digest', stored, keys, [2, 1, 2, 1, 1])).toEqual([
       [
-        '4 open r1\n4 open r1 8 1008\n4 open r1 8 7',
-        '4 paused r1\n4 open r1 8 1008',
+        '4 open r1\n4 open r1 8 1008 6\n4 open r1 8 7 6',
+        '4 paused r1\n4 open r1 8 1008 6',
         'error',
         'error',
         'error',
@@ -849,10 +849,10 @@ describe('a log', () => {
       l: [entryOf('3-9', ''), ...LOG, entryOf('5-1', '')],
       t: 'a string',
     };
-    const head = ['4', '8', '1008', '25', 'open', 'r1', '9 1 2'];
+    const head = ['4', '8', '1008', '25', '6', 'open', 'r1', '9 1 2'];
     const keys = ['s', 'l', 't', 'm', 'u', 'n'];
     const read = (most: number) => run('log/read-logs', stored, keys, [most, 4, 6, 4, 0, 4, 0]);
-    const others = [expect.stringMatching(/^error .*WRONGTYPE/), [Array(7).fill(null), []]];
+    const others = [expect.stringMatching(/^error .*WRONGTYPE/), [Array(8).fill(null), []]];
     expect(read(9)).toEqual([[[head, [LOG[1], LOG[2]]], ...others], {}]);
     expect(read(1)).toEqual([[[head, [LOG[1]]], ...others], {}]);
     expect(read(0)).toEqual([[[head, []], ...others], {}]);
