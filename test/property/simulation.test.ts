@@ -21,8 +21,12 @@ const SEARCHED_SEEDS = 100;
 const first = 1 + (seed() % 1_000_000);
 const seedsFrom = (count: number) => Array.from({ length: count }, (_, nth) => first + nth);
 const drawn = seedsFrom(SEEDS).map((nth) => ({ seed: nth }));
-/** With erasures, because a pseudonym is drawn at random. */
-const REPEATED: Omit<Task, 'session'>[] = [{ seed: first }, { seed: first, conditions: 'erasedInTheRush' }];
+/** With erasures, because a pseudonym is drawn at random, and with several sales and syncs. */
+const REPEATED: Omit<Task, 'session'>[] = [
+  { seed: first },
+  { seed: first, conditions: 'erasedInTheRush' },
+  { seed: first, conditions: 'handOvers' },
+];
 const usedConditions = [...new Set(MUTATIONS.map(({ conditions }) => conditions))];
 const directed = usedConditions.flatMap((conditions) =>
   seedsFrom(SEEDS_PER_CONDITIONS).map((nth) => ({ seed: nth, conditions })),

@@ -1,8 +1,9 @@
 /** The time after the last fault: what is asked for then is done, and everything comes to rest. */
 import type { Purchase } from '../../src/engine/contract.ts';
-import type { Auditor } from './auditor.ts';
-import { isPublished, readBooks, SALE_ID } from './books.ts';
+import { isPublished, readBooks } from './audit/books.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
 import { type Crowd, onceOnly } from './crowd.ts';
+import type { Lives } from './lives.ts';
 import type { Operators } from './operators.ts';
 import type { Payers } from './payers.ts';
 import type { Scenario } from './scenario.ts';
@@ -20,21 +21,25 @@ const MAX_ASKED = 5;
 export interface FinaleParts {
   readonly scenario: Scenario;
   readonly world: World;
+  /** Those that buyers use. */
   readonly nodes: readonly SimNode[];
-  readonly auditor: Auditor;
+  /** All that have a sync. */
+  readonly all: readonly SimNode[];
+  readonly auditor: SaleAuditor;
   readonly crowd: Crowd;
   readonly payers: Payers;
   readonly operators: Operators;
+  readonly lives: Lives;
   /** Runs the simulation for this long, with the auditor checking. */
   readonly pass: (ms: number) => Promise<void>;
 }
 
 export async function settle(
-  { world, nodes, auditor, crowd, pass }: FinaleParts,
+  { world, all, auditor, crowd, pass }: FinaleParts,
   what: string,
   also: () => boolean = () => true,
 ): Promise<void> {
-  const why = () => unsettled(world, nodes, auditor) ?? (also() ? undefined : what);
+  const why = () => unsettled(world, all, auditor) ?? (also() ? undefined : what);
   for (const end = time.now + SETTLE_MS; why() || crowd.requests.some(({ code }) => code === undefined); ) {
     if (time.now > end)
       auditor.fail(`P2: ${what}: not within ${SETTLE_MS} ms, because ${why() ?? 'a buyer waits'}`);
@@ -43,12 +48,12 @@ export async function settle(
 }
 
 /** @returns why the stores are not at rest yet; `undefined` if they are */
-function unsettled(world: World, nodes: readonly SimNode[], auditor: Auditor): string | undefined {
+function unsettled(world: World, all: readonly SimNode[], auditor: SaleAuditor): string | undefined {
   const { truth } = auditor;
   if (!truth || world.postgres.isInTransaction) return 'a transaction is open';
-  const down = nodes.find(({ running }) => !running);
+  const down = all.find(({ running }) => !running);
   if (down) return `${down.name} has not started`;
-  const books = readBooks(world, truth.segments);
+  const books = readBooks(world, auditor.saleId, truth.segments);
   if (books.generation !== truth.generation || books.state !== truth.state)
     return `Redis has generation ${books.generation}, ${books.state}; Postgres ${truth.generation}, ${truth.state}`;
   const wrong = books.segments.findIndex((segment) => !isPublished(segment, truth.generation));
@@ -82,7 +87,7 @@ export async function insist({ crowd, auditor, pass }: FinaleParts, purchase: Pu
 
 /** P7 */
 export async function verify(parts: FinaleParts): Promise<void> {
-  const report = await ask(parts, ({ service }) => service.verify(SALE_ID));
+  const report = await ask(parts, ({ service }) => service.verify(parts.auditor.saleId));
   if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
 }
 

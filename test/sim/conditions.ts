@@ -271,6 +271,25 @@ const draftsOverSetClocks: Draw = (scenario, random) => {
   return { ...rest, dealings: { ...dealings, setsClockBack: true } };
 };
 
+/** A sale is deleted and made again on a node that has the only sync. @param pauseMs see `Scenario` */
+function madeAgainOnOneNode(lives: number, pauseMs: number): Draw {
+  return (scenario, random) => {
+    const { weather, node, others, ...rest } = DEALINGS.madeAgain(scenario, random);
+    return {
+      ...rest,
+      nodes: 1,
+      node: { ...node, batchRows: 100 },
+      others: others.map((other) => ({ ...other, stock: 16, segments: 1, lives, pauseMs })),
+      requests: 10,
+      lastsMs: 1_500,
+      weather: { ...weather, cut: 0, slow: 0, nodeDeaths: 0, lostMessages: 0 },
+    };
+  };
+}
+
+/** Sync sees the sale closed and archived before it is deleted. */
+const madeAgainLater = madeAgainOnOneNode(1, 2_500);
+
 /** Buyers are erased while they buy without a pause, and orders wait in the logs. */
 const erasedInTheRush: Draw = (scenario, random) => {
   const { weather, node, dealings, ...rest } = DEALINGS.leavers(scenario, random);
@@ -312,6 +331,7 @@ const CONDITIONS = {
   busyDrafts,
   draftsOverSetClocks,
   erasedInTheRush,
+  madeAgainLater,
 } satisfies Record<string, Draw>;
 
 export type Conditions = keyof typeof CONDITIONS;

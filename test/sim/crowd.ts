@@ -1,8 +1,7 @@
 /** Buyers and operators: what they request, and what they do without an answer. */
 import type { Outcome, Purchase } from '../../src/engine/contract.ts';
 import { BY } from '../support/author.ts';
-import type { Auditor } from './auditor.ts';
-import { SALE_ID } from './books.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
 import { atNode, changeSale } from './operators.ts';
 import type { Payers } from './payers.ts';
 import type { Scenario } from './scenario.ts';
@@ -34,14 +33,14 @@ export class Crowd {
   readonly openAttempts = new Map<string, number>();
   readonly #scenario: Scenario;
   readonly #nodes: readonly SimNode[];
-  readonly #auditor: Auditor;
+  readonly #auditor: SaleAuditor;
   readonly #payers: Payers;
   #keys = 0;
 
   /** Whether buyers return no order that they get from now on. */
   keepsOrders = false;
 
-  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor, payers: Payers) {
+  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: SaleAuditor, payers: Payers) {
     this.#scenario = scenario;
     this.#nodes = nodes;
     this.#auditor = auditor;
@@ -76,12 +75,12 @@ export class Crowd {
     const { random } = time;
     // A buyer that has left for good does not come again.
     let buyerId = name;
-    while (this.#auditor.leaving.left.has(buyerId)) buyerId = `${buyerId}again`;
+    while (this.#auditor.left.has(buyerId)) buyerId = `${buyerId}again`;
     const known = this.requests.filter(({ purchase }) => purchase.buyerId === buyerId && purchase.key !== '');
     // Sometimes the same key again, as clients do that don't know the outcome.
     if (known.length > 0 && random.chance(0.25)) return request(random.pick(known).purchase);
     return request({
-      saleId: SALE_ID,
+      saleId: this.#auditor.saleId,
       buyerId,
       quantity: random.whole(1, this.#scenario.limit),
       key: random.chance(0.6) ? `k${++this.#keys}` : '',
@@ -90,6 +89,8 @@ export class Crowd {
   }
 
   ask(request: Request): void {
+    // The buyer may have left for good while no node was up.
+    if (this.#auditor.left.has(request.purchase.buyerId)) return;
     const node = this.#nodeOfBuyers();
     if (!node) return void time.after(RETRY_MS, () => this.ask(request), WORLD);
     this.requests.push(request);
@@ -109,7 +110,7 @@ export class Crowd {
   #attempt(request: Request, node: SimNode): void {
     const { purchase } = request;
     const { machine } = node;
-    const begun = time.now;
+    const asked = { begun: time.now, life: this.#auditor.life };
     const attempt = ++request.attempts;
     request.code = undefined;
     const isOpen = () => request.attempts === attempt && request.code === undefined;
@@ -123,7 +124,7 @@ export class Crowd {
           request.code = outcome.code;
           request.outcome = outcome;
           this.#auditor.trace(`${purchase.buyerId} is told ${JSON.stringify(outcome)}`);
-          this.#auditor.answered(purchase.buyerId, outcome, begun, node.hasBelievedBoard(begun));
+          this.#auditor.answered(purchase.buyerId, outcome, asked, node.hasBelievedBoard(asked.begun));
           time.after(time.random.unit() * RETRY_MS, () => this.#goOn(request), WORLD);
         }),
       machine,
@@ -195,7 +196,7 @@ export class Crowd {
     else if (pick <= 6) this.#resize(node);
     else if (pick === 7)
       atNode(node, 'rebalance', this.#auditor, ({ service }) =>
-        service.rebalance(SALE_ID, { dryRun: false }),
+        service.rebalance(this.#auditor.saleId, { dryRun: false }),
       );
     else this.#recover(node);
   }
@@ -212,7 +213,7 @@ export class Crowd {
   }
 
   #recover(node: SimNode): void {
-    atNode(node, 'recover', this.#auditor, ({ service }) => service.recover(SALE_ID));
+    atNode(node, 'recover', this.#auditor, ({ service }) => service.recover(this.#auditor.saleId));
   }
 
   #topUp(): void {

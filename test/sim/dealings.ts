@@ -3,6 +3,7 @@
  * dealing comes with the weather in which its bugs show. Some seeds have one; the other seeds are not affected.
  */
 import type { Random } from '../support/random.ts';
+import { otherSale } from './other-sales.ts';
 import type { Scenario } from './scenario.ts';
 
 export interface Dealings {
@@ -190,6 +191,36 @@ const leavers: Dealing = ({ weather, node, ...scenario }, { whole, chance, pick 
   },
 });
 
+/**
+ * Beside a sale that sells, another one is closed, archived, deleted and made again with its id. Buyers ask for both all the
+ * time.
+ */
+const madeAgain: Dealing = ({ weather, node, ...scenario }, random) => {
+  const { whole, pick } = random;
+  return {
+    ...scenario,
+    node: { ...node, maxLogOrders: 1_000 },
+    stock: pick([4, 32]),
+    segments: whole(1, 3),
+    payWithinSeconds: undefined,
+    others: [{ ...otherSale(random, whole(1, 3)), requests: 60 }],
+    buyers: 16,
+    requests: 30,
+    changesOrder: pick([0, 0.3]),
+    awaitsCommit: 0.6,
+    lastsMs: pick([1_500, 3_000]),
+    weather: {
+      ...weather,
+      ...CALM,
+      cut: pick([0, 0.003]),
+      slow: pick([0, 0.1]),
+      slowMs: pick([10, 60]),
+      nodeDeaths: whole(0, 2),
+      lostMessages: pick([0, 0, 0.5]),
+    },
+  };
+};
+
 export const DEALINGS = {
   payDay,
   manyHands,
@@ -197,6 +228,7 @@ export const DEALINGS = {
   closedInTheRush,
   slowDrafts,
   leavers,
+  madeAgain,
 } satisfies Record<string, Dealing>;
 
 const IN_TURN: readonly Dealing[] = [
@@ -207,6 +239,7 @@ const IN_TURN: readonly Dealing[] = [
   closedInTheRush,
   slowDrafts,
   leavers,
+  madeAgain,
 ];
 
 /** @param nth chooses the dealing; they take turns */

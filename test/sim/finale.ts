@@ -1,7 +1,6 @@
 /** Checks after the last fault: everything settles, all remaining units are sold, and the books agree. */
 import { StockadeError } from '../../src/engine/errors.ts';
 import { groupBy } from '../../src/lib/group-by.ts';
-import { SALE_ID } from './books.ts';
 import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
 import { leave } from './leave.ts';
 import type { SimNode } from './sim-node.ts';
@@ -13,17 +12,25 @@ const NAMING_MS = 10_000;
 /** A "sold out" from a board is never older than this, with some slack. */
 const BOARD_AGE_MS = 350;
 
-export async function finale(parts: FinaleParts): Promise<void> {
+/** One sale after the other, when all have settled: they share buyers and syncs. */
+export async function finales(sales: readonly FinaleParts[]): Promise<void> {
+  for (const parts of sales) {
+    const { payers, operators, lives } = parts;
+    await settle(parts, 'the sale settles', () => payers.isIdle && operators.isIdle && lives.isIdle);
+  }
+  for (const parts of sales) await finale(parts);
+}
+
+async function finale(parts: FinaleParts): Promise<void> {
   const { auditor } = parts;
-  await settle(parts, 'the sale settles', () => parts.payers.isIdle && parts.operators.isIdle);
   if (auditor.truth!.state === 'paused') {
-    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'resume' }, BY));
+    await ask(parts, ({ service }) => service.change(auditor.saleId, { action: 'resume' }, BY));
     await settle(parts, 'the sale is resumed', () => auditor.truth!.state === 'open');
   }
   const isClosed = auditor.truth!.state === 'closed';
   if (auditor.truth!.requireToken && !isClosed) {
     const change = { action: 'require-token', requireToken: false } as const;
-    await ask(parts, ({ service }) => service.change(SALE_ID, change, BY));
+    await ask(parts, ({ service }) => service.change(auditor.saleId, change, BY));
     await settle(parts, 'the sale needs no token any more', () => !auditor.truth!.requireToken);
   }
   await untilSound(parts);
@@ -46,8 +53,8 @@ export async function finale(parts: FinaleParts): Promise<void> {
  * known gap.
  */
 function checkErased({ world, auditor }: FinaleParts): void {
-  const { leaving, everLost } = auditor;
-  for (const buyer of everLost ? [] : leaving.erased) {
+  const { erased, everLost } = auditor;
+  for (const buyer of everLost ? [] : erased) {
     const left = [...world.tablesWith(buyer), ...world.keysWith(buyer)];
     if (left.length > 0) auditor.fail(`erased: the id of ${buyer} is still in ${left.join(', ')}`);
   }
@@ -58,7 +65,7 @@ async function untilSound(parts: FinaleParts): Promise<void> {
   const { auditor, pass } = parts;
   if (!auditor.everLost) return;
   for (const end = time.now + SETTLE_MS; ; await pass(LOOK_EVERY_MS)) {
-    const { ok, findings } = await ask(parts, ({ service }) => service.verify(SALE_ID));
+    const { ok, findings } = await ask(parts, ({ service }) => service.verify(auditor.saleId));
     if (ok) return;
     if (time.now > end)
       auditor.fail(
@@ -90,7 +97,13 @@ async function sellOut(parts: FinaleParts): Promise<void> {
   let refused = 0;
   for (let nth = 0; ; nth++) {
     const before = auditor.truth!.stock;
-    const purchase = { saleId: SALE_ID, buyerId: `late${nth}`, quantity: 1, key: '', awaitCommit: true };
+    const purchase = {
+      saleId: auditor.saleId,
+      buyerId: `late${nth}`,
+      quantity: 1,
+      key: '',
+      awaitCommit: true,
+    };
     const code = await insist(parts, purchase);
     if (code === 'committed' || code === 'accepted') {
       refused = 0;
@@ -108,10 +121,11 @@ async function sellOut(parts: FinaleParts): Promise<void> {
 
 /** A closed sale sells nothing more. The board is asked before the state, so a sold-out sale may say that instead. */
 async function sellNothing(parts: FinaleParts): Promise<void> {
-  const purchase = { saleId: SALE_ID, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
+  const { auditor } = parts;
+  const purchase = { saleId: auditor.saleId, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
   const code = await insist(parts, purchase);
-  const isSoldOut = code === 'sold_out' && parts.auditor.truth!.stock === 0;
-  if (code !== 'ended' && !isSoldOut) parts.auditor.fail(`P2: a buyer of a closed sale is answered ${code}`);
+  const isSoldOut = code === 'sold_out' && auditor.truth!.stock === 0;
+  if (code !== 'ended' && !isSoldOut) auditor.fail(`P2: a buyer of a closed sale is answered ${code}`);
 }
 
 /** P4 and P5: every promised order is in Postgres, or is reported as lost by Redis. */
@@ -141,7 +155,7 @@ async function checkPromises({ auditor, pass }: FinaleParts): Promise<void> {
  * for each such attempt at most.
  */
 function checkHidden({ auditor, crowd }: FinaleParts): void {
-  const named = new Set(auditor.promises.map(({ orderId }) => orderId));
+  const { named } = auditor;
   // Orders that Postgres rejected, because Redis had lost writes, don't count: their buyers are answered so.
   const hidden = auditor.truth!.orders.filter(
     ({ id, key, status }) => status !== 'rejected' && !named.has(id) && !key?.startsWith('retake:'),
@@ -159,14 +173,15 @@ function checkHidden({ auditor, crowd }: FinaleParts): void {
 /** P7 of a sale that has left Redis: only a tombstone is there, and the books of Postgres alone agree. */
 async function archive(parts: FinaleParts): Promise<void> {
   const { auditor, world, pass } = parts;
+  const { saleId } = auditor;
   if (auditor.truth!.state !== 'closed')
-    await ask(parts, ({ service }) => service.change(SALE_ID, { action: 'close' }, BY));
-  for (const end = time.now + SETTLE_MS; !(await ask(parts, isArchived)); ) {
+    await ask(parts, ({ service }) => service.change(auditor.saleId, { action: 'close' }, BY));
+  for (const end = time.now + SETTLE_MS; !(await ask(parts, (running) => isArchived(running, saleId))); ) {
     if (time.now > end) auditor.fail(`P7: the closed sale is not drained within ${SETTLE_MS} ms`);
     await pass(LOOK_EVERY_MS);
   }
   const kept = world.redis.flatMap(({ redis }) =>
-    [...redis.data.keys()].filter((key) => key.includes(`{${SALE_ID}`)),
+    [...redis.data.keys()].filter((key) => key.includes(`{${saleId}}`) || key.includes(`{${saleId}:`)),
   );
   const rest = kept.filter((key) => !/:(sale|lock(:fence)?)$/.test(key));
   if (rest.length > 0) auditor.fail(`P7: Redis holds ${rest.join(', ')} of the archived sale`);
@@ -174,9 +189,9 @@ async function archive(parts: FinaleParts): Promise<void> {
 }
 
 /** Archives the sale, unless sync has not announced its last commits yet. */
-async function isArchived({ service }: NonNullable<SimNode['running']>): Promise<boolean> {
+async function isArchived({ service }: NonNullable<SimNode['running']>, saleId: string): Promise<boolean> {
   try {
-    await service.change(SALE_ID, { action: 'archive' }, BY);
+    await service.change(saleId, { action: 'archive' }, BY);
     return true;
   } catch (error) {
     if (!(error instanceof StockadeError) || error.code !== 'unavailable') throw error;

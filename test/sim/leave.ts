@@ -3,7 +3,7 @@
  * it: before another sale has got its id, or after that. Redis may have forgotten in between that the sale was archived.
  */
 import { StockadeError } from '../../src/engine/errors.ts';
-import { readBooks, SALE_ID } from './books.ts';
+import { readBooks } from './audit/books.ts';
 import { ask, type FinaleParts, insist, LOOK_EVERY_MS, SETTLE_MS, settle, verify } from './calm.ts';
 import { atNode } from './operators.ts';
 import type { Data } from './redis/mini-redis.ts';
@@ -36,7 +36,7 @@ export async function leave(parts: FinaleParts, copies: readonly Data[]): Promis
 async function refuseOthers(parts: FinaleParts, orders: number): Promise<void> {
   const { auditor } = parts;
   const end = await ask(parts, ({ service }) =>
-    service.delete(SALE_ID, orders + 1, BY).catch((error) => {
+    service.delete(auditor.saleId, orders + 1, BY).catch((error) => {
       if (!(error instanceof StockadeError) || error.code !== 'orders_differ') throw error;
       return undefined;
     }),
@@ -62,10 +62,10 @@ async function deleteSale(parts: FinaleParts, orders: number): Promise<void> {
     if (time.now > end) auditor.fail(`deleted: the sale is there after ${SETTLE_MS} ms`);
     const node = nodes.find(({ running }) => running);
     if (node && !auditor.truth.isDeleting)
-      atNode(node, 'delete the sale', auditor, ({ service }) => service.delete(SALE_ID, orders, BY));
+      atNode(node, 'delete the sale', auditor, ({ service }) => service.delete(auditor.saleId, orders, BY));
   }
   const isDone = world.sql<boolean>(
-    `SELECT to_json(deleted_at IS NOT NULL AND done = ${orders}) FROM deleted_sales WHERE id = '${SALE_ID}'`,
+    `SELECT to_json(deleted_at IS NOT NULL AND done = ${orders}) FROM deleted_sales WHERE id = '${auditor.saleId}'`,
   );
   if (!isDone)
     auditor.fail(`deleted: the record of the deletion does not say that ${orders} orders are gone`);
@@ -87,13 +87,18 @@ function empty({ world, auditor }: FinaleParts): void {
 /** Sync removes the copy. What it sold until then is lost, and nothing of it gets to Postgres. */
 async function staysGone(parts: FinaleParts): Promise<void> {
   const { auditor, world, pass } = parts;
-  for (const end = time.now + SETTLE_MS; readBooks(world, 1).state !== undefined; await pass(LOOK_EVERY_MS))
+  for (
+    const end = time.now + SETTLE_MS;
+    readBooks(world, auditor.saleId, 1).state !== undefined;
+    await pass(LOOK_EVERY_MS)
+  )
     if (time.now > end) auditor.fail(`deleted: Redis holds the deleted sale after ${SETTLE_MS} ms`);
-  const purchase = { saleId: SALE_ID, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
+  const purchase = { saleId: auditor.saleId, buyerId: 'late', quantity: 1, key: '', awaitCommit: true };
   const code = await insist(parts, purchase);
   if (code !== 'unknown_sale') auditor.fail(`deleted: a buyer is answered ${code}`);
   const isThere = world.sql<boolean>(
-    'SELECT to_json(EXISTS (SELECT 1 FROM sales) OR EXISTS (SELECT 1 FROM orders))',
+    `SELECT to_json(EXISTS (SELECT 1 FROM sales WHERE id = '${auditor.saleId}')
+       OR EXISTS (SELECT 1 FROM orders WHERE sale_id = '${auditor.saleId}'))`,
   );
   if (isThere) auditor.fail('deleted: the sale or its orders are in Postgres again');
 }
@@ -103,7 +108,7 @@ async function sellAnother(parts: FinaleParts, old: readonly string[], meanwhile
   const { auditor, crowd, pass } = parts;
   crowd.keepsOrders = true;
   const sale = {
-    id: SALE_ID,
+    id: auditor.saleId,
     stock: NEW_STOCK,
     segments: 2,
     perBuyerLimit: 1,
@@ -118,7 +123,13 @@ async function sellAnother(parts: FinaleParts, old: readonly string[], meanwhile
   meanwhile();
   await settle(parts, 'the new sale is at rest');
   for (let nth = 0; nth <= NEW_STOCK; nth++) {
-    const purchase = { saleId: SALE_ID, buyerId: `new${nth}`, quantity: 1, key: '', awaitCommit: true };
+    const purchase = {
+      saleId: auditor.saleId,
+      buyerId: `new${nth}`,
+      quantity: 1,
+      key: '',
+      awaitCommit: true,
+    };
     const code = await insist(parts, purchase);
     const isSold = code === 'committed' || code === 'accepted';
     if (isSold !== nth < NEW_STOCK)

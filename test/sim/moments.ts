@@ -1,5 +1,6 @@
 /** Moments at which a fault does the most harm. The simulation waits for them; by chance a fault would rarely meet one. */
-import { readBooks, type SaleBooks, type Truth } from './books.ts';
+import { readBooks, type SaleBooks, type Truth } from './audit/books.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
 import { time, WORLD } from './virtual-time.ts';
 import type { World } from './world.ts';
 
@@ -17,16 +18,19 @@ const MOMENTS = {
   /** Units have arrived at another segment, and the transfer is still open. */
   unsettled: (_: Truth, { segments }: SaleBooks) =>
     segments.some((segment) => segment?.isTransferOpen && segment.inTransit === 0),
+  /** A log holds orders that are not in Postgres. */
+  backlog: ({ cursors }: Truth, { segments }: SaleBooks) =>
+    segments.some((segment, i) => segment && segment.taken > (cursors[i]?.units ?? 0)),
   /** Redis has closed the sale, and a log holds orders that are not in Postgres. */
-  closedWithBacklog: ({ cursors }: Truth, { state, segments }: SaleBooks) =>
-    state === 'closed' && segments.some((segment, i) => segment && segment.taken > (cursors[i]?.units ?? 0)),
+  closedWithBacklog: (truth: Truth, books: SaleBooks): boolean =>
+    books.state === 'closed' && MOMENTS.backlog(truth, books),
 };
 
 export type Moment = keyof typeof MOMENTS;
 
-/** @param truth the newest that is known; Postgres can't be read while a transaction is open */
-export function isMoment(moment: Moment, truth: Truth | undefined, world: World): boolean {
-  return truth !== undefined && MOMENTS[moment](truth, readBooks(world, truth.segments));
+/** Looks at what is known of the sale: Postgres can't be read while a transaction is open. */
+export function isMoment(moment: Moment, { saleId, truth }: SaleAuditor, world: World): boolean {
+  return truth !== undefined && MOMENTS[moment](truth, readBooks(world, saleId, truth.segments));
 }
 
 /** Acts once `isSo` is true, if that happens. */

@@ -3,9 +3,8 @@
  * from a store.
  */
 import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
-import type { Auditor } from './auditor.ts';
-import { readBooks, SALE_ID } from './books.ts';
-import type { Crowd } from './crowd.ts';
+import { readBooks } from './audit/books.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
 import { isMoment, type Moment, when } from './moments.ts';
 import { network } from './network.ts';
 import type { Scenario } from './scenario.ts';
@@ -39,18 +38,25 @@ export class Operators {
   readonly #scenario: Scenario;
   readonly #world: World;
   readonly #nodes: readonly SimNode[];
-  readonly #auditor: Auditor;
-  readonly #crowd: Crowd;
+  readonly #auditor: SaleAuditor;
+  readonly #isQuiet: (buyerId: string) => boolean;
   /** Changes that wait for a node. */
   #waiting = 0;
   #lastChangeAt = Number.NEGATIVE_INFINITY;
 
-  constructor(scenario: Scenario, world: World, nodes: readonly SimNode[], auditor: Auditor, crowd: Crowd) {
+  /** @param isQuiet whether it is known how each purchase of this buyer ended, in all sales */
+  constructor(
+    scenario: Scenario,
+    world: World,
+    nodes: readonly SimNode[],
+    auditor: SaleAuditor,
+    isQuiet: (buyerId: string) => boolean,
+  ) {
     this.#scenario = scenario;
     this.#world = world;
     this.#nodes = nodes;
     this.#auditor = auditor;
-    this.#crowd = crowd;
+    this.#isQuiet = isQuiet;
   }
 
   /** Whether no change waits for a node or has just begun. */
@@ -91,7 +97,7 @@ export class Operators {
   }
 
   #whenIs(moment: Moment, act: () => void): void {
-    when(() => isMoment(moment, this.#auditor.truth, this.#world), act);
+    when(() => isMoment(moment, this.#auditor, this.#world), act);
   }
 
   #pair(): void {
@@ -132,7 +138,7 @@ export class Operators {
     if (buyers.length === 0 || up.length === 0) return;
     const buyerId = random.pick(buyers);
     const running = random.chance(0.7);
-    if (random.chance(0.5) && this.#crowd.isQuiet(buyerId)) this.#auditor.leaving.left.add(buyerId);
+    if (random.chance(0.5) && this.#isQuiet(buyerId)) this.#auditor.left.add(buyerId);
     if (random.chance(0.3)) this.#change({ action: 'resize', segments: random.whole(1, 5) });
     eraseBuyer(random.pick(up), { buyerId, running }, this.#auditor);
   }
@@ -175,7 +181,7 @@ export class Operators {
     const { truth } = this.#auditor;
     const open = truth?.ledger.find(({ action, units }) => action === 'withdraw' && units === 0);
     if (!truth || !open) return false;
-    const out = readBooks(this.#world, truth.segments).segments.reduce(
+    const out = readBooks(this.#world, this.#auditor.saleId, truth.segments).segments.reduce(
       (sum, s) => sum + (s?.withdrawn ?? 0),
       0,
     );
@@ -230,15 +236,17 @@ export class Operators {
 }
 
 /** Makes a change. One that fails because of the weather is not repeated: sync must complete it. */
-export function changeSale(node: SimNode, change: SaleChange, auditor: Auditor): void {
-  const reason = auditor.ledger.asked(change);
+export function changeSale(node: SimNode, change: SaleChange, auditor: SaleAuditor): void {
+  // If the sale is deleted meanwhile, the next one with its id has a ledger of its own.
+  const { ledger } = auditor;
+  const reason = ledger.asked(change);
   atNode(node, JSON.stringify(change), auditor, async ({ service }) => {
     try {
-      const end = await service.change(SALE_ID, change, { actor: 'sim', reason });
-      auditor.ledger.done(reason);
+      const end = await service.change(auditor.saleId, change, { actor: 'sim', reason });
+      ledger.done(reason);
       return end;
     } catch (error) {
-      auditor.ledger.failed(reason, (error as { code?: string }).code);
+      ledger.failed(reason, (error as { code?: string }).code);
       throw error;
     }
   });
@@ -248,7 +256,7 @@ export function changeSale(node: SimNode, change: SaleChange, auditor: Auditor):
 export function eraseBuyer(
   node: SimNode,
   wish: { readonly buyerId: string; readonly running: boolean },
-  auditor: Auditor,
+  auditor: SaleAuditor,
 ): void {
   atNode(node, `erase ${JSON.stringify(wish)}`, auditor, ({ buyers }) =>
     buyers.erase(wish, { actor: 'sim', reason: 'gone' }),
@@ -258,7 +266,7 @@ export function eraseBuyer(
 export function atNode(
   node: SimNode,
   what: string,
-  auditor: Auditor,
+  auditor: SaleAuditor,
   work: (running: NonNullable<SimNode['running']>) => Promise<unknown>,
 ): void {
   auditor.trace(`${node.name} is to ${what}`);

@@ -1,7 +1,7 @@
 /** Buyers that pay, in time or late, and a shop that redeems and refunds. */
 import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
 import { BY } from '../support/author.ts';
-import type { Auditor } from './auditor.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
 import type { Scenario } from './scenario.ts';
 import { isOfTheStores, type SimNode } from './sim-node.ts';
 import { time, WORLD } from './virtual-time.ts';
@@ -23,10 +23,10 @@ const PAY_OTHERWISE: OrderChange = { kind: 'pay', payType: 'balance' };
 export class Payers {
   readonly #scenario: Scenario;
   readonly #nodes: readonly SimNode[];
-  readonly #auditor: Auditor;
+  readonly #auditor: SaleAuditor;
   #underWay = 0;
 
-  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: Auditor) {
+  constructor(scenario: Scenario, nodes: readonly SimNode[], auditor: SaleAuditor) {
     this.#scenario = scenario;
     this.#nodes = nodes;
     this.#auditor = auditor;

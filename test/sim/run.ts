@@ -1,14 +1,13 @@
 /** One seed, from empty stores to the finale. */
 import { BackendCorrupt } from '../../src/engine/errors.ts';
 import { BY } from '../support/author.ts';
-import { Auditor, Violation } from './auditor.ts';
-import { SALE_ID } from './books.ts';
+import { Auditor, Violation } from './audit/auditor.ts';
 import { type Conditions, scenarioIn } from './conditions.ts';
-import { Crowd } from './crowd.ts';
-import { finale } from './finale.ts';
+import { Disturbances } from './disturbances.ts';
+import { finales } from './finale.ts';
 import { network } from './network.ts';
-import { Operators } from './operators.ts';
-import { Payers } from './payers.ts';
+import { saleToCreate, scenarioOfOther } from './other-sales.ts';
+import { SaleRun } from './sale-run.ts';
 import { type Scenario, scenarioOf } from './scenario.ts';
 import { SimNode } from './sim-node.ts';
 import { Storm } from './storm.ts';
@@ -31,6 +30,8 @@ export interface SeedReport {
 }
 
 const START_MS = 20_000;
+/** Further syncs start within this time, when the others have the sales. */
+const SYNCS_COME_MS = 1_000;
 
 export async function runSeed(
   world: World,
@@ -99,28 +100,36 @@ async function play(
     { length: scenario.nodes },
     (_, i) => new SimNode(`node${i}`, world, scenario.node, watch),
   );
+  const syncs = Array.from(
+    { length: scenario.syncs },
+    (_, i) => new SimNode(`sync${i}`, world, { ...scenario.node, workers: 0 }, watch),
+  );
+  const all = [...nodes, ...syncs];
   for (const node of nodes) node.start();
   while (!nodes.every(({ running }) => running)) {
     if (time.now > START_MS) auditor.fail('the nodes do not start');
     await pass(1);
   }
-  const { stock, segments, limit: perBuyerLimit, payWithinSeconds } = scenario;
-  const sale = { id: SALE_ID, stock, segments, perBuyerLimit, startsAt: '2026-01-01T00:00:00Z' };
-  await runToEnd(
-    () =>
-      nodes[0]!.running!.service.create(payWithinSeconds ? { ...sale, payWithinSeconds } : sale, BY.actor),
-    nodes[0]!.machine,
+  const isQuiet = (buyerId: string): boolean => sales.every(({ crowd }) => crowd.isQuiet(buyerId));
+  const parts = { world, nodes, auditor, isQuiet };
+  const others = scenario.others.map((other) => scenarioOfOther(scenario, other));
+  const sales: readonly SaleRun[] = [scenario, ...others].map(
+    (own, i) => new SaleRun(i === 0 ? 's' : `s${i + 1}`, own, parts),
   );
-  const payers = new Payers(scenario, nodes, auditor);
-  const crowd = new Crowd(scenario, nodes, auditor, payers);
-  const operators = new Operators(scenario, world, nodes, auditor, crowd);
-  const storm = new Storm(scenario, world, nodes, auditor);
-  crowd.begin();
-  operators.begin();
+  for (const { auditor, scenario } of sales) {
+    const sale = saleToCreate(auditor.saleId, scenario);
+    await runToEnd(() => nodes[0]!.running!.service.create(sale, BY.actor), nodes[0]!.machine);
+  }
+  const storm = new Storm(scenario, world, all, auditor);
+  const disturbances = new Disturbances(scenario, world, all, auditor);
+  for (const sale of sales) sale.begin();
+  for (const sync of syncs) time.after(time.random.unit() * SYNCS_COME_MS, () => sync.start(), WORLD);
   storm.begin();
+  disturbances.begin();
   await pass(scenario.lastsMs);
+  disturbances.end();
   storm.end();
-  await finale({ scenario, world, nodes, auditor, crowd, payers, operators, pass });
+  await finales(sales.map((sale) => ({ ...sale, world, nodes, all, pass })));
 }
 
 let unhandled: (error: unknown) => void = () => {};

@@ -2,17 +2,26 @@
 import type { Random } from '../support/random.ts';
 import { type Dealings, dealingOf, NO_DEALINGS } from './dealings.ts';
 import type { Moment } from './moments.ts';
+import { type OtherSale, otherSale } from './other-sales.ts';
 import type { NodeOptions } from './sim-node.ts';
 import { squallOf } from './squalls.ts';
 
 export interface Scenario {
   readonly redisServers: number;
   readonly nodes: number;
+  /** Further processes that run a sync and serve nobody. */
+  readonly syncs: number;
   readonly node: NodeOptions;
   readonly stock: number;
   readonly segments: number;
   readonly limit: number;
   readonly payWithinSeconds: number | undefined;
+  /** How often the sale is deleted and made again with its id, while the others sell. */
+  readonly lives: number;
+  /** How long the operator who does that may pause before the next step. */
+  readonly pauseMs: number;
+  /** The sales beside the first one. They have the same buyers. */
+  readonly others: readonly OtherSale[];
   readonly buyers: number;
   readonly requests: number;
   /** The chance that a buyer returns its order, or pays it first. */
@@ -64,6 +73,8 @@ export interface Weather {
   readonly losesUnread: boolean;
   /** How often an operator has the sale rebuilt: a resize or a repair. */
   readonly rebuilds: number;
+  /** How often a sync is disturbed while it has orders of a sale to copy. */
+  readonly disturbances: number;
   /** At which moments all nodes die, once at each. */
   readonly allDieAt: readonly Moment[];
 }
@@ -77,11 +88,15 @@ const SQUALL_EVERY = 3;
 const DEALINGS_EVERY = 9;
 const DEALINGS_FIRST = 4;
 
+/** The chance that a seed without a squall or a dealing has a second sale. */
+const OTHER_SALE = 0.15;
+
 export function scenarioOf(seed: number, random: Random): Scenario {
   const scenario = mixedWeather(random);
   if (seed % SQUALL_EVERY === 0) return squallOf(seed / SQUALL_EVERY, scenario, random);
   const nth = (seed - DEALINGS_FIRST) / DEALINGS_EVERY;
-  return Number.isInteger(nth) ? dealingOf(nth, scenario, random) : scenario;
+  if (Number.isInteger(nth)) return dealingOf(nth, scenario, random);
+  return random.chance(OTHER_SALE) ? { ...scenario, others: [otherSale(random)] } : scenario;
 }
 
 export function mixedWeather(random: Random): Scenario {
@@ -91,6 +106,7 @@ export function mixedWeather(random: Random): Scenario {
   return {
     redisServers: chance(0.3) ? CLUSTER : 1,
     nodes: whole(1, 2),
+    syncs: 0,
     node: {
       workers: whole(1, 2),
       requestDeadlineMs: pick([800, 1_500]),
@@ -103,6 +119,9 @@ export function mixedWeather(random: Random): Scenario {
     segments: pick([1, 2, 3, 5]),
     limit: pick([1, 1, 2, 3]),
     payWithinSeconds: chance(0.35) ? 1 : undefined,
+    lives: 0,
+    pauseMs: 0,
+    others: [],
     buyers: whole(4, 12),
     requests: whole(8, 32),
     changesOrder: 0.5,
@@ -134,6 +153,7 @@ export function mixedWeather(random: Random): Scenario {
       lateLinks: 0,
       lateLinkMs: 0,
       rebuilds: 0,
+      disturbances: 0,
       allDieAt: [],
     },
     dealings: NO_DEALINGS,

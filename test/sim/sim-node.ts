@@ -29,6 +29,7 @@ const RESTART_MS = 200;
 const KEY = new Uint8Array(32).fill(7);
 
 export interface NodeOptions {
+  /** 0: a process that only syncs. */
   readonly workers: number;
   readonly requestDeadlineMs: number;
   readonly takeTimeoutMs: number;
@@ -60,6 +61,7 @@ interface Running {
   readonly board: WatchedBoard;
   readonly db: Database;
   readonly engines: readonly Engine[];
+  readonly sync: Sync;
   readonly service: SaleService;
   readonly orders: OrderService;
   readonly buyers: BuyerService;
@@ -87,6 +89,11 @@ export class SimNode {
 
   get isAlive(): boolean {
     return this.machine.isAlive;
+  }
+
+  /** Whether buyers can use it. */
+  get isServing(): boolean {
+    return this.#options.workers > 0;
   }
 
   /** `undefined` while the node starts, or is dead. */
@@ -133,6 +140,20 @@ export class SimNode {
     network.breakAll(this.machine);
   }
 
+  /**
+   * Ends a process without buyers in order: its batches end, and its sales are released.
+   * @param done called when it has ended; never if it dies before
+   */
+  stop(done: () => void): void {
+    const { machine } = this;
+    const sync = this.running?.sync;
+    const end = () => {
+      this.crash();
+      time.after(0, done, WORLD);
+    };
+    time.after(0, () => void sync?.stop().then(end), machine);
+  }
+
   /** @param done called with the outcome; never if the node dies before */
   buy(purchase: Purchase, worker: number, done: (outcome: Outcome) => void): void {
     const engines = this.running?.engines ?? [];
@@ -140,7 +161,7 @@ export class SimNode {
   }
 
   async #start(): Promise<Running> {
-    const { requestDeadlineMs, batchRows, rebalanceEveryMs, workers } = this.#options;
+    const { batchRows, rebalanceEveryMs } = this.#options;
     const db = openDatabase({ url: DATABASE_URL, maxConnections: CONNECTIONS });
     const locks = new PostgresLocks(DATABASE_URL);
     const backend = await this.#openBackend();
@@ -151,6 +172,16 @@ export class SimNode {
     new Expiry({ db, backend, events: { expired() {}, failed() {} } }).start();
     new DeletionFinisher({ db, locks, events: { deleted() {}, failed() {} } }).start();
     const board = new WatchedBoard(BOARD_SALES);
+    const engines = this.isServing ? await this.#openEngines(db, backend, board) : [];
+    const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
+    const service = new SaleService(db, backend, locks);
+    const orders = new OrderService({ db, backend, buy });
+    const buyers = new BuyerService({ db, backend });
+    return { backend, board, db, engines, sync, service, orders, buyers };
+  }
+
+  async #openEngines(db: Database, backend: Backend, board: Board): Promise<Engine[]> {
+    const { requestDeadlineMs, workers } = this.#options;
     const directory = new SaleDirectory(backend, board, async (id) => {
       const row = await readSale(db, id);
       return row !== undefined && row.archivedAt === undefined;
@@ -175,10 +206,7 @@ export class SimNode {
         }),
       );
     }
-    const buy = (purchase: Purchase) => engines[0]!.purchase(purchase);
-    const service = new SaleService(db, backend, locks);
-    const orders = new OrderService({ db, backend, buy });
-    return { backend, board, db, engines, service, orders, buyers: new BuyerService({ db, backend }) };
+    return engines;
   }
 
   async #openBackend(): Promise<Backend> {

@@ -3,6 +3,8 @@
  * thousands of seeds.
  */
 import type { Random } from '../support/random.ts';
+import { NO_DEALINGS } from './dealings.ts';
+import { otherSale } from './other-sales.ts';
 import type { Scenario } from './scenario.ts';
 
 type Squall = (scenario: Scenario, random: Random) => Scenario;
@@ -176,6 +178,44 @@ const lastOnTheWay: Squall = ({ node, weather, ...scenario }, { whole, pick }) =
   },
 });
 
+/**
+ * Several processes share several sales. Syncs come, stop, stall, and lose their locks while they have batches under way, several
+ * times in short order. Meanwhile operators delete sales, make them again, and erase buyers.
+ */
+const handOvers: Squall = ({ node, weather, ...scenario }, random) => {
+  const { whole, pick, chance } = random;
+  return {
+    ...scenario,
+    nodes: whole(1, 2),
+    syncs: 2,
+    node: { ...node, workers: 1, batchRows: pick([1, 4, 100]), maxLogOrders: 1_000, rebalanceEveryMs: 0 },
+    stock: 32,
+    segments: whole(1, 2),
+    limit: 3,
+    payWithinSeconds: undefined,
+    others: Array.from({ length: 3 }, (_, i) => ({
+      ...otherSale(random, i === 0 ? whole(0, 1) : 0),
+      stock: 32,
+      requests: 20,
+    })),
+    buyers: 16,
+    requests: 20,
+    changesOrder: pick([0, 0.3]),
+    awaitsCommit: 0.6,
+    lastsMs: pick([3_000, 5_000]),
+    weather: {
+      ...weather,
+      ...NO_STORM,
+      slow: pick([0, 0.1]),
+      slowMs: pick([10, 60]),
+      lostMessages: pick([0, 0, 0.3]),
+      cutPostgres: pick([0, 0, 0.01]),
+      disturbances: whole(2, 6),
+    },
+    dealings: { ...NO_DEALINGS, erasures: chance(0.5) ? whole(1, 2) : 0 },
+  };
+};
+
 export const SQUALLS = {
   brokenBatches,
   lateRefusals,
@@ -183,6 +223,7 @@ export const SQUALLS = {
   setBack,
   lateNews,
   lastOnTheWay,
+  handOvers,
 } satisfies Record<string, Squall>;
 
 const IN_TURN = Object.values(SQUALLS);

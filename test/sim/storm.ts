@@ -2,8 +2,8 @@
  * The weather of a run: which process dies when, what is lost, which connections hang, whose clock jumps. Then the
  * calm after it.
  */
-import type { Auditor } from './auditor.ts';
-import { readBooks } from './books.ts';
+import type { Auditor } from './audit/auditor.ts';
+import { readBooks } from './audit/books.ts';
 import { isMoment, when } from './moments.ts';
 import { type Link, network } from './network.ts';
 import type { Scenario } from './scenario.ts';
@@ -52,7 +52,7 @@ export class Storm {
     if (weather.drags > 0 || weather.dragsTakes) this.#drag();
     for (const moment of weather.allDieAt) {
       when(
-        () => isMoment(moment, this.#auditor.truth, this.#world),
+        () => this.#auditor.sales.some((sale) => isMoment(moment, sale, this.#world)),
         () => {
           for (const node of this.#nodes) this.#killNode(node);
         },
@@ -155,8 +155,10 @@ export class Storm {
   }
 
   #unitsTaken(): number {
-    const { segments } = readBooks(this.#world, this.#scenario.segments);
-    return segments.reduce((sum, segment) => sum + (segment?.taken ?? 0), 0);
+    const all = this.#auditor.sales.flatMap(
+      ({ saleId }) => readBooks(this.#world, saleId, this.#scenario.segments).segments,
+    );
+    return all.reduce((sum, segment) => sum + (segment?.taken ?? 0), 0);
   }
 
   #hang(): void {

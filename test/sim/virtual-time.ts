@@ -17,6 +17,8 @@ export class Machine {
   isAlive = true;
   /** How far its wall clock is ahead of the true time, in milliseconds. Its monotonic clock never jumps. */
   skewMs = 0;
+  /** Until then its processes are stopped: whatever happens to it happens at that time, in the same order. */
+  stalledUntil = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -24,8 +26,8 @@ export class Machine {
 }
 
 interface Event {
-  readonly at: number;
-  readonly order: number;
+  at: number;
+  order: number;
   readonly machine: Machine;
   readonly run: () => void;
   cancelled: boolean;
@@ -96,6 +98,12 @@ export class VirtualTime {
     }
     this.#pop();
     if (event.cancelled || !event.machine.isAlive) return true;
+    if (event.machine.stalledUntil > event.at) {
+      event.at = event.machine.stalledUntil;
+      event.order = this.#order++;
+      this.#push(event);
+      return true;
+    }
     this.now = event.at;
     this.here = event.machine;
     try {

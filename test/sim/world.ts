@@ -35,23 +35,23 @@ const MARKS = `concat_ws(' ', ${[
   .map(([mark, column]) => `CASE WHEN ${column} IS NOT NULL THEN '${mark}' END`)
   .join(', ')})`;
 
-/** See `Truth` in books.ts. */
+/** See `Truth` in books.ts. $1: the sale's id */
 const TRUTH = `SELECT json_build_object('initial', initial_stock, 'stock', stock, 'generation', generation,
   'segments', segments, 'state', state, 'requireToken', require_token, 'limit', per_buyer_limit,
-  'isDeleting', deleting_since IS NOT NULL,
+  'isArchived', archived_at IS NOT NULL, 'isDeleting', deleting_since IS NOT NULL,
   'erasures', (SELECT coalesce(json_agg(json_build_object('buyer', buyer_id, 'pseudonym', pseudonym,
-     'isDue', while_selling OR state = 'closed')), '[]') FROM erasures),
-  'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements),
+     'isDue', while_selling OR state = 'closed')), '[]') FROM erasures WHERE sale_id = $1),
+  'moved', (SELECT coalesce(sum(units), 0) FROM stock_movements WHERE sale_id = $1),
   'orders', (SELECT coalesce(json_agg(json_build_object('id', order_id::text, 'buyer', buyer_id, 'units', quantity,
-     'status', status, 'key', idempotency_key, 'retakenBy', retaken_by::text, 'marks', ${MARKS}) ORDER BY order_id), '[]') FROM orders),
+     'status', status, 'key', idempotency_key, 'retakenBy', retaken_by::text, 'marks', ${MARKS}) ORDER BY order_id), '[]') FROM orders WHERE sale_id = $1),
   'cursors', (SELECT coalesce(json_agg(json_build_object('segment', segment, 'generation', generation, 'units', units,
-     'position', position) ORDER BY segment), '[]') FROM segment_cursors),
-  'pendingReturns', (SELECT count(*) FROM stock_returns WHERE applied_at IS NULL),
-  'openMovements', (SELECT count(*) FROM stock_movements WHERE applied_at IS NULL),
+     'position', position) ORDER BY segment), '[]') FROM segment_cursors WHERE sale_id = $1),
+  'pendingReturns', (SELECT count(*) FROM stock_returns WHERE sale_id = $1 AND applied_at IS NULL),
+  'openMovements', (SELECT count(*) FROM stock_movements WHERE sale_id = $1 AND applied_at IS NULL),
   'ledger', (SELECT coalesce(json_agg(json_build_object('reason', reason, 'action', action, 'units', units,
-     'detail', detail) ORDER BY stock_movements.id), '[]') FROM stock_movements),
-  'lostOrders', (SELECT coalesce(json_agg(order_id::text), '[]') FROM lost_orders))
-  FROM sales`;
+     'detail', detail) ORDER BY stock_movements.id), '[]') FROM stock_movements WHERE sale_id = $1),
+  'lostOrders', (SELECT coalesce(json_agg(order_id::text), '[]') FROM lost_orders WHERE sale_id = $1))
+  FROM sales WHERE id = $1`;
 
 export class World {
   readonly db: PGlite;
@@ -66,7 +66,7 @@ export class World {
   /** The query of the auditor after each event, planned once. */
   prepare(): void {
     this.sql('DEALLOCATE ALL');
-    this.sql(`PREPARE truth AS ${TRUTH}`);
+    this.sql(`PREPARE truth (text) AS ${TRUTH}`);
   }
 
   /** Empty stores without clients. */

@@ -128,7 +128,7 @@ export function query(sql: string): Buffer {
   return Buffer.concat([head, text]);
 }
 
-class PgSession implements Session {
+export class PgSession implements Session {
   readonly #server: PostgresServer;
   readonly #link: Link;
   #rest: Buffer = Buffer.alloc(0);
@@ -139,6 +139,10 @@ class PgSession implements Session {
   constructor(server: PostgresServer, link: Link) {
     this.#server = server;
     this.#link = link;
+  }
+
+  get client(): Machine {
+    return this.#link.client;
   }
 
   get hasRequest(): boolean {

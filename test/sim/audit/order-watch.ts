@@ -2,7 +2,7 @@
  * Checks the lives of orders for the auditor: an order changes its status only in allowed ways, carries the marks of exactly
  * the changes made to it, and a change that was answered as done stays done.
  */
-import type { OrderChange, OrderOutcome } from '../../src/operations/order-operations.ts';
+import type { OrderChange, OrderOutcome } from '../../../src/operations/order-operations.ts';
 import type { Truth } from './books.ts';
 
 type Order = Truth['orders'][number];

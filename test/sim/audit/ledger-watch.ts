@@ -2,9 +2,9 @@
  * Checks the ledger for the auditor. A change that was answered as done is in the ledger once, as requested. A refused change
  * has changed nothing. The rows, applied in order, give the present state of the sale.
  */
-import type { SaleChange } from '../../src/engine/sale/sale-change.ts';
+import type { SaleChange } from '../../../src/engine/sale/sale-change.ts';
+import { time } from '../virtual-time.ts';
 import type { LedgerRow, Truth } from './books.ts';
-import { time } from './virtual-time.ts';
 
 interface Asked {
   readonly reason: string;
@@ -36,15 +36,18 @@ export class LedgerWatch {
   /** Every state that the sale was seen in, and since when. */
   readonly #standings: { readonly at: number; readonly standing: Standing }[] = [];
   readonly #unchecked = new Set<Asked>();
+  readonly #life: number;
   #begunWith: number | undefined;
 
-  constructor(fail: (what: string) => never) {
+  /** @param life see `SaleAuditor.life` */
+  constructor(life: number, fail: (what: string) => never) {
+    this.#life = life;
     this.#fail = fail;
   }
 
   /** @returns the reason to give for the change, by which its row is recognized */
   asked(change: SaleChange): string {
-    const reason = `change ${this.#asked.size + 1}`;
+    const reason = `life ${this.#life}, change ${this.#asked.size + 1}`;
     this.#asked.set(reason, { reason, change, at: time.now, end: 'open' });
     return reason;
   }

@@ -5,8 +5,6 @@
 import type { Truth } from './books.ts';
 
 export class LeavingWatch {
-  /** Buyers that an operator has tried to erase, and that don't buy any more. */
-  readonly left = new Set<string>();
   readonly #fail: (what: string) => never;
   /** Buyers by their pseudonyms. */
   readonly #buyers = new Map<string, string>();
@@ -28,9 +26,14 @@ export class LeavingWatch {
     return this.#buyers.get(name) ?? name;
   }
 
-  /** Buyers whose ids must be in neither store. A node may have died before it wrote an erasure. */
-  get erased(): string[] {
-    return [...this.left].filter((buyer) => this.#asked.has(buyer) && !this.#open.has(buyer));
+  /** Whether an erasure of this buyer was in Postgres at any time. */
+  wasAsked(buyer: string): boolean {
+    return this.#asked.has(buyer);
+  }
+
+  /** Whether an erasure of this buyer waits or is under way. */
+  isOpen(buyer: string): boolean {
+    return this.#open.has(buyer);
   }
 
   /** An order that is in a log, or in Postgres. */

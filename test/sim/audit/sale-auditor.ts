@@ -1,19 +1,22 @@
 /**
- * The auditor sees both stores after every event and fails the run when a promise is broken (docs/internals/simulation.md).
- * It checks P1, P3, P4 and P7 after each event, P4 and P6 at each answer, and the rest after the weather is over (finale.ts).
+ * Checks one sale for the auditor: P1, P3, P4 and P7 after each event, P4 and P6 at each answer. The rest is checked after the
+ * weather is over (finale.ts).
  *
  * Until Redis loses writes, the units that segments can still sell or have in their logs never exceed those that Postgres has.
  * Between a loss and the next generation they may. The guard in Postgres and the rebuild exist for that case, and what Postgres
  * holds must be correct even then.
+ *
+ * A sale may be deleted, and another one may get its id. That begins the next life of the id: nothing that was seen or promised
+ * in an earlier one counts in it.
  */
-import type { Outcome } from '../../src/engine/contract.ts';
-import type { SyncEvents } from '../../src/sync/sync-events.ts';
+import type { Outcome } from '../../../src/engine/contract.ts';
+import { time } from '../virtual-time.ts';
+import type { World } from '../world.ts';
+import type { Auditor } from './auditor.ts';
 import { isPublished, readBooks, readTruth, type SaleBooks, type Truth } from './books.ts';
 import { LeavingWatch } from './leaving-watch.ts';
 import { LedgerWatch } from './ledger-watch.ts';
 import { OrderWatch } from './order-watch.ts';
-import { time } from './virtual-time.ts';
-import type { World } from './world.ts';
 
 const LIVE = new Set(['unpaid', 'paid', 'redeemed']);
 /** A "sold out" from a board may be this old: 250 ms, and one more because boards count whole milliseconds. */
@@ -27,25 +30,24 @@ export interface Promised {
   readonly code: 'committed' | 'accepted';
 }
 
-export class Violation extends Error {}
-
-export class Auditor {
+export class SaleAuditor {
+  readonly saleId: string;
+  /** How often the sale was deleted. */
+  life = 0;
   promises: Promised[] = [];
+  /** All orders that were named in an answer, also to a purchase that came in an earlier life. */
+  readonly named = new Set<string>();
   /** Orders for which a cancellation or a refund was requested. */
   readonly askedBack = new Set<string>();
-  /** Whether Redis has lost writes at any time. */
-  everLost = false;
-  nodesDied = 0;
   orders = new OrderWatch((what) => this.fail(what));
-  ledger = new LedgerWatch((what) => this.fail(what));
+  ledger = new LedgerWatch(0, (what) => this.fail(what));
   leaving = new LeavingWatch((what) => this.fail(what));
-  /** A record of what has happened, for replays. */
-  trace: (line: string) => void = () => {};
   truth: Truth | undefined;
-  /** The first violation that was found. */
-  violation: Violation | undefined;
+  readonly #run: Auditor;
   readonly #world: World;
   readonly #unchecked: Promised[] = [];
+  /** Orders of earlier lives. */
+  readonly #gone = new Set<string>();
   /** The generation in which Redis lost writes, until there is a later one. */
   #lossIn: number | undefined;
   #seenPostgres = -1;
@@ -57,8 +59,35 @@ export class Auditor {
   /** When the number of units for sale last rose. */
   #suppliedAt = 0;
 
-  constructor(world: World) {
+  constructor(run: Auditor, world: World, saleId: string) {
+    this.#run = run;
     this.#world = world;
+    this.saleId = saleId;
+  }
+
+  get everLost(): boolean {
+    return this.#run.everLost;
+  }
+
+  get nodesDied(): number {
+    return this.#run.nodesDied;
+  }
+
+  get left(): Set<string> {
+    return this.#run.left;
+  }
+
+  get erased(): string[] {
+    return this.#run.erased;
+  }
+
+  trace(line: string): void {
+    this.#run.trace(line);
+  }
+
+  /** See `Auditor.fail`. */
+  fail(what: string): never {
+    this.#run.fail(`sale ${this.saleId}: ${what}`);
   }
 
   get isLossOpen(): boolean {
@@ -67,18 +96,7 @@ export class Auditor {
 
   /** Redis has lost writes. */
   lost(): void {
-    this.everLost = true;
     this.#lossIn = this.truth?.generation ?? 0;
-  }
-
-  /** Throws a violation. It is stored too, because the product may catch it. */
-  fail(what: string): never {
-    this.note(what);
-    throw this.violation!;
-  }
-
-  note(what: string): void {
-    this.violation ??= new Violation(what);
   }
 
   /** Must be called after each event. @throws Violation */
@@ -91,29 +109,35 @@ export class Auditor {
       // missed.
       if (writes === this.#seenRedis) return;
       this.#seenRedis = writes;
-      if (this.truth && !this.isLossOpen)
-        this.#noteOpen(this.truth, readBooks(this.#world, this.truth.segments));
+      if (this.truth && !this.isLossOpen) this.#noteOpen(this.truth, this.#readBooks(this.truth));
       return;
     }
     if (postgres.writes !== this.#seenPostgres) {
       const before = this.truth;
-      this.truth = readTruth(this.#world);
+      this.truth = readTruth(this.#world, this.saleId);
       if (before && !this.truth) this.#saleGone(before);
       this.#checkTruth();
     }
     this.#seenPostgres = postgres.writes;
     this.#seenRedis = writes;
-    if (this.truth) this.#checkBooks(this.truth, readBooks(this.#world, this.truth.segments));
+    if (this.truth) this.#checkBooks(this.truth, this.#readBooks(this.truth));
   }
 
-  /** The sale has left Postgres. Another sale may get its id: nothing that was seen of this one counts then. */
+  #readBooks({ segments }: Truth): SaleBooks {
+    return readBooks(this.#world, this.saleId, segments);
+  }
+
+  /** The sale has left Postgres, and another sale may get its id. */
   #saleGone(last: Truth): void {
     this.leaving.gone(last);
+    this.life++;
+    for (const { orderId } of this.promises) this.#gone.add(orderId);
     this.promises = [];
     this.#unchecked.length = 0;
     this.orders = new OrderWatch((what) => this.fail(what));
-    this.ledger = new LedgerWatch((what) => this.fail(what));
+    this.ledger = new LedgerWatch(this.life, (what) => this.fail(what));
     this.leaving = new LeavingWatch((what) => this.fail(what));
+    [this.#openSince, this.#epochAtZero, this.#forSale] = [undefined, 0, 0];
   }
 
   #checkTruth(): void {
@@ -122,6 +146,7 @@ export class Auditor {
     if (this.#lossIn !== undefined && truth.generation > this.#lossIn) this.#lossIn = undefined;
     this.leaving.check(truth);
     if (truth.isDeleting) return;
+    if (truth.isArchived && !this.everLost) this.#checkAllKept(truth);
     const live = truth.orders.filter(({ status }) => LIVE.has(status));
     const sold = live.reduce((sum, { units }) => sum + units, 0);
     const total = truth.initial + truth.moved;
@@ -135,6 +160,13 @@ export class Auditor {
     for (const promised of this.#unchecked.splice(0)) this.#checkKept(promised);
     this.orders.check(truth);
     this.ledger.check(truth);
+  }
+
+  /** An archived sale has no log any more, so every order that was promised must be in Postgres. */
+  #checkAllKept({ orders }: Truth): void {
+    const kept = new Set(orders.map(({ id }) => id));
+    const missing = this.promises.filter(({ orderId }) => !kept.has(orderId));
+    if (missing.length > 0) this.fail(`P5: archived without the promised orders ${JSON.stringify(missing)}`);
   }
 
   #checkKept({ orderId, buyerId, units }: Promised): void {
@@ -193,12 +225,26 @@ export class Auditor {
 
   /**
    * Checks the answer to a purchase.
-   * @param begun when the purchase came to the node
+   * @param asked when the purchase came to the node, and in which life of the sale
    * @param byBoard whether the node's board was used since then, perhaps for this purchase
    */
-  answered(buyerId: string, outcome: Outcome, begun: number, byBoard: boolean): void {
+  answered(
+    buyerId: string,
+    outcome: Outcome,
+    { begun, life }: { readonly begun: number; readonly life: number },
+    byBoard: boolean,
+  ): void {
     this.check();
-    if (outcome.code === 'committed' || outcome.code === 'accepted') {
+    const isSold = outcome.code === 'committed' || outcome.code === 'accepted';
+    if (isSold) this.named.add(outcome.orderId);
+    // Its order has left Postgres, or is about to.
+    if (life !== this.life || this.truth?.isDeleting) return;
+    if (outcome.code === 'limit_reached') {
+      const old = outcome.orderIds.filter((orderId) => this.#gone.has(orderId));
+      if (old.length > 0)
+        this.fail(`P2: ${buyerId} is refused because of the deleted orders ${old.join(', ')}`);
+    }
+    if (isSold) {
       const { orderId, quantity: units, code } = outcome;
       const promised = { orderId, buyerId, units, code } as const;
       this.promises.push(promised);
@@ -222,32 +268,5 @@ export class Auditor {
       this.fail(
         `P2: ${buyerId} was answered "sold out", but units were for sale since ${(time.now - since).toFixed(0)} ms`,
       );
-  }
-
-  /** The events that a sync reports. */
-  sync(node: string): SyncEvents {
-    const tell = (what: string, info: object) => this.trace(`${node} sync ${what} ${JSON.stringify(info)}`);
-    const onlyAfterLoss = (what: string, info: object) => {
-      tell(what, info);
-      if (!this.everLost) this.fail(`P1: Redis has lost nothing, but ${what}: ${JSON.stringify(info)}`);
-    };
-    return {
-      applied: (info) => tell('applied', info),
-      rejected: (info) => {
-        if (info.reason === 'duplicate') tell('rejected', info);
-        else onlyAfterLoss('an order was rejected', info);
-      },
-      logBroken: (info) => onlyAfterLoss('a log is broken', info),
-      ordersLost: (info) => onlyAfterLoss('orders are lost', info),
-      rebuilt: (info) => {
-        if (info.why.startsWith('the segments have lost')) onlyAfterLoss('units are lost', info);
-        else tell('rebuilt', info);
-      },
-      transferred: (info) => tell('transferred', info),
-      backlog: () => {},
-      foreign: (info) => onlyAfterLoss('another program has written', info),
-      saleFailed: ({ error }) => tell('sale failed', { error: String(error) }),
-      crashed: ({ error }) => tell('crashed', { error: String(error) }),
-    };
   }
 }

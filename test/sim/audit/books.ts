@@ -1,8 +1,6 @@
 /** Reads both stores as they are between two events: at once, and without a trace in the simulation. */
-import { KEY_PREFIX } from './sim-node.ts';
-import type { World } from './world.ts';
-
-export const SALE_ID = 's';
+import { KEY_PREFIX } from '../sim-node.ts';
+import type { World } from '../world.ts';
 
 /** A row of the ledger. Operators of the simulation recognize their rows by the reason. */
 export interface LedgerRow {
@@ -22,6 +20,7 @@ export interface Truth {
   readonly state: string;
   readonly requireToken: boolean;
   readonly limit: number;
+  readonly isArchived: boolean;
   /** Whether its deletion was accepted. */
   readonly isDeleting: boolean;
   /** Erasures that were asked for and are not carried out yet. */
@@ -46,8 +45,8 @@ export interface Truth {
 }
 
 /** `undefined`: there is no sale yet. Must not be called while a transaction is open. */
-export function readTruth(world: World): Truth | undefined {
-  return world.sql<Truth>('EXECUTE truth');
+export function readTruth(world: World, saleId: string): Truth | undefined {
+  return world.sql<Truth>(`EXECUTE truth('${saleId}')`);
 }
 
 export interface SegmentBooks {
@@ -79,7 +78,7 @@ export function isPublished(segment: SegmentBooks | undefined, generation: numbe
   return segment?.generation === generation && PUBLISHED.has(segment.state);
 }
 
-export function readBooks({ redis }: World, segments: number): SaleBooks {
+export function readBooks({ redis }: World, saleId: string, segments: number): SaleBooks {
   const hash = (key: string) => {
     for (const server of redis) {
       const value = server.redis.data.get(key);
@@ -87,8 +86,8 @@ export function readBooks({ redis }: World, segments: number): SaleBooks {
     }
     return undefined;
   };
-  const record = hash(`${KEY_PREFIX}{${SALE_ID}}:sale`);
-  const fields = Array.from({ length: segments }, (_, i) => hash(`${KEY_PREFIX}{${SALE_ID}:${i}}:segment`));
+  const record = hash(`${KEY_PREFIX}{${saleId}}:sale`);
+  const fields = Array.from({ length: segments }, (_, i) => hash(`${KEY_PREFIX}{${saleId}:${i}}:segment`));
   const number = (of: ReadonlyMap<string, string>, name: string) => Number(of.get(name) ?? 0);
   return {
     generation: record ? number(record, 'generation') : 0,

@@ -1,0 +1,43 @@
+/** One sale of a run: its buyers, its operators, and who audits it. */
+import type { Auditor } from './audit/auditor.ts';
+import type { SaleAuditor } from './audit/sale-auditor.ts';
+import { Crowd } from './crowd.ts';
+import { Lives } from './lives.ts';
+import { Operators } from './operators.ts';
+import { Payers } from './payers.ts';
+import type { Scenario } from './scenario.ts';
+import type { SimNode } from './sim-node.ts';
+import type { World } from './world.ts';
+
+export interface SaleRunParts {
+  readonly world: World;
+  /** Those that buyers use. */
+  readonly nodes: readonly SimNode[];
+  readonly auditor: Auditor;
+  /** Whether it is known how each purchase of this buyer ended, in all sales. */
+  isQuiet(buyerId: string): boolean;
+}
+
+export class SaleRun {
+  readonly scenario: Scenario;
+  readonly auditor: SaleAuditor;
+  readonly payers: Payers;
+  readonly crowd: Crowd;
+  readonly operators: Operators;
+  readonly lives: Lives;
+
+  constructor(saleId: string, scenario: Scenario, { world, nodes, auditor, isQuiet }: SaleRunParts) {
+    this.scenario = scenario;
+    this.auditor = auditor.watch(saleId);
+    this.payers = new Payers(scenario, nodes, this.auditor);
+    this.crowd = new Crowd(scenario, nodes, this.auditor, this.payers);
+    this.operators = new Operators(scenario, world, nodes, this.auditor, isQuiet);
+    this.lives = new Lives(scenario, nodes, this.auditor);
+  }
+
+  begin(): void {
+    this.crowd.begin();
+    this.operators.begin();
+    this.lives.begin();
+  }
+}
