@@ -410,4 +410,41 @@ export const MUTATIONS: readonly Mutation[] = [
       'if (!this.#isDone(seen)) unfinished.push(seen);',
     ),
   ),
+  mutation(
+    'delete: sync does not work on a sale that is made again',
+    'madeAgainLater',
+    edit('sync/reconciler.ts', "      if (sale.state !== 'closed') this.#sales.unfinish(sale.id);\n", ''),
+  ),
+  mutation(
+    'sync: what it saw in a log counts for the next generation',
+    'rebuiltAgain',
+    edit('sync/apply/sale-log.ts', 'before?.generation === this.generation ?', 'before ?'),
+  ),
+  mutation(
+    'sync: a cursor is found by its segment, whatever its sale',
+    'madeAgainLater',
+    edit(
+      'postgres/migrations/022-draft-since.sql',
+      'WHERE c.sale_id = n.sale_id AND c.segment',
+      'WHERE c.segment',
+    ),
+  ),
+  mutation(
+    'hand-over: the lock is not released',
+    'handOvers',
+    edit(
+      'sync/held-sales.ts',
+      '    await this.#unlock(saleIds);\n    return saleIds;',
+      '    return saleIds;',
+    ),
+  ),
+  mutation(
+    'hand-over: a batch that comes after those of another sync counts as applied',
+    'handOvers',
+    edit(
+      'sync/applier.ts',
+      '      if (error instanceof CursorMoved) return this.#sales.release(salesOf(batch));\n      throw error;\n',
+      '      if (!(error instanceof CursorMoved)) throw error;\n      rejected = new Map();\n',
+    ),
+  ),
 ];
