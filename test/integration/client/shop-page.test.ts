@@ -1,0 +1,348 @@
+/** The example of a shop's page in a browser: live stock, every outcome of a purchase, and the buyer's orders. */
+import { mkdirSync } from 'node:fs';
+import type { Browser, Route } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// @ts-expect-error The example is JavaScript.
+import { OUTCOMES, STATUSES } from '../../../examples/shop-page/page/outcomes.js';
+import { problem } from '../../../src/http/server/problem.ts';
+import { kindOf, type ProblemCode } from '../../../src/http/server/problem-kinds.ts';
+import { ApiDescription, type Schema } from '../../fuzz/description.ts';
+import { BY } from '../../support/author.ts';
+import { openBrowser, violationsOn } from '../../support/console-browser.ts';
+import { until } from '../../support/fixtures.ts';
+import { ExampleShop, type ShopVisit } from '../../support/shop-page.ts';
+import { makeSale } from '../../support/stores.ts';
+
+const api = ApiDescription.read('public');
+const codesOf = (operation: string) =>
+  [...api.operations.find(({ id }) => id === operation)!.codes.values()].flat() as ProblemCode[];
+const REFUSALS = codesOf('buy');
+const HOUR_MS = 3_600_000;
+
+let shop: ExampleShop;
+let browser: Browser;
+
+beforeAll(async () => {
+  [shop, browser] = await Promise.all([
+    ExampleShop.open({ CHALLENGE: 'pow', CHALLENGE_BITS: '8' }),
+    openBrowser(),
+  ]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await shop?.node.stop();
+  await shop?.[Symbol.asyncDispose]();
+});
+
+const sell = (spec: Record<string, unknown> = {}) =>
+  makeSale(shop.node, {
+    title: 'Front row',
+    stock: 10,
+    segments: 1,
+    priceMinor: 4_900,
+    currency: 'EUR',
+    ...spec,
+  });
+const change = (saleId: string, action: 'pause' | 'resume' | 'close') =>
+  shop.node.ops.change(saleId, { action }, BY);
+const left = async (saleId: string) => (await shop.node.ops.show(saleId)).remaining;
+
+/** Answers each purchase of the page by this function, instead of the node. It counts the keys. */
+async function answering(
+  visit: ShopVisit,
+  answer: (nth: number) => { status: number; body: string } | 'cut',
+) {
+  const keys: (string | undefined)[] = [];
+  await visit.page.route('**/v1/sales/*/orders', async (route: Route) => {
+    if (route.request().method() !== 'POST') return route.fallback();
+    keys.push(route.request().headers()['idempotency-key']);
+    const given = answer(keys.length);
+    if (given === 'cut') return route.abort();
+    const headers = {
+      'content-type': 'application/problem+json',
+      'access-control-allow-origin': shop.origin,
+      'access-control-allow-credentials': 'true',
+    };
+    return route.fulfill({ ...given, headers });
+  });
+  return keys;
+}
+
+const refusal = (code: ProblemCode) => {
+  const { status, body } = problem(code, kindOf(code).example as never);
+  return { status, body };
+};
+
+test('the page has words for every outcome of a purchase, and every status of an order', () => {
+  const codes = [...REFUSALS, ...codesOf('getPurchaseToken'), 'committed', 'accepted'];
+  expect(Object.keys(OUTCOMES).sort()).toEqual([...new Set(codes)].sort());
+  for (const { tone, title, text } of Object.values<Record<string, unknown>>(OUTCOMES)) {
+    expect(['good', 'info', 'warn', 'bad']).toContain(tone);
+    expect(title && text).toBeTruthy();
+  }
+  const { properties } = api.resolve<Schema>({ $ref: '#/components/schemas/Order' });
+  const statuses = properties!.status!.enum as string[];
+  expect(Object.keys(STATUSES).sort()).toEqual([...statuses].sort());
+});
+
+describe('with a real node', () => {
+  test('what is left follows the purchases of others; buying, the limit, paying, cancelling', async () => {
+    const saleId = await sell({ perBuyerLimit: 2, payWithinSeconds: 3_600 });
+    await using visit = await shop.visit(browser, saleId);
+    await visit.shows('h1', 'Front row');
+    await visit.shows('#price', '49');
+    await visit.shows('#stock', '10 left');
+    await using other = await shop.visit(browser, saleId);
+    await other.page.locator('#quantity').selectOption('2');
+    await other.buy();
+    await other.told('It is yours');
+    await visit.shows('#stock', '8 left');
+    await visit.buy();
+    await visit.told('It is yours');
+    await visit.shows('#list .badge', 'to be paid');
+    await visit.shows('[data-until]', /Pay within (59|60) min|Pay within 1 h/);
+    await visit.page.getByRole('button', { name: /^Pay order/ }).click();
+    await visit.shows('#said', 'is paid');
+    await visit.shows('#list .is-paid', 'paid');
+    await visit.buy();
+    await visit.told('It is yours');
+    await visit.buy();
+    await visit.told('You have all that one buyer may have');
+    await visit.page.getByRole('button', { name: /^Cancel order/ }).click();
+    await visit.shows('#said', 'is cancelled');
+    await visit.shows('#list .badge', 'cancelled');
+    await until(async () => (await left(saleId)) === 7, { what: 'the unit is for sale again' });
+    await visit.shows('#stock', '7 left');
+    await visit.page.reload();
+    await visit.shows('#list .badge', 'cancelled');
+    expect([...visit.complaints, ...other.complaints]).toEqual([]);
+  });
+
+  test('too many, and then sold out; a unit that comes back is shown', async () => {
+    const saleId = await sell({ stock: 3, perBuyerLimit: 2 });
+    await using first = await shop.visit(browser, saleId);
+    await using second = await shop.visit(browser, saleId);
+    await using third = await shop.visit(browser, saleId);
+    for (const visit of [first, second]) await visit.page.locator('#quantity').selectOption('2');
+    await first.buy();
+    await first.told('It is yours');
+    await second.buy();
+    await second.told('Not enough left');
+    await second.shows('#outcome p', 'Only 1 left');
+    await second.page.locator('#quantity').selectOption('1');
+    await second.buy();
+    await second.told('It is yours');
+    await third.shows('#state', 'Sold out');
+    await third.buy();
+    await third.told('Sold out');
+    await second.page.getByRole('button', { name: /^Cancel order/ }).click();
+    await third.shows('#state', 'Open');
+    await third.shows('#stock', '1 left');
+    await third.buy();
+    await third.told('It is yours');
+  });
+
+  test('before the sale, while it is paused, and after it', async () => {
+    const soon = await sell({ startsAt: new Date(Date.now() + HOUR_MS).toISOString() });
+    await using early = await shop.visit(browser, soon);
+    await early.shows('#state', 'Not open yet');
+    await early.shows('#window', /Opens in (59|60) min|Opens in 1 h/);
+    expect(await early.page.locator('#buy').isDisabled()).toBe(true);
+    const saleId = await sell({ endsAt: new Date(Date.now() + HOUR_MS).toISOString() });
+    await using visit = await shop.visit(browser, saleId);
+    await visit.shows('#window', /Ends in (59|60) min|Ends in 1 h/);
+    await change(saleId, 'pause');
+    await visit.shows('#state', 'Paused');
+    expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
+    await change(saleId, 'resume');
+    await visit.shows('#state', 'Open');
+    await change(saleId, 'close');
+    await visit.shows('#state', 'Over');
+    await visit.shows('#live', 'not live');
+    expect([...early.complaints, ...visit.complaints]).toEqual([]);
+  });
+
+  test('the button becomes usable when the node says that the sale is open', async () => {
+    const saleId = await sell({ startsAt: new Date(Date.now() + 4_000).toISOString() });
+    await using visit = await shop.visit(browser, saleId);
+    await visit.buy();
+    await visit.told('It is yours');
+  });
+
+  test('an order that is not paid in time', async () => {
+    const saleId = await sell({ payWithinSeconds: 1 });
+    await using visit = await shop.visit(browser, saleId);
+    await visit.buy();
+    await visit.told('It is yours');
+    await visit.shows('#list .badge', 'not paid in time');
+    expect(await visit.page.getByRole('button', { name: /^Pay order/ }).count()).toBe(0);
+  });
+
+  test('a sale that asks for a token: the page solves the challenge, and buys', async () => {
+    const saleId = await sell({ requireToken: true });
+    await using visit = await shop.visit(browser, saleId);
+    await visit.buy();
+    await visit.told('It is yours');
+    expect(visit.complaints).toEqual([]);
+  });
+
+  test('there is no such sale', async () => {
+    await using visit = await shop.visit(browser, 'none');
+    await visit.told('There is no such sale');
+    expect(await visit.page.locator('#buy').isDisabled()).toBe(true);
+  });
+
+  test('a lost answer is asked for again with the same key, and the unit is bought once', async () => {
+    const saleId = await sell();
+    await using visit = await shop.visit(browser, saleId);
+    const keys: (string | undefined)[] = [];
+    await visit.page.route('**/v1/sales/*/orders', async (route: Route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      keys.push(route.request().headers()['idempotency-key']);
+      if (keys.length > 2) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await visit.buy();
+    await visit.told('It is yours');
+    expect(keys).toHaveLength(3);
+    expect(new Set(keys).size).toBe(1);
+    expect(await left(saleId)).toBe(9);
+  });
+
+  test('a reload in the middle of a purchase asks with the same key how it ended', async () => {
+    const saleId = await sell();
+    await using visit = await shop.visit(browser, saleId);
+    const keys: (string | undefined)[] = [];
+    let isReloaded = false;
+    visit.page.on('framenavigated', () => {
+      isReloaded = true;
+    });
+    await visit.page.route('**/v1/sales/*/orders', async (route: Route) => {
+      if (route.request().method() !== 'POST') return route.fallback();
+      keys.push(route.request().headers()['idempotency-key']);
+      if (isReloaded) return route.continue();
+      // The node sells, and the page never hears of it.
+      if (keys.length === 1) await route.fetch();
+    });
+    await visit.buy();
+    await until(async () => (await left(saleId)) === 9, { what: 'it is bought' });
+    await visit.page.reload();
+    await visit.told('It is yours');
+    expect(await left(saleId)).toBe(9);
+    expect(new Set(keys).size).toBe(1);
+  });
+});
+
+describe('with answers that are hard to get from a node', () => {
+  test.each(REFUSALS)('%s', async (code) => {
+    const saleId = await sell();
+    await using visit = await shop.visit(browser, saleId);
+    const keys = await answering(visit, () => refusal(code));
+    await visit.buy();
+    await visit.told(OUTCOMES[code].title);
+    await visit.page.locator('#buy:enabled').waitFor();
+    expect(new Set(keys).size, 'one key for one purchase').toBe(1);
+    expect(await violationsOn(visit.page)).toEqual([]);
+    expect(await visit.page.getByRole('button', { name: 'Try again' }).count()).toBe(
+      OUTCOMES[code].again ? 1 : 0,
+    );
+    await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
+    await visit.buy();
+    await visit.told('It is yours');
+    expect(visit.complaints).toEqual([]);
+  });
+
+  test('accepted: the order is shown until it is confirmed', async () => {
+    const saleId = await sell();
+    await using visit = await shop.visit(browser, saleId);
+    const placed = { orderId: '662207995405477814', status: 'accepted', saleId, quantity: 1 };
+    await answering(visit, () => ({ status: 202, body: JSON.stringify(placed) }));
+    await visit.buy();
+    await visit.told('Your order is accepted');
+  });
+
+  test('a broken connection', async () => {
+    const saleId = await sell();
+    await using visit = await shop.visit(browser, saleId);
+    const keys = await answering(visit, () => 'cut');
+    await visit.buy();
+    await visit.told('We do not know yet whether you got it');
+    expect(new Set(keys).size).toBe(1);
+    await visit.page.unrouteAll({ behavior: 'ignoreErrors' });
+    await visit.page.getByRole('button', { name: 'Try again' }).click();
+    await visit.told('It is yours');
+  });
+});
+
+test('the page can be used with the keyboard alone, and says what happens to a screen reader', async () => {
+  const saleId = await sell({ payWithinSeconds: 3_600 });
+  await using visit = await shop.visit(browser, saleId);
+  await visit.page.locator('#buy:enabled').waitFor();
+  const focused = () => visit.page.evaluate('document.activeElement.textContent') as Promise<string>;
+  await visit.page.keyboard.press('Tab');
+  expect(await focused()).toBe('Buy');
+  await visit.page.keyboard.press('Enter');
+  await visit.told('It is yours');
+  await visit.page.locator('#buy:enabled').focus();
+  await visit.page.keyboard.press('Tab');
+  expect(await focused()).toBe('Pay');
+  await visit.page.keyboard.press('Tab');
+  expect(await focused()).toBe('Cancel');
+  await visit.page.keyboard.press('Space');
+  await visit.shows('#said', 'is cancelled');
+  for (const id of ['state', 'outcome', 'said'])
+    expect(await visit.page.locator(`#${id}`).getAttribute('role')).toBe('status');
+});
+
+/** With SHOP_PAGE_PICTURES in the environment, pictures of the page are put into that folder. */
+const PICTURES = process.env.SHOP_PAGE_PICTURES;
+
+describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
+  test.each([1_280, 360])('%i pixels wide, the page is accessible and fits', async (width) => {
+    const look = async (visit: ShopVisit, what: string) => {
+      expect(await violationsOn(visit.page), what).toEqual([]);
+      const overflow = await visit.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      expect(overflow, `${what}: pixels beyond the window`).toBeLessThanOrEqual(0);
+      if (PICTURES === undefined) return;
+      mkdirSync(PICTURES, { recursive: true });
+      await visit.page.screenshot({ path: `${PICTURES}/${what}-${scheme}-${width}.png`, fullPage: true });
+    };
+    const soon = await sell({
+      title: 'An evening with a title of some length',
+      startsAt: new Date(Date.now() + 50 * HOUR_MS).toISOString(),
+    });
+    await using early = await shop.visit(browser, soon, { width, scheme });
+    await early.shows('#window', 'Opens in 2 d');
+    await look(early, 'early');
+    const saleId = await sell({ stock: 4, perBuyerLimit: 3, payWithinSeconds: 3_600 });
+    await using visit = await shop.visit(browser, saleId, { width, scheme });
+    await visit.shows('#stock', '4 left');
+    await look(visit, 'open');
+    for (let i = 0; i < 3; i++) {
+      await visit.buy();
+      await visit.shows(`#list li:nth-child(${i + 1})`, 'Order');
+    }
+    await visit.page
+      .getByRole('button', { name: /^Pay order/ })
+      .first()
+      .click();
+    await visit.shows('#list .is-paid', 'paid');
+    await visit.page
+      .getByRole('button', { name: /^Cancel order/ })
+      .first()
+      .click();
+    await visit.shows('#list .badge', 'cancelled');
+    await look(visit, 'orders');
+    await using late = await shop.visit(browser, saleId, { width, scheme });
+    const keys = await answering(late, () => refusal('unknown'));
+    await late.buy();
+    await late.told('We do not know yet');
+    expect(keys.length).toBeGreaterThan(1);
+    await look(late, 'unknown');
+    await late.page.unrouteAll({ behavior: 'ignoreErrors' });
+    await change(saleId, 'close');
+    await late.shows('#state', 'Over');
+    await look(late, 'over');
+  });
+});

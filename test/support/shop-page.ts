@@ -1,0 +1,103 @@
+/** The page of examples/shop-page/ in a real browser, with a node that it sells from. */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Browser, Page } from 'playwright-core';
+// @ts-expect-error The example is JavaScript.
+import { createShop } from '../../examples/shop-page/server.js';
+import { startTestNode, type TestNode } from './node.ts';
+import { embedded } from './stores.ts';
+
+const JWT_SECRET = 'a-secret-of-the-tests-with-enough-characters';
+const WAIT_MS = 90_000;
+
+export interface ShopLook {
+  readonly width?: number;
+  readonly scheme?: 'light' | 'dark';
+}
+
+export class ExampleShop implements AsyncDisposable {
+  readonly node: TestNode;
+  readonly origin: string;
+  readonly #server: Server;
+  readonly #settings: { saleId: string };
+
+  private constructor(node: TestNode, origin: string, server: Server, settings: { saleId: string }) {
+    [this.node, this.origin, this.#server, this.#settings] = [node, origin, server, settings];
+  }
+
+  static async open(env: Record<string, string> = {}): Promise<ExampleShop> {
+    const settings = {
+      ...{ shopUrl: '', opsUrl: '', opsToken: '', saleId: '', jwtSecret: JWT_SECRET },
+      client: new URL('../../dist/client/', import.meta.url),
+    };
+    const server: Server = createShop(settings);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const node = await startTestNode({
+      ...(await embedded()),
+      env: { BUYER_AUTH: 'jwt', JWT_SECRET, CORS_ORIGINS: origin, ...env },
+    });
+    Object.assign(settings, { shopUrl: node.publicUrl, opsUrl: node.opsUrl, opsToken: node.opsToken });
+    return new ExampleShop(node, origin, server, settings);
+  }
+
+  /** Opens the page about a sale, for a new buyer. */
+  async visit(browser: Browser, saleId: string, look: ShopLook = {}): Promise<ShopVisit> {
+    this.#settings.saleId = saleId;
+    const visit = await ShopVisit.open(browser, this.origin, look);
+    await visit.page.locator('#live', { hasText: /live/ }).waitFor();
+    return visit;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.node[Symbol.asyncDispose]();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+export class ShopVisit implements AsyncDisposable {
+  readonly page: Page;
+  /** What the browser complains about. */
+  readonly complaints: string[] = [];
+
+  private constructor(page: Page) {
+    this.page = page;
+    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('console', (message) => {
+      // The browser reports each refused request as an error. Refusals are part of these tests.
+      if (message.type() === 'error' && !/^Failed to load resource/.test(message.text()))
+        this.complaints.push(message.text());
+    });
+  }
+
+  static async open(browser: Browser, origin: string, { width = 1_280, scheme = 'light' }: ShopLook) {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS);
+    const visit = new ShopVisit(page);
+    await page.goto(origin);
+    return visit;
+  }
+
+  /** Presses the button. */
+  async buy(): Promise<void> {
+    await this.page.locator('#buy:enabled').click();
+  }
+
+  /** Waits until the page says this about the purchase. */
+  async told(title: string): Promise<void> {
+    await this.page.locator('#outcome h2', { hasText: title }).waitFor();
+  }
+
+  /** Waits until the element has a text like this. */
+  async shows(selector: string, text: string | RegExp): Promise<void> {
+    await this.page.locator(selector, { hasText: text }).first().waitFor();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.page.context().close();
+  }
+}
