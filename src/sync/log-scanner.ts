@@ -119,7 +119,7 @@ export class LogScanner {
     ).values();
     return unclear.filter(({ sale }) => {
       const ofSale = positionsOf(sale).map(() => reads.next().value!);
-      return !ofSale.every((read) => checkHead(read).ok && isAsWanted(sale, read.head!) && isAnnounced(read));
+      return !ofSale.every((read) => endsAtCursor(read) && isAsWanted(sale, read.head!) && isAnnounced(read));
     });
   }
 
@@ -221,6 +221,14 @@ function isAsInPostgres({ sale, version }: Seen): boolean {
 /** All orders of the sale are in Postgres, and the backend has lost that this was announced. */
 function isUnannounced({ log }: Known, reads: readonly LogRead[]): boolean {
   return log.backlog === 0 && !reads.every(isAnnounced);
+}
+
+/**
+ * A drained log has no further entries. If it has, this is another sale: the one that was drained was deleted, and its id was given
+ * to a sale that was closed between two scans.
+ */
+function endsAtCursor(read: LogRead): boolean {
+  return checkHead(read).ok && read.head?.seq === read.position.seq;
 }
 
 /** Whether the backend knows that the log is applied up to the position. */
