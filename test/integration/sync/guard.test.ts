@@ -61,7 +61,7 @@ describe('stock that Postgres does not have', () => {
     const names = buyers(1_200);
     const sale = await shop.sell({ stock: names.length, segments: 4 });
     await shop.db.raw('UPDATE sales SET stock = 100');
-    const till = await shop.startEngine({ requestDeadlineMs: 30_000 });
+    const till = await shop.startEngine({ requestDeadlineMs: 150_000 });
     const waiting = till.buyAll(sale.id, names);
     await until(async () => (await keys.left(sale.id, 4)) === 0, { what: 'all units are taken' });
     const sync = await shop.startSync({ batchRows: names.length });
