@@ -7,7 +7,7 @@ import { orderIdKey } from '../postgres/shared-keys.ts';
 import { WorkerLeases } from '../postgres/worker-leases.ts';
 import { type Log, writesToStderr } from './process/log.ts';
 import { possibleConnections } from './process/open-files.ts';
-import { claimPort } from './process/ports.ts';
+import { onOwnPort } from './process/ports.ts';
 import type { SaleDirectory } from './sale-directory.ts';
 import { redisOptions, type Stores } from './stores/stores.ts';
 import { admissionSettings } from './worker/admission.ts';
@@ -44,19 +44,20 @@ export async function startWorkers(parts: WorkerStart, teardown: Teardown): Prom
   };
   const failures: Promise<Error>[] = [leases.lost];
   const maxConnections = possibleConnections(config, log);
-  const port = await claimPort(config.host, config.port);
-  for (const worker of leases.numbers) {
-    const settings = workerSettings(
-      { ...config, maxConnections },
-      { port, worker, leaseEnd: leases.end, ...shared },
-    );
-    if (config.redisUrl) {
-      const thread = await inThread(parts, settings);
-      workers.push(thread);
-      failures.push(thread.failed);
-    } else workers.push(await startWorker({ ...parts, ...stores, settings }));
-    drainables.push(workers.at(-1)!);
-  }
+  await onOwnPort(config.host, config.port, async (port) => {
+    for (const worker of leases.numbers) {
+      const settings = workerSettings(
+        { ...config, maxConnections },
+        { port, worker, leaseEnd: leases.end, ...shared },
+      );
+      if (config.redisUrl) {
+        const thread = await inThread(parts, settings);
+        workers.push(thread);
+        failures.push(thread.failed);
+      } else workers.push(await startWorker({ ...parts, ...stores, settings }));
+      drainables.push(workers.at(-1)!);
+    }
+  });
   const renewed = (leaseEnd: LeaseEnd) => {
     for (const worker of workers) worker.renewed(leaseEnd);
   };

@@ -4,7 +4,7 @@ import { httpUrl } from '../../config/values/hosts.ts';
 import { type OpsHost, serveOps } from '../../http/ops/ops-server.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
-import { claimPort } from '../process/ports.ts';
+import { onOwnPort } from '../process/ports.ts';
 
 export interface OpsPort {
   readonly url: string;
@@ -25,10 +25,10 @@ export async function openOpsPort(
 ): Promise<OpsPort> {
   const token = opsToken(config);
   const fault = (error: unknown) => log.error({ err: error }, 'an operation failed');
-  const port = await claimPort(config.opsHost, config.opsPort);
-  const place = { host: config.opsHost, port, isShared: false };
   const { open } = await chooseHttpServer(config.httpServer);
-  const listener = await serveOps({ ...host, token, fault }, open, place);
+  const listener = await onOwnPort(config.opsHost, config.opsPort, (port) =>
+    serveOps({ ...host, token, fault }, open, { host: config.opsHost, port, isShared: false }),
+  );
   return {
     url: httpUrl(config.opsHost, listener.port),
     token,

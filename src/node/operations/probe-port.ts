@@ -4,7 +4,7 @@ import { type ProbeHost, serveProbes } from '../../http/ops/probe-server.ts';
 import type { Teardown } from '../../lib/teardown.ts';
 import { chooseHttpServer } from '../process/http-server.ts';
 import type { Log } from '../process/log.ts';
-import { claimPort } from '../process/ports.ts';
+import { onOwnPort } from '../process/ports.ts';
 import type { Stage } from '../process/stage.ts';
 
 /**
@@ -24,9 +24,10 @@ export async function openProbePort(
     notReady: () => stage.notReady(),
     fault: (error) => log.error({ err: error }, 'a health check failed'),
   };
-  const port = await claimPort(config.probeHost, config.probePort);
   const { open } = await chooseHttpServer(config.httpServer);
-  const listener = await serveProbes(host, open, { host: config.probeHost, port, isShared: false });
+  const listener = await onOwnPort(config.probeHost, config.probePort, (port) =>
+    serveProbes(host, open, { host: config.probeHost, port, isShared: false }),
+  );
   teardown.add(() => listener.drain(0));
   return httpUrl(config.probeHost, listener.port);
 }

@@ -2,26 +2,61 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { StockadeError } from '../../engine/errors.ts';
 
 /**
- * Checks that a port is free, or finds a free one. The HTTP servers share a port among threads, and then the system lets
- * other processes share it too: without this check, two nodes could serve on one port by mistake, without any error.
+ * Opens servers on a port that nobody else uses. The HTTP servers share a port among threads, and then the system lets other
+ * processes share it too: without a check, two nodes could serve on one port by mistake, without any error, and each would get
+ * a part of the buyers.
+ *
+ * The check binds the port alone, and frees it again for the servers. Until these listen, another node could pass the same
+ * check. So the port's name is held meanwhile, too: a socket in the abstract namespace, which ends with its process. Other
+ * systems than Linux have none, and there only the first check is made.
  *
  * @param port 0 for any free one
- * @returns the port @throws StockadeError `port_in_use`
+ * @param open opens the servers; the port is free for others again when they close
+ * @throws StockadeError `port_in_use`, and the error of `open`
  */
-export function claimPort(host: string, port: number): Promise<number> {
+export async function onOwnPort<T>(
+  host: string,
+  port: number,
+  open: (port: number) => Promise<T>,
+): Promise<T> {
+  const probe = await listenAlone(host, port);
+  const free = (probe.address() as AddressInfo).port;
+  const name = createServer();
+  try {
+    const isFree = await holdName(name, `\0stockade-port:${host}:${free}`);
+    await closed(probe);
+    if (isFree) return await open(free);
+  } finally {
+    name.close();
+  }
+  if (port === 0) return onOwnPort(host, port, open);
+  throw portInUse(host, port, 'another node is about to listen there');
+}
+
+function portInUse(host: string, port: number, why: string, cause?: Error): StockadeError {
+  return new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`, { cause });
+}
+
+function listenAlone(host: string, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'something else listens there' : error.message;
-      reject(new StockadeError('port_in_use', `can't listen on ${host}:${port}: ${why}`, { cause: error }));
+      reject(portInUse(host, port, why, error));
     });
-    server.listen({ host, port, exclusive: true }, () => {
-      const address = server.address();
-      const claimed = typeof address === 'object' && address ? address.port : port;
-      server.close(() => resolve(claimed));
-    });
+    server.listen({ host, port, exclusive: true }, () => resolve(server));
   });
 }
+
+/** @returns false if another process holds the name */
+function holdName(server: Server, name: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    server.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code !== 'EADDRINUSE'));
+    server.listen(name, () => resolve(true));
+  });
+}
+
+const closed = (server: Server) => new Promise<void>((resolve) => server.close(() => resolve()));
 
 /**
  * Whether several `node:http` servers, each in its own thread, may listen on one port. They may on Linux, from Node 22.12
