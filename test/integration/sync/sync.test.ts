@@ -1,15 +1,15 @@
 /** Sync carries every accepted order to Postgres once, although hints and replies get lost, locks are lost, and syncs die. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Watermark } from '../../../src/engine/contract.ts';
+import type { ExpectedSale, Watermark } from '../../../src/engine/contract.ts';
 import { rows } from '../../../src/postgres/database.ts';
 import { LocalLocks, type SaleLocks } from '../../../src/postgres/sale-locks.ts';
 import { makeChange } from '../../../src/sales/sale-changes.ts';
 import { BY } from '../../support/author.ts';
-import { breaker, deathAt, intercept } from '../../support/engine/intercept.ts';
+import { breaker, deathAt, intercept, stallAt } from '../../support/engine/intercept.ts';
 import { RedisKeys } from '../../support/engine/redis-keys.ts';
 import { redisAdminUrl, seed, until } from '../../support/fixtures.ts';
 import { Load } from '../../support/http/load.ts';
-import { asAdmin } from '../../support/postgres/least-rights.ts';
+import { allowDeleting, asAdmin } from '../../support/postgres/least-rights.ts';
 import { random } from '../../support/random.ts';
 import { PostgresServer } from '../../support/servers/postgres-server.ts';
 import { buyers, Shop } from '../../support/shop.ts';
@@ -130,6 +130,42 @@ describe('a watermark that Redis has lost', () => {
     expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [] });
     if (isClosed) await shop.service.change(id, { action: 'archive' }, BY);
   });
+});
+
+test('a sale that was made again under a deleted id, and closed within one scan, is drained', async () => {
+  await allowDeleting(shop.databaseUrl);
+  const other = await shop.sell({ stock: 1 });
+  const spec = { id: 'reused', stock: 5, segments: 1 };
+  await shop.sell(spec);
+  let isHolding = false;
+  const scan = stallAt('sales.matches');
+  // The scan compares open sales before it reads the closed ones.
+  const backend = intercept(shop.backend, (call, [sales]) => {
+    const isOfOpenSales = () => (sales as ExpectedSale[]).some(({ saleId }) => saleId === other.id);
+    return isHolding && call === 'sales.matches' && isOfOpenSales() ? scan.before(call, []) : undefined;
+  });
+  const sync = await shop.startSync({ backend });
+  await sync.ready;
+  expect(await shop.isUnlocked(spec.id)).toBe(false);
+  await shop.service.change(spec.id, { action: 'close' }, BY);
+  await until(() => shop.isUnlocked(spec.id), { what: 'sync has finished the sale' });
+  isHolding = true;
+  await scan.stalled;
+  try {
+    await shop.service.change(spec.id, { action: 'archive' }, BY);
+    await shop.service.delete(spec.id, 0, BY);
+    await until(async () => (await shop.service.deletion(spec.id)).state === 'deleted', {
+      what: 'the deletion',
+    });
+    await shop.sell(spec);
+    const till = await shop.startEngine();
+    expect((await till.buy(spec.id, 'anna', { awaitCommit: false })).code).toBe('accepted');
+    await shop.service.change(spec.id, { action: 'close' }, BY);
+  } finally {
+    scan.goOn();
+  }
+  expect(await drained(spec.id)).toMatchObject({ ok: true, committedOrders: 1 });
+  expect(sync.seen).toMatchObject({ breaks: [], rebuilds: [], crashes: [] });
 });
 
 describe('a scan of the reconciler', () => {
