@@ -82,7 +82,7 @@ export class SaleView {
       button.addEventListener('click', async () => {
         if (!this.#sale) return;
         try {
-          await action(this.#sale);
+          await action(await this.#readNow());
         } catch (error) {
           say(error.message);
           setText(this.#problem, error.message);
@@ -101,6 +101,15 @@ export class SaleView {
       button('Rebalance', actions.rebalance),
       button('Recover', (sale) => actions.recover(sale, () => void this.#followRecovery()), 'grave-quiet'),
     );
+  }
+
+  /** The pictures are up to a second old: a dialog that says what will happen needs newer numbers, if they can be read. */
+  async #readNow() {
+    try {
+      return await call('GET', `v1/sales/${encodeURIComponent(this.#saleId)}`);
+    } catch {
+      return this.#sale;
+    }
   }
 
   /** Shows the progress of a rebuild that an operator has begun at this node, until it ends. */
