@@ -12,34 +12,35 @@ import type { Knex } from 'knex';
 import type { Backend, Sale } from '../engine/contract.ts';
 import type { Author } from '../engine/sale/author.ts';
 import { type Database, rows } from '../postgres/database.ts';
-import { insertSale, readSale, type SaleRow } from '../sales/sale-rows.ts';
+import { decodeSale, insertSale, type RawSale, type SaleRow } from '../sales/sale-rows.ts';
 import { loadSegments } from './load.ts';
 import { publish } from './rebuild.ts';
 
 /** @returns `undefined` if a sale with this id exists, which is left unchanged */
 export function insertNewSale(db: Database, sale: Sale, author: Author): Promise<SaleRow | undefined> {
-  return db.transaction(async (trx) => {
-    if (!(await insertSale(trx, sale, author))) return undefined;
-    await beginFirstGeneration(trx, sale.id);
-    return readSale(trx, sale.id);
-  });
+  return db.transaction(async (trx) =>
+    (await insertSale(trx, sale, author)) ? beginFirstGeneration(trx, sale.id) : undefined,
+  );
 }
 
 /**
  * The first generation comes after those of a deleted sale with the same id. A statement of its own: if the insert had to wait
  * until that sale was gone, it could not see its generations.
  */
-async function beginFirstGeneration(trx: Knex.Transaction, saleId: string): Promise<void> {
-  await rows(
+async function beginFirstGeneration(trx: Knex.Transaction, saleId: string): Promise<SaleRow> {
+  const [begun] = await rows<RawSale>(
     trx,
     `WITH begun AS (
        UPDATE sales SET generation = 1 + coalesce((SELECT max(generation) FROM deleted_sales d WHERE d.id = sales.id), 0)
-       WHERE id = ? RETURNING id, generation, segments
+       WHERE id = ? RETURNING *
+     ), cursors AS (
+       INSERT INTO segment_cursors (sale_id, segment, generation)
+       SELECT id, n, generation FROM begun, generate_series(0, segments - 1) AS n
      )
-     INSERT INTO segment_cursors (sale_id, segment, generation)
-     SELECT id, n, generation FROM begun, generate_series(0, segments - 1) AS n`,
+     SELECT * FROM begun`,
     [saleId],
   );
+  return decodeSale(begun!);
 }
 
 /** @param row a sale that `insertNewSale` has inserted @throws StaleGeneration if it was rebuilt meanwhile */

@@ -185,6 +185,7 @@ export async function readClosedSales(db: Knex, after: string, limit: number): P
   return found.map(decodeHead);
 }
 
+/** @param row with all columns of `sales` */
 export function decodeSale(row: RawSale): SaleRow {
   const optional = (value: string | number | null) => (value === null ? undefined : Number(value));
   return {
