@@ -97,9 +97,9 @@ export async function verify(parts: FinaleParts): Promise<void> {
   if (!report.ok) parts.auditor.fail(`P7: verify says ${report.findings.join('; ')}`);
 }
 
-/** Retries, because a connection that broke in the storm may be noticed only now. */
+/** Retries, because a connection that broke in the storm may be noticed only now, and an erasure may rebuild the sale. */
 export async function ask<T>(
-  { nodes, auditor }: FinaleParts,
+  { nodes, auditor, pass }: FinaleParts,
   work: (running: NonNullable<SimNode['running']>) => Promise<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -108,6 +108,7 @@ export async function ask<T>(
       return await runToEnd(() => work(node.running!), node.machine);
     } catch (error) {
       if (attempt === MAX_ASKED) auditor.fail(`P7: asked ${attempt} times in calm weather: ${error}`);
+      await pass(LOOK_EVERY_MS);
     }
   }
 }

@@ -311,7 +311,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edit(
       'sales/sale-changes.ts',
       '  await db.transaction(async (trx) => {\n    const row = await lockSale(trx, saleId);\n    const movement',
-      '  const row = await readKnownSale(db, saleId);\n  await db.transaction(async (trx) => {\n    const movement',
+      '  const row = await readPresentSale(db, saleId);\n  await db.transaction(async (trx) => {\n    const movement',
     ),
   ),
   mutation(
@@ -436,15 +436,6 @@ export const MUTATIONS: readonly Mutation[] = [
       'sync/held-sales.ts',
       '    await this.#unlock(saleIds);\n    return saleIds;',
       '    return saleIds;',
-    ),
-  ),
-  mutation(
-    'hand-over: a batch that comes after those of another sync counts as applied',
-    'handOvers',
-    edit(
-      'sync/applier.ts',
-      '      if (error instanceof CursorMoved) return this.#sales.release(salesOf(batch));\n      throw error;\n',
-      '      if (!(error instanceof CursorMoved)) throw error;\n      rejected = new Map();\n',
     ),
   ),
 ];

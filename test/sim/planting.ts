@@ -37,6 +37,9 @@ export interface PlantOptions {
   readonly everySeed?: boolean;
 }
 
+/** Anything would find a bug that only breaks the program, for example because an import that it uses is gone. */
+const NO_PROGRAM = /ReferenceError|SyntaxError/;
+
 /** @returns the mutations that were found, by name */
 export async function plantAll(
   runners: readonly Runner[],
@@ -76,6 +79,8 @@ async function plant(
       if (found && !everySeed) break;
       const { violation } = await runner.run({ session, seed, conditions });
       tried++;
+      if (violation !== undefined && NO_PROGRAM.test(violation))
+        throw new Error(`the planted bug "${mutation.name}" no longer fits the source: ${violation}`);
       if (violation !== undefined)
         found = { seed, violation, ...found, seeds: (found?.seeds ?? 0) + 1, tried };
       else if (found) found = { ...found, tried };
