@@ -1,5 +1,4 @@
 /** The console at the ops port, over both HTTP servers: its files, and the stream of its pictures. */
-import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type OpsHost, serveOps } from '../../../src/http/ops/ops-server.ts';
@@ -13,7 +12,7 @@ import {
   MAX_CONSOLES,
 } from '../../../src/operations/console/console-operations.ts';
 import { until } from '../../support/fixtures.ts';
-import { readAnswer } from '../../support/node.ts';
+import { askOnce } from '../../support/http/ask-once.ts';
 
 const TOKEN = 'a token of some length';
 /** A page of sales that no socket's buffers hold many of. */
@@ -73,16 +72,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   });
 
   const get = (path: string, headers: Record<string, string> = {}) =>
-    new Promise<ReturnType<typeof readAnswer>>((resolve, reject) =>
-      request({ host: '127.0.0.1', port: listener.port, path, headers, agent: false })
-        .once('error', reject)
-        .once('response', async (response) => {
-          let text = '';
-          for await (const chunk of response) text += chunk;
-          resolve(readAnswer(response.statusCode!, response.headers as Record<string, string>, text));
-        })
-        .end(),
-    );
+    askOnce(listener.port, path, { headers });
 
   const withToken = { authorization: `Bearer ${TOKEN}` };
 

@@ -1,5 +1,4 @@
 /** Listening to a sale, over both HTTP servers: what a listener is sent, and what listeners cost. */
-import { request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LiveSales } from '../../../src/http/public/live-sales.ts';
 import { saleEventsRoute } from '../../../src/http/public/sale-events-route.ts';
@@ -10,8 +9,8 @@ import { problem } from '../../../src/http/server/problem.ts';
 import { Router } from '../../../src/http/server/router.ts';
 import { Traffic } from '../../../src/http/server/traffic.ts';
 import { chooseHttpServer } from '../../../src/node/process/http-server.ts';
+import { askOnce } from '../../support/http/ask-once.ts';
 import { SaleListener } from '../../support/http/sale-listener.ts';
-import { readAnswer } from '../../support/node.ts';
 import { until } from '../../support/until.ts';
 
 const TIMES = { everyMs: 20, silentMs: 60 };
@@ -65,16 +64,7 @@ describe.each(['uws', 'node'] as const)('over %s', (kind) => {
   }
 
   const ask = (path: string, method = 'GET', headers: Record<string, string> = {}) =>
-    new Promise<ReturnType<typeof readAnswer>>((resolve, reject) =>
-      request({ host: '127.0.0.1', port: listener.port, path, method, headers, agent: false })
-        .once('error', reject)
-        .once('response', async (response) => {
-          let text = '';
-          for await (const chunk of response) text += chunk;
-          resolve(readAnswer(response.statusCode!, response.headers as Record<string, string>, text));
-        })
-        .end(),
-    );
+    askOnce(listener.port, path, { method, headers });
 
   const readsOf = (saleId: string) => reads.get(saleId) ?? 0;
   const begun = (of: SaleListener) => until(() => of.seen > 0, { what: 'the first event' });
