@@ -18,6 +18,9 @@ export function onRefusedToken(callback) {
   refusedToken = callback;
 }
 
+/** The address of a sale, for requests. */
+export const saleUrl = (saleId) => `v1/sales/${encodeURIComponent(saleId)}`;
+
 /** The node's answer to a request that it did not carry out, or a reason why there is no answer. */
 export class Refused extends Error {
   constructor({ status = 0, code = '', title = 'The request failed', detail, faults = [] }) {

@@ -1,5 +1,5 @@
 // Orders of a sale, with a search; and one order with all that is known of it.
-import { call } from './api.js';
+import { call, saleUrl } from './api.js';
 import { labelled, show } from './dialogs.js';
 import { el, facts, setText, table } from './dom.js';
 import { number, plural, time } from './format.js';
@@ -69,7 +69,7 @@ function searchForm(saleId, query) {
 }
 
 async function readPage(saleId, query, results) {
-  const url = `v1/sales/${encodeURIComponent(saleId)}/orders${queryOf({ ...query, limit: PAGE })}`;
+  const url = `${saleUrl(saleId)}/orders${queryOf({ ...query, limit: PAGE })}`;
   const { orders, next } = await call('GET', url);
   const isFiltered = Object.keys(query).some((name) => name !== 'after');
   const link = (text, more) =>

@@ -1,6 +1,6 @@
 // One sale: its figures, segments and actions, and the tabs beside them.
 import * as actions from './actions.js';
-import { call } from './api.js';
+import { call, saleUrl } from './api.js';
 import { LeftBar, SegmentBars } from './bars.js';
 import { el, facts, say, setAttribute, setText, table } from './dom.js';
 import { driftOf, driftText, number, plural, rate, soldOf, stateOf, time, unitsOf } from './format.js';
@@ -106,7 +106,7 @@ export class SaleView {
   /** The pictures are up to a second old: a dialog that says what will happen needs newer numbers, if they can be read. */
   async #readNow() {
     try {
-      return await call('GET', `v1/sales/${encodeURIComponent(this.#saleId)}`);
+      return await call('GET', saleUrl(this.#saleId));
     } catch {
       return this.#sale;
     }
@@ -118,7 +118,7 @@ export class SaleView {
     do {
       let recovery;
       try {
-        recovery = await call('GET', `v1/sales/${encodeURIComponent(this.#saleId)}/recover`);
+        recovery = await call('GET', `${saleUrl(this.#saleId)}/recover`);
       } catch {
         return;
       }
@@ -233,7 +233,7 @@ function stat(label) {
 function ledgerTab(saleId) {
   const panel = el('div', {}, el('p', { class: 'note' }, 'Reading the ledger …'));
   const read = async () => {
-    const { ledger } = await call('GET', `v1/sales/${encodeURIComponent(saleId)}/ledger`);
+    const { ledger } = await call('GET', `${saleUrl(saleId)}/ledger`);
     const headings = ['When', 'What', { text: 'Units', class: 'n' }, 'Who', 'Reason', 'Details', 'Applied'];
     const cellsOf = (entry) => [
       time(entry.at),
