@@ -57,6 +57,12 @@ export const servers = {
     debianPackage: 'chromium',
     brewFormula: 'chromium',
   },
+  zsh: {
+    programs: ['zsh'],
+    why: 'the test of `stockade completion zsh` presses Tab in it',
+    debianPackage: 'zsh',
+    brewFormula: 'zsh',
+  },
   prometheus: {
     programs: ['prometheus', 'promtool'],
     why: 'the tests of deploy/prometheus/ and deploy/grafana/ run their queries in it',

@@ -20,7 +20,7 @@ const eraseBuyer: CommandSpec = {
     "What the shop noted with an order stays, and so do events and logs that were written before. Don't name the buyer in " +
     '--reason.',
   options: [
-    new Option('--sale <id>', 'only in this sale (default: in all)'),
+    new Option('--sale <sale>', 'only in this sale (default: in all)'),
     new Option('--running', 'also in sales that are not closed'),
     ...AUTHOR_OPTIONS,
   ],

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { version } from '../node/process/version.ts';
 import { BUYER_COMMANDS } from './buyer.ts';
 import { addCommand, type Surroundings, sentence } from './command/command.ts';
+import { completionOf } from './completion/completion.ts';
 import { demo } from './demo/demo.ts';
 import { doctor } from './doctor/doctor.ts';
 import { EVENT_COMMANDS } from './events/commands.ts';
@@ -88,6 +89,7 @@ export async function runProgram(
     for (const spec of specs) addCommand(group, spec, surroundings);
     group.showHelpAfterError(`(stockade ${name} has: ${namesIn(group)}; add --help for more)`);
   }
+  addCommand(program, completionOf(program), surroundings);
   program.showHelpAfterError(`(stockade has: ${namesIn(program)}; add --help for more)`);
   await program.parseAsync(argv);
   return exitCode;

@@ -24,6 +24,8 @@ export interface CommandSpec {
   /** Paragraphs after the summary. */
   readonly details?: string;
   readonly options?: readonly Option[];
+  /** The words that its first argument can be. Missing: any. */
+  readonly argChoices?: readonly string[];
   /** Settings that are flags of this command. The others come from the environment and the defaults. */
   readonly settings: readonly SettingName[];
   /** Defaults of this command that differ from the settings' own. */
@@ -52,6 +54,7 @@ export interface Surroundings {
 export function addCommand(parent: Command, spec: CommandSpec, { env, finished }: Surroundings): Command {
   const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
   command.showHelpAfterError(`(example: ${firstExample(spec)}\n add --help for all arguments and options)`);
+  if (spec.argChoices) command.registeredArguments[0]!.choices(spec.argChoices);
   for (const option of spec.options ?? []) command.addOption(option);
   command.option('--json', 'print one JSON object on stdout and nothing else there');
   for (const name of spec.settings) addSetting(command, name, spec.defaults?.[name]);

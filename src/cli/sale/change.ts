@@ -45,7 +45,7 @@ const SUMMARIES = {
 
 const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as const).map((action) =>
   changeCommand({
-    name: `${action} <id>`,
+    name: `${action} <sale>`,
     summary: SUMMARIES[action],
     examples: [`stockade sale ${action} tickets --reason "wrong price"`],
     change: () => ({ action }),
@@ -53,7 +53,7 @@ const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as cons
 ) as [CommandSpec, CommandSpec, CommandSpec];
 
 const archiveSale = changeCommand({
-  name: 'archive <id>',
+  name: 'archive <sale>',
   summary: 'move a closed sale out of Redis: it stays in Postgres',
   details:
     'Its orders can still be listed, exported, paid back and redeemed. It can never be opened again, and lists of sales ' +
@@ -63,7 +63,7 @@ const archiveSale = changeCommand({
 });
 
 const topUpSale = changeCommand({
-  name: 'top-up <id>',
+  name: 'top-up <sale>',
   summary: 'add units to a sale, also while it sells or is sold out',
   options: [new Option('--units <n>', 'how many to add (required)')],
   examples: ['stockade sale top-up tickets --units 500 --reason "second batch came in"'],
@@ -71,7 +71,7 @@ const topUpSale = changeCommand({
 });
 
 const withdrawFromSale = changeCommand({
-  name: 'withdraw <id>',
+  name: 'withdraw <sale>',
   summary: 'take unsold units out of a sale',
   details: 'Takes out all of them or none: if fewer are unsold, nothing changes and the exit code is 1.',
   options: [new Option('--units <n>', 'how many to take out (required)')],
@@ -80,7 +80,7 @@ const withdrawFromSale = changeCommand({
 });
 
 const moveSaleWindow = changeCommand({
-  name: 'window <id>',
+  name: 'window <sale>',
   summary: 'change when a sale starts or ends',
   options: [
     new Option('--starts-at <time>', 'ISO 8601 with zone'),
@@ -105,7 +105,7 @@ const moveSaleWindow = changeCommand({
 });
 
 const resizeSale = changeCommand({
-  name: 'resize <id>',
+  name: 'resize <sale>',
   summary: 'give a sale another number of segments, while it sells',
   details: 'Buyers wait for a moment. None is refused because of it, and the limits per buyer stay in force.',
   options: [new Option('--segments <n>', 'from 1 to 1024 (required)')],
@@ -114,7 +114,7 @@ const resizeSale = changeCommand({
 });
 
 const requireToken = changeCommand({
-  name: 'require-token <id>',
+  name: 'require-token <sale>',
   summary: 'set whether buyers need a purchase token',
   options: [
     new Option('--on', 'sell only to buyers who have one'),
@@ -128,7 +128,7 @@ const requireToken = changeCommand({
 });
 
 const editSale = changeCommand({
-  name: 'edit <id>',
+  name: 'edit <sale>',
   summary: 'change title, limit per buyer, price, metadata or time to pay, while the sale sells',
   details:
     'An empty value removes a price, currency or time to pay. A new time to pay applies to orders that are committed ' +

@@ -20,7 +20,7 @@ const LOOK_MS = 200;
 const STALLED_MS = 60_000;
 
 export const deleteSale: CommandSpec = {
-  name: 'delete <id>',
+  name: 'delete <sale>',
   summary: 'delete an archived sale for good, with its ledger and its orders',
   details:
     'A sale that has orders is deleted only with both --with-orders and --export: all its orders are written to that file ' +

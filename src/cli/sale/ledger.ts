@@ -6,7 +6,7 @@ import { EXIT_OK } from '../terminal/explain.ts';
 import { columns, number, plural, print, printJson } from '../terminal/output.ts';
 
 export const saleLedger: CommandSpec = {
-  name: 'ledger <id>',
+  name: 'ledger <sale>',
   summary: 'list how a sale began and what operators changed: when, who, why',
   settings: SALE_SETTINGS,
   defaults: QUIET,

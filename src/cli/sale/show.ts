@@ -5,7 +5,7 @@ import { print, printJson } from '../terminal/output.ts';
 import { saleSheet } from './show-sale.ts';
 
 export const showSale: CommandSpec = {
-  name: 'show <id>',
+  name: 'show <sale>',
   summary: 'show one sale: its definition, what is left, what is committed',
   settings: SALE_SETTINGS,
   defaults: QUIET,

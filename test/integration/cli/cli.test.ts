@@ -83,6 +83,7 @@ describe('help', () => {
       'rebalance',
       'recover',
       'doctor',
+      'completion',
       ...groups,
     ]) {
       expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
@@ -133,7 +134,7 @@ describe('usage faults end with exit code 2', () => {
   test.each([
     ['unheard-of', 'unknown command'],
     ['serve --unheard-of', 'unknown option'],
-    ['sale show', "missing required argument 'id'"],
+    ['sale show', "missing required argument 'sale'"],
     ['sale create x --stock 0', '--stock must be at least 1'],
     ['sale create x', '--stock is required: the units for sale'],
     ['sale window x --reason so', 'give --starts-at, --ends-at or --no-end'],

@@ -43,7 +43,7 @@ async function told(args: string) {
 }
 
 test.each([
-  ['sale top-up', "missing required argument 'id'"],
+  ['sale top-up', "missing required argument 'sale'"],
   ['sale top-up x', '--units is required: a whole number, from 1 to 2147483648'],
   ['sale top-up x --units 1.5', '--units must be a whole number from 1 to 2147483648'],
   ['sale top-up x 500', 'example: stockade sale top-up tickets --units 500'],
@@ -93,7 +93,7 @@ test.each([
   ],
   [
     'nonsense',
-    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events;',
+    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events, completion;',
   ],
 ])('%s: exit code 2, and what would be right', async (args, message) => {
   const { exitCode, text, json } = await told(args);

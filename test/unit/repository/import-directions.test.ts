@@ -222,6 +222,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node',
     'cli/terminal',
   ],
+  'cli/completion': ['cli/terminal', 'cli/command'],
   'cli/demo': ['engine', 'operations', 'config/values', 'config', 'node', 'cli/terminal', 'cli/command'],
   'cli/doctor': [
     'redis',
@@ -245,6 +246,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'node',
     'cli/terminal',
     'cli/command',
+    'cli/completion',
     'cli/demo',
     'cli/doctor',
     'cli/events',
