@@ -1,12 +1,15 @@
 /** Commands for buyers. */
 import { Option } from 'commander';
-import { type ErasureReport, parseErasure } from '../operations/buyer-operations.ts';
+import { type ErasureReport, type ErasureWish, parseErasure } from '../operations/buyer-operations.ts';
+import { MAX_PAGE_ORDERS } from '../operations/order-list.ts';
+import type { OrderOperations } from '../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from './command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { namingFlags } from './command/flags.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK } from './terminal/explain.ts';
-import { columns, print, printJson } from './terminal/output.ts';
+import { columns, plural, print, printJson } from './terminal/output.ts';
 
 const eraseBuyer: CommandSpec = {
   name: 'erase <id>',
@@ -23,6 +26,7 @@ const eraseBuyer: CommandSpec = {
     new Option('--sale <sale>', 'only in this sale (default: in all)'),
     new Option('--running', 'also in sales that are not closed'),
     ...AUTHOR_OPTIONS,
+    YES_OPTION,
   ],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -39,12 +43,44 @@ const eraseBuyer: CommandSpec = {
       reason: author.reason,
     };
     const { wish } = await namingFlags('the erasure', eraseBuyer, () => parseErasure(erasure), FLAGS);
-    const report = await withOperations({ config, log }, ({ buyers }) => buyers.erase(wish, author));
+    const confirm = confirmation(`erase ${wish.buyerId}`, options);
+    const report = await withOperations({ config, log }, async ({ buyers, orders }) => {
+      await confirm(() => told(wish, orders));
+      return buyers.erase(wish, author);
+    });
     if (json) printJson(report);
     else print(reportText(report));
     return EXIT_OK;
   },
 };
+
+async function told(
+  { buyerId, saleId, running }: ErasureWish,
+  orders: Pick<OrderOperations, 'listOrders'>,
+): Promise<string[]> {
+  return [
+    saleId === undefined
+      ? 'In every sale that knows this buyer, a pseudonym takes the place of the id.'
+      : `${await ordersText(orders, saleId, buyerId)} get a pseudonym in the place of the id.`,
+    'The buyer can no longer see, pay or cancel these orders.',
+    ...(running
+      ? [
+          'Sales that are not closed are rebuilt: all their buyers wait for seconds. The limit begins anew for this buyer.',
+        ]
+      : []),
+  ];
+}
+
+/** How many orders the buyer has in the sale; a page of them is counted at most. */
+async function ordersText(
+  orders: Pick<OrderOperations, 'listOrders'>,
+  saleId: string,
+  buyerId: string,
+): Promise<string> {
+  const page = await orders.listOrders(saleId, { buyerId, limit: MAX_PAGE_ORDERS });
+  const counted = `${plural(page.orders.length, 'order')} of ${saleId}`;
+  return page.next === undefined ? counted : `More than ${counted}`;
+}
 
 const FLAGS = { buyerId: '<id>', saleId: '--sale' } as const;
 

@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Option } from 'commander';
+import type { Config } from '../config/config.ts';
+import { describeConfig } from '../config/describe.ts';
 import { StockadeError } from '../engine/errors.ts';
 import type { RecoverOperations, Recovery } from '../operations/recover-operations.ts';
+import type { SaleStatus } from '../operations/sale-operations.ts';
 import type { Adoption } from '../shop/ownership.ts';
 import { type CommandSpec, type Invocation, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
 import { EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
-import { columns, note, plural, print, printJson } from './terminal/output.ts';
+import { columns, note, number, plural, print, printJson } from './terminal/output.ts';
 import { type Progress, progressBar } from './terminal/progress.ts';
 
 const LOOK_MS = 200;
@@ -21,24 +25,38 @@ export const recover: CommandSpec = {
     'marks say otherwise. Use it after the database was created again or KEY_PREFIX was changed, and stop all nodes ' +
     'first. A sale in that Redis that has the id of a sale in this database but is another sale is removed, together ' +
     'with its logs. The nodes rebuild the sales when they start.',
-  options: [new Option('--adopt', 'make these stores belong together, and recover nothing')],
+  options: [new Option('--adopt', 'make these stores belong together, and recover nothing'), YES_OPTION],
   settings: SALE_SETTINGS,
   defaults: QUIET,
   examples: ['stockade recover tickets', 'stockade recover tickets --json', 'stockade recover --adopt'],
   async run({ config, log, json, args, options }) {
     const [saleId] = args;
-    if (options.adopt === true) return adopt({ config, log, json }, saleId);
+    if (options.adopt === true) return adopt({ config, log, json, options }, saleId);
     if (saleId === undefined)
       throw new UsageError('name the sale to rebuild, such as: stockade recover tickets');
-    const done = await withOperations({ config, log }, ({ sales }) => follow(sales, saleId));
+    const confirm = confirmation(`rebuild ${saleId} from Postgres`, options);
+    const done = await withOperations({ config, log }, async ({ sales }) => {
+      await confirm(async () => told(await sales.show(saleId)));
+      return follow(sales, saleId);
+    });
     if (json) printJson(done);
     else print(recoveryText(done));
     return EXIT_OK;
   },
 };
 
+/** As the console says it. */
+function told({ archivedAt, segments, committedOrders, generation }: SaleStatus): string[] {
+  if (archivedAt !== undefined) return [];
+  return [
+    `All ${plural(segments, 'segment')} are frozen, their logs are saved to Postgres, and ${plural(committedOrders, 'order')} are loaded into new segments: generation ${number(generation)} becomes ${number(generation + 1)}.`,
+    'Buyers wait until that is done. Purchases whose time is over by then are refused as unavailable.',
+    'Nodes do this by themselves when Redis has lost data: do it by hand only if the stores disagree and a repair does not help.',
+  ];
+}
+
 async function adopt(
-  { config, log, json }: Pick<Invocation, 'config' | 'log' | 'json'>,
+  { config, log, json, options }: Omit<Invocation, 'args'>,
   saleId: string | undefined,
 ): Promise<ExitCode> {
   if (saleId !== undefined) throw new UsageError('--adopt is for all sales together: name no sale');
@@ -47,11 +65,23 @@ async function adopt(
       '--adopt works on the stores themselves: unset OPS_URL, and set REDIS_URL and DATABASE_URL as for the nodes',
     );
   }
+  const confirm = confirmation('make these stores belong together', options, true);
+  await confirm(() => toldOfAdoption(config));
   const { adoptStores } = await import('../node/services.ts');
   const adoption = await adoptStores(config, log);
   if (json) printJson(adoption);
   else print(adoptionText(adoption));
   return EXIT_OK;
+}
+
+function toldOfAdoption(config: Config): string[] {
+  const { REDIS_URL, DATABASE_URL } = describeConfig(config);
+  return [
+    `The stock: ${REDIS_URL ?? 'in each node, without Redis'}, KEY_PREFIX ${config.keyPrefix}`,
+    `The orders: ${DATABASE_URL ?? `PGlite in ${config.dataDir}`}`,
+    'A sale in that Redis that has the id of a sale in this database, but is another sale, is removed with its logs.',
+    'All nodes that use either of them must have stopped.',
+  ];
 }
 
 export function adoptionText({ before, keyPrefixBefore, discarded }: Adoption): string {

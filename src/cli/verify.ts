@@ -4,15 +4,18 @@ import { rest } from '../lib/rest.ts';
 import { MAX_PAGE_SALES, salePages } from '../operations/sale-list.ts';
 import type { SaleOperations, VerifyOptions, VerifyReport } from '../operations/sale-operations.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from './command/command.ts';
+import { confirmation, YES_OPTION } from './command/confirm.ts';
 import { withOperations } from './command/open-operations.ts';
 import { describe, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError } from './terminal/explain.ts';
 import { reportText } from './terminal/identity-text.ts';
-import { note, print, printJson, visible } from './terminal/output.ts';
+import { note, plural, print, printJson, visible } from './terminal/output.ts';
 import { watchSignals } from './terminal/signals.ts';
 import { VerifyAlarms } from './verify-alarms.ts';
 
 const WATCH_EVERY_S = 5;
 const MAX_WATCH_S = 86_400;
+/** Faults that are listed before a repair, so that the question stays on the screen. */
+const MAX_TOLD_FAULTS = 10;
 
 export const verify: CommandSpec = {
   name: 'verify [sale]',
@@ -26,6 +29,7 @@ export const verify: CommandSpec = {
     'while the sale sells; exit code 1 if there was a fault at any time. With --json it prints one object each time.',
   options: [
     new Option('--repair', 'repair differences that have a proven cause'),
+    YES_OPTION,
     new Option('--watch', 'verify again and again until Ctrl-C'),
     new Option(
       '--every <seconds>',
@@ -46,7 +50,11 @@ export const verify: CommandSpec = {
       throw new UsageError('--every says how often --watch verifies: give --watch too, or leave --every out');
     }
     const everyS = parseSeconds(options.every ?? WATCH_EVERY_S);
+    const confirm = what.repair
+      ? confirmation(`repair ${what.saleId ?? 'all sales'}`, options, true)
+      : undefined;
     return withOperations({ config, log }, async ({ sales }) => {
+      await confirm?.(async () => told(await verifySales(sales, { ...what, repair: false })));
       if (options.watch === true) return watch(sales, what, everyS, json);
       const reports = await verifySales(sales, what);
       const ok = reports.every((report) => report.ok);
@@ -56,6 +64,21 @@ export const verify: CommandSpec = {
     });
   },
 };
+
+/** As the console says it. Empty if there is nothing to repair. */
+function told(reports: readonly VerifyReport[]): string[] {
+  const faults = reports.flatMap(({ saleId, differences }) =>
+    differences.filter(({ isFault }) => isFault).map(({ what }) => `${saleId}: ${what}`),
+  );
+  if (faults.length === 0) return [];
+  return [
+    `${plural(faults.length, 'fault')} found:`,
+    ...faults.slice(0, MAX_TOLD_FAULTS).map((fault) => `  ${fault}`),
+    ...(faults.length > MAX_TOLD_FAULTS ? [`  and ${faults.length - MAX_TOLD_FAULTS} more`] : []),
+    'The sales are verified again, and the stores are changed where a cause is proven. What is not proven stays.',
+    'Lost writes are repaired by a rebuild, during which buyers wait.',
+  ];
+}
 
 interface Wanted extends VerifyOptions {
   /** `undefined` for all sales. */

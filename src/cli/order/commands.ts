@@ -5,11 +5,13 @@ import { parseOrderEdit } from '../../operations/order-edit.ts';
 import { type OrderChange, PAY_TYPES, type PayType } from '../../operations/order-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { namingFlags, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { exportCommand } from './export.ts';
+import { type FinalKind, isFinal, toldOf } from './final-changes.ts';
 import { listOrders } from './list.ts';
 import { expectDone, orderSheet, orderTable } from './show-order.ts';
 
@@ -53,7 +55,7 @@ const EXAMPLE_REASONS: Readonly<Record<OrderChange['kind'], string>> = {
 function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec): CommandSpec {
   return {
     ...spec,
-    options: [...own, ...AUTHOR_OPTIONS],
+    options: [...own, ...AUTHOR_OPTIONS, ...(isFinal(kind) ? [YES_OPTION] : [])],
     name: `${kind} <id>`,
     settings: SALE_SETTINGS,
     defaults: QUIET,
@@ -65,9 +67,13 @@ function changeCommand({ kind, change, options: own = [], ...spec }: ChangeSpec)
       const orderId = orderIdFrom(args);
       const wanted = change(options);
       const author = authorOf(options);
-      const outcome = await withOperations({ config, log }, ({ orders }) =>
-        orders.changeOrder(orderId, wanted, author),
-      );
+      const confirm = isFinal(kind) ? confirmation(`${kind} order ${orderId}`, options) : undefined;
+      const outcome = await withOperations({ config, log }, async ({ orders }) => {
+        await confirm?.(async () =>
+          toldOf(kind as FinalKind, expectDone(await orders.showOrder(orderId), orderId).order),
+        );
+        return orders.changeOrder(orderId, wanted, author);
+      });
       const { order, replaces } = expectDone(outcome, orderId, wanted);
       if (json) printJson({ ...order, ...(replaces !== undefined && { retaken: true, replaces }) });
       else print(orderSheet(order, replaces));

@@ -6,21 +6,25 @@ import { Option } from 'commander';
 import { parseChange } from '../../engine/sale/sale-change.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { namingFlags, numberOrText, parsedOrText } from '../command/flags.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
 import { print, printJson } from '../terminal/output.ts';
+import { finalChange } from './final-changes.ts';
 import { saleSheet } from './show-sale.ts';
 
 interface ChangeSpec extends Pick<CommandSpec, 'name' | 'summary' | 'details' | 'options' | 'examples'> {
   /** Makes the JSON of the change, as the ops port accepts it, from the options. */
   readonly change: (options: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+  /** The change can't be undone, or not with each option. */
+  readonly isFinal?: true;
 }
 
-function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSpec {
+function changeCommand({ change, options = [], isFinal, ...spec }: ChangeSpec): CommandSpec {
   return {
     ...spec,
-    options: [...options, ...AUTHOR_OPTIONS],
+    options: [...options, ...AUTHOR_OPTIONS, ...(isFinal ? [YES_OPTION] : [])],
     settings: SALE_SETTINGS,
     defaults: QUIET,
     async run({ config, log, json, args, options: given }) {
@@ -28,7 +32,12 @@ function changeCommand({ change, options = [], ...spec }: ChangeSpec): CommandSp
       const author = authorOf(given);
       const sale = await namingFlags('the change', { options }, () => {
         const wanted = parseChange(change(given)).change;
-        return withOperations({ config, log }, ({ sales }) => sales.change(saleId, wanted, author));
+        const final = finalChange(wanted);
+        const confirm = final && confirmation(`${final.verb} ${saleId}`, given);
+        return withOperations({ config, log }, async ({ sales }) => {
+          await confirm?.(async () => final!.tell(await sales.show(saleId)));
+          return sales.change(saleId, wanted, author);
+        });
       });
       if (json) printJson(sale);
       else print(saleSheet(sale));
@@ -49,6 +58,7 @@ const [pauseSale, resumeSale, closeSale] = (['pause', 'resume', 'close'] as cons
     summary: SUMMARIES[action],
     examples: [`stockade sale ${action} tickets --reason "wrong price"`],
     change: () => ({ action }),
+    ...(action === 'close' && { isFinal: true }),
   }),
 ) as [CommandSpec, CommandSpec, CommandSpec];
 
@@ -60,6 +70,7 @@ const archiveSale = changeCommand({
     'leave it out.',
   examples: ['stockade sale archive tickets --reason "the concert is over"'],
   change: () => ({ action: 'archive' }),
+  isFinal: true,
 });
 
 const topUpSale = changeCommand({
@@ -132,7 +143,8 @@ const editSale = changeCommand({
   summary: 'change title, limit per buyer, price, metadata or time to pay, while the sale sells',
   details:
     'An empty value removes a price, currency or time to pay. A new time to pay applies to orders that are committed ' +
-    'afterwards. The limit per buyer can only be raised: buyers may hold as many units as it is already.',
+    'afterwards. The limit per buyer can only be raised: buyers may hold as many units as it is already. So this asks ' +
+    'before it is raised.',
   options: [
     new Option('--title <text>', 'name of the item, one line'),
     new Option('--per-buyer-limit <n>', 'units that one buyer may have; not less than now'),
@@ -158,6 +170,7 @@ const editSale = changeCommand({
       throw new UsageError('say what to change: give --title, --price-minor or another option; add --help');
     return { action: 'edit', ...change };
   },
+  isFinal: true,
 });
 
 /** An empty value removes what was set. */

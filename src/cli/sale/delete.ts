@@ -6,9 +6,10 @@ import { Option } from 'commander';
 import { StockadeError } from '../../engine/errors.ts';
 import type { DeleteOperations, Deletion } from '../../operations/delete-operations.ts';
 import type { OrderOperations } from '../../operations/order-operations.ts';
-import { type SaleOperations, WrongState } from '../../operations/sale-operations.ts';
+import { type SaleOperations, type SaleStatus, WrongState } from '../../operations/sale-operations.ts';
 import { AUTHOR_OPTIONS, authorOf } from '../command/author.ts';
 import { type CommandSpec, QUIET, SALE_SETTINGS } from '../command/command.ts';
+import { confirmation, YES_OPTION } from '../command/confirm.ts';
 import { withOperations } from '../command/open-operations.ts';
 import { writeOrders } from '../order/export.ts';
 import { EXIT_OK, UsageError } from '../terminal/explain.ts';
@@ -30,6 +31,7 @@ export const deleteSale: CommandSpec = {
     new Option('--with-orders', 'delete its orders too'),
     new Option('--export <file>', 'write its orders to this new file first'),
     ...AUTHOR_OPTIONS,
+    YES_OPTION,
   ],
   settings: SALE_SETTINGS,
   defaults: QUIET,
@@ -47,8 +49,10 @@ export const deleteSale: CommandSpec = {
       );
     }
     const author = authorOf(options);
+    const confirm = confirmation(`delete ${saleId}`, options, withOrders);
     const deleted = await withOperations({ config, log }, async ({ sales, orders }) => {
       const isDeleting = (await sales.deletion(saleId)).state === 'deleting';
+      if (!isDeleting) await confirm(async () => told(await sales.show(saleId), file));
       const exported = file === undefined || isDeleting ? 0 : await exportTo(file, sales, orders, saleId);
       return follow(sales, await sales.delete(saleId, exported, author));
     });
@@ -57,6 +61,18 @@ export const deleteSale: CommandSpec = {
     return EXIT_OK;
   },
 };
+
+/** What will happen; empty if it will be refused. */
+function told({ archivedAt, committedOrders, title }: SaleStatus, file: string | undefined): string[] {
+  if (archivedAt === undefined || (file === undefined && committedOrders > 0)) return [];
+  const sale = title === '' ? 'The sale' : `The sale ${JSON.stringify(title)}`;
+  return [
+    `${sale} and its ledger leave Postgres. It was archived at ${archivedAt}.`,
+    file === undefined
+      ? 'It is refused if the sale has any order.'
+      : `All its orders are deleted after they were written to ${file}: ${plural(committedOrders, 'live order')}, and those that were cancelled, have expired or were refunded.`,
+  ];
+}
 
 /** Writes all orders to a new file, and to the disk. @returns their number. @throws UsageError if the file exists */
 async function exportTo(

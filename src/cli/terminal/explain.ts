@@ -21,6 +21,13 @@ export class Interrupted extends StockadeError {
   }
 }
 
+/** What the command does can't be undone; nobody can be asked, and no flag agrees. */
+export class NotConfirmed extends StockadeError {
+  constructor(message: string) {
+    super('not_confirmed', message);
+  }
+}
+
 /** The command line is wrong. */
 export class UsageError extends StockadeError {
   constructor(message: string) {
@@ -58,7 +65,7 @@ export function explain(error: unknown): Explanation {
 const USAGE_CODES = new Set(['invalid_config', 'foreign_stores', 'no_sessions']);
 
 function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof UsageError) return EXIT_USAGE;
+  if (error instanceof UsageError || error instanceof NotConfirmed) return EXIT_USAGE;
   // Such an error may come from a worker thread, which loses its class: a module lacks an export, for example.
   if (error instanceof StockadeError && USAGE_CODES.has(error.code)) return EXIT_USAGE;
   return error instanceof Interrupted ? EXIT_INTERRUPTED : EXIT_FAILED;

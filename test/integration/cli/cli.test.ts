@@ -293,7 +293,7 @@ describe('sales without a node', () => {
     });
     expect(await json('rebalance tickets')).toMatchObject({ dryRun: false, moves: [] });
     expect((await json('rebalance nothing', 1)).error.code).toBe('unknown_sale');
-    expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
+    expect(await json('sale close tickets --yes')).toMatchObject({ state: 'closed' });
     expect((await json('sale resume tickets', 1)).error.code).toBe('wrong_state');
     expect((await json('sale show nothing', 1)).error.code).toBe('unknown_sale');
   });
@@ -329,25 +329,25 @@ describe('sales without a node', () => {
     expect(await json('events resend --all')).toEqual({ resent: 0 });
     expect(await json('order refunds-due')).toEqual({ orders: [] });
     expect((await json('order refunds-due nothing', 1)).error.code).toBe('unknown_sale');
-    expect(await json('recover tickets')).toMatchObject({ saleId: 'tickets', state: 'done' });
-    expect((await json('sale archive tickets', 1)).error).toMatchObject({
+    expect(await json('recover tickets --yes')).toMatchObject({ saleId: 'tickets', state: 'done' });
+    expect((await json('sale archive tickets --yes', 1)).error).toMatchObject({
       code: 'wrong_state',
       message: "sale tickets is open; it can't be archived: close it first",
     });
-    expect(await json('sale close tickets')).toMatchObject({ state: 'closed' });
-    const { archivedAt } = await json('sale archive tickets');
+    expect(await json('sale close tickets --yes')).toMatchObject({ state: 'closed' });
+    const { archivedAt } = await json('sale archive tickets --yes');
     expect(Date.parse(archivedAt)).toBeLessThanOrEqual(Date.now());
     expect((await json('sale top-up tickets --units 1', 1)).error.code).toBe('archived');
     expect((await json('sale list')).sales).toEqual([]);
     expect((await json('sale list --archived only')).sales).toMatchObject([{ id: 'tickets', archivedAt }]);
     expect((await json('sale list --archived maybe', 2)).error.code).toBe('invalid_request');
-    expect(await json('buyer erase nobody --running')).toEqual({ erased: [], waiting: [] });
-    expect((await json('buyer erase nobody --sale none', 1)).error.code).toBe('unknown_sale');
+    expect(await json('buyer erase nobody --running --yes')).toEqual({ erased: [], waiting: [] });
+    expect((await json('buyer erase nobody --sale none --yes', 1)).error.code).toBe('unknown_sale');
     expect((await json('sale delete tickets --with-orders', 2)).error.message).toContain('belong together');
-    expect(await json('sale delete tickets --by otto --reason over')).toMatchObject({
+    expect(await json('sale delete tickets --by otto --reason over --yes')).toMatchObject({
       ...{ saleId: 'tickets', state: 'deleted', orders: 0, actor: 'otto', reason: 'over' },
     });
     expect((await json('sale show tickets', 1)).error.code).toBe('unknown_sale');
-    expect((await json('sale delete tickets', 1)).error.code).toBe('unknown_sale');
+    expect((await json('sale delete tickets --yes', 1)).error.code).toBe('unknown_sale');
   });
 });

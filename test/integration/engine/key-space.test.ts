@@ -158,8 +158,8 @@ describe('an id that looks like a path, key or pattern', () => {
     };
     for (const args of [
       ['sale', 'create', '{neighbour}', '--stock', '1'],
-      ['sale', 'close', '../neighbour'],
-      ['recover', 'neighbour:0'],
+      ['sale', 'close', '../neighbour', '--yes'],
+      ['recover', 'neighbour:0', '--yes'],
     ]) {
       const { exitCode, stderr } = await callCli(args, { env });
       expect([1, 2], `${args}: ${stderr}`).toContain(exitCode);

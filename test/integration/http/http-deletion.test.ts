@@ -104,7 +104,7 @@ onEachStore((stage) => {
 
   test('the command exports the orders to a new file first', async () => {
     const { id, orderIds } = await archivedSale('ann', 'ben', 'cy');
-    const refused = await cli('sale', 'delete', id);
+    const refused = await cli('sale', 'delete', id, '--yes');
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('has 3 orders') });
     const [taken, file] = [join(folder, `${id}.txt`), join(folder, `${id}.ndjson`)];
     writeFileSync(taken, 'mine');

@@ -357,11 +357,11 @@ describe('on Redis and Postgres', () => {
       exitCode: 0,
       text: expect.stringMatching(/^status +unpaid$/m),
     });
-    expect(await order(`redeem ${first}`, throughNode)).toEqual({
+    expect(await order(`redeem ${first} --yes`, throughNode)).toEqual({
       exitCode: 1,
       text: `error: order ${first} is unpaid; only a paid order can be redeemed\n`,
     });
-    expect(await order(`cancel ${first}`, throughNode)).toMatchObject({ exitCode: 0 });
+    expect(await order(`cancel ${first} --yes`, throughNode)).toMatchObject({ exitCode: 0 });
     await until(async () => (await node.ops.show(saleId)).remaining === 1, { what: 'the unit is back' });
 
     const second = await bought(node, saleId, 'bob');
@@ -370,7 +370,7 @@ describe('on Redis and Postgres', () => {
     expect(retaken).toMatchObject({ status: 'paid', payType: 'wechat', retaken: true, replaces: second });
     const again = JSON.parse((await order(`pay ${second} --pay-type wechat --json`, throughNode)).text);
     expect(again).toEqual(retaken);
-    expect(await order(`refund ${retaken.orderId} --by otto --reason ill`, onStores)).toMatchObject({
+    expect(await order(`refund ${retaken.orderId} --yes --by otto --reason ill`, onStores)).toMatchObject({
       exitCode: 0,
     });
 
@@ -385,7 +385,9 @@ describe('on Redis and Postgres', () => {
       const due = await order('refunds-due', env);
       expect(due).toMatchObject({ exitCode: 0, text: expect.stringContaining(third) });
     }
-    expect(await order(`refund ${third} --by otto --reason ill`, throughNode)).toMatchObject({ exitCode: 0 });
+    expect(await order(`refund ${third} --yes --by otto --reason ill`, throughNode)).toMatchObject({
+      exitCode: 0,
+    });
     expect(JSON.parse((await order(`show ${third} --json`, onStores)).text).changes).toMatchObject([
       { change: 'pay', actor: userInfo().username, reason: '' },
       { change: 'refund', actor: 'otto', reason: 'ill' },

@@ -34,13 +34,13 @@ onEachStore((stage) => {
     const id = await makeSale(stage.node);
     expect((await stage.node.buy(id, 'ann')).status).toBe(201);
     const env = { OPS_URL: stage.node.opsUrl, OPS_TOKEN: stage.node.opsToken };
-    const shown = await callCli(['recover', id], { env });
+    const shown = await callCli(['recover', id, '--yes'], { env });
     expect(shown).toMatchObject({ exitCode: 0 });
     expect(shown.stdout).toMatch(
       new RegExp(`^${id}: rebuilt as generation 2 in \\d+\\.\\d s\\. Buyers loaded: 1;`),
     );
     expect(shown.stdout).toContain('No accepted order is known to be lost.');
-    const { stdout } = await callCli(['recover', id, '--json'], { env });
+    const { stdout } = await callCli(['recover', id, '--yes', '--json'], { env });
     expect(JSON.parse(stdout)).toMatchObject({ saleId: id, state: 'done', generation: 3, losses: [] });
   });
 

@@ -210,8 +210,8 @@ describe('without the token', () => {
     const before = await books();
     const env = { OPS_URL: node.opsUrl, OPS_TOKEN: 'another-token-of-some-length' };
     for (const args of [
-      ['sale', 'close', saleId],
-      ['order', 'refund', orderId],
+      ['sale', 'close', saleId, '--yes'],
+      ['order', 'refund', orderId, '--yes'],
       ['events', 'resend', '--all'],
     ]) {
       const { exitCode, stderr } = await callCli(args, { env });

@@ -225,7 +225,7 @@ describe('a rebuild whose process died while it loaded', () => {
     let pages = 0;
     const { held: stuck } = proxy.hold((request) => request.includes('holder-') && ++pages > 16);
     const slow = { ...env, REDIS_URL: proxy.through(shop.redisUrl) };
-    await using first = new RunningCli(['recover', id, '--json'], { env: slow });
+    await using first = new RunningCli(['recover', id, '--yes', '--json'], { env: slow });
     await stuck;
     const { segment } = keys.of(id, 3);
     await until(() => keys.redis.hget(segment, 'loadedUpTo'), { what: 'a page is loaded' });
@@ -233,7 +233,7 @@ describe('a rebuild whose process died while it loaded', () => {
     expect(await first.ended).toMatchObject({ signal: 'SIGKILL', stdout: '' });
     expect(await keys.redis.hmget(segment, 'generation', 'state')).toEqual(['2', 'loaded']);
 
-    const again = await callCli(['recover', id, '--json'], { env });
+    const again = await callCli(['recover', id, '--yes', '--json'], { env });
     expect(again).toMatchObject({ exitCode: 0, stderr: '' });
     const done = JSON.parse(again.stdout);
     expect(done).toMatchObject({ state: 'done', generation: 2, losses: [] });

@@ -1,0 +1,73 @@
+/**
+ * Asks before a command does what can't be undone. At a terminal it says what will happen, with the figures of this moment,
+ * and goes on only after "y". Without a terminal nobody can be asked: the command does it only with `--yes`, or with another
+ * flag that says as much.
+ */
+import { createInterface } from 'node:readline';
+import { Option } from 'commander';
+import { StockadeError } from '../../engine/errors.ts';
+import { Interrupted, NotConfirmed } from '../terminal/explain.ts';
+import { lines, note } from '../terminal/output.ts';
+
+export const YES_OPTION = new Option('--yes', "don't ask, although it can't be undone");
+
+/**
+ * Asks, and returns if the answer is yes.
+ * @param tell returns what will happen, a sentence each. None: nothing will, and nothing is asked. It is not called if
+ * nobody is asked.
+ * @throws StockadeError `declined`, Interrupted
+ */
+export type Confirm = (tell: () => readonly string[] | Promise<readonly string[]>) => Promise<void>;
+
+/**
+ * Call it as soon as the command line is checked, before anything is opened.
+ * @param title what the command does: "close tickets"
+ * @param saysSo another flag of the command line agrees already; a person is asked all the same
+ * @throws NotConfirmed if nobody can be asked, and no flag agrees
+ */
+export function confirmation(
+  title: string,
+  { yes }: Readonly<Record<string, unknown>>,
+  saysSo = false,
+): Confirm {
+  if (yes === true) return async () => {};
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    if (saysSo) return async () => {};
+    throw new NotConfirmed(
+      `can't ask whether to ${title}, because there is no terminal, and nothing was changed: it can't be undone; add --yes to do it`,
+    );
+  }
+  return async (tell) => {
+    const told = await tell();
+    if (told.length === 0) return;
+    note(lines([`About to ${title}:`, ...told.map((line) => `  - ${line}`)]));
+    const answer = await answerTo("This can't be undone. Go on? [y/N] ");
+    if (!/^y(es)?$/i.test(answer.trim()))
+      throw new StockadeError('declined', 'not confirmed: nothing was changed');
+  };
+}
+
+/** The line that is typed; empty if the input ends. @throws Interrupted at Ctrl-C */
+async function answerTo(question: string): Promise<string> {
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await new Promise((resolve, reject) => {
+      const endLine = () => process.stderr.write('\n');
+      reader.once('SIGINT', () => {
+        endLine();
+        reject(new Interrupted('SIGINT'));
+      });
+      reader.once('close', () => {
+        endLine();
+        resolve('');
+      });
+      reader.question(question, (answer) => {
+        reader.removeAllListeners('close');
+        resolve(answer);
+      });
+    });
+  } finally {
+    reader.removeAllListeners('close');
+    reader.close();
+  }
+}

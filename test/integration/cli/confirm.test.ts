@@ -1,0 +1,126 @@
+/** Commands that do what can't be undone: they ask a person, and refuse where there is nobody to ask. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callCli } from '../../support/cli.ts';
+import { RedisKeys } from '../../support/engine/redis-keys.ts';
+import { Shop } from '../../support/shop.ts';
+import { hasTerminals, stockade, Terminal } from '../../support/terminal.ts';
+
+const ORDER = '662207995405477814';
+/** Nothing listens there: a command that asks for anything fails otherwise. */
+const NOWHERE = { OPS_URL: 'http://127.0.0.1:1' };
+
+describe('without a terminal', () => {
+  test.each([
+    ['sale close tickets', 'close tickets'],
+    ['sale archive tickets', 'archive tickets'],
+    ['sale delete tickets', 'delete tickets'],
+    ['sale edit tickets --per-buyer-limit 3', 'raise the limit per buyer of tickets'],
+    [`order cancel ${ORDER}`, `cancel order ${ORDER}`],
+    [`order redeem ${ORDER}`, `redeem order ${ORDER}`],
+    [`order refund ${ORDER}`, `refund order ${ORDER}`],
+    ['buyer erase ann', 'erase ann'],
+    ['recover tickets', 'rebuild tickets from Postgres'],
+  ])('%s needs --yes', async (command, what) => {
+    const refused = await callCli([...command.split(' '), '--json'], { env: NOWHERE });
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toBe(
+      `error: can't ask whether to ${what}, because there is no terminal, and nothing was changed: it can't be undone; add --yes to do it\n`,
+    );
+    expect(JSON.parse(refused.stdout).error.code).toBe('not_confirmed');
+
+    const tried = await callCli([...command.split(' '), '--yes', '--json'], { env: NOWHERE });
+    expect({ exitCode: tried.exitCode, code: JSON.parse(tried.stdout).error.code }).toEqual({
+      exitCode: 1,
+      code: 'no_node',
+    });
+  });
+
+  test.each([
+    'sale pause tickets',
+    'sale edit tickets --title x',
+    `order pay ${ORDER}`,
+    'verify tickets',
+    // These flags say it already.
+    'verify --repair',
+    'sale delete tickets --with-orders --export no-such-file',
+  ])('%s does not', async (command) => {
+    const { stdout } = await callCli([...command.split(' '), '--json'], { env: NOWHERE });
+    expect(JSON.parse(stdout).error.code).toBe('no_node');
+  });
+});
+
+describe.runIf(hasTerminals)('at a terminal', () => {
+  let shop: Shop;
+  let env: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    shop = await Shop.open();
+    const { redisUrl, databaseUrl, keyPrefix } = shop;
+    env = { REDIS_URL: redisUrl, DATABASE_URL: databaseUrl, KEY_PREFIX: keyPrefix };
+  });
+
+  afterAll(() => shop[Symbol.asyncDispose]());
+
+  const QUESTION = "This can't be undone. Go on? [y/N] ";
+
+  /** What the command shows after this answer to its question, and its exit code. */
+  async function answered(
+    command: string,
+    keys: string,
+  ): Promise<{ shown: string; exitCode: number | null }> {
+    await using terminal = new Terminal(stockade(command), { env });
+    await terminal.sees(QUESTION);
+    terminal.press(keys);
+    const exitCode = await terminal.ended;
+    return { shown: terminal.shown.replaceAll('\r', ''), exitCode };
+  }
+
+  test('a sale is closed only after y; before, the command says with figures what will happen', async () => {
+    const { id } = await shop.sell({ stock: 7, segments: 2 });
+    for (const [keys, exitCode, said] of [
+      ['n\r', 1, 'error: not confirmed: nothing was changed'],
+      ['\r', 1, 'error: not confirmed: nothing was changed'],
+      ['\x04', 1, 'error: not confirmed: nothing was changed'],
+      ['\x03', 130, 'error: interrupted by SIGINT'],
+    ] as const) {
+      const no = await answered(`sale close ${id}`, keys);
+      expect(no).toMatchObject({ exitCode, shown: expect.stringContaining(`\n${said}`) });
+      expect(await shop.service.show(id)).toMatchObject({ state: 'open' });
+    }
+    const yes = await answered(`sale close ${id}`, 'y\r');
+    expect(yes.exitCode).toBe(0);
+    expect(yes.shown).toContain(`About to close ${id}:\n  - Left: 7 units, not sold any more.`);
+    expect(yes.shown).toContain('Sold: 0 units in 0 orders.');
+    expect(await shop.service.show(id)).toMatchObject({ state: 'closed' });
+  });
+
+  test('a rebuild, an erasure and an adoption say what they touch', async () => {
+    const { id } = await shop.sell({ stock: 7, segments: 2 });
+    const recover = await answered(`recover ${id}`, 'n\r');
+    expect(recover.shown).toContain('All 2 segments are frozen');
+    expect(recover.shown).toContain('generation 1 becomes 2.');
+    expect((await answered(`buyer erase ann --sale ${id} --running`, 'n\r')).shown).toContain(
+      `  - 0 orders of ${id} get a pseudonym`,
+    );
+    const adopt = await answered('recover --adopt', 'n\r');
+    expect(adopt.shown).toContain(`KEY_PREFIX ${env.KEY_PREFIX}`);
+    expect(await shop.service.show(id)).toMatchObject({ generation: 1 });
+  });
+
+  test('a repair lists the faults first; what can’t be done is not asked about', async () => {
+    const { id } = await shop.sell({ stock: 20, segments: 2 });
+    await using keys = new RedisKeys(shop);
+    await keys.redis.hincrby(keys.of(id, 1).segment, 'left', 5);
+    const no = await answered(`verify ${id} --repair`, 'n\r');
+    expect(no.shown).toContain(`1 fault found:\n  -   ${id}: segment 1: 15 units left`);
+    expect((await answered(`verify ${id} --repair`, 'y\r')).shown).toContain(
+      'repaired: set units left of segment 1',
+    );
+
+    for (const command of [`verify ${id} --repair`, `sale archive ${id}`, `order refund ${ORDER}`]) {
+      await using terminal = new Terminal(stockade(command), { env });
+      await terminal.ended;
+      expect(terminal.shown).not.toContain(QUESTION);
+    }
+  });
+});

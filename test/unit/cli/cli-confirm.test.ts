@@ -1,0 +1,62 @@
+/** What is said before changes that can't be undone. */
+import { describe, expect, test } from 'vitest';
+import { toldOf } from '../../../src/cli/order/final-changes.ts';
+import { finalChange } from '../../../src/cli/sale/final-changes.ts';
+import type { Order } from '../../../src/operations/order-operations.ts';
+import type { SaleStatus } from '../../../src/operations/sale-operations.ts';
+
+const sale = {
+  ...{ id: 'tickets', state: 'open', remaining: 12, segments: 8, perBuyerLimit: 2 },
+  ...{ committedOrders: 1, committedUnits: 2, generation: 1 },
+} as unknown as SaleStatus;
+
+describe('a sale', () => {
+  test('that is closed already is not asked about', () => {
+    const close = finalChange({ action: 'close' })!;
+    expect(close.tell(sale)[0]).toContain('Left: 12 units');
+    expect(close.tell({ ...sale, remaining: undefined })[0]).toContain('not known now');
+    expect(close.tell({ ...sale, state: 'closed' })).toEqual([]);
+  });
+
+  test('is archived only when it is closed', () => {
+    const archive = finalChange({ action: 'archive' })!;
+    expect(archive.tell(sale)).toEqual([]);
+    expect(archive.tell({ ...sale, state: 'closed' }).join()).toContain('1 order and the ledger stay');
+    expect(archive.tell({ ...sale, state: 'closed', archivedAt: 'T' })).toEqual([]);
+  });
+
+  test('of whose fields only the limit is final, if it is raised', () => {
+    expect(finalChange({ action: 'edit', title: 'x' })).toBeUndefined();
+    const raise = (to: number) => finalChange({ action: 'edit', perBuyerLimit: to })!.tell(sale);
+    expect(raise(3)[0]).toBe('A buyer may hold 2 now, 3 after.');
+    expect(raise(2)).toEqual([]);
+  });
+
+  test.each([
+    { action: 'pause' },
+    { action: 'withdraw', units: 1 },
+    { action: 'resize', segments: 3 },
+  ] as const)('can take back %o', (change) => expect(finalChange(change)).toBeUndefined());
+});
+
+describe('an order', () => {
+  const order = (status: Order['status'], refundDue?: true) =>
+    ({ status, refundDue, buyerId: 'ann', saleId: 'tickets', quantity: 2 }) as Order;
+
+  test.each([
+    ['cancel', order('unpaid'), 'For sale again: 2 units. The buyer can’t pay'],
+    ['redeem', order('paid'), 'can’t be cancelled or refunded any more'],
+    ['refund', order('paid'), 'For sale again: 2 units.'],
+    ['refund', order('expired', true), 'The 2 units went back when the order expired.'],
+  ] as const)('%s: %o', (kind, given, text) => {
+    const [first, ...rest] = toldOf(kind, given);
+    expect(first).toBe(`Order of ann in tickets: 2 units, ${given.status}.`);
+    expect(rest.join(' ')).toContain(text.replace('’', "'"));
+  });
+
+  test('that can’t be changed so, or was already, is not asked about', () => {
+    expect(toldOf('cancel', order('paid'))).toEqual([]);
+    expect(toldOf('refund', order('expired'))).toEqual([]);
+    expect(toldOf('redeem', order('redeemed'))).toEqual([]);
+  });
+});
