@@ -8,6 +8,7 @@ export type ServerName =
   | 'haproxy'
   | 'pgbouncer'
   | 'chromium'
+  | 'python'
   | 'prometheus'
   | 'systemd';
 

@@ -63,6 +63,12 @@ export const servers = {
     debianPackage: 'zsh',
     brewFormula: 'zsh',
   },
+  python: {
+    programs: ['python3'],
+    why: 'the tests of the draw repeat it with a second program, in Python',
+    debianPackage: 'python3',
+    brewFormula: 'python',
+  },
   prometheus: {
     programs: ['prometheus', 'promtool'],
     why: 'the tests of deploy/prometheus/ and deploy/grafana/ run their queries in it',

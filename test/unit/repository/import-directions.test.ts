@@ -20,6 +20,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   engine: ['engine/contract'],
   lib: ['engine'],
   admission: ['engine', 'lib'],
+  'queue/draw': ['engine'],
   redis: ['engine', 'lib'],
   'engine/sale': ['engine'],
   'engine/board': ['engine', 'lib'],
