@@ -8,6 +8,7 @@ import { doctor } from './doctor/doctor.ts';
 import { EVENT_COMMANDS } from './events/commands.ts';
 import { migrate } from './migrate.ts';
 import { ORDER_COMMANDS } from './order/commands.ts';
+import { checkQueue } from './queue/check.ts';
 import { rebalance } from './rebalance.ts';
 import { recover } from './recover.ts';
 import { CHANGE_COMMANDS } from './sale/change.ts';
@@ -43,6 +44,11 @@ const GROUPS = [
     name: 'events',
     summary: 'list and re-send order events that the webhook did not accept',
     specs: EVENT_COMMANDS,
+  },
+  {
+    name: 'queue',
+    summary: 'check the draw of a queue',
+    specs: [checkQueue],
   },
 ];
 

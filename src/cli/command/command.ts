@@ -62,7 +62,9 @@ export function addCommand(parent: Command, spec: CommandSpec, { env, finished }
   return command.action(async (...params: unknown[]) => {
     const self = params.at(-1) as Command;
     const options = self.opts<Record<string, unknown>>();
-    const config = loadConfig(env, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
+    // A wrong setting in the environment must not stop a command that uses none.
+    const used = spec.settings.length === 0 ? {} : env;
+    const config = loadConfig(used, { ...options, ...spec.fixed }, spec.defaults, spec.settings);
     const args = self.processedArgs.filter((arg) => arg !== undefined) as string[];
     const log = createLog(config, { stderr: true });
     finished(await spec.run({ config, log, json: options.json === true, args, options }));

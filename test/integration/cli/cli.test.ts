@@ -66,14 +66,14 @@ describe('help', () => {
     expect(tooWide(stdout)).toEqual([]);
   });
 
-  test.each(['sale', 'order', 'buyer', 'events'])('%s fits into 80 columns', async (group) => {
+  test.each(['sale', 'order', 'buyer', 'events', 'queue'])('%s fits into 80 columns', async (group) => {
     expect(tooWide((await run(`${group} --help`)).stdout)).toEqual([]);
   });
 
   test('names all commands and the exit codes', async () => {
     const { exitCode, stdout } = await run('--help');
     expect(exitCode).toBe(0);
-    const groups = ['sale', 'order', 'buyer', 'events'];
+    const groups = ['sale', 'order', 'buyer', 'events', 'queue'];
     for (const name of [
       'serve',
       'demo',

@@ -80,6 +80,8 @@ test.each([
   ['buyer erase "a b"', '<id> must be 1 to 128 visible ASCII characters without spaces'],
   ['events resend', 'either the id of a dead letter or --all'],
   ['events dead x', 'example: stockade events dead'],
+  ['queue check', 'example: stockade queue check draw.ndjson'],
+  ['queue check x --commitment 6e34', '--commitment is "6e34": must be 64 lower-case hexadecimal characters'],
   ['rebalance', 'example: stockade rebalance tickets --dry-run'],
   ['recover', 'such as: stockade recover tickets'],
   ['verify a b', 'example: stockade verify'],
@@ -93,7 +95,7 @@ test.each([
   ],
   [
     'nonsense',
-    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events, completion;',
+    'stockade has: serve, demo, migrate, sync, verify, rebalance, recover, doctor, sale, order, buyer, events, queue, completion;',
   ],
 ])('%s: exit code 2, and what would be right', async (args, message) => {
   const { exitCode, text, json } = await told(args);

@@ -236,6 +236,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   'cli/events': ['operations', 'cli/terminal', 'cli/command'],
   'cli/order': ['engine', 'operations', 'cli/terminal', 'cli/command'],
+  'cli/queue': ['queue/draw', 'cli/terminal', 'cli/command'],
   'cli/sale': ['engine', 'engine/sale', 'operations', 'cli/terminal', 'cli/command', 'cli/order'],
   cli: [
     'engine',
@@ -252,6 +253,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/doctor',
     'cli/events',
     'cli/order',
+    'cli/queue',
     'cli/sale',
   ],
   embed: [

@@ -1,0 +1,30 @@
+import { createReadStream } from 'node:fs';
+
+const LINE_FEED = 10;
+/** No character of UTF-8 has more. */
+const BYTES_PER_CHARACTER = 4;
+
+/**
+ * The lines of a file, without their line feeds. The last one needs none. What a line has beyond `maxCharacters` may be cut off,
+ * though not all of it: a file without line feeds needs no more memory than others.
+ * @throws an error of the file system
+ */
+export async function* linesOfFile(file: string, maxCharacters: number): AsyncGenerator<string> {
+  const maxBytes = (maxCharacters + 1) * BYTES_PER_CHARACTER;
+  let begun: Buffer = Buffer.alloc(0);
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    let from = 0;
+    for (let to = chunk.indexOf(LINE_FEED); to >= 0; to = chunk.indexOf(LINE_FEED, from)) {
+      yield joined(begun, chunk.subarray(from, to), maxBytes).toString();
+      begun = Buffer.alloc(0);
+      from = to + 1;
+    }
+    begun = joined(begun, chunk.subarray(from), maxBytes);
+  }
+  if (begun.length > 0) yield begun.toString();
+}
+
+function joined(begun: Buffer, rest: Buffer, maxBytes: number): Buffer {
+  const more = rest.subarray(0, maxBytes - begun.length);
+  return begun.length === 0 ? more : Buffer.concat([begun, more]);
+}
