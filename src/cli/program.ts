@@ -21,9 +21,10 @@ import { serve } from './serve.ts';
 import { sync } from './sync.ts';
 import { EXIT_OK, type ExitCode } from './terminal/explain.ts';
 import { invokedAs } from './terminal/invoked-as.ts';
+import { top } from './top/top.ts';
 import { verify } from './verify.ts';
 
-const COMMANDS = [serve, demo, migrate, sync, verify, rebalance, recover, doctor];
+const COMMANDS = [serve, demo, top, migrate, sync, verify, rebalance, recover, doctor];
 const GROUPS = [
   {
     name: 'sale',

@@ -5,6 +5,7 @@ import type { Author } from '../../engine/sale/author.ts';
 import { changeToJson, type SaleAction, type SaleChange } from '../../engine/sale/sale-change.ts';
 import { urlQuery } from '../../lib/url-query.ts';
 import type { BuyerOperations, ErasureReport, ErasureWish } from '../../operations/buyer-operations.ts';
+import type { ConsolePicture, ConsoleQuery } from '../../operations/console/console-operations.ts';
 import type { Deletion } from '../../operations/delete-operations.ts';
 import type { DeadLetter, DeadLetters, EventOperations } from '../../operations/event-operations.ts';
 import type { OrderEdit } from '../../operations/order.ts';
@@ -42,6 +43,21 @@ export class OpsClient implements SaleOperations, OrderOperations, EventOperatio
 
   constructor(config: Config) {
     this.#connection = new OpsConnection(config);
+  }
+
+  /** Where the node is, without a user and password. */
+  get url(): string {
+    return this.#connection.shownUrl;
+  }
+
+  /** The pictures of the console, one a second, until the node or the signal ends them. @throws as the other calls */
+  async *pictures(
+    { limit, saleId, ...query }: ConsoleQuery,
+    signal: AbortSignal,
+  ): AsyncGenerator<ConsolePicture> {
+    const path = `/v1/console/events${urlQuery({ ...query, limit, saleId })}`;
+    for await (const data of this.#connection.events({ method: 'GET', path }, signal))
+      yield JSON.parse(data) as ConsolePicture;
   }
 
   create(input: unknown, actor: string): Promise<SaleStatus> {

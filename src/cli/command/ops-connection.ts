@@ -1,5 +1,5 @@
 /** Requests to a node's ops port. It turns the problems that the node answers into errors. */
-import { Agent, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import type { Config } from '../../config/config.ts';
 import { OPERATION_DEADLINE_MS } from '../../config/ops-deadlines.ts';
 import { findOpsToken, opsTokenFile } from '../../config/ops-token.ts';
@@ -91,6 +91,11 @@ export class OpsConnection {
     this.#tokenSource = config.opsToken ? 'OPS_TOKEN' : opsTokenFile(config);
   }
 
+  /** For messages: without a user and password. */
+  get shownUrl(): string {
+    return withoutUser(this.#url);
+  }
+
   close(): Promise<void> {
     return this.#agent.close();
   }
@@ -103,30 +108,52 @@ export class OpsConnection {
   }
 
   /** The answer with any status; its `body` is `undefined` if it is not JSON. @throws NoNode */
-  async send({
-    method,
-    path,
-    body,
-    operator,
-    deadlineMs = OPERATION_DEADLINE_MS,
-  }: Call): Promise<{ status: number; body: unknown }> {
+  async send(call: Call): Promise<{ status: number; body: unknown }> {
     try {
-      const answer = await request(`${this.#url}${path}`, {
-        dispatcher: this.#agent,
-        headersTimeout: deadlineMs + ANSWER_MARGIN_MS,
-        method,
-        headers: {
-          accept: 'application/json',
-          ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
-          ...(operator === undefined ? {} : { 'x-operator': operator }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        body: body === undefined ? null : JSON.stringify(body),
-      });
+      const answer = await this.#request(call, 'application/json');
       return { status: answer.statusCode, body: parseJson(await answer.body.text()) };
     } catch (error) {
       throw this.#unreachable(error);
     }
+  }
+
+  /** The data of each event of a stream, until the node or the signal ends it. @throws as `call` */
+  async *events(call: Call, signal: AbortSignal): AsyncGenerator<string> {
+    try {
+      const { statusCode, body } = await this.#request(call, 'text/event-stream', signal);
+      if (statusCode !== 200) {
+        throw this.errorFrom(call, statusCode, parseJson(await body.text()) as Problem | undefined);
+      }
+      let text = '';
+      for await (const chunk of body.setEncoding('utf8')) {
+        const events = `${text}${chunk}`.split('\n\n');
+        text = events.pop()!;
+        for (const event of events) yield dataOf(event);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      throw error instanceof StockadeError ? error : this.#unreachable(error);
+    }
+  }
+
+  #request(
+    { method, path, body, operator, deadlineMs = OPERATION_DEADLINE_MS }: Call,
+    accept: string,
+    signal?: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    return request(`${this.#url}${path}`, {
+      dispatcher: this.#agent,
+      headersTimeout: deadlineMs + ANSWER_MARGIN_MS,
+      ...(signal && { signal }),
+      method,
+      headers: {
+        accept,
+        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(operator === undefined ? {} : { 'x-operator': operator }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
   }
 
   #unreachable(error: unknown): NoNode {
@@ -134,7 +161,7 @@ export class OpsConnection {
     const found =
       code === 'ECONNREFUSED' ? 'nothing listens' : `no node answers (${(error as Error).message || code})`;
     return new NoNode(
-      `${found} at ${withoutUser(this.#url)}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
+      `${found} at ${this.shownUrl}. Start a node with \`${invokedAs()} serve\`, name a running one with --ops-url or OPS_URL, ` +
         'or set both REDIS_URL and DATABASE_URL to work without a node',
     );
   }
@@ -149,7 +176,7 @@ export class OpsConnection {
     if (status === 401 || status === 403) return new TokenRefused(this.#aboutToken());
     if (problem?.code === undefined) {
       return new NoNode(
-        `the server at ${withoutUser(this.#url)} is not a Stockade node: it answered with status ${status}`,
+        `the server at ${this.shownUrl} is not a Stockade node: it answered with status ${status}`,
       );
     }
     switch (problem.code) {
@@ -180,12 +207,19 @@ export class OpsConnection {
   }
 
   #aboutToken(): string {
-    const where = `the node at ${withoutUser(this.#url)}`;
+    const where = `the node at ${this.shownUrl}`;
     return this.#token === undefined
       ? `${where} requires a token, and there is none in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`
       : `${where} refuses the token in ${this.#tokenSource}: set OPS_TOKEN or DATA_DIR as that node has it`;
   }
 }
+
+const dataOf = (event: string) =>
+  event
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => line.slice('data: '.length))
+    .join('\n');
 
 const wantedUnits = (body: unknown) => Number((body as { units?: unknown } | undefined)?.units ?? 0);
 

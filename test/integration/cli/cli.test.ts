@@ -28,6 +28,7 @@ describe('help', () => {
   test.each([
     'serve',
     'demo',
+    'top',
     'migrate',
     'sync',
     'verify',
@@ -77,6 +78,7 @@ describe('help', () => {
     for (const name of [
       'serve',
       'demo',
+      'top',
       'migrate',
       'sync',
       'verify',

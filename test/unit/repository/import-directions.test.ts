@@ -217,6 +217,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'lib',
     'engine/sale',
     'operations',
+    'operations/console',
     'config/values',
     'config',
     'node/process',
@@ -238,6 +239,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'cli/order': ['engine', 'operations', 'cli/terminal', 'cli/command'],
   'cli/queue': ['queue/draw', 'cli/terminal', 'cli/command'],
   'cli/sale': ['engine', 'engine/sale', 'operations', 'cli/terminal', 'cli/command', 'cli/order'],
+  'cli/top': ['lib', 'operations', 'operations/console', 'cli/terminal', 'cli/command'],
   cli: [
     'engine',
     'lib',
@@ -255,6 +257,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'cli/order',
     'cli/queue',
     'cli/sale',
+    'cli/top',
   ],
   embed: [
     'engine',
