@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 
 const LINE_FEED = 10;
-/** No character of UTF-8 has more. */
+/** A character of a JavaScript string has at most 3 in UTF-8. With 4, a line that is cut still is too long. */
 const BYTES_PER_CHARACTER = 4;
 
 /**
@@ -10,7 +10,7 @@ const BYTES_PER_CHARACTER = 4;
  * @throws an error of the file system
  */
 export async function* linesOfFile(file: string, maxCharacters: number): AsyncGenerator<string> {
-  const maxBytes = (maxCharacters + 1) * BYTES_PER_CHARACTER;
+  const maxBytes = maxCharacters * BYTES_PER_CHARACTER;
   let begun: Buffer = Buffer.alloc(0);
   for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
     let from = 0;
