@@ -169,6 +169,19 @@ describe('what was tampered with is named', () => {
   });
 });
 
+test('no character can be exchanged for another', async () => {
+  const text = (await linesOf(madeDraw(3, 12, [4]))).join('\n');
+  const unnoticed: string[] = [];
+  for (let i = 0; i < text.length; i++) {
+    for (const character of ['0', '1', 'a', ' ', '-', '"', ',', '\n']) {
+      if (character === text[i]) continue;
+      const other = text.slice(0, i) + character + text.slice(i + 1);
+      if (check(other.split('\n')).ok) unnoticed.push(other.slice(i - 20, i + 20));
+    }
+  }
+  expect(unnoticed).toEqual([]);
+});
+
 describe('what is no such file is refused', () => {
   test.each([
     ['nothing', []],
@@ -188,6 +201,7 @@ describe('what is no such file is refused', () => {
   });
 
   test('a line that is too long', () => {
+    expect(found([lines[0]!.padEnd(MAX_LINE_CHARACTERS), ...lines.slice(1)])).toEqual({});
     const long = `{"rank":1,"padding":"${' '.repeat(MAX_LINE_CHARACTERS)}"}`;
     expect(messageOf([long])).toBe(`line 1 has more than ${MAX_LINE_CHARACTERS} characters`);
   });
