@@ -17,6 +17,16 @@ export interface Purchase {
   readonly token?: string;
   /** What the shop notes with the order, one line of JSON (engine/sale/order-note.ts); missing or `''`: nothing. */
   readonly note?: string;
+  /** Follows the purchase through the engine; missing: it is not traced, as most are not. */
+  readonly trace?: PurchaseTrace | undefined;
+}
+
+/** Notes what happens to one purchase. Its methods throw nothing. */
+export interface PurchaseTrace {
+  /** @param state of engine/purchase/purchase.ts, in which the purchase is from now on */
+  entered(state: string): void;
+  /** The purchase is about to be sent to this segment, in a batch with this number of orders. */
+  sent(segment: number, orders: number): void;
 }
 
 /** How a purchase ended. Every purchase ends in exactly one of these, before its deadline. */

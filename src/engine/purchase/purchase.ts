@@ -45,7 +45,7 @@
  * nothing.
  */
 import type { Linked } from '../../lib/linked-list.ts';
-import type { Outcome, Purchase, TakeOrder } from '../contract.ts';
+import type { Outcome, Purchase, PurchaseTrace, TakeOrder } from '../contract.ts';
 import { StockadeError } from '../errors.ts';
 import { NO_NOTE } from '../sale/order-note.ts';
 import { NO_RULES } from '../sale/rules.ts';
@@ -77,6 +77,7 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   readonly retake: boolean;
   readonly token: string;
   readonly note: string;
+  readonly trace: PurchaseTrace | undefined;
   /** On the clock of `monotonicMs`. */
   readonly deadline: number;
   /** `''` until the order is named. */
@@ -112,9 +113,11 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.retake = purchase.retake ?? false;
     this.token = purchase.token ?? '';
     this.note = purchase.note ?? NO_NOTE;
+    this.trace = purchase.trace;
     this.deadline = deadline;
     this.#ends = ends;
     this.done = done;
+    this.trace?.entered(this.#state);
   }
 
   get state(): PurchaseState {
@@ -154,17 +157,17 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   send(): void {
     if (this.#state === 'settled' || this.#state === 'unconfirmed') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid('send');
-    this.#state = 'sent';
+    this.#enter('sent');
   }
 
   lose(): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'sent' && this.#state !== 'unconfirmed') this.#forbid('lose');
-    this.#state = 'unconfirmed';
+    this.#enter('unconfirmed');
   }
 
   answered(): void {
-    if (this.#state === 'unconfirmed') this.#state = 'sent';
+    if (this.#state === 'unconfirmed') this.#enter('sent');
     else if (this.#state === 'taken' || this.#state === 'checking') this.#forbid('answered');
   }
 
@@ -195,14 +198,14 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     if (this.#state === 'settled') return;
     if (this.#state !== 'taken' || this.#wasChecked) this.#forbid('check');
     this.#wasChecked = true;
-    this.#state = 'checking';
+    this.#enter('checking');
   }
 
   checkAnew(): void {
     if (this.#state === 'settled') return;
     if (this.#state !== 'taken' && this.#state !== 'checking') this.#forbid('checkAnew');
     this.#wasChecked = false;
-    this.#state = 'checking';
+    this.#enter('checking');
   }
 
   refuse(refusal: Outcome): void {
@@ -242,14 +245,14 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
     this.#writable.seq = seq;
     this.#writable.entry = entry;
     this.#writable.generation = generation;
-    this.#state = 'taken';
+    this.#enter('taken');
   }
 
   /** An unconfirmed purchase stays unconfirmed: the attempt whose reply was lost may still have taken it. */
   #backTo(transition: string, next: 'queued' | 'parked'): void {
     if (this.#state === 'settled' || this.#state === 'unconfirmed') return;
     if (!this.isUnsent && this.#state !== 'sent') this.#forbid(transition);
-    this.#state = next;
+    this.#enter(next);
   }
 
   #afterTake(transition: string, outcome: Outcome): void {
@@ -259,8 +262,13 @@ export class LivePurchase implements TakeOrder, Purchase, Linked<LivePurchase> {
   }
 
   #settle(outcome: Outcome): void {
-    this.#state = 'settled';
+    this.#enter('settled');
     this.#ends.ended(this, outcome);
+  }
+
+  #enter(state: PurchaseState): void {
+    this.#state = state;
+    this.trace?.entered(state);
   }
 
   #forbid(transition: string): never {

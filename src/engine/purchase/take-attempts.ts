@@ -73,7 +73,10 @@ export class TakeAttempts {
       rules: orders[0]?.rules ?? NO_RULES,
       orders,
       sending: () => {
-        for (const purchase of orders) purchase.send();
+        for (const purchase of orders) {
+          purchase.send();
+          purchase.trace?.sent(segment, orders.length);
+        }
       },
     };
   }

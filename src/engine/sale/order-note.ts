@@ -3,6 +3,8 @@
  *
  * A note that comes with a purchase goes through the order log to Postgres, as one line of JSON. A purchase without one is
  * the same as ever, in the log and on the way there.
+ *
+ * The note of a traced purchase also has its trace, for the sync that reads the log. Postgres does not store it.
  */
 import { z } from 'zod';
 import { text } from '../storable.ts';
@@ -32,6 +34,10 @@ const schema = z.strictObject({
   metadata: NOTE_FIELDS.metadata.optional(),
 });
 
+/** In the form of a `traceparent` (W3C Trace Context). */
+const TRACE = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+const inLog = schema.extend({ trace: z.string().regex(TRACE).optional() });
+
 /** What is wrong with a note that came with a purchase, by field; empty: nothing. */
 export function faultsOf(note: { readonly reference?: unknown; readonly metadata?: unknown }) {
   const parsed = schema.safeParse(note);
@@ -47,10 +53,21 @@ export function encodeNote({ reference, metadata }: OrderNote): string {
     : JSON.stringify({ reference, metadata });
 }
 
-/** Whether a line is what `encodeNote` writes: others may write to the log too. */
+/** @param note from `encodeNote` @param trace of the span that follows the purchase, in the form of a `traceparent` */
+export function withTrace(note: string, trace: string): string {
+  const fields = note === NO_NOTE ? '{' : `${note.slice(0, -1)},`;
+  return `${fields}"trace":"${trace}"}`;
+}
+
+/** The trace in a note; `undefined`: the purchase is not traced. */
+export function traceOf(note: string | undefined): string | undefined {
+  return note ? (JSON.parse(note) as { readonly trace?: string }).trace : undefined;
+}
+
+/** Whether a line is what the functions above write: others may write to the log too. */
 export function isNote(line: string): boolean {
   try {
-    return schema.safeParse(JSON.parse(line)).success;
+    return inLog.safeParse(JSON.parse(line)).success;
   } catch {
     return false;
   }

@@ -163,3 +163,38 @@ describe('a purchase', () => {
     expect(purchase.state).toBe('checking');
   });
 });
+
+describe('the trace of a purchase', () => {
+  const traced = () => {
+    const states: string[] = [];
+    const trace = { entered: (state: string) => void states.push(state), sent: () => {} };
+    return { states, purchase: aLivePurchase({ trace }) };
+  };
+
+  it('notes each state that the purchase enters, from the first to the last', () => {
+    const { states, purchase } = traced();
+    for (const step of INTO.taken) step(purchase);
+    purchase.commit();
+    expect(states).toEqual(['queued', 'sent', 'taken', 'settled']);
+  });
+
+  it('notes each attempt, and that an attempt was lost', () => {
+    const { states, purchase } = traced();
+    purchase.send();
+    purchase.requeue();
+    purchase.send();
+    purchase.lose();
+    purchase.send();
+    purchase.answered();
+    purchase.take(5, '1001', 1);
+    expect(states).toEqual(['queued', 'sent', 'queued', 'sent', 'unconfirmed', 'sent', 'taken']);
+  });
+
+  it('notes nothing after the end', () => {
+    const { states, purchase } = traced();
+    purchase.giveUp();
+    purchase.send();
+    purchase.take(5, '1001', 1);
+    expect(states).toEqual(['queued', 'settled']);
+  });
+});
