@@ -96,7 +96,9 @@ export class Applier {
       this.#sales.held(from.saleId)?.applied(to, entries.at(-1)!.ordersSoFar);
     }
     const oldestMs = Date.now() - takenAtMs(batch.slices[0]!.entries[0]!.tail);
-    this.#stores.events.applied({ orders: batch.orders, oldestMs, tookMs: monotonicMs() - began });
+    const { events } = this.#stores;
+    events.applied({ orders: batch.orders, oldestMs, tookMs: monotonicMs() - began });
+    events.committed?.({ ...batch, beganMs: began, rejected });
     await this.#tell(batch, rejected, logs, before);
   }
 

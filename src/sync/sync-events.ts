@@ -1,7 +1,19 @@
-/** What sync reports, for the log and the metrics. */
+import type { Rejection } from '../engine/contract.ts';
+import type { Slice } from './apply/batch.ts';
+
+/** What sync reports, for the log, the metrics and the traces. */
 export interface SyncEvents {
   /** A transaction was committed: orders applied, how old the oldest of them was, and how long it took. */
   applied(info: { orders: number; oldestMs: number; tookMs: number }): void;
+  /** The same transaction, with its orders; missing: nobody follows single orders. */
+  committed?(info: {
+    slices: readonly Slice[];
+    orders: number;
+    /** When it began, on the clock of `monotonicMs`. */
+    beganMs: number;
+    /** By order id. */
+    rejected: ReadonlyMap<string, Rejection>;
+  }): void;
   /** Postgres refused orders; they were rejected and removed from the backend. Never normal. */
   rejected(info: { saleId: string; orderId: string; reason: string }): void;
   /** A log does not continue the applied entries: the backend has lost writes. The sale is being rebuilt. */

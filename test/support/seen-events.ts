@@ -2,7 +2,7 @@
 import type { ExpiryEvents } from '../../src/orders/expiry.ts';
 import type { SyncEvents } from '../../src/sync/sync-events.ts';
 
-type Info<K extends keyof SyncEvents> = Parameters<SyncEvents[K]>[0];
+type Info<K extends keyof SyncEvents> = Parameters<Required<SyncEvents>[K]>[0];
 
 /** The events that a sync has reported. */
 export class SeenEvents implements SyncEvents {
